@@ -1,0 +1,55 @@
+"""The Celery application. The broker is a doorbell: losing, repeating or delaying a message changes nothing.
+
+Money tasks take one id, acknowledge before they run and are never retried: what is to be done stands in
+the database, and `manage.py sweep` finds what the doorbell missed.
+"""
+
+import os
+from typing import Any
+
+from celery import Celery
+from celery.schedules import crontab
+from django.conf import settings
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backoffice.settings")
+
+app = Celery("countersign")
+app.config_from_object("django.conf:settings", namespace="CELERY")
+
+
+def _local_broker_options() -> dict[str, Any]:
+    """Folders in which the broker that needs no server keeps its messages."""
+    folders = {name: settings.DATA_DIR / "broker" / name for name in ("messages", "control", "processed")}
+    for folder in folders.values():
+        folder.mkdir(parents=True, exist_ok=True)
+    return {
+        "data_folder_in": str(folders["messages"]),
+        "data_folder_out": str(folders["messages"]),
+        "control_folder": str(folders["control"]),
+        "processed_folder": str(folders["processed"]),
+        "polling_interval": 0.05,
+    }
+
+
+app.conf.update(
+    task_ignore_result=True,
+    task_acks_late=False,
+    task_publish_retry=False,
+    task_serializer="json",
+    accept_content=["json"],
+    worker_prefetch_multiplier=1,
+    worker_hijack_root_logger=False,
+    broker_connection_retry_on_startup=True,
+    broker_connection_timeout=1,
+    timezone="UTC",
+    beat_schedule={
+        "sweep": {"task": "operations.sweep", "schedule": 5.0, "options": {"expires": 5.0}},
+        "clear-sessions": {"task": "accounts.clear_sessions", "schedule": crontab(hour="3", minute="0")},
+    },
+    beat_schedule_filename=str(settings.DATA_DIR / "beat-schedule"),
+)
+if settings.CELERY_BROKER_URL == settings.LOCAL_BROKER:
+    app.conf.broker_transport_options = _local_broker_options()
+elif settings.CELERY_BROKER_URL.startswith("redis"):
+    app.conf.broker_transport_options = {"socket_connect_timeout": 1, "socket_timeout": 5, "max_retries": 0}
+app.autodiscover_tasks()

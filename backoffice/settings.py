@@ -1,0 +1,239 @@
+"""Settings of Countersign, read from the environment (12-factor).
+
+Every default suits development against the sandbox. Outside the sandbox nothing has a default that
+could be unsafe: the process refuses to start rather than run with one (`_refuse`, at the end).
+"""
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import environ
+from csp.constants import NONE, SELF
+from django.core.exceptions import ImproperlyConfigured
+
+env = environ.Env()
+BASE_DIR = Path(__file__).resolve().parent.parent
+DATA_DIR = Path(env.str("COUNTERSIGN_DATA_DIR", default=str(BASE_DIR / "var")))
+DATA_DIR.mkdir(parents=True, exist_ok=True)
+
+# Where this deployment stands. One deployment serves one merchant in one environment.
+ENVIRONMENT: str = env.str("COUNTERSIGN_ENVIRONMENT", default="sandbox")
+DEMO: bool = env.bool("COUNTERSIGN_DEMO", default=False)
+DEBUG: bool = env.bool("COUNTERSIGN_DEBUG", default=False)
+_IN_SANDBOX = ENVIRONMENT == "sandbox"
+
+# Secrets
+_DEVELOPMENT_SECRET = "development-only-" + "0" * 48
+_DEVELOPMENT_ENCRYPTION_KEY = "development:" + "A" * 43 + "="
+SECRET_KEY: str = env.str("COUNTERSIGN_SECRET_KEY", default=_DEVELOPMENT_SECRET)
+ENCRYPTION_KEYS: list[str] = env.list("COUNTERSIGN_ENCRYPTION_KEYS", default=[_DEVELOPMENT_ENCRYPTION_KEY])
+
+# The service
+GATEWAY_URL: str = env.str("COUNTERSIGN_GATEWAY_URL", default="http://127.0.0.1:8001/v2")
+GATEWAY_URL_V4: str = env.str("COUNTERSIGN_GATEWAY_URL_V4", default="http://127.0.0.1:8001/v4")
+GATEWAY_API_KEY: str = env.str("COUNTERSIGN_GATEWAY_API_KEY", default="sandbox-key-of-the-simulation")
+GATEWAY_API_USER: str = env.str("COUNTERSIGN_GATEWAY_API_USER", default="countersign-demo")
+GATEWAY_USER_VERSION: str = env.str("COUNTERSIGN_GATEWAY_USER_VERSION", default="v2")
+
+# The two-person rule
+TOKEN_LIFETIME_SECONDS = 90  # the longest that the service's token may wait, encrypted, for the worker
+PENDING_LIFETIME_HOURS: int = env.int("COUNTERSIGN_PENDING_LIFETIME_HOURS", default=72)
+SECOND_APPROVAL_ABOVE: dict[str, str] = env.dict(
+    "COUNTERSIGN_SECOND_APPROVAL_ABOVE", default={"NGN": "10000000", "USD": "10000", "USDT": "10000"}
+)
+SEND_DEADLINE_SECONDS: float = env.float("COUNTERSIGN_SEND_DEADLINE_SECONDS", default=30.0)
+
+# Django
+ALLOWED_HOSTS: list[str] = env.list("COUNTERSIGN_ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
+CSRF_TRUSTED_ORIGINS: list[str] = env.list("COUNTERSIGN_TRUSTED_ORIGINS", default=[])
+ROOT_URLCONF = "backoffice.urls"
+WSGI_APPLICATION = "backoffice.wsgi.application"
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+USE_TZ = True
+TIME_ZONE = "UTC"
+USE_I18N = False
+
+INSTALLED_APPS = [
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "axes",
+    "csp",
+    "django_htmx",
+    "django_otp",
+    "payments_gateway",
+    "backoffice.core",
+    "backoffice.audit",
+    "backoffice.accounts",
+    "backoffice.ledger",
+    "backoffice.operations",
+    "backoffice.reports",
+    *(["backoffice.demo"] if DEMO else []),
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "backoffice.core.middleware.RequestContextMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "axes.middleware.AxesMiddleware",
+]
+
+TEMPLATES: list[dict[str, Any]] = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
+# Data. No ATOMIC_REQUESTS: services say where a transaction begins and ends.
+DATABASES = {
+    "default": env.db_url("COUNTERSIGN_DATABASE_URL", default=f"sqlite:///{DATA_DIR / 'countersign.sqlite3'}")
+}
+if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
+    DATABASES["default"]["OPTIONS"] = {
+        "transaction_mode": "IMMEDIATE",  # a writer waits at BEGIN instead of failing in the middle
+        "timeout": 20,
+        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;",
+    }
+else:
+    DATABASES["default"]["CONN_MAX_AGE"] = 60
+    DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
+
+# Work in the background. The broker is a doorbell; the database says what is to be done.
+LOCAL_BROKER = "filesystem://"
+CELERY_BROKER_URL: str = env.str("COUNTERSIGN_BROKER_URL", default=LOCAL_BROKER)
+
+# Sign-in
+AUTH_USER_MODEL = "accounts.User"
+LOGIN_URL = "accounts:sign_in"
+LOGIN_REDIRECT_URL = "operations:overview"
+AUTHENTICATION_BACKENDS = [
+    "axes.backends.AxesStandaloneBackend",
+    "django.contrib.auth.backends.ModelBackend",
+]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
+]
+SESSION_IDLE_SECONDS = 15 * 60
+SESSION_ABSOLUTE_SECONDS = 12 * 60 * 60
+
+# Cookies and transport. A `__Host-` cookie needs TLS, which the sandbox on loopback does not have.
+_TLS = not _IN_SANDBOX
+SESSION_COOKIE_NAME = "__Host-session" if _TLS else "countersign_session"
+CSRF_COOKIE_NAME = "__Host-csrf" if _TLS else "countersign_csrf"
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _TLS
+SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
+SECURE_SSL_REDIRECT = _TLS
+SECURE_HSTS_SECONDS = 365 * 24 * 60 * 60 if _TLS else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = _TLS
+SECURE_PROXY_SSL_HEADER = (
+    ("HTTP_X_FORWARDED_PROTO", "https") if env.bool("COUNTERSIGN_BEHIND_PROXY", default=False) else None
+)
+TRUST_FORWARDED_FOR: bool = env.bool("COUNTERSIGN_BEHIND_PROXY", default=False)
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [NONE],
+        "script-src": [SELF],
+        "style-src": [SELF],
+        "img-src": [SELF, "data:"],
+        "font-src": [SELF],
+        "connect-src": [SELF],
+        "form-action": [SELF],
+        "base-uri": [NONE],
+        "frame-ancestors": [NONE],
+    }
+}
+
+# Static files, compressed and named by their content.
+STATIC_URL = "static/"
+STATIC_ROOT = DATA_DIR / "static"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {
+        "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
+        if DEBUG
+        else "whitenoise.storage.CompressedManifestStaticFilesStorage"
+    },
+}
+WHITENOISE_USE_FINDERS = DEBUG
+
+LOGGING: dict[str, Any] = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "filters": {
+        "request": {"()": "backoffice.core.logs.RequestIdFilter"},
+        "secrets": {"()": "backoffice.core.logs.SecretsFilter"},
+    },
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s [%(request_id)s] %(message)s"}},
+    "handlers": {
+        "stderr": {"class": "logging.StreamHandler", "filters": ["request", "secrets"], "formatter": "line"}
+    },
+    "root": {"handlers": ["stderr"], "level": env.str("COUNTERSIGN_LOG_LEVEL", default="INFO")},
+    "loggers": {"django.request": {"level": "ERROR"}, "axes": {"level": "WARNING"}},
+}
+
+
+def _is_loopback(host: str | None) -> bool:
+    return host in {"localhost", "127.0.0.1", "::1", "[::1]"}
+
+
+def _refuse() -> None:
+    """Stop the start with a message that names the setting, wherever a value would be unsafe."""
+    gateways = [urlsplit(GATEWAY_URL), urlsplit(GATEWAY_URL_V4)]
+    rules = [
+        (ENVIRONMENT in {"sandbox", "staging", "production"}, "COUNTERSIGN_ENVIRONMENT is not known"),
+        (
+            not DEMO or (_IN_SANDBOX and all(_is_loopback(host) for host in ALLOWED_HOSTS)),
+            "COUNTERSIGN_DEMO shows sign-in codes: it needs the sandbox environment and loopback hosts only",
+        ),
+        (
+            not (DEMO or _IN_SANDBOX) or all(_is_loopback(url.hostname) for url in gateways),
+            "In the sandbox COUNTERSIGN_GATEWAY_URL and _V4 must be loopback addresses",
+        ),
+        (_IN_SANDBOX or not DEBUG, "COUNTERSIGN_DEBUG must be off outside the sandbox"),
+        (_IN_SANDBOX or SECRET_KEY != _DEVELOPMENT_SECRET, "COUNTERSIGN_SECRET_KEY is not set"),
+        (
+            _IN_SANDBOX or _DEVELOPMENT_ENCRYPTION_KEY not in ENCRYPTION_KEYS,
+            "COUNTERSIGN_ENCRYPTION_KEYS is not set",
+        ),
+        (
+            _IN_SANDBOX or all(url.scheme == "https" and not _is_loopback(url.hostname) for url in gateways),
+            "COUNTERSIGN_GATEWAY_URL and _V4 must be https addresses of the service",
+        ),
+        (
+            ENVIRONMENT != "production" or not any("staging" in (url.hostname or "") for url in gateways),
+            "COUNTERSIGN_GATEWAY_URL is a staging address in production",
+        ),
+    ]
+    for holds, message in rules:
+        if not holds:
+            raise ImproperlyConfigured(message)
+
+
+_refuse()

@@ -1,0 +1,26 @@
+"""Settings of the test suite: the product's own, with a database of choice and cheap password hashing."""
+
+import os
+import tempfile
+from pathlib import Path
+
+_folder = Path(tempfile.mkdtemp(prefix="countersign-tests-"))
+os.environ["COUNTERSIGN_DATA_DIR"] = str(_folder)
+os.environ["COUNTERSIGN_DATABASE_URL"] = os.environ.get(
+    "COUNTERSIGN_TEST_DATABASE_URL", f"sqlite:///{_folder / 'countersign.sqlite3'}"
+)
+os.environ["COUNTERSIGN_ENVIRONMENT"] = "sandbox"
+os.environ["COUNTERSIGN_BROKER_URL"] = os.environ.get("COUNTERSIGN_TEST_BROKER_URL", "filesystem://")
+
+from backoffice.settings import *  # noqa: E402, F403
+from backoffice.settings import DATABASES  # noqa: E402
+
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+}
+WHITENOISE_AUTOREFRESH = True
+if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
+    # A file, not memory: tests run several threads and processes against it, like production.
+    DATABASES["default"]["TEST"] = {"NAME": str(_folder / "test.sqlite3")}
