@@ -1,0 +1,83 @@
+"""The canonical form of an entry: the bytes that its hash covers. Version v1, never to change.
+
+v1 is a JSON object of all members of the entry but `hash` itself, with these rules:
+
+* members sorted by name, no white space, every character outside ASCII written as ``\\uXXXX``;
+* `at` in UTC with six decimals of the second: ``2026-03-01T09:30:00.000000+00:00``;
+* `actor` is the person's primary key as text, or null where the program itself acted;
+* `detail` holds only objects, lists, text, whole numbers, booleans and null (`plain` sees to it), because
+  these come back from both databases exactly as they went in. An amount is text.
+
+The hash is the SHA-256 of those bytes in lower-case hexadecimal. A later form gets a new version name,
+which the entry carries, so that old entries verify for ever.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import TypeAlias
+from uuid import UUID
+
+from django.utils.functional import Promise
+
+from backoffice.audit.errors import NotRecordableError
+
+VERSION = "v1"
+GENESIS = "0" * 64  # what the first entry follows
+
+Plain: TypeAlias = "dict[str, Plain] | list[Plain] | str | int | bool | None"
+
+
+def digest(members: Mapping[str, object]) -> str:
+    """The SHA-256 of the members' canonical form, in hexadecimal."""
+    return hashlib.sha256(canonical(members)).hexdigest()
+
+
+def canonical(members: Mapping[str, object]) -> bytes:
+    """The members as canonical JSON."""
+    return json.dumps(members, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode("ascii")
+
+
+def moment(at: datetime) -> str:
+    """The time as the canonical form writes it."""
+    return at.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def plain(value: object) -> Plain:
+    """The value in members that both databases return unchanged. Raises NotRecordableError for all others.
+
+    A float is refused because its text is not the same everywhere, an unknown type because nobody has
+    decided that it may be shown (`SecretStr` for one).
+    """
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, Mapping):
+        return {storable(str(name)): plain(member) for name, member in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(member) for member in value]
+    return _text(value)
+
+
+def _text(value: object) -> str:
+    match value:
+        case str():
+            return storable(str.__str__(value))  # the value of an enumeration, not its name
+        case Promise() | UUID():
+            return storable(str(value))
+        case Decimal():
+            return format(value, "f")
+        case datetime():
+            return moment(value)
+        case date():
+            return value.isoformat()
+    raise NotRecordableError(f"{type(value).__name__} has no place in the detail of an audit entry")
+
+
+def storable(text: str) -> str:
+    """The text without what PostgreSQL cannot hold: NUL and halves of surrogate pairs become U+FFFD.
+
+    What people and services send ends up in the log, and a hostile character must not prevent the entry.
+    """
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\x00", "\ufffd")

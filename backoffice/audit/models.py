@@ -1,0 +1,83 @@
+"""The log: entries in a chain of hashes, and the head that says where the chain ends."""
+
+from typing import ClassVar
+
+from django.conf import settings
+from django.db import models
+
+from backoffice.audit import canonical
+from backoffice.audit.actions import Action
+
+
+class Entry(models.Model):
+    """One thing that happened. Never updated and never deleted: database triggers refuse both."""
+
+    position = models.PositiveBigIntegerField(primary_key=True)
+    at = models.DateTimeField()
+    actor = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+", db_index=False
+    )
+    actor_label = models.TextField()
+    address = models.TextField(blank=True)
+    request_id = models.TextField(blank=True)
+    action = models.CharField(max_length=64)
+    target_type = models.TextField(blank=True)
+    target_id = models.TextField(blank=True)
+    target_label = models.TextField(blank=True)
+    detail = models.JSONField(default=dict)
+    version = models.CharField(max_length=8, default=canonical.VERSION)
+    previous_hash = models.CharField(max_length=64)
+    hash = models.CharField(max_length=64)
+
+    class Meta:
+        default_permissions = ("view",)
+        ordering: ClassVar[list[str]] = ["-position"]
+        verbose_name_plural = "entries"
+        indexes = (
+            models.Index(fields=["at"], name="audit_entry_at"),
+            models.Index(fields=["actor", "-position"], name="audit_entry_actor"),
+            models.Index(fields=["action", "-position"], name="audit_entry_action"),
+            models.Index(fields=["target_type", "target_id", "-position"], name="audit_entry_target"),
+        )
+
+    def __str__(self) -> str:
+        return " ".join(part for part in (self.actor_label, self.action_label, self.target_label) if part)
+
+    @property
+    def action_label(self) -> str:
+        """The verb of the sentence; the bare action where a later release no longer knows it."""
+        return Action(self.action).label if self.action in Action else self.action
+
+    def digest(self) -> str:
+        """The hash that this entry must carry, worked out from everything else it holds."""
+        return canonical.digest(
+            {
+                "position": self.position,
+                "at": canonical.moment(self.at),
+                "actor": None if self.actor_id is None else str(self.actor_id),
+                "actor_label": self.actor_label,
+                "address": self.address,
+                "request_id": self.request_id,
+                "action": self.action,
+                "target_type": self.target_type,
+                "target_id": self.target_id,
+                "target_label": self.target_label,
+                "detail": self.detail,
+                "version": self.version,
+                "previous_hash": self.previous_hash,
+            }
+        )
+
+
+class ChainHead(models.Model):
+    """The newest entry's position and hash: one row, so that cutting off the end of the log shows."""
+
+    position = models.PositiveBigIntegerField(default=0)
+    hash = models.CharField(max_length=64, default=canonical.GENESIS)
+
+    class Meta:
+        default_permissions = ()
+        constraints = (models.CheckConstraint(condition=models.Q(pk=1), name="audit_one_chain_head"),)
+
+    def __str__(self) -> str:
+        return f"{self.position}:{self.hash}"
