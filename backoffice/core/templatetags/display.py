@@ -1,0 +1,48 @@
+"""Money and time in templates: `{{ amount|money:currency }}`, `{% when moment %}`, `{% age moment %}`."""
+
+from datetime import datetime
+from decimal import Decimal
+
+from django import template
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from backoffice.core.display import format_amount, local_time
+
+register = template.Library()
+_UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
+
+
+@register.filter
+def money(amount: Decimal | None, currency: str) -> SafeString | str:
+    """`NGN 250,000.00`, unbreakable, with tabular figures; nothing for no amount."""
+    if amount is None:
+        return ""
+    return format_html(
+        '<span class="money"><span>{}</span> {}</span>', currency, format_amount(amount, currency)
+    )
+
+
+@register.simple_tag
+def when(moment: datetime | None, absent: str = "") -> SafeString | str:
+    """`20 Nov 2026, 10:42 WAT` in the reader's own time zone, exact for machines."""
+    if moment is None:
+        return absent
+    return format_html('<time datetime="{}">{}</time>', moment.isoformat(), local_time(moment))
+
+
+@register.simple_tag
+def age(moment: datetime) -> SafeString:
+    """`12 min` since the moment; app.js lets it grow while the page stays open."""
+    written = '<time datetime="{}" title="{}" data-age>{}</time>'
+    return format_html(written, moment.isoformat(), local_time(moment), _since(moment))
+
+
+def _since(moment: datetime) -> str:
+    """The largest whole unit. A moment ahead of our clock counts as now."""
+    seconds = int((timezone.now() - moment).total_seconds())
+    for size, unit in _UNITS:
+        if seconds >= size:
+            return f"{seconds // size} {unit}"
+    return "just now"

@@ -1,0 +1,141 @@
+/* What the pages gain when scripts run. Every page works without this file.
+   No page state is kept here: the server's HTML is the only truth. */
+
+const notice = document.getElementById("notice");
+
+/** Tell the person something about the page itself; an empty text takes the notice away. */
+function tell(text) {
+  if (!notice) return;
+  notice.textContent = text;
+  notice.hidden = !text;
+}
+
+/* ---- keyboard and menus ---- */
+
+function isTyping(target) {
+  return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName));
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape") {
+    const open = document.querySelector(".bar details[open]");
+    open?.removeAttribute("open");
+    open?.querySelector("summary").focus();
+  }
+  if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+  const search = document.querySelector('main input[type="search"]');
+  if (!search) return;
+  event.preventDefault();
+  search.focus();
+  search.select();
+});
+
+document.addEventListener("click", (event) => {
+  for (const menu of document.querySelectorAll(".bar details[open]")) {
+    if (!menu.contains(event.target)) menu.removeAttribute("open");
+  }
+});
+
+/* ---- copy buttons: <code data-copy="the text">the text</code> gains one ---- */
+
+function addCopyButtons(root) {
+  if (!navigator.clipboard) return;
+  for (const source of root.querySelectorAll("[data-copy]:not([data-copy-ready])")) {
+    source.dataset.copyReady = "";
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "ghost copy";
+    button.textContent = "Copy";
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(source.dataset.copy);
+      button.textContent = "Copied";
+      setTimeout(() => { button.textContent = "Copy"; }, 1500);
+    });
+    source.after(button);
+  }
+}
+
+/* ---- a form is sent once; the server would find the same operation anyway ---- */
+
+function release(form) {
+  delete form.dataset.sent;
+  for (const button of form.querySelectorAll("[aria-busy]")) button.removeAttribute("aria-busy");
+}
+
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (form.method !== "post") return;
+  if (form.dataset.sent) {
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    return;
+  }
+  form.dataset.sent = "yes";
+  event.submitter?.setAttribute("aria-busy", "true");
+}, true);
+
+window.addEventListener("pageshow", (event) => {
+  if (event.persisted) document.querySelectorAll("form[data-sent]").forEach(release);
+});
+
+/* ---- ages grow while the page stays open ---- */
+
+const STEPS = [[86400, "d"], [3600, "h"], [60, "min"]];
+
+/** The same words as the template tag `age`: "just now", "12 min", "3 h", "2 d". */
+function age(seconds) {
+  for (const [size, unit] of STEPS) {
+    if (seconds >= size) return `${Math.floor(seconds / size)} ${unit}`;
+  }
+  return "just now";
+}
+
+function refreshAges() {
+  for (const time of document.querySelectorAll("time[data-age]")) {
+    time.textContent = age((Date.now() - Date.parse(time.dateTime)) / 1000);
+  }
+}
+
+setInterval(refreshAges, 30_000);
+
+/* ---- htmx ---- */
+
+document.addEventListener("htmx:configRequest", (event) => {
+  // Tells the server that nobody touched anything: such a request must not keep a session alive.
+  if (event.target.closest("[data-poll]")) event.detail.headers["X-Background"] = "1";
+});
+
+document.addEventListener("htmx:beforeRequest", (event) => {
+  if (document.hidden && event.target.closest("[data-poll]")) event.preventDefault();
+});
+
+document.addEventListener("htmx:beforeSwap", (event) => {
+  // A whole document in place of a partial is the sign-in page: let the browser go there properly.
+  if (/^\s*<!doctype/i.test(event.detail.serverResponse)) {
+    event.detail.shouldSwap = false;
+    window.location.reload();
+  }
+});
+
+document.addEventListener("htmx:afterRequest", (event) => {
+  const form = event.target.closest("form");
+  if (form) release(form);
+  if (event.detail.successful) tell("");
+});
+
+document.addEventListener("htmx:afterSwap", (event) => {
+  addCopyButtons(document);
+  // After a refused form, the first field to mend gets the focus.
+  if (event.detail.xhr.status === 422) event.detail.target.querySelector('[aria-invalid="true"], .note.error')?.focus();
+});
+
+const CUT_OFF = "Countersign cannot be reached. What you see may be out of date; nothing was changed by this. Trying again.";
+for (const name of ["htmx:sendError", "htmx:timeout"]) document.addEventListener(name, () => tell(CUT_OFF));
+
+document.addEventListener("htmx:responseError", (event) => {
+  const { status } = event.detail.xhr;
+  if (status === 403 || status === 404) tell("This is no longer open to you. Load the page again.");
+  else tell(`The page could not be refreshed (${status}). Load it again to see how things stand.`);
+});
+
+addCopyButtons(document);
