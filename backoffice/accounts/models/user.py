@@ -1,0 +1,83 @@
+"""A member of staff."""
+
+from zoneinfo import available_timezones
+
+from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
+from django.contrib.auth.models import Permission, PermissionsMixin
+from django.core.exceptions import ValidationError
+from django.db import models
+from django.db.models.functions import Lower
+from django.utils import timezone
+from django.utils.functional import cached_property
+
+
+def validate_time_zone(name: str) -> None:
+    """Raises ValidationError unless the name is one of the IANA time zone database."""
+    if name not in available_timezones():
+        raise ValidationError("Choose a time zone from the list.")
+
+
+class Theme(models.TextChoices):
+    """How the pages are coloured."""
+
+    AUTO = "auto", "As the device"
+    LIGHT = "light", "Light"
+    DARK = "dark", "Dark"
+
+
+class UserManager(BaseUserManager["User"]):
+    """Finds people by e-mail address, in whatever case it was typed."""
+
+    def get_by_natural_key(self, username: str | None) -> "User":
+        return self.get(email=(username or "").strip().lower())
+
+
+class User(AbstractBaseUser, PermissionsMixin):
+    """A person who signs in. The e-mail address is the user name and is stored in lower case.
+
+    Rights come from roles alone: permissions given to one person directly count for nothing.
+    """
+
+    email = models.EmailField("e-mail address", unique=True)
+    full_name = models.CharField(max_length=120)
+    is_active = models.BooleanField(default=True)
+    time_zone = models.CharField(max_length=64, default="Africa/Lagos", validators=[validate_time_zone])
+    theme = models.CharField(max_length=5, choices=Theme, default=Theme.AUTO)
+    recovery_codes_kept_at = models.DateTimeField(null=True, editable=False)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    objects = UserManager()
+
+    USERNAME_FIELD = "email"
+    EMAIL_FIELD = "email"
+    REQUIRED_FIELDS = ["full_name"]
+
+    class Meta:
+        default_permissions = ("view",)
+        ordering = ["full_name", "pk"]
+        constraints = [
+            models.CheckConstraint(condition=models.Q(email=Lower("email")), name="user_email_in_lower_case"),
+        ]
+
+    def __str__(self) -> str:
+        return self.full_name
+
+    @property
+    def first_name(self) -> str:
+        """The first word of the name, for a greeting."""
+        return self.full_name.partition(" ")[0]
+
+    @property
+    def initials(self) -> str:
+        """The first letters of the first and the last word of the name."""
+        words = self.full_name.split()
+        return "".join(word[0] for word in dict.fromkeys((words[0], words[-1]))).upper() if words else "?"
+
+    @cached_property
+    def permission_names(self) -> frozenset[str]:
+        """What this person's roles allow, such as "operations.view_operation".
+
+        One query, unless the request's session brought the names along (`StaffSession.objects.with_person`).
+        """
+        names = Permission.objects.filter(group__user=self).values_list("content_type__app_label", "codename")
+        return frozenset(f"{app}.{codename}" for app, codename in names)

@@ -1,0 +1,56 @@
+"""The four roles and what each may do. This table is the only place that says so.
+
+A role is a Django group of the same name. After every `migrate` the groups are brought in line with the
+table, so a permission that leaves the table leaves the people too.
+"""
+
+from typing import Any
+
+from django.apps import AppConfig
+from django.db import models
+
+_SEE_MONEY = {"operations.view_operation", "ledger.view_balance", "ledger.view_transaction"}
+
+
+class Role(models.TextChoices):
+    """What a member of staff comes to do. One person may hold several."""
+
+    PREPARER = "Preparer"
+    APPROVER = "Approver"
+    AUDITOR = "Auditor"
+    ADMINISTRATOR = "Administrator"
+
+
+PERMISSIONS: dict[Role, set[str]] = {
+    Role.PREPARER: {*_SEE_MONEY, "operations.prepare_operation"},
+    Role.APPROVER: {*_SEE_MONEY, "operations.approve_operation", "operations.release_operation"},
+    Role.AUDITOR: {*_SEE_MONEY, "audit.view_entry"},
+    Role.ADMINISTRATOR: {*_SEE_MONEY, "audit.view_entry", "accounts.view_user"},
+}
+
+
+def give_permissions(app_config: AppConfig, using: str, apps: Any, **_kwargs: Any) -> None:
+    """Give each role exactly the permissions on this application that the table names.
+
+    Runs once for each application after its migrations (`post_migrate`), because only then do its
+    permissions exist.
+    """
+    for name in ("Group", "Permission"):
+        if not _is_installed(apps, name):
+            return
+    group_model, permission_model = apps.get_model("auth", "Group"), apps.get_model("auth", "Permission")
+    of_this_app = permission_model.objects.using(using).filter(content_type__app_label=app_config.label)
+    for role, names in PERMISSIONS.items():
+        group, _ = group_model.objects.using(using).get_or_create(name=role.value)
+        codenames = {name.partition(".")[2] for name in names if name.startswith(f"{app_config.label}.")}
+        group.permissions.remove(*of_this_app.exclude(codename__in=codenames))
+        group.permissions.add(*of_this_app.filter(codename__in=codenames))
+
+
+def _is_installed(apps: Any, model: str) -> bool:
+    """False while a migration stops before `auth` has its tables."""
+    try:
+        apps.get_model("auth", model)
+    except LookupError:
+        return False
+    return True
