@@ -19,11 +19,21 @@ class Action(models.TextChoices):
     # operations
     OPERATION_PREPARED = "operation.prepared", "prepared"
     OPERATION_COUNTERSIGNED = "operation.countersigned", "countersigned"
-    OPERATION_APPROVED = "operation.approved", "completed the approval of"
     OPERATION_REJECTED = "operation.rejected", "rejected"
     OPERATION_CANCELLED = "operation.cancelled", "cancelled"
     OPERATION_EXPIRED = "operation.expired", "closed as expired"
     OPERATION_RELEASED = "operation.released", "released for sending"
+    OPERATION_RELEASE_LAPSED = (
+        "operation.release_lapsed",
+        "withdrew the release, which was not sent in time, of",
+    )
+    OPERATION_CLAIMED = "operation.claimed", "began to send"
+    OPERATION_RETURNED = "operation.returned", "returned, because nothing was executed,"
+    OPERATION_ACCEPTED = "operation.accepted", "had accepted by the service"
+    OPERATION_UNRESOLVED = "operation.unresolved", "does not know the outcome of"
+    OPERATION_ESCALATED = "operation.escalated", "asked people to review"
+    OPERATION_SUCCEEDED = "operation.succeeded", "confirmed"
+    OPERATION_FAILED = "operation.failed", "closed as failed"
     OPERATION_REFUSED = "operation.refused", "was refused an action on"
 
     @property

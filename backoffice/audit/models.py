@@ -1,11 +1,12 @@
 """The log: entries in a chain of hashes, and the head that says where the chain ends."""
 
+import json
 from typing import ClassVar
 
 from django.conf import settings
 from django.db import models
 
-from backoffice.audit import canonical
+from backoffice.audit import canonical, links
 from backoffice.audit.actions import Action
 
 
@@ -47,6 +48,19 @@ class Entry(models.Model):
     def action_label(self) -> str:
         """The verb of the sentence; the bare action where a later release no longer knows it."""
         return Action(self.action).label if self.action in Action else self.action
+
+    @property
+    def target_url(self) -> str:
+        """The address of the page of the object; empty where it has none."""
+        return links.target_url(self.target_type, self.target_id)
+
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        """The detail as names and texts that a person can read."""
+        return [
+            (name.replace("_", " ").capitalize(), value if isinstance(value, str) else json.dumps(value))
+            for name, value in self.detail.items()
+        ]
 
     def digest(self) -> str:
         """The hash that this entry must carry, worked out from everything else it holds."""

@@ -1,14 +1,19 @@
 """Appends to the log. There is no other way in, and no way to change what is in it."""
 
+import logging
+
 from django.contrib.auth.base_user import AbstractBaseUser
-from django.db import connection, models
+from django.db import DatabaseError, connection, models, transaction
 from django.utils import timezone
 
 from backoffice.audit.actions import Action
 from backoffice.audit.canonical import plain, storable
-from backoffice.audit.errors import ChainMovedError, OutsideTransactionError
+from backoffice.audit.errors import AuditError, ChainMovedError, HeadMissingError, OutsideTransactionError
 from backoffice.audit.models import ChainHead, Entry
+from backoffice.audit.verification import Verdict, verify_chain
 from backoffice.core import context
+
+logger = logging.getLogger(__name__)
 
 SYSTEM = "Countersign"
 STRANGER = "Someone not signed in"
@@ -25,13 +30,13 @@ def record(
 
     Call it last in a service, since the head of the chain stays locked until the commit. `actor` is None
     where nobody is signed in or the program itself acts; `target` is a row, or the name of a thing that has
-    none ("the operations report"). Raises OutsideTransactionError, ChainMovedError, and NotRecordableError
-    for a detail without a stable form.
+    none ("the operations report"). Raises OutsideTransactionError, ChainMovedError,
+    HeadMissingError, and NotRecordableError for a detail without a stable form.
     """
     if not connection.in_atomic_block:
         raise OutsideTransactionError(f"{action} must be recorded in the transaction of the change")
     details = plain(detail)
-    head = ChainHead.objects.select_for_update().get(pk=1)
+    head = _locked_head()
     entry = Entry(
         position=head.position + 1,
         at=timezone.now(),
@@ -48,6 +53,35 @@ def record(
     _move(head, entry)
     entry.save(force_insert=True)
     return entry
+
+
+def verify_log(*, actor: AbstractBaseUser | None) -> Verdict:
+    """Verify the whole log and record who asked and what came of it.
+
+    The verdict is returned even where the damage prevents the entry; then it stands in the process log.
+    """
+    verdict = verify_chain()
+    try:
+        with transaction.atomic():
+            record(
+                Action.LOG_VERIFIED,
+                actor=actor,
+                target="the audit log",
+                whole=verdict.is_whole,
+                verified=verdict.verified,
+                newest_hash=verdict.newest_hash,
+                fault=str(verdict.fault or ""),
+            )
+    except (AuditError, DatabaseError):
+        logger.exception("The verdict on the audit log could not be recorded: %s", verdict)
+    return verdict
+
+
+def _locked_head() -> ChainHead:
+    head = ChainHead.objects.select_for_update().filter(pk=1).first()
+    if head is None:
+        raise HeadMissingError("The head of the audit log is gone; run verify_audit")
+    return head
 
 
 def _move(head: ChainHead, entry: Entry) -> None:

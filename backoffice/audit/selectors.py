@@ -1,0 +1,39 @@
+"""Reads from the log."""
+
+from datetime import date, datetime, time, timedelta
+
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from backoffice.audit.models import Entry
+
+
+def entries(
+    *,
+    actor: AbstractBaseUser | None = None,
+    group: str = "",
+    about: str = "",
+    since: date | None = None,
+    until: date | None = None,
+) -> QuerySet[Entry]:
+    """Entries of a person, of a group of actions, about an object, between two days of the current time zone.
+
+    `about` is part of the object's label, or exactly its id or the id of a request. Both days are included.
+    """
+    found = Entry.objects.all()
+    if actor is not None:
+        found = found.filter(actor=actor.pk)
+    if group:
+        found = found.filter(action__startswith=f"{group}.")
+    if about:
+        found = found.filter(Q(target_label__icontains=about) | Q(target_id=about) | Q(request_id=about))
+    if since is not None:
+        found = found.filter(at__gte=_midnight(since))
+    if until is not None:
+        found = found.filter(at__lt=_midnight(until + timedelta(days=1)))
+    return found
+
+
+def _midnight(day: date) -> datetime:
+    return timezone.make_aware(datetime.combine(day, time.min))

@@ -1,0 +1,95 @@
+"""Proves that the log is whole, or names the first place where it is not.
+
+What it can and cannot show: a changed, removed, inserted, reordered or cut-off entry shows. Somebody who can
+write to the database, lift its triggers *and* work every hash out anew could replace the whole log; against
+that, keep the newest position and hash somewhere else (they are printed, and stand in every export).
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from backoffice.audit.canonical import GENESIS
+from backoffice.audit.models import ChainHead, Entry
+
+CHUNK = 2000
+
+
+@dataclass(frozen=True)
+class Fault:
+    """The first place where the log does not agree with itself."""
+
+    position: int
+    problem: str
+    entry: Entry | None = None
+
+    def __str__(self) -> str:
+        about = f" ({self.entry.action}, {self.entry.at:%Y-%m-%d %H:%M:%S} UTC)" if self.entry else ""
+        return f"entry {self.position:,}{about}: {self.problem}"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How many entries agree with each other, the newest of them, and the fault that ended the walk."""
+
+    verified: int
+    newest_hash: str
+    fault: Fault | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing in the log contradicts anything else in it."""
+        return self.fault is None
+
+    def __str__(self) -> str:
+        noun = "entry" if self.verified == 1 else "entries"
+        return str(self.fault) if self.fault else f"{self.verified:,} {noun} verified, the chain is whole"
+
+
+def verify_chain() -> Verdict:
+    """Walk the whole log once, in constant memory and without a lock; others may append meanwhile.
+
+    An append commits the entry and the head together. So everything up to the head as read *before* the walk
+    must be met, and nothing beyond the head as read *after* it.
+    """
+    before = _head()
+    position, newest_hash = 0, GENESIS
+    try:
+        for entry in Entry.objects.order_by("position").iterator(chunk_size=CHUNK):
+            problem = _problem(entry, position, newest_hash)
+            if problem:
+                return Verdict(position, newest_hash, problem)
+            position, newest_hash = entry.position, entry.hash
+    except ValueError as exc:  # SQLite lets a forger write text that is no time and no JSON
+        return Verdict(position, newest_hash, Fault(position + 1, f"cannot be read: {exc}"))
+    return Verdict(position, newest_hash, _problem_at_the_end(before, position, newest_hash))
+
+
+def _head() -> ChainHead | None:
+    return ChainHead.objects.filter(pk=1).first()
+
+
+def _problem(entry: Entry, position: int, previous_hash: str) -> Fault | None:
+    if entry.position != position + 1:
+        return Fault(position + 1, f"is missing; the next one is entry {entry.position:,}")
+    if not isinstance(entry.at, datetime):
+        return Fault(entry.position, "cannot be read: its time is no time")
+    if entry.previous_hash != previous_hash:
+        return Fault(entry.position, "does not follow the entry before it", entry)
+    if entry.hash != entry.digest():
+        return Fault(entry.position, "content does not match its hash", entry)
+    return None
+
+
+def _problem_at_the_end(before: ChainHead | None, position: int, newest_hash: str) -> Fault | None:
+    after = _head()
+    if before is None or after is None:
+        return Fault(position, "the head of the chain is missing")
+    if position < before.position:
+        return Fault(
+            position + 1, f"is missing; the log was cut off, its head is at entry {before.position:,}"
+        )
+    if position > after.position:
+        return Fault(after.position + 1, f"stands beyond the head of the chain, entry {after.position:,}")
+    if position == after.position and newest_hash != after.hash:
+        return Fault(position, "the head of the chain carries another hash")
+    return None
