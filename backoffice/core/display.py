@@ -1,0 +1,24 @@
+"""How money and time are written for people."""
+
+from datetime import datetime
+from decimal import ROUND_HALF_EVEN, Decimal
+
+from django.utils import timezone
+
+from payments_gateway.money import decimals_of
+
+
+def format_amount(amount: Decimal, currency: str) -> str:
+    """`250,000.00`: grouped, with the currency's own number of decimals, or more if the amount has more."""
+    places = max(decimals_of(currency), -int(amount.normalize().as_tuple().exponent))
+    return f"{amount.quantize(Decimal(1).scaleb(-places), rounding=ROUND_HALF_EVEN):,f}"
+
+
+def mask_account(number: str) -> str:
+    """`••6789`: enough to recognise an account, not to use it."""
+    return f"••{number[-4:]}"
+
+
+def local_time(moment: datetime) -> str:
+    """`20 Nov 2026, 10:42 WAT` in the time zone of the person who looks, which is always named."""
+    return timezone.localtime(moment).strftime("%-d %b %Y, %H:%M %Z")

@@ -1,0 +1,54 @@
+"""Why an operation could not do what was asked. Each message can be shown to the person who asked."""
+
+
+class OperationError(Exception):
+    """Nothing was changed. The message says why and what to do."""
+
+    message = "This could not be done."
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message or self.message)
+
+
+class NotAllowedError(OperationError):
+    message = "You do not have the permission for this."
+
+
+class SelfApprovalError(OperationError):
+    message = "You prepared this operation, so somebody else has to countersign and send it."
+
+
+class AlreadyApprovedError(OperationError):
+    message = "You have countersigned this operation already; another person is needed."
+
+
+class WrongStatusError(OperationError):
+    message = "The operation is no longer in the state you saw. Nothing was changed; look at it again."
+
+
+class ExpiredError(OperationError):
+    message = "The operation has expired. Nothing was changed; prepare it again if it is still wanted."
+
+
+class ContentChangedError(OperationError):
+    message = "The content is not the one you saw, so nothing was done. Look at the operation again."
+
+
+class SecondFactorStaleError(OperationError):
+    message = "Enter your authenticator code: the last one is more than five minutes old."
+
+
+class ReasonMissingError(OperationError):
+    message = "Say why: the person who prepared it will read the reason."
+
+
+class TokenMissingError(OperationError):
+    message = "Enter the service's one-time token."
+
+
+class AlreadyReleasedError(OperationError):
+    message = "The operation is being sent already. Nothing was changed."
+
+
+class SubmissionReusedError(OperationError):
+    message = "This form was submitted before with other content. Open a new form to prepare another operation."

@@ -1,0 +1,49 @@
+"""The sweeper: does every second what is due in the database, without a broker."""
+
+import logging
+import signal
+import threading
+from argparse import ArgumentParser
+from collections.abc import Callable
+from typing import Any
+
+from django.core.management.base import BaseCommand
+from django.db import DatabaseError, close_old_connections
+
+from backoffice.operations import services
+
+logger = logging.getLogger(__name__)
+
+
+class Command(BaseCommand):
+    """Sends what the doorbell missed, closes what is open, expires what is late. Any number may run."""
+
+    help = __doc__
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--once", action="store_true", help="do what is due now, and end")
+        parser.add_argument("--every", type=float, default=1.0, metavar="SECONDS", help="pause between two rounds")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        jobs = (services.send_due, services.close_due, services.tidy_up)
+        if options["once"]:
+            self.stdout.write(f"{sum(job() for job in jobs)} due and done")
+            return
+        stop = threading.Event()
+        for name in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(name, lambda *_: stop.set())
+        # A thread each: reading the service slowly must not keep a released operation waiting.
+        threads = [threading.Thread(target=_repeat, args=(job, stop, options["every"])) for job in jobs]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+
+def _repeat(job: Callable[[], int], stop: threading.Event, pause: float) -> None:
+    while not stop.wait(pause):
+        close_old_connections()
+        try:
+            job()
+        except DatabaseError:
+            logger.exception("The database did not allow %s; the next round tries again", job.__name__)

@@ -1,0 +1,208 @@
+"""The operation, the countersignatures it gathered, its release, and the attempts to send it.
+
+Rules that money depends on stand here a second time as constraints; the table of states and "never the maker" are
+triggers (migration 0002), because a check constraint sees only one row at one time.
+"""
+
+import uuid
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.db import models
+from django.db.models import F, Q
+from django.urls import reverse
+
+from backoffice.accounts.models import User
+from backoffice.core.fields import ExactDecimalField
+from backoffice.operations.content import digest_of, short_code
+from backoffice.operations.states import CLOSED, Outcome, Status
+
+if TYPE_CHECKING:
+    from django.db.models.fields.related_descriptors import RelatedManager
+
+
+class OperationManager(models.Manager["Operation"]):
+    """Finds operations; `get_locked` for everything that changes one."""
+
+    def get_locked(self, pk: uuid.UUID) -> "Operation":
+        """The operation, locked to the end of the transaction.
+
+        SQLite has no row locks: there the transaction holds the only write lock from its BEGIN IMMEDIATE. The
+        compare-and-set of every move decides in the end, on both engines.
+        """
+        return self.select_for_update(of=("self",)).select_related("maker").get(pk=pk)
+
+
+class Operation(models.Model):
+    """One movement of money or one sensitive change, from its preparation to its proven outcome."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    reference = models.CharField(max_length=12, unique=True)
+    kind = models.CharField(max_length=32)
+    payload = models.JSONField()
+    digest = models.CharField(max_length=64)
+    sentence = models.CharField(max_length=300)
+    currency = models.CharField(max_length=12, blank=True)
+    amount = ExactDecimalField(null=True)
+    counterparty = models.CharField(max_length=200, blank=True)
+    counterparty_detail = models.CharField(max_length=200, blank=True)
+
+    status = models.CharField(max_length=16, choices=Status, default=Status.PENDING)
+    reason = models.CharField(max_length=500, blank=True)
+    approvals_needed = models.PositiveSmallIntegerField()
+    rule = models.CharField(max_length=300)
+
+    maker = models.ForeignKey(User, on_delete=models.PROTECT, related_name="operations_prepared")
+    prepared_from = models.ForeignKey("self", on_delete=models.PROTECT, null=True, related_name="copies")
+    prepared_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    decided_at = models.DateTimeField(null=True)
+    closed_at = models.DateTimeField(null=True)
+
+    objects = OperationManager()
+
+    if TYPE_CHECKING:
+        approvals: RelatedManager["Approval"]
+        attempts: RelatedManager["Attempt"]
+
+    class Meta:
+        default_permissions = ("view",)
+        permissions = [
+            ("prepare_operation", "Can prepare operations"),
+            ("approve_operation", "Can approve or reject operations that others prepared"),
+            ("release_operation", "Can send approved operations"),
+        ]
+        ordering = ("-prepared_at", "-id")
+        indexes = [
+            models.Index(fields=["-prepared_at", "-id"], name="operation_newest"),
+            models.Index(fields=["status", "-prepared_at", "-id"], name="operation_by_status"),
+        ]
+        constraints = [
+            models.CheckConstraint(condition=Q(approvals_needed__gte=1), name="operation_needs_a_second_person"),
+            models.CheckConstraint(condition=Q(status__in=Status.values), name="operation_status_known"),
+            models.CheckConstraint(
+                condition=Q(status__in=CLOSED, closed_at__isnull=False)
+                | (~Q(status__in=CLOSED) & Q(closed_at__isnull=True)),
+                name="operation_closed_has_time",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.reference} {self.sentence}"
+
+    def get_absolute_url(self) -> str:
+        return reverse("operations:detail", args=[self.pk])
+
+    @property
+    def code(self) -> str:
+        """The short code of the digest, for two people to compare."""
+        return short_code(self.digest)
+
+    @property
+    def is_closed(self) -> bool:
+        return Status(self.status) in CLOSED
+
+    def current_digest(self) -> str:
+        """The digest of the content as it is now; differs from `digest` if somebody touched the row."""
+        return content_digest(self.pk, self.kind, self.payload)
+
+    def is_past(self, moment: datetime) -> bool:
+        """Whether the time to decide and send has run out."""
+        return moment >= self.expires_at
+
+
+class Approval(models.Model):
+    """One person's countersignature under exactly one content."""
+
+    operation = models.ForeignKey(Operation, on_delete=models.PROTECT, related_name="approvals")
+    approver = models.ForeignKey(User, on_delete=models.PROTECT, related_name="approvals")
+    maker = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    digest = models.CharField(max_length=64)
+    comment = models.CharField(max_length=500, blank=True)
+    at = models.DateTimeField()
+
+    class Meta:
+        default_permissions = ()
+        ordering = ("at",)
+        constraints = [
+            models.UniqueConstraint(fields=["operation", "approver"], name="approval_once_per_person"),
+            models.CheckConstraint(condition=~Q(approver=F("maker")), name="approval_never_by_the_maker"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.approver} countersigned {self.operation_id}"
+
+
+class Release(models.Model):
+    """The word to send, waiting for a worker: deleted in the very commit that claims the operation.
+
+    Holds the service's one-time token, sealed to this operation and digest, for at most 90 seconds.
+    """
+
+    operation = models.OneToOneField(Operation, on_delete=models.PROTECT, primary_key=True, related_name="release")
+    released_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    released_at = models.DateTimeField(db_index=True)
+    expires_at = models.DateTimeField()
+    sealed_token = models.BinaryField(null=True)
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"Release of {self.operation_id}"
+
+    @property
+    def bound_to(self) -> str:
+        """What the sealed token is bound to: it opens for this operation with this content only."""
+        return f"release:{self.operation_id}:{self.operation.digest}"
+
+
+class Attempt(models.Model):
+    """One try to send, written and committed before the first byte leaves."""
+
+    operation = models.ForeignKey(Operation, on_delete=models.PROTECT, related_name="attempts")
+    number = models.PositiveSmallIntegerField()
+    released_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    digest = models.CharField(max_length=64)
+    started_at = models.DateTimeField()
+    deadline_at = models.DateTimeField()
+
+    watermark_transaction_id = models.CharField(max_length=100, blank=True)
+    watermark_balance = ExactDecimalField(null=True)
+    watermark_service_time = models.DateTimeField(null=True)
+
+    outcome = models.CharField(max_length=16, choices=Outcome, default=Outcome.OPEN)
+    answer_status = models.PositiveSmallIntegerField(null=True)
+    answer = models.CharField(max_length=500, blank=True)
+    service_transaction_id = models.CharField(max_length=100, null=True, unique=True)  # noqa: DJ001 - unique, so null
+    fee = ExactDecimalField(null=True)
+    checks = models.PositiveSmallIntegerField(default=0)
+    last_check = models.CharField(max_length=300, blank=True)
+    next_check_at = models.DateTimeField(null=True, db_index=True)
+    closed_at = models.DateTimeField(null=True)
+
+    class Meta:
+        default_permissions = ()
+        ordering = ("number",)
+        constraints = [
+            models.UniqueConstraint(fields=["operation", "number"], name="attempt_number_once"),
+            models.UniqueConstraint(
+                fields=["operation"], condition=Q(closed_at__isnull=True), name="attempt_one_open_per_operation"
+            ),
+            models.CheckConstraint(
+                condition=(Q(outcome=Outcome.OPEN, closed_at__isnull=True))
+                | (~Q(outcome=Outcome.OPEN) & Q(closed_at__isnull=False)),
+                name="attempt_closed_has_outcome",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"Attempt {self.number} of {self.operation_id}"
+
+
+def content_digest(operation_id: uuid.UUID, kind: str, payload: dict[str, Any]) -> str:
+    """The digest of this content in this deployment's environment."""
+    return digest_of(
+        operation_id=operation_id, kind=kind, payload=payload, environment=settings.ENVIRONMENT
+    )

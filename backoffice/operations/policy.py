@@ -1,0 +1,167 @@
+"""Who may do what to which operation. Each check raises the reason; each `may_` answers for the screens."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+from django.conf import settings
+from django.utils import timezone
+
+from backoffice.accounts.models import User
+from backoffice.operations import errors
+from backoffice.operations.kinds import Debit
+from backoffice.operations.models import Operation
+from backoffice.operations.states import EDGES, UNDECIDED, Status
+
+SECOND_FACTOR_FRESH = timedelta(minutes=5)  # quality.md, Security: approve and send
+PREPARE, APPROVE, RELEASE = (
+    "operations.prepare_operation",
+    "operations.approve_operation",
+    "operations.release_operation",
+)
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """How many people must countersign, and the rule that says so."""
+
+    approvals: int
+    sentence: str
+
+
+def requirement(kind_label: str, debit: Debit | None) -> Requirement:
+    """The rule for an operation: one other person, two above the deployment's limit for the currency."""
+    limit = settings.SECOND_APPROVAL_ABOVE.get(debit.currency) if debit else None
+    if debit is not None and limit is not None and debit.amount > Decimal(limit):
+        return Requirement(
+            2, f"{kind_label}s above {debit.currency} {int(limit):,} need two approvers who did not prepare them."
+        )
+    return Requirement(1, f"{kind_label}s need one approver who did not prepare them.")
+
+
+def check_may_prepare(person: User) -> None:
+    """Raises NotAllowedError."""
+    _check_permission(person, PREPARE)
+
+
+def check_may_approve(person: User, operation: Operation, *, digest: str, second_factor_at: datetime | None) -> None:
+    """Raises the reason why this person may not countersign this content now."""
+    check_may_decide(person, operation, digest=digest, second_factor_at=second_factor_at)
+    if operation.approvals.filter(approver=person).exists():
+        raise errors.AlreadyApprovedError
+
+
+def check_may_decide(person: User, operation: Operation, *, digest: str, second_factor_at: datetime | None) -> None:
+    """Raises the reason why this person may not approve or reject this content now."""
+    _check_permission(person, APPROVE)
+    _check_other_person(person, operation)
+    check_can_move(operation, Status.APPROVED)
+    _check_in_time(operation)
+    check_content(operation, digest)
+    _check_second_factor(second_factor_at)
+
+
+def check_may_cancel(person: User, operation: Operation) -> None:
+    """Raises the reason why this person may not take the operation back."""
+    if person != operation.maker:
+        raise errors.NotAllowedError("Only the person who prepared an operation can cancel it.")
+    _check_permission(person, PREPARE)
+    check_can_move(operation, Status.CANCELLED)
+
+
+def check_may_release(person: User, operation: Operation, *, digest: str, second_factor_at: datetime | None) -> None:
+    """Raises the reason why this person may not have this content sent now."""
+    _check_permission(person, RELEASE)
+    _check_other_person(person, operation)
+    check_can_move(operation, Status.SENDING)
+    _check_in_time(operation)
+    check_content(operation, digest)
+    _check_second_factor(second_factor_at)
+
+
+def check_may_leave(operation: Operation, releaser: User) -> None:
+    """The last look before money leaves: content, countersignatures and people, as they are at this moment.
+
+    Raises ContentChangedError, ExpiredError or NotAllowedError (architecture.md, "What must always hold", 2 and 3).
+    """
+    check_content(operation, operation.digest)
+    _check_in_time(operation)
+    _check_permission(releaser, RELEASE)
+    _check_other_person(releaser, operation)
+    signed = {
+        approval.approver_id
+        for approval in operation.approvals.select_related("approver")
+        if approval.digest == operation.digest
+        and approval.approver_id != operation.maker_id
+        and _is_entitled(approval.approver, APPROVE)
+    }
+    if len(signed) < operation.approvals_needed:
+        raise errors.NotAllowedError("Somebody who countersigned is no longer entitled to: nothing was sent.")
+
+
+def check_can_move(operation: Operation, status: Status) -> None:
+    """Raises WrongStatusError unless the table of states has this edge."""
+    if status not in EDGES[Status(operation.status)]:
+        raise errors.WrongStatusError(
+            f"The operation is {Status(operation.status).label.lower()} by now, so nothing was changed. "
+            "Look at it again."
+        )
+
+
+def check_content(operation: Operation, digest: str) -> None:
+    """Raises ContentChangedError unless what is stored is what was signed and what was shown."""
+    if not digest == operation.digest == operation.current_digest():
+        raise errors.ContentChangedError
+
+
+def may_decide(person: User, operation: Operation) -> bool:
+    """Whether the decision panel is this person's to use. The services check again, and more."""
+    return (
+        operation.status == Status.PENDING and person.has_perm(APPROVE) and person.pk != operation.maker_id
+    )
+
+
+def may_release(person: User, operation: Operation) -> bool:
+    """Whether this person may have the approved operation sent."""
+    return (
+        operation.status == Status.APPROVED and person.has_perm(RELEASE) and person.pk != operation.maker_id
+    )
+
+
+def may_cancel(person: User, operation: Operation) -> bool:
+    """Whether this person may take the operation back."""
+    return (
+        Status(operation.status) in UNDECIDED
+        and person.pk == operation.maker_id
+        and person.has_perm(PREPARE)
+    )
+
+
+def second_factor_is_fresh(second_factor_at: datetime | None) -> bool:
+    """Whether the second factor was confirmed within the last five minutes."""
+    return second_factor_at is not None and timezone.now() - second_factor_at <= SECOND_FACTOR_FRESH
+
+
+def _check_permission(person: User, permission: str) -> None:
+    if not _is_entitled(person, permission):
+        raise errors.NotAllowedError
+
+
+def _is_entitled(person: User, permission: str) -> bool:
+    """As the database says now, whatever was remembered for the request."""
+    return User.objects.get(pk=person.pk).has_perm(permission)
+
+
+def _check_other_person(person: User, operation: Operation) -> None:
+    if person.pk == operation.maker_id:
+        raise errors.SelfApprovalError
+
+
+def _check_in_time(operation: Operation) -> None:
+    if operation.is_past(timezone.now()):
+        raise errors.ExpiredError
+
+
+def _check_second_factor(second_factor_at: datetime | None) -> None:
+    if not second_factor_is_fresh(second_factor_at):
+        raise errors.SecondFactorStaleError

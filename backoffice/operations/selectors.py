@@ -1,0 +1,98 @@
+"""Reads operations for lists, pages and reports. Never writes."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet
+
+from backoffice.accounts.models import User
+from backoffice.audit.models import Entry
+from backoffice.operations import policy
+from backoffice.operations.models import Approval, Attempt, Operation
+from backoffice.operations.states import CLOSED, NEEDS_ATTENTION, OPEN, UNDECIDED, Status
+
+NEWEST_FIRST = ("-prepared_at", "-id")
+
+
+@dataclass(frozen=True)
+class OperationFilter:
+    """What a list or a report of operations is narrowed to; empty means everything."""
+
+    kind: str = ""
+    status: str = ""
+    currency: str = ""
+    maker: User | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    text: str = ""
+
+    def apply(self, operations: QuerySet[Operation]) -> QuerySet[Operation]:
+        """The operations that match all of it; times are of the preparation, `until` excluded."""
+        chosen = {
+            "kind": self.kind,
+            "status": self.status,
+            "currency": self.currency,
+            "maker": self.maker,
+            "prepared_at__gte": self.since,
+            "prepared_at__lt": self.until,
+        }
+        operations = operations.filter(**{name: value for name, value in chosen.items() if value})
+        return operations.filter(_mentions(self.text)) if self.text else operations
+
+
+def visible_operations(user: User) -> QuerySet[Operation]:
+    """What this person may see: everything, or nothing."""
+    if not user.has_perm("operations.view_operation"):
+        return Operation.objects.none()
+    return Operation.objects.select_related("maker")
+
+
+def operations_waiting_for(user: User) -> QuerySet[Operation]:
+    """What this person, and not its maker, can move on now: countersign, or send what is countersigned."""
+    mine = Q(pk__in=[])
+    if user.has_perm(policy.APPROVE):
+        mine |= Q(status=Status.PENDING) & ~Exists(
+            Approval.objects.filter(operation=OuterRef("pk"), approver=user)
+        )
+    if user.has_perm(policy.RELEASE):
+        mine |= Q(status=Status.APPROVED, release__isnull=True)
+    return Operation.objects.select_related("maker").filter(mine, status__in=UNDECIDED).exclude(maker=user)
+
+
+def open_operations(user: User) -> QuerySet[Operation]:
+    """Everything that has not ended."""
+    return visible_operations(user).filter(status__in=OPEN)
+
+
+def done_operations(user: User) -> QuerySet[Operation]:
+    """Everything that has ended."""
+    return visible_operations(user).filter(status__in=CLOSED)
+
+
+def operations_needing_attention(user: User) -> QuerySet[Operation]:
+    """Operations whose outcome nobody knows yet."""
+    return visible_operations(user).filter(status__in=NEEDS_ATTENTION)
+
+
+def operation_page(user: User) -> QuerySet[Operation]:
+    """Operations with everything that their page shows, in three queries."""
+    return visible_operations(user).select_related("maker", "release", "prepared_from").prefetch_related(
+        Prefetch("approvals", Approval.objects.select_related("approver")),
+        Prefetch("attempts", Attempt.objects.select_related("released_by")),
+    )
+
+
+def timeline(operation: Operation) -> list[Entry]:
+    """The audit entries of one operation, oldest first, each with its actor's name as it was then."""
+    return list(
+        Entry.objects.filter(target_type=operation._meta.label_lower, target_id=str(operation.pk)).order_by("position")
+    )
+
+
+def _mentions(text: str) -> Q:
+    return (
+        Q(reference__iexact=text)
+        | Q(counterparty__icontains=text)
+        | Q(counterparty_detail__icontains=text)
+        | Q(attempts__service_transaction_id=text)
+    )

@@ -1,0 +1,34 @@
+"""Everything that changes an operation. Each function is one transaction, or says why it is not."""
+
+from backoffice.operations.services.confirming import abandon_attempt, confirm_operation
+from backoffice.operations.services.deciding import (
+    approve_operation,
+    cancel_operation,
+    expire_operation,
+    prepare_operation,
+    reject_operation,
+)
+from backoffice.operations.services.sending import (
+    approve_and_release_operation,
+    lapse_release,
+    release_operation,
+    send_operation,
+)
+from backoffice.operations.services.sweeping import close_due, send_due, tidy_up
+
+__all__ = [
+    "abandon_attempt",
+    "approve_and_release_operation",
+    "approve_operation",
+    "cancel_operation",
+    "close_due",
+    "confirm_operation",
+    "expire_operation",
+    "lapse_release",
+    "prepare_operation",
+    "reject_operation",
+    "release_operation",
+    "send_due",
+    "send_operation",
+    "tidy_up",
+]

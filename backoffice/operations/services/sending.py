@@ -1,0 +1,195 @@
+"""Release and send: at most one request per approved operation, whatever is clicked, repeated, delayed or killed.
+
+The order is the safeguard: read a watermark; claim by compare-and-set and destroy the token in one durable commit;
+make exactly one request with no transaction open; record what came back in a second commit. A process that dies in
+between leaves a `sending` row, which only ever becomes `unknown`, and is closed by what the service's list shows.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+from pydantic import SecretStr
+
+from backoffice.accounts.models import User
+from backoffice.audit import services as audit
+from backoffice.audit.actions import Action
+from backoffice.core import queue, vault
+from backoffice.core.gateway import gateway
+from backoffice.ledger import selectors as ledger
+from backoffice.operations import policy
+from backoffice.operations.errors import (
+    AlreadyReleasedError,
+    ContentChangedError,
+    OperationError,
+    TokenMissingError,
+    WrongStatusError,
+)
+from backoffice.operations.kinds import KINDS
+from backoffice.operations.models import Attempt, Operation, Release
+from backoffice.operations.services.deciding import add_approval
+from backoffice.operations.services.moves import move, record_refusal, refusals_are_audited
+from backoffice.operations.services.recording import Answer, answer_of, record_answer
+from backoffice.operations.states import Status
+
+SEND_TASK = "operations.send"
+
+
+@refusals_are_audited
+@transaction.atomic
+def release_operation(
+    operation_id: UUID, *, actor: User, digest: str, second_factor_at: datetime | None, token: SecretStr | None
+) -> Operation:
+    """Give the word to send an approved operation; a worker sends it once this is committed.
+
+    The service's token waits encrypted, bound to this content, for at most 90 seconds. Raises NotAllowedError,
+    SelfApprovalError, WrongStatusError, ExpiredError, ContentChangedError, SecondFactorStaleError,
+    TokenMissingError, AlreadyReleasedError.
+    """
+    return _release(operation_id, actor, digest, second_factor_at, token)
+
+
+@refusals_are_audited
+@transaction.atomic
+def approve_and_release_operation(
+    operation_id: UUID,
+    *,
+    actor: User,
+    digest: str,
+    second_factor_at: datetime | None,
+    token: SecretStr | None,
+    comment: str = "",
+) -> Operation:
+    """Give the last countersignature and the word to send in one: both happen or neither.
+
+    Raises as `approve_operation` and `release_operation`; WrongStatusError too if further people must countersign.
+    """
+    operation = add_approval(operation_id, actor, digest, second_factor_at, comment)
+    if operation.status != Status.APPROVED:
+        raise WrongStatusError("Another person must countersign before this can be sent. Choose “Approve” alone.")
+    return _release(operation_id, actor, digest, second_factor_at, token)
+
+
+def send_operation(operation_id: UUID) -> None:
+    """Send a released operation, at most once, and record what came back.
+
+    May be called any number of times, at once and by several processes. Raises GatewayError only from the read before
+    the claim: then nothing was sent, the release still stands, and the sweeper calls again while it lasts.
+    """
+    operation = Operation.objects.filter(pk=operation_id, status=Status.APPROVED, release__isnull=False).first()
+    if operation is None:
+        return
+    watermark = ledger.watermark(operation.currency)
+    try:
+        claim = _claim(operation_id, watermark)
+    except OperationError as exc:
+        _withdraw_release(operation_id)
+        record_refusal(operation_id, "send_operation", None, exc)
+        return
+    if claim is not None:
+        record_answer(claim.attempt_id, _request(claim))
+
+
+@transaction.atomic
+def lapse_release(operation_id: UUID) -> bool:
+    """Destroy a token that waited too long; the operation stays approved. False if there was nothing to do."""
+    operation = Operation.objects.get_locked(operation_id)
+    lapsed, _ = Release.objects.filter(operation=operation, expires_at__lte=timezone.now()).delete()
+    if lapsed:
+        audit.record(Action.OPERATION_RELEASE_LAPSED, actor=None, target=operation)
+    return bool(lapsed)
+
+
+@dataclass(frozen=True)
+class _Claim:
+    """The right to make one request, won by one caller."""
+
+    attempt_id: int
+    operation: Operation
+    token: SecretStr | None
+
+
+def _release(
+    operation_id: UUID, actor: User, digest: str, second_factor_at: datetime | None, token: SecretStr | None
+) -> Operation:
+    operation = Operation.objects.get_locked(operation_id)
+    policy.check_may_release(actor, operation, digest=digest, second_factor_at=second_factor_at)
+    if Release.objects.filter(operation=operation).exists():
+        raise AlreadyReleasedError
+    if KINDS[operation.kind].needs_token and not (token and token.get_secret_value().strip()):
+        raise TokenMissingError
+    release = Release(operation=operation, released_by=actor, released_at=timezone.now())
+    release.expires_at = release.released_at + timedelta(seconds=settings.TOKEN_LIFETIME_SECONDS)
+    if token is not None:
+        release.sealed_token = vault.seal(token.get_secret_value().strip(), bound_to=release.bound_to)
+    release.save(force_insert=True)
+    audit.record(Action.OPERATION_RELEASED, actor=actor, target=operation, digest=digest)
+    queue.ring(SEND_TASK, operation_id)
+    return operation
+
+
+@transaction.atomic(durable=True)
+def _claim(operation_id: UUID, watermark: ledger.Watermark) -> _Claim | None:
+    """Win the right to send, or None. Token gone, attempt open, status `sending`: all in one commit.
+
+    Raises OperationError if content, countersignatures or people are not what they must be.
+    """
+    operation = Operation.objects.get_locked(operation_id)
+    release = Release.objects.select_related("released_by", "operation").filter(operation=operation).first()
+    if operation.status != Status.APPROVED or release is None or release.expires_at <= timezone.now():
+        return None
+    policy.check_may_leave(operation, release.released_by)
+    token = _open_token(release)
+    deleted, _ = Release.objects.filter(pk=release.pk, released_at=release.released_at).delete()
+    if deleted != 1:
+        return None
+    attempt = _open_attempt(operation, release.released_by, watermark)
+    move(operation, Status.SENDING)
+    audit.record(
+        Action.OPERATION_CLAIMED,
+        actor=None,
+        target=operation,
+        digest=operation.digest,
+        attempt=attempt.number,
+        released_by=str(release.released_by),
+    )
+    return _Claim(attempt.pk, operation, token)
+
+
+def _open_token(release: Release) -> SecretStr | None:
+    if release.sealed_token is None:
+        return None
+    try:
+        return SecretStr(vault.open_sealed(release.sealed_token, bound_to=release.bound_to))
+    except vault.VaultError as exc:
+        raise ContentChangedError("The token was not sealed for this content, so nothing was sent.") from exc
+
+
+def _open_attempt(operation: Operation, releaser: User, watermark: ledger.Watermark) -> Attempt:
+    now = timezone.now()
+    return Attempt.objects.create(
+        operation=operation,
+        number=operation.attempts.count() + 1,
+        released_by=releaser,
+        digest=operation.digest,
+        started_at=now,
+        deadline_at=now + timedelta(seconds=settings.SEND_DEADLINE_SECONDS),
+        watermark_transaction_id=watermark.transaction_id,
+        watermark_balance=watermark.balance,
+        watermark_service_time=watermark.service_time,
+    )
+
+
+def _request(claim: _Claim) -> Answer:
+    """The one request. No transaction is open here, and nothing here repeats it."""
+    kind = KINDS[claim.operation.kind]
+    payload = kind.read(claim.operation.payload)
+    return answer_of(lambda: kind.send(gateway(), payload, claim.token))
+
+
+@transaction.atomic
+def _withdraw_release(operation_id: UUID) -> None:
+    Release.objects.filter(operation_id=operation_id).delete()

@@ -1,0 +1,66 @@
+"""Finds what is due in the database, whether or not the doorbell rang. Any number may run at once."""
+
+import logging
+from datetime import timedelta
+
+from django.db.models import Q
+from django.utils import timezone
+
+from backoffice.operations.models import Attempt, Operation, Release
+from backoffice.operations.services.confirming import GRACE_AFTER_DEADLINE, abandon_attempt, confirm_operation
+from backoffice.operations.services.deciding import expire_operation
+from backoffice.operations.services.sending import lapse_release, send_operation
+from backoffice.operations.states import AWAITING_THE_SERVICE, UNDECIDED, Status
+from payments_gateway import GatewayError
+
+logger = logging.getLogger(__name__)
+DOORBELL_HAS = timedelta(seconds=1)  # so long the worker is given before the sweeper sends itself
+AT_ONCE = 100
+
+
+def send_due() -> int:
+    """Send what was released and not yet claimed; how many were tried."""
+    now = timezone.now()
+    due = Release.objects.filter(released_at__lte=now - DOORBELL_HAS, expires_at__gt=now)
+    pks = list(due.order_by("released_at").values_list("pk", flat=True)[:AT_ONCE])
+    for pk in pks:
+        try:
+            send_operation(pk)
+        except GatewayError as exc:
+            logger.warning("Operation %s is not sent yet: the service cannot be read (%s)", pk, exc)
+    return len(pks)
+
+
+def close_due() -> int:
+    """Look for the outcome of what the service has not answered finally; how many were looked for."""
+    now = timezone.now()
+    due = Attempt.objects.filter(next_check_at__lte=now, operation__status__in=AWAITING_THE_SERVICE)
+    taken = [attempt for attempt in due.order_by("next_check_at")[:AT_ONCE] if _take_turn(attempt)]
+    for attempt in taken:
+        confirm_operation(attempt.operation_id)
+    return len(taken)
+
+
+def tidy_up() -> int:
+    """Expire what ran out of time, destroy tokens that waited too long, give up on senders that are gone."""
+    now = timezone.now()
+    lapsed = Release.objects.filter(expires_at__lte=now).values_list("pk", flat=True)
+    expired = Operation.objects.filter(
+        Q(status__in=UNDECIDED, expires_at__lte=now, release__isnull=True)
+    ).values_list("pk", flat=True)
+    gone = Attempt.objects.filter(
+        closed_at__isnull=True, operation__status=Status.SENDING, deadline_at__lt=now - GRACE_AFTER_DEADLINE
+    ).values_list("pk", flat=True)
+    done = [lapse_release(pk) for pk in list(lapsed[:AT_ONCE])]
+    done += [expire_operation(pk) is not None for pk in list(expired[:AT_ONCE])]
+    for attempt_id in list(gone[:AT_ONCE]):
+        abandon_attempt(attempt_id, now=now)
+        done.append(True)
+    return sum(done)
+
+
+def _take_turn(attempt: Attempt) -> bool:
+    """Win the right to look now, by compare-and-set, so that two sweepers do not both ask the service."""
+    later = timezone.now() + timedelta(minutes=2)
+    won = Attempt.objects.filter(pk=attempt.pk, next_check_at=attempt.next_check_at).update(next_check_at=later)
+    return won == 1

@@ -1,0 +1,54 @@
+"""The states of an operation and the only moves between them. The database repeats this table as a trigger."""
+
+from django.db.models import TextChoices
+
+
+class Status(TextChoices):
+    """Where an operation stands. The same word in code, database, screen, CSV and audit log."""
+
+    PENDING = "pending", "Pending"
+    APPROVED = "approved", "Approved"
+    SENDING = "sending", "Sending"
+    PROCESSING = "processing", "Processing"
+    UNKNOWN = "unknown", "Unknown"
+    REVIEW = "review", "Review"
+    SUCCEEDED = "succeeded", "Succeeded"
+    FAILED = "failed", "Failed"
+    REJECTED = "rejected", "Rejected"
+    EXPIRED = "expired", "Expired"
+    CANCELLED = "cancelled", "Cancelled"
+
+
+EDGES: dict[Status, frozenset[Status]] = {
+    Status.PENDING: frozenset({Status.APPROVED, Status.REJECTED, Status.EXPIRED, Status.CANCELLED}),
+    Status.APPROVED: frozenset({Status.SENDING, Status.EXPIRED, Status.CANCELLED}),
+    # Back to approved only on proof: no byte left this machine, or the service refused the token.
+    Status.SENDING: frozenset(
+        {Status.APPROVED, Status.PROCESSING, Status.UNKNOWN, Status.SUCCEEDED, Status.FAILED}
+    ),
+    Status.PROCESSING: frozenset({Status.SUCCEEDED, Status.FAILED, Status.REVIEW}),
+    Status.UNKNOWN: frozenset({Status.SUCCEEDED, Status.FAILED, Status.PROCESSING, Status.REVIEW}),
+    Status.REVIEW: frozenset({Status.SUCCEEDED, Status.FAILED}),
+    Status.SUCCEEDED: frozenset(),
+    Status.FAILED: frozenset(),
+    Status.REJECTED: frozenset(),
+    Status.EXPIRED: frozenset(),
+    Status.CANCELLED: frozenset(),
+}
+
+CLOSED = frozenset(status for status, onward in EDGES.items() if not onward)
+OPEN = frozenset(Status) - CLOSED
+UNDECIDED = frozenset({Status.PENDING, Status.APPROVED})
+AWAITING_THE_SERVICE = frozenset({Status.PROCESSING, Status.UNKNOWN})
+NEEDS_ATTENTION = frozenset({Status.UNKNOWN, Status.REVIEW})
+
+
+class Outcome(TextChoices):
+    """How an attempt to send ended. An attempt without an end is open: money may be on its way."""
+
+    OPEN = "open", "Open"
+    NOT_SENT = "not_sent", "Not sent"
+    TOKEN_REFUSED = "token_refused", "Token refused"
+    REJECTED = "rejected", "Rejected by the service"
+    SUCCEEDED = "succeeded", "Succeeded"
+    FAILED = "failed", "Failed at the service"
