@@ -16,6 +16,26 @@ class Action(models.TextChoices):
     # reports
     REPORT_EXPORTED = "report.exported", "exported"
 
+    # accounts
+    PASSWORD_ACCEPTED = "password.accepted", "gave the right password"
+    PASSWORD_CHANGED = "password.changed", "changed the password of"
+    SIGN_IN_REFUSED = "sign_in.refused", "was refused a sign-in as"
+    SIGN_IN_LOCKED = "sign_in.locked", "gave too many wrong passwords and was locked out as"
+    SIGN_IN_COMPLETED = "sign_in.completed", "signed in"
+    SECOND_FACTOR_CONFIRMED = "second_factor.confirmed", "confirmed with a second factor"
+    SECOND_FACTOR_REFUSED = "second_factor.refused", "was refused a second factor"
+    AUTHENTICATOR_ENROLLED = "authenticator.enrolled", "set up an authenticator"
+    AUTHENTICATOR_RESET = "authenticator.reset", "reset the second factor of"
+    RECOVERY_CODE_USED = "recovery_code.used", "used a recovery code"
+    RECOVERY_CODES_ISSUED = "recovery_code.issued", "received ten new recovery codes"
+    RECOVERY_CODES_KEPT = "recovery_code.kept", "confirmed that the recovery codes are stored"
+    SESSION_ENDED = "session.ended", "ended a session of"
+    SESSIONS_ENDED = "session.all_ended", "ended every other session of"
+    SESSION_SIGNED_OUT = "session.signed_out", "signed out"
+    STAFF_CREATED = "staff.created", "created the account of"
+    STAFF_ROLES_CHANGED = "staff.roles_changed", "changed the roles of"
+    STAFF_DEACTIVATED = "staff.deactivated", "deactivated the account of"
+
     # operations
     OPERATION_PREPARED = "operation.prepared", "prepared"
     OPERATION_COUNTERSIGNED = "operation.countersigned", "countersigned"
