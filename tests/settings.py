@@ -13,8 +13,9 @@ os.environ["COUNTERSIGN_ENVIRONMENT"] = "sandbox"
 os.environ["COUNTERSIGN_BROKER_URL"] = os.environ.get("COUNTERSIGN_TEST_BROKER_URL", "filesystem://")
 
 from backoffice.settings import *  # noqa: E402, F403
-from backoffice.settings import DATABASES  # noqa: E402
+from backoffice.settings import DATABASES, INSTALLED_APPS  # noqa: E402
 
+INSTALLED_APPS = [*INSTALLED_APPS, "tests.append_only"]
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
