@@ -5,12 +5,13 @@ from decimal import ROUND_HALF_EVEN, Decimal
 
 from django.utils import timezone
 
-from payments_gateway.money import decimals_of
+from payments_gateway.money import CURRENCIES
 
 
 def format_amount(amount: Decimal, currency: str) -> str:
     """`250,000.00`: grouped, with the currency's own number of decimals, or more if the amount has more."""
-    places = max(decimals_of(currency), -int(amount.normalize().as_tuple().exponent))
+    usual = CURRENCIES[currency].decimals if currency in CURRENCIES else 0
+    places = max(usual, -int(amount.normalize().as_tuple().exponent))
     return f"{amount.quantize(Decimal(1).scaleb(-places), rounding=ROUND_HALF_EVEN):,f}"
 
 

@@ -20,7 +20,9 @@ def gateway() -> PaymentsGateway:
 
 
 @cache
-def _build(base_url: str, base_url_v4: str, api_key: str, api_user: str, user_version: str) -> PaymentsGateway:
+def _build(
+    base_url: str, base_url_v4: str, api_key: str, api_user: str, user_version: str
+) -> PaymentsGateway:
     return PaymentsGateway(
         GatewayConfig(
             base_url=base_url,

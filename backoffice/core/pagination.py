@@ -19,7 +19,9 @@ class Page(Generic[Row]):
     previous_cursor: str | None
 
 
-def keyset_page(queryset: QuerySet[Row], *, order: tuple[str, ...], cursor: str | None, size: int = 50) -> Page[Row]:
+def keyset_page(
+    queryset: QuerySet[Row], *, order: tuple[str, ...], cursor: str | None, size: int = 50
+) -> Page[Row]:
     """The page that the cursor points at; the first one for no cursor or one that is not ours.
 
     `order` names columns, `-` for descending, together unique and never null. One query, whatever the depth.

@@ -49,6 +49,8 @@ def _keys(configured: tuple[str, ...]) -> dict[str, AESGCM]:
         key_id, _, encoded = item.partition(":")
         raw = base64.b64decode(encoded)
         if not key_id or len(raw) != 32:
-            raise ImproperlyConfigured("COUNTERSIGN_ENCRYPTION_KEYS: each key is `id:` and 32 bytes in base64")
+            raise ImproperlyConfigured(
+                "COUNTERSIGN_ENCRYPTION_KEYS: each key is `id:` and 32 bytes in base64"
+            )
         keys[key_id] = AESGCM(raw)
     return keys

@@ -57,7 +57,9 @@ def watermark(currency: str) -> Watermark:
     )
 
 
-def transactions_since(mark: Watermark, *, currency: str, tolerance: timedelta) -> Iterator[TransactionRecord]:
+def transactions_since(
+    mark: Watermark, *, currency: str, tolerance: timedelta
+) -> Iterator[TransactionRecord]:
     """The service's transactions of a currency newer than the watermark, newest first. Raises GatewayError.
 
     Times are the service's own, so our clock plays no part; the tolerance covers a list that is not quite in order.

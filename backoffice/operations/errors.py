@@ -51,4 +51,6 @@ class AlreadyReleasedError(OperationError):
 
 
 class SubmissionReusedError(OperationError):
-    message = "This form was submitted before with other content. Open a new form to prepare another operation."
+    message = (
+        "This form was submitted before with other content. Open a new form to prepare another operation."
+    )

@@ -79,7 +79,9 @@ class Operation(models.Model):
             models.Index(fields=["status", "-prepared_at", "-id"], name="operation_by_status"),
         ]
         constraints = [
-            models.CheckConstraint(condition=Q(approvals_needed__gte=1), name="operation_needs_a_second_person"),
+            models.CheckConstraint(
+                condition=Q(approvals_needed__gte=1), name="operation_needs_a_second_person"
+            ),
             models.CheckConstraint(condition=Q(status__in=Status.values), name="operation_status_known"),
             models.CheckConstraint(
                 condition=Q(status__in=CLOSED, closed_at__isnull=False)
@@ -140,7 +142,9 @@ class Release(models.Model):
     Holds the service's one-time token, sealed to this operation and digest, for at most 90 seconds.
     """
 
-    operation = models.OneToOneField(Operation, on_delete=models.PROTECT, primary_key=True, related_name="release")
+    operation = models.OneToOneField(
+        Operation, on_delete=models.PROTECT, primary_key=True, related_name="release"
+    )
     released_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
     released_at = models.DateTimeField(db_index=True)
     expires_at = models.DateTimeField()
@@ -188,7 +192,9 @@ class Attempt(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["operation", "number"], name="attempt_number_once"),
             models.UniqueConstraint(
-                fields=["operation"], condition=Q(closed_at__isnull=True), name="attempt_one_open_per_operation"
+                fields=["operation"],
+                condition=Q(closed_at__isnull=True),
+                name="attempt_one_open_per_operation",
             ),
             models.CheckConstraint(
                 condition=(Q(outcome=Outcome.OPEN, closed_at__isnull=True))
@@ -203,6 +209,4 @@ class Attempt(models.Model):
 
 def content_digest(operation_id: uuid.UUID, kind: str, payload: dict[str, Any]) -> str:
     """The digest of this content in this deployment's environment."""
-    return digest_of(
-        operation_id=operation_id, kind=kind, payload=payload, environment=settings.ENVIRONMENT
-    )
+    return digest_of(operation_id=operation_id, kind=kind, payload=payload, environment=settings.ENVIRONMENT)

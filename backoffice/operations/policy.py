@@ -34,7 +34,8 @@ def requirement(kind_label: str, debit: Debit | None) -> Requirement:
     limit = settings.SECOND_APPROVAL_ABOVE.get(debit.currency) if debit else None
     if debit is not None and limit is not None and debit.amount > Decimal(limit):
         return Requirement(
-            2, f"{kind_label}s above {debit.currency} {int(limit):,} need two approvers who did not prepare them."
+            2,
+            f"{kind_label}s above {debit.currency} {int(limit):,} need two approvers who did not prepare them.",
         )
     return Requirement(1, f"{kind_label}s need one approver who did not prepare them.")
 
@@ -44,14 +45,18 @@ def check_may_prepare(person: User) -> None:
     _check_permission(person, PREPARE)
 
 
-def check_may_approve(person: User, operation: Operation, *, digest: str, second_factor_at: datetime | None) -> None:
+def check_may_approve(
+    person: User, operation: Operation, *, digest: str, second_factor_at: datetime | None
+) -> None:
     """Raises the reason why this person may not countersign this content now."""
     check_may_decide(person, operation, digest=digest, second_factor_at=second_factor_at)
     if operation.approvals.filter(approver=person).exists():
         raise errors.AlreadyApprovedError
 
 
-def check_may_decide(person: User, operation: Operation, *, digest: str, second_factor_at: datetime | None) -> None:
+def check_may_decide(
+    person: User, operation: Operation, *, digest: str, second_factor_at: datetime | None
+) -> None:
     """Raises the reason why this person may not approve or reject this content now."""
     _check_permission(person, APPROVE)
     _check_other_person(person, operation)
@@ -69,7 +74,9 @@ def check_may_cancel(person: User, operation: Operation) -> None:
     check_can_move(operation, Status.CANCELLED)
 
 
-def check_may_release(person: User, operation: Operation, *, digest: str, second_factor_at: datetime | None) -> None:
+def check_may_release(
+    person: User, operation: Operation, *, digest: str, second_factor_at: datetime | None
+) -> None:
     """Raises the reason why this person may not have this content sent now."""
     _check_permission(person, RELEASE)
     _check_other_person(person, operation)
@@ -116,9 +123,7 @@ def check_content(operation: Operation, digest: str) -> None:
 
 def may_decide(person: User, operation: Operation) -> bool:
     """Whether the decision panel is this person's to use. The services check again, and more."""
-    return (
-        operation.status == Status.PENDING and person.has_perm(APPROVE) and person.pk != operation.maker_id
-    )
+    return operation.status == Status.PENDING and person.has_perm(APPROVE) and person.pk != operation.maker_id
 
 
 def may_release(person: User, operation: Operation) -> bool:
@@ -131,9 +136,7 @@ def may_release(person: User, operation: Operation) -> bool:
 def may_cancel(person: User, operation: Operation) -> bool:
     """Whether this person may take the operation back."""
     return (
-        Status(operation.status) in UNDECIDED
-        and person.pk == operation.maker_id
-        and person.has_perm(PREPARE)
+        Status(operation.status) in UNDECIDED and person.pk == operation.maker_id and person.has_perm(PREPARE)
     )
 
 

@@ -76,16 +76,22 @@ def operations_needing_attention(user: User) -> QuerySet[Operation]:
 
 def operation_page(user: User) -> QuerySet[Operation]:
     """Operations with everything that their page shows, in three queries."""
-    return visible_operations(user).select_related("maker", "release", "prepared_from").prefetch_related(
-        Prefetch("approvals", Approval.objects.select_related("approver")),
-        Prefetch("attempts", Attempt.objects.select_related("released_by")),
+    return (
+        visible_operations(user)
+        .select_related("maker", "release", "prepared_from")
+        .prefetch_related(
+            Prefetch("approvals", Approval.objects.select_related("approver")),
+            Prefetch("attempts", Attempt.objects.select_related("released_by")),
+        )
     )
 
 
 def timeline(operation: Operation) -> list[Entry]:
     """The audit entries of one operation, oldest first, each with its actor's name as it was then."""
     return list(
-        Entry.objects.filter(target_type=operation._meta.label_lower, target_id=str(operation.pk)).order_by("position")
+        Entry.objects.filter(target_type=operation._meta.label_lower, target_id=str(operation.pk)).order_by(
+            "position"
+        )
     )
 
 

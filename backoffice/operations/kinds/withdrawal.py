@@ -8,7 +8,6 @@ from django.core.validators import RegexValidator
 from pydantic import SecretStr
 
 from backoffice.core.display import format_amount, mask_account
-from backoffice.core.forms import AmountField
 from backoffice.ledger import selectors as ledger
 from backoffice.operations.kinds.base import Counterparty, Debit, Kind, KindForm, Payload, Receipt
 from backoffice.operations.kinds.names import Match, compare_names
@@ -19,6 +18,7 @@ from payments_gateway import (
     TransactionRecord,
     Withdrawal,
 )
+from payments_gateway.money import AmountError, parse_amount
 from payments_gateway.reference import BANKS
 
 CURRENCIES = ("NGN", "USD")
@@ -43,7 +43,12 @@ class WithdrawalForm(KindForm):
     """Asks for the payment, and asks the bank who holds the account."""
 
     currency = forms.ChoiceField(choices=[(code, code) for code in CURRENCIES], label="Currency")
-    amount = AmountField(label="Amount")
+    amount = forms.CharField(
+        label="Amount",
+        max_length=40,
+        error_messages={"required": "Enter an amount."},
+        widget=forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"}),
+    )
     bank_code = forms.ChoiceField(
         choices=[("", "Choose a bank"), *sorted(BANKS.items(), key=lambda item: item[1])],
         label="Bank",
@@ -80,7 +85,8 @@ class WithdrawalForm(KindForm):
     def clean(self) -> dict[str, Any]:
         """Check what only the service can tell: the balance, and the holder of the account."""
         values = super().clean() or self.cleaned_data
-        self._check_amount(values.get("currency"), values.get("amount"))
+        if values.get("amount") and values.get("currency"):
+            self._check_amount(values, values["currency"])
         if values.get("account_number") and values.get("bank_code"):
             self._check_holder(values)
         return values
@@ -99,10 +105,13 @@ class WithdrawalForm(KindForm):
             memo=values["memo"],
         )
 
-    def _check_amount(self, currency: str | None, amount: Decimal | None) -> None:
-        if currency is None or amount is None:
+    def _check_amount(self, values: dict[str, Any], currency: str) -> None:
+        try:
+            values["amount"] = parse_amount(values["amount"], currency)
+        except AmountError as exc:
+            self.add_error("amount", str(exc))
             return
-        problem = AmountField.too_precise(amount, currency) or self._above_balance(amount, currency)
+        problem = self._above_balance(values["amount"], currency)
         if problem:
             self.add_error("amount", problem)
 
@@ -123,7 +132,8 @@ class WithdrawalForm(KindForm):
             return
         except GatewayError:
             self.add_error(
-                None, "The account could not be checked: the service does not answer. Nothing was prepared; try again."
+                None,
+                "The account could not be checked: the service does not answer. Nothing was prepared; try again.",
             )
             return
         self.holder = holder
@@ -135,7 +145,9 @@ class WithdrawalForm(KindForm):
             return
         self.match = compare_names(typed, holder)
         if self.match is not Match.EXACT and not values.get("name_reason"):
-            self.add_error("name_reason", f"The bank says {holder}. Say why this is the right account, or correct it.")
+            self.add_error(
+                "name_reason", f"The bank says {holder}. Say why this is the right account, or correct it."
+            )
 
 
 class WithdrawalKind(Kind[WithdrawalPayload]):
@@ -169,7 +181,9 @@ class WithdrawalKind(Kind[WithdrawalPayload]):
             ("Account", f"{payload.account_number} · {payload.bank} ({payload.bank_code})"),
         ]
         if compare_names(payload.typed_name, payload.account_name) is not Match.EXACT:
-            facts.append(("Typed as", f"{payload.typed_name} · the bank's name differs: {payload.name_reason}"))
+            facts.append(
+                ("Typed as", f"{payload.typed_name} · the bank's name differs: {payload.name_reason}")
+            )
         if payload.memo:
             facts.append(("Memo", payload.memo))
         return facts
@@ -193,5 +207,7 @@ class WithdrawalKind(Kind[WithdrawalPayload]):
     def recognises(self, payload: WithdrawalPayload, record: TransactionRecord) -> bool:
         """By type, currency and amount: the service's record names no account and no reference of ours."""
         return (
-            record.type == "withdrawal" and record.currency == payload.currency and record.amount == payload.amount
+            record.type == "withdrawal"
+            and record.currency == payload.currency
+            and record.amount == payload.amount
         )

@@ -61,7 +61,9 @@ def _candidates(operation: Operation, attempt: Attempt) -> list[TransactionRecor
     found = [record for record in records if kind.recognises(payload, record)]
     ids = [record.transaction_id for record in found]
     claimed = set(
-        Attempt.objects.filter(service_transaction_id__in=ids).values_list("service_transaction_id", flat=True)
+        Attempt.objects.filter(service_transaction_id__in=ids).values_list(
+            "service_transaction_id", flat=True
+        )
     )
     return [record for record in found if record.transaction_id not in claimed]
 
@@ -99,7 +101,11 @@ def _note(
 
 def _is_free(record: TransactionRecord, attempt: Attempt) -> bool:
     """Whether nobody claimed the transaction since the list was read. The unique index has the last word."""
-    return not Attempt.objects.filter(service_transaction_id=record.transaction_id).exclude(pk=attempt.pk).exists()
+    return (
+        not Attempt.objects.filter(service_transaction_id=record.transaction_id)
+        .exclude(pk=attempt.pk)
+        .exists()
+    )
 
 
 def _take(attempt: Attempt, record: TransactionRecord, status: Status) -> Status:
@@ -123,7 +129,9 @@ _ACTIONS = {
 
 
 def _close(operation: Operation, attempt: Attempt, status: Status, actor: User | None) -> None:
-    reason = {"reason": "The service executed this and reports it as failed."} if status == Status.FAILED else {}
+    reason = (
+        {"reason": "The service executed this and reports it as failed."} if status == Status.FAILED else {}
+    )
     move(operation, status, **reason)
     audit.record(
         _ACTIONS[status],

@@ -12,7 +12,12 @@ from backoffice.audit import services as audit
 from backoffice.audit.actions import Action
 from backoffice.operations import policy
 from backoffice.operations.content import new_reference
-from backoffice.operations.errors import OperationError, ReasonMissingError, SubmissionReusedError, WrongStatusError
+from backoffice.operations.errors import (
+    OperationError,
+    ReasonMissingError,
+    SubmissionReusedError,
+    WrongStatusError,
+)
 from backoffice.operations.kinds import KINDS, Payload
 from backoffice.operations.models import Approval, Operation, Release, content_digest
 from backoffice.operations.services.moves import move, refusals_are_audited
@@ -39,7 +44,12 @@ def prepare_operation(
         return existing
     operation = _create(operation_id, actor, kind, payload, prepared_from)
     audit.record(
-        Action.OPERATION_PREPARED, actor=actor, target=operation, digest=digest, kind=kind, rule=operation.rule
+        Action.OPERATION_PREPARED,
+        actor=actor,
+        target=operation,
+        digest=digest,
+        kind=kind,
+        rule=operation.rule,
     )
     return operation
 

@@ -55,7 +55,10 @@ def answer_of(request: Callable[[], Receipt]) -> Answer:
 def no_answer() -> Answer:
     """The process that sent is gone, or took longer than its deadline: anything may have happened."""
     return Answer(
-        Status.UNKNOWN, Outcome.OPEN, Action.OPERATION_UNRESOLVED, "No answer was recorded before the deadline"
+        Status.UNKNOWN,
+        Outcome.OPEN,
+        Action.OPERATION_UNRESOLVED,
+        "No answer was recorded before the deadline",
     )
 
 
@@ -73,7 +76,9 @@ def record_answer(attempt_id: int, answer: Answer) -> None:
     answer = _as_late(answer) if operation.status == Status.UNKNOWN else answer
     _write(attempt, answer)
     if answer.status != operation.status:
-        move(operation, answer.status, **({"reason": answer.message} if answer.status == Status.FAILED else {}))
+        move(
+            operation, answer.status, **({"reason": answer.message} if answer.status == Status.FAILED else {})
+        )
     audit.record(
         answer.action,
         actor=None,
@@ -98,7 +103,11 @@ def _as_late(answer: Answer) -> Answer:
 
 
 def _write(attempt: Attempt, answer: Answer) -> None:
-    attempt.outcome, attempt.answer, attempt.answer_status = answer.outcome, answer.message, answer.http_status
+    attempt.outcome, attempt.answer, attempt.answer_status = (
+        answer.outcome,
+        answer.message,
+        answer.http_status,
+    )
     now = timezone.now()
     if answer.outcome == Outcome.OPEN:
         attempt.next_check_at = now + FIRST_CHECK_AFTER

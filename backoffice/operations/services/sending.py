@@ -41,7 +41,12 @@ SEND_TASK = "operations.send"
 @refusals_are_audited
 @transaction.atomic
 def release_operation(
-    operation_id: UUID, *, actor: User, digest: str, second_factor_at: datetime | None, token: SecretStr | None
+    operation_id: UUID,
+    *,
+    actor: User,
+    digest: str,
+    second_factor_at: datetime | None,
+    token: SecretStr | None,
 ) -> Operation:
     """Give the word to send an approved operation; a worker sends it once this is committed.
 
@@ -69,7 +74,9 @@ def approve_and_release_operation(
     """
     operation = add_approval(operation_id, actor, digest, second_factor_at, comment)
     if operation.status != Status.APPROVED:
-        raise WrongStatusError("Another person must countersign before this can be sent. Choose “Approve” alone.")
+        raise WrongStatusError(
+            "Another person must countersign before this can be sent. Choose “Approve” alone."
+        )
     return _release(operation_id, actor, digest, second_factor_at, token)
 
 
@@ -79,7 +86,9 @@ def send_operation(operation_id: UUID) -> None:
     May be called any number of times, at once and by several processes. Raises GatewayError only from the read before
     the claim: then nothing was sent, the release still stands, and the sweeper calls again while it lasts.
     """
-    operation = Operation.objects.filter(pk=operation_id, status=Status.APPROVED, release__isnull=False).first()
+    operation = Operation.objects.filter(
+        pk=operation_id, status=Status.APPROVED, release__isnull=False
+    ).first()
     if operation is None:
         return
     watermark = ledger.watermark(operation.currency)

@@ -62,5 +62,7 @@ def tidy_up() -> int:
 def _take_turn(attempt: Attempt) -> bool:
     """Win the right to look now, by compare-and-set, so that two sweepers do not both ask the service."""
     later = timezone.now() + timedelta(minutes=2)
-    won = Attempt.objects.filter(pk=attempt.pk, next_check_at=attempt.next_check_at).update(next_check_at=later)
+    won = Attempt.objects.filter(pk=attempt.pk, next_check_at=attempt.next_check_at).update(
+        next_check_at=later
+    )
     return won == 1

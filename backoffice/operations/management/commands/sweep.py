@@ -22,7 +22,9 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--once", action="store_true", help="do what is due now, and end")
-        parser.add_argument("--every", type=float, default=1.0, metavar="SECONDS", help="pause between two rounds")
+        parser.add_argument(
+            "--every", type=float, default=1.0, metavar="SECONDS", help="pause between two rounds"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         jobs = (services.send_due, services.close_due, services.tidy_up)

@@ -1,0 +1,10 @@
+"""Every address of the back office, one line for each application."""
+
+from django.urls import include, path
+
+urlpatterns = [
+    path("", include("backoffice.operations.urls")),
+    path("account/", include("backoffice.accounts.urls")),
+    path("audit/", include("backoffice.audit.urls")),
+    path("reports/", include("backoffice.reports.urls")),
+]
