@@ -1,0 +1,176 @@
+"""What an answer means: a reply to read from, or a refusal by the service."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from types import MappingProxyType
+from typing import TypeVar
+
+from pydantic import SecretStr
+
+from payments_gateway import errors
+from payments_gateway._connection import Answer
+from payments_gateway.dialect import Dialect
+from payments_gateway.money import UnreadableError, loads
+
+T = TypeVar("T")
+
+HIDDEN = "[hidden]"
+_LONGEST_MESSAGE = 300
+_LONGEST_EXCERPT = 500
+
+REFUSALS: Mapping[str, type[errors.RejectedError]] = MappingProxyType(
+    {
+        "token_refused": errors.TokenRefusedError,
+        "insufficient_funds": errors.InsufficientFundsError,
+        "kyc_required": errors.KycRequiredError,
+        "credentials": errors.CredentialsError,
+        "invalid_request": errors.InvalidRequestError,
+        "not_found": errors.NotFoundError,
+        "rate_limited": errors.RateLimitedError,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A readable answer: the members of its body, and the service's clock when it was given."""
+
+    members: dict[str, object]
+    date: datetime | None
+
+    @property
+    def data(self) -> dict[str, object]:
+        """The `data` object of the envelope. Raises UnreadableError where there is none."""
+        data = self.members.get("data")
+        if not isinstance(data, dict):
+            raise UnreadableError("it holds no data")
+        return data
+
+
+def at(value: object, *path: str) -> object:
+    """Return what lies at this path of nested objects, or None."""
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def first_text(value: object, paths: Iterable[tuple[str, ...]]) -> str | None:
+    """Return the first non-empty text (or whole number) found at one of these paths, or None."""
+    for path in paths:
+        found = at(value, *path)
+        if isinstance(found, (str, int)) and not isinstance(found, bool) and str(found).strip():
+            return str(found).strip()
+    return None
+
+
+class Reading:
+    """Reads one answer. Knows the secrets of its call, to keep them out of all that it hands on."""
+
+    def __init__(self, answer: Answer, dialect: Dialect, secrets: Iterable[SecretStr]) -> None:
+        self._answer = answer
+        self._dialect = dialect
+        self._secrets = tuple(secrets)
+
+    @property
+    def is_success(self) -> bool:
+        return self._answer.status in self._dialect.success_statuses
+
+    @property
+    def is_refused(self) -> bool:
+        return 400 <= self._answer.status < 500
+
+    @property
+    def doubt(self) -> str:
+        """Why this status does not prove that nothing was executed, or nothing."""
+        return self._dialect.uncertain_statuses.get(self._answer.status, "")
+
+    def accept(self, into: Callable[[Reply], T]) -> T:
+        """Turn a success into its typed value. Raises ValueError (UnreadableError) if it is not one."""
+        if self._members.get("success", True) is not True:
+            raise UnreadableError(f"it denies its own success: {self._message}")
+        return into(Reply(self._members, self._answer.date))
+
+    def refusal(self) -> errors.RejectedError | None:
+        """Return the service's refusal, or None when the body does not say in words that it is one."""
+        try:
+            denied = self._members.get("success", None if self.is_success else False)
+            message = self._message
+        except UnreadableError:
+            return None
+        if denied is not False or not message:
+            return None
+        return self._kind(message)(message, self._answer.status, self._excerpt)
+
+    def failure(self, kind: type[errors.GatewayError], why: str) -> errors.GatewayError:
+        """Return an error of this kind that says what came back instead of an answer."""
+        status = self._answer.status
+        return kind(f"The service answered HTTP {status}: {why}.", status, self._excerpt)
+
+    @cached_property
+    def _members(self) -> dict[str, object]:
+        if not self._answer.is_complete:
+            raise UnreadableError("it is longer than any answer should be")
+        members = loads(self._answer.body)
+        if not isinstance(members, dict):
+            raise UnreadableError("it is not an object")
+        return {name: self._covered(value) for name, value in members.items()}
+
+    @property
+    def _message(self) -> str:
+        """The words of an error: its message, then its details. Details alone are no message."""
+        words = self._texts_in(self._dialect.message_members)
+        details = self._texts_in(self._dialect.detail_members) if words else []
+        return _one_line(self._hide("; ".join(words + details)), _LONGEST_MESSAGE)
+
+    @property
+    def _excerpt(self) -> str:
+        """The beginning of the body, without secrets and fit to be stored."""
+        text = self._answer.body.decode("utf-8", "replace")
+        return _one_line(self._hide(text)[: 4 * _LONGEST_EXCERPT], _LONGEST_EXCERPT)
+
+    def _texts_in(self, names: Iterable[str]) -> list[str]:
+        return [text for name in names for text in _texts(self._members.get(name))]
+
+    def _kind(self, message: str) -> type[errors.RejectedError]:
+        for kind, pattern in self._dialect.refusal_patterns.items():
+            if re.search(pattern, message, re.IGNORECASE):
+                return REFUSALS[kind]
+        kind = self._dialect.refusal_statuses.get(self._answer.status, "")
+        return REFUSALS.get(kind, errors.RejectedError)
+
+    def _hide(self, text: str) -> str:
+        for secret in self._secrets:
+            text = text.replace(secret.get_secret_value(), HIDDEN)
+        return text
+
+    def _covered(self, value: object) -> object:
+        """Cover texts that are a secret. Parts of longer texts stay: a token may by chance occur in an id."""
+        match value:
+            case dict():
+                return {name: self._covered(item) for name, item in value.items()}
+            case list():
+                return [self._covered(item) for item in value]
+            case str() if any(value == secret.get_secret_value() for secret in self._secrets):
+                return HIDDEN
+        return value
+
+
+def _texts(value: object) -> list[str]:
+    """Return the texts in a message, however it is wrapped: a text, a list, or an object by field."""
+    match value:
+        case str():
+            return [value] if value.strip() else []
+        case list():
+            return [text for item in value for text in _texts(item)]
+        case dict():
+            return [f"{name}: {text}" for name, item in value.items() for text in _texts(item)]
+    return []
+
+
+def _one_line(text: str, length: int) -> str:
+    """Collapse white space, drop what cannot be printed, and cut."""
+    line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    return line if len(line) <= length else line[: length - 1] + "…"

@@ -1,0 +1,224 @@
+"""One HTTP exchange within one deadline, and the one place where the errors of `requests` become ours.
+
+Two promises are kept here, below `requests`, because it makes neither:
+
+* everything that fails before the connection is ready is told apart from everything after it, so that
+  "nothing was sent" is a fact and not a guess;
+* status line, headers and body share one deadline: a server that sends a byte a second cannot hold us.
+"""
+
+import http.client
+import io
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from http.cookiejar import DefaultCookiePolicy
+from typing import Any
+
+import requests
+import urllib3
+from requests.adapters import HTTPAdapter
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+from urllib3.exceptions import NewConnectionError
+
+from payments_gateway.errors import GatewayError, NotSentError, OutcomeUnknownError
+
+_CHUNK = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back: always with its status, and with as much of the body as the limit allows."""
+
+    status: int
+    body: bytes = field(repr=False)
+    is_complete: bool
+    date: datetime | None
+    wait: float
+
+
+class NotConnectedError(NewConnectionError):
+    """The connection never became ready, so no byte of a request can have left."""
+
+    def __init__(self, connection: HTTPConnection, why: str) -> None:
+        super().__init__(connection, why)
+        self.why = why
+
+
+class _TimedReader(io.RawIOBase):
+    """Reads from a connection until a moment, instead of waiting the full time again for each piece."""
+
+    def __init__(self, stream: io.RawIOBase, sock: socket.socket, until: float) -> None:
+        self._stream = stream
+        self._sock = sock
+        self._until = until
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        left = self._until - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("the answer did not arrive in time")
+        self._sock.settimeout(left)
+        return self._stream.readinto(buffer)
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
+class _TimedResponse(http.client.HTTPResponse):
+    """An answer that must arrive, whole, within the timeout that its socket has when the wait begins."""
+
+    def __init__(self, sock: socket.socket, *args: Any, **kwargs: Any) -> None:
+        super().__init__(sock, *args, **kwargs)
+        timeout = sock.gettimeout()
+        if timeout is not None:
+            stream = self.fp.detach()
+            self.fp = io.BufferedReader(_TimedReader(stream, sock, time.monotonic() + timeout))
+
+
+@contextmanager
+def _connecting(connection: HTTPConnection) -> Iterator[None]:
+    """Turn every failure to connect, TLS included, into NotConnectedError; too slow is a failure too."""
+    started = time.monotonic()
+    try:
+        yield
+    except (urllib3.exceptions.HTTPError, OSError, ValueError) as exc:
+        raise NotConnectedError(connection, type(exc).__name__) from exc
+    limit = connection.timeout
+    if limit is not None and time.monotonic() - started > limit:
+        connection.close()
+        raise NotConnectedError(connection, "too slow")
+
+
+class _PlainConnection(HTTPConnection):
+    response_class = _TimedResponse
+
+    def connect(self) -> None:
+        with _connecting(self):
+            super().connect()
+
+
+class _SecureConnection(HTTPSConnection):
+    response_class = _TimedResponse
+
+    def connect(self) -> None:
+        with _connecting(self):
+            super().connect()
+
+
+class _PlainPool(HTTPConnectionPool):
+    ConnectionCls = _PlainConnection
+
+
+class _SecurePool(HTTPSConnectionPool):
+    ConnectionCls = _SecureConnection
+
+
+class _Adapter(HTTPAdapter):
+    """Connections of ours; `requests` and urllib3 never retry by themselves."""
+
+    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        super().init_poolmanager(*args, **kwargs)
+        self.poolmanager.pool_classes_by_scheme = {"http": _PlainPool, "https": _SecurePool}
+
+
+class _Session(requests.Session):
+    def get_redirect_target(self, resp: requests.Response) -> None:
+        """A redirect leads nowhere: neither followed nor prepared, it is an answer like any other."""
+
+
+def open_session(ca_file: str | None) -> requests.Session:
+    """Return a session that looks at no environment, keeps no cookie and follows no redirect."""
+    session = _Session()
+    session.trust_env = False
+    session.verify = ca_file or True
+    session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
+    for scheme in ("http://", "https://"):
+        session.mount(scheme, _Adapter(pool_maxsize=16))
+    return session
+
+
+def exchange(
+    session: requests.Session, request: requests.PreparedRequest, *, connect: float, total: float, limit: int
+) -> Answer:
+    """Send one request, once, and return what came back within `total` seconds and `limit` bytes.
+
+    Raises NotSentError when it is proven that no byte of the request left, OutcomeUnknownError otherwise.
+    """
+    # A urllib3 Timeout is what `requests` documents for a total; its type stubs leave it out.
+    timeout: Any = urllib3.Timeout(connect=min(connect, total), total=total)
+    try:
+        with session.send(request, stream=True, timeout=timeout, allow_redirects=False) as response:
+            body, is_complete = _read(response, limit)
+    except (requests.RequestException, urllib3.exceptions.HTTPError, OSError, ValueError) as exc:
+        raise _sorted(exc) from stripped(exc)
+    date = _moment(response.headers.get("Date"))
+    wait = _wait(response.headers.get("Retry-After", ""), date or datetime.now(UTC))
+    return Answer(response.status_code, body, is_complete, date, wait)
+
+
+def _read(response: requests.Response, limit: int) -> tuple[bytes, bool]:
+    """Read up to `limit` bytes and leave the rest where it is."""
+    body = bytearray()
+    for chunk in response.iter_content(_CHUNK):
+        body += chunk
+        if len(body) > limit:
+            return bytes(body[:limit]), False
+    return bytes(body), True
+
+
+def _sorted(exc: Exception) -> GatewayError:
+    """Say what a failed exchange means. Only a connection that was never ready proves that nothing left."""
+    reason = getattr(exc.args[0], "reason", None) if exc.args else None
+    if isinstance(reason, NotConnectedError):
+        return NotSentError(f"The service could not be reached ({reason.why}). Nothing was sent.")
+    return OutcomeUnknownError(f"The service's answer did not arrive whole and in time ({_name(exc)}).")
+
+
+def _name(exc: Exception) -> str:
+    """Name the innermost error: `ReadTimeoutError` says more than the `ConnectionError` around it."""
+    inner = next((arg for arg in exc.args if isinstance(arg, Exception)), None)
+    return type(exc).__name__ if inner is None else _name(inner)
+
+
+def stripped(exc: BaseException) -> BaseException:
+    """Take from an error and all it came from whatever holds the request: frames, headers and body.
+
+    What a logger or an error page shows of it afterwards is its words alone.
+    """
+    pending: list[object] = [exc]
+    seen: set[int] = set()
+    while pending:
+        error = pending.pop()
+        if not isinstance(error, BaseException) or id(error) in seen:
+            continue
+        seen.add(id(error))
+        error.__traceback__ = None
+        if isinstance(error, requests.RequestException):
+            error.request = error.response = None
+        pending += [error.__cause__, error.__context__, getattr(error, "reason", None), *error.args]
+    return exc
+
+
+def _moment(header: str | None) -> datetime | None:
+    try:
+        moment = parsedate_to_datetime(header or "")
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _wait(header: str, now: datetime) -> float:
+    """Seconds that a Retry-After asks for, as a number or as a date by the service's own clock."""
+    if header.strip().isdecimal():
+        return float(header)
+    moment = _moment(header)
+    return max(0.0, (moment - now).total_seconds()) if moment else 0.0

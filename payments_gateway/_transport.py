@@ -1,0 +1,206 @@
+"""One request out; one typed value or one GatewayError back."""
+
+import enum
+import logging
+import os
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+from urllib.parse import quote, urlencode, urlsplit
+
+import requests
+from pydantic import SecretStr
+
+from payments_gateway._answers import Reading, Reply
+from payments_gateway._connection import Answer, exchange, open_session, stripped
+from payments_gateway.config import GatewayConfig
+from payments_gateway.errors import GatewayError, NotSentError, OutcomeUnknownError, ReadFailedError
+from payments_gateway.money import UnreadableError, dumps
+
+T = TypeVar("T")
+Clock = Callable[[], float]
+Body = Mapping[str, object]
+
+logger = logging.getLogger("payments_gateway")
+
+_FIRST_PAUSE = 0.25
+_CHANCE = random.SystemRandom()
+
+
+class Door(enum.Enum):
+    """Which address a call goes to, and how it shows who calls."""
+
+    V2 = "v2, with the three headers of the v2 operations"
+    V2_OPEN = "v2, without credentials"
+    V4 = "v4, with the two headers of the v4 operations"
+
+
+class Transport:
+    """Sends the calls of all resources. Safe to share between threads, and to take along into a fork."""
+
+    def __init__(
+        self,
+        config: GatewayConfig,
+        *,
+        clock: Clock = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+        chance: Clock = _CHANCE.random,
+    ) -> None:
+        self._config = config
+        self._clock = clock
+        self._sleep = sleep
+        self._chance = chance
+        self._lock = threading.Lock()
+        self._pooled: tuple[int, requests.Session] | None = None
+
+    def read(
+        self,
+        method: str,
+        path: str,
+        *,
+        into: Callable[[Reply], T],
+        query: Mapping[str, object] | None = None,
+        body: Body | None = None,
+        door: Door = Door.V2,
+    ) -> T:
+        """Ask for something that changes nothing, and try again where that may help.
+
+        Raises RejectedError when the service refused in words, ReadFailedError otherwise.
+        """
+        request = self._prepared(method, path, query=query, body=body, door=door)
+        reading = self._reading(self._fetch(request), body)
+        refusal = reading.refusal() if reading.is_success or reading.is_refused else None
+        if refusal is not None:
+            raise refusal
+        if not reading.is_success:
+            raise reading.failure(ReadFailedError, "no answer to the question")
+        return _accepted(reading, into, ReadFailedError)
+
+    def send_once(
+        self, method: str, path: str, body: Body, *, into: Callable[[Reply], T], door: Door = Door.V2
+    ) -> T:
+        """Send something that must not happen twice: a connection of its own, one request, no second try.
+
+        Raises NotSentError, RejectedError or OutcomeUnknownError; whatever is not proven is the last. That a
+        success denies itself in its body (`success: false`) proves nothing either.
+        """
+        request = self._prepared(method, path, query=None, body=body, door=door)
+        with open_session(self._config.ca_file) as session:
+            reading = self._reading(self._exchange(session, request, self._config.deadline), body)
+        if reading.is_success:
+            return _accepted(reading, into, OutcomeUnknownError)
+        refusal = reading.refusal() if reading.is_refused and not reading.doubt else None
+        if refusal is None:
+            raise reading.failure(OutcomeUnknownError, reading.doubt or "no proof of what happened")
+        raise refusal
+
+    def close(self) -> None:
+        """Close the pooled connections. The transport opens new ones when it is used again."""
+        with self._lock:
+            if self._pooled is not None:
+                self._pooled[1].close()
+            self._pooled = None
+
+    def _fetch(self, request: requests.PreparedRequest) -> Answer:
+        """Return the first answer worth reading, or the last one to be had before the deadline."""
+        deadline = self._clock() + self._config.deadline
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                answer = self._exchange(self._session(), request, deadline - self._clock())
+            except (NotSentError, OutcomeUnknownError) as exc:
+                pause = self._pause(attempt, deadline, asked=0)
+                if pause is None:
+                    raise ReadFailedError(f"{exc.message} Trying again may help.") from exc
+            else:
+                if answer.status not in self._config.dialect.retry_statuses:
+                    return answer
+                pause = self._pause(attempt, deadline, asked=answer.wait)
+                if pause is None:
+                    return answer
+            self._sleep(pause)
+
+    def _pause(self, attempt: int, deadline: float, *, asked: float) -> float | None:
+        """How long to wait before the next try: longer each time, never in step with others, and never less
+        than the service asked for. None when that was the last try, or the deadline comes first."""
+        if attempt >= self._config.tries:
+            return None
+        backed_off = _FIRST_PAUSE * 2 ** (attempt - 1) * (0.5 + self._chance())
+        pause = max(backed_off, asked)
+        return pause if self._clock() + pause < deadline else None
+
+    def _exchange(self, session: requests.Session, request: requests.PreparedRequest, total: float) -> Answer:
+        config = self._config
+        where = f"{request.method} {urlsplit(request.url or '').path}"
+        try:
+            answer = exchange(
+                session, request, connect=config.connect_timeout, total=total, limit=config.answer_limit
+            )
+        except (NotSentError, OutcomeUnknownError) as exc:
+            logger.warning("%s: %s", where, exc.message)
+            raise
+        logger.info("%s answered %d", where, answer.status)
+        return answer
+
+    def _session(self) -> requests.Session:
+        """Return this process's pooled session. After a fork the parent's connections are left alone."""
+        with self._lock:
+            if self._pooled is None or self._pooled[0] != os.getpid():
+                self._pooled = (os.getpid(), open_session(self._config.ca_file))
+            return self._pooled[1]
+
+    def _prepared(
+        self, method: str, path: str, *, query: Mapping[str, object] | None, body: Body | None, door: Door
+    ) -> requests.PreparedRequest:
+        """Build the request. What it holds in clear is never in a variable of a frame that can fail later."""
+        base = self._config.base_url_v4 if door is Door.V4 else self._config.base_url
+        asked = {name: value for name, value in (query or {}).items() if value is not None}
+        url = f"{base}{path}" + (f"?{urlencode(asked, quote_via=quote)}" if asked else "")
+        headers = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "countersign"}
+        if body is None:
+            return requests.Request(method, url, headers | self._credentials(door)).prepare()
+        headers["Content-Type"] = "application/json"
+        return requests.Request(method, url, headers | self._credentials(door), data=_encoded(body)).prepare()
+
+    def _credentials(self, door: Door) -> dict[str, str]:
+        config = self._config
+        key = config.api_key.get_secret_value()
+        match door:
+            case Door.V2:
+                return {
+                    "X-Api-Key": key,
+                    "X-Api-User": config.api_user,
+                    "X-User-Version": config.user_version,
+                }
+            case Door.V4:
+                return {"x-api-key": key, "x-api-user": config.api_user}
+            case Door.V2_OPEN:
+                return {}
+
+    def _reading(self, answer: Answer, body: Body | None) -> Reading:
+        secrets = [value for value in (body or {}).values() if isinstance(value, SecretStr)]
+        return Reading(answer, self._config.dialect, [self._config.api_key, *secrets])
+
+
+def _accepted(reading: Reading, into: Callable[[Reply], T], failed: type[GatewayError]) -> T:
+    try:
+        return reading.accept(into)
+    except ValueError as exc:
+        # Also pydantic's: an answer that is not what the specification promises.
+        raise reading.failure(failed, f"an answer that cannot be read ({_reason(exc)})") from stripped(exc)
+
+
+def _reason(exc: ValueError) -> str:
+    return str(exc) if isinstance(exc, UnreadableError) else type(exc).__name__
+
+
+def _encoded(body: Body) -> bytes:
+    """Write the body; only here are its secrets uncovered."""
+    clear = {
+        name: value.get_secret_value() if isinstance(value, SecretStr) else value
+        for name, value in body.items()
+    }
+    return dumps(clear).encode()

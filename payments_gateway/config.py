@@ -1,0 +1,75 @@
+"""Where the service is, who we are to it, and how long we wait."""
+
+import ipaddress
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from pydantic import SecretStr
+
+from payments_gateway.dialect import Dialect
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayConfig:
+    """Everything the client needs to know. Refuses, with ValueError, what would not be safe to use.
+
+    `base_url` and `base_url_v4` carry their version segment. Times are seconds: `connect_timeout` covers name,
+    connection and TLS; `deadline` covers a whole call with its body and, for reads, all its tries.
+    `ca_file` names the certificates to trust instead of the usual ones.
+    """
+
+    base_url: str
+    base_url_v4: str
+    api_key: SecretStr
+    api_user: str
+    user_version: str = "v2"
+    dialect: Dialect = field(default_factory=Dialect)
+    connect_timeout: float = 5.0
+    deadline: float = 30.0
+    tries: int = 3
+    answer_limit: int = 1_000_000
+    ca_file: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("base_url", "base_url_v4"):
+            address = getattr(self, name)
+            _check_address(name, address)
+            object.__setattr__(self, name, address.rstrip("/"))
+        if not isinstance(self.api_key, SecretStr):
+            raise TypeError("api_key must be a SecretStr, so that it cannot be printed by accident.")
+        _check_header("api_key", self.api_key.get_secret_value())
+        _check_header("api_user", self.api_user)
+        _check_header("user_version", self.user_version)
+        if min(self.connect_timeout, self.deadline, self.tries, self.answer_limit) <= 0:
+            raise ValueError("connect_timeout, deadline, tries and answer_limit must be greater than zero.")
+
+
+def _check_address(name: str, address: str) -> None:
+    """Refuse an address that would send the key in the clear, or that carries anything but a place.
+
+    The address itself is never repeated in the message: it may hold a password.
+    """
+    parts = urlsplit(address)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ValueError(f"{name} must be an http or https address.")
+    if parts.username is not None or parts.password is not None:
+        raise ValueError(f"{name} must not carry credentials.")
+    if parts.query or parts.fragment:
+        raise ValueError(f"{name} must not carry a query or a fragment.")
+    if parts.scheme == "http" and not _is_loopback(parts.hostname):
+        raise ValueError(f"{name} must use https: plain http is allowed on this machine only.")
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _check_header(name: str, value: str) -> None:
+    """Refuse what cannot travel in a header, without repeating it."""
+    if not value or value != value.strip() or not (value.isascii() and value.isprintable()):
+        raise ValueError(f"{name} must be printable ASCII text without spaces around it.")

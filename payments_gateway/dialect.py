@@ -1,0 +1,155 @@
+"""What the specification leaves open, as data: our default for each point, how sure it is, and why.
+
+The specification wins wherever it speaks. Each field below is one open point; a deployment replaces the
+ones that turn out differently with `Dialect().overridden({...})` and changes no code.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import Field, dataclass, field, fields, replace
+from types import MappingProxyType
+from typing import Any, Self
+
+
+def _open(default: Any, confidence: str, why: str) -> Any:
+    """One open point: `confidence` is sure, likely, hint or unknown."""
+    return field(default=default, metadata={"confidence": confidence, "why": why})
+
+
+def _open_table(default: Mapping[Any, str], confidence: str, why: str) -> Any:
+    metadata = {"confidence": confidence, "why": why}
+    return field(default_factory=lambda: MappingProxyType(dict(default)), metadata=metadata)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """The names and values of the wire that the specification does not show."""
+
+    # Requests
+    balance_currency_query: str = _open("currency", "sure", "Query name of GET /balance.")
+    transaction_currency_query: str = _open("currency", "sure", "Query name of GET /transaction.")
+    transaction_type_query: str = _open("type", "sure", "Query name of GET /transaction.")
+    transaction_duration_query: str = _open("duration", "sure", "Query name of GET /transaction.")
+    transaction_page_query: str = _open("page", "sure", "Query name of GET /transaction.")
+    transaction_per_page_query: str = _open("limit", "sure", "Query name of GET /transaction.")
+    first_page: int = _open(1, "hint", "Number that the service gives the first page.")
+    durations: Mapping[str, str] = _open_table(
+        {phrase: phrase for phrase in ("one day", "one week", "one month", "one year")},
+        "likely",
+        "Durations of the specification -> what is sent. The literal phrases, percent-encoded.",
+    )
+    otp_type_member: str = _open("otpType", "sure", "OTP-type member of a withdrawal.")
+    token_required: bool = _open(
+        True, "hint", "Some merchants call with an API key and no token; the others are refused without one."
+    )
+
+    # Answers
+    success_statuses: tuple[int, ...] = _open(
+        (200, 201), "sure", "200 is shown, 201 tolerated; no other is trusted."
+    )
+    balances_members: tuple[str, ...] = _open(
+        ("balances", "balance"), "likely", "Where the balances are in `data`."
+    )
+    balance_currency_members: tuple[str, ...] = _open(
+        ("toCurrency", "currency"), "likely", "What names the currency of a balance."
+    )
+    withdrawal_id_paths: tuple[tuple[str, ...], ...] = _open(
+        (("withdrawal", "transactionId"), ("transferDetail", "transactionId"), ("transactionId",)),
+        "hint",
+        "Where in `data` a withdrawal may name its transaction. Absence is normal.",
+    )
+    withdrawal_status_paths: tuple[tuple[str, ...], ...] = _open(
+        (("withdrawal", "status"), ("transferDetail", "status"), ("status",)),
+        "hint",
+        "Where in `data` a withdrawal may say its status, beside its transaction.",
+    )
+    bank_code_paths: tuple[tuple[str, ...], ...] = _open(
+        (("code",), ("data", "code")), "hint", "The bank's code, flat as shown or nested."
+    )
+    bank_name_paths: tuple[tuple[str, ...], ...] = _open(
+        (("name",), ("data", "name")), "hint", "The bank's name, flat as shown or nested."
+    )
+    statuses: Mapping[str, str] = _open_table(
+        {"fullfiled": "fulfilled", "fulfilled": "fulfilled", "processing": "processing", "failed": "failed"},
+        "likely",
+        "Status of a transaction on the wire -> ours, compared without case. Any other text is kept as it is.",
+    )
+
+    # Errors
+    message_members: tuple[str, ...] = _open(("message",), "likely", "What holds the words of an error.")
+    detail_members: tuple[str, ...] = _open(("errors",), "likely", "What lists the details of an error.")
+    retry_statuses: tuple[int, ...] = _open(
+        (429, 502, 503, 504), "likely", "A read answered so is tried again."
+    )
+    uncertain_statuses: Mapping[int, str] = _open_table(
+        {
+            408: "the service gave up waiting, and may have read the whole request",
+            409: "a conflict may be with this very request, already executed",
+            424: "something behind the service failed, perhaps after the money moved",
+            425: "the request was taken too early and may be replayed by what stands between",
+            499: "what stands between cut the call while the service went on",
+        },
+        "unknown",
+        "Refusals that do not prove that nothing was executed -> why. On a money call the outcome is unknown.",
+    )
+    refusal_patterns: Mapping[str, str] = _open_table(
+        {
+            "kyc_required": r"\bkyc\b|know your customer",
+            "insufficient_funds": r"insufficient\W+(?:\w+\W+)?(?:funds?|balance)|balance\b.*\b(?:insufficient|too low)"
+            r"|(?:funds?|balance)\b.*\bnot (?:enough|sufficient)|not enough (?:funds?|balance|money)",
+            "credentials": r"api[\s_-]*(?:key|user|scope)|\b(?:access|bearer|auth\w*) token|credential|\bscope\b"
+            r"|endpoint (?:is )?disabled",
+            "token_refused": r"\b(?:t?otp|2fa|two[\s-]?factor|one[\s-]?time|token|passcode|authenticator)\b"
+            r"|(?:verification|security) code",
+            "rate_limited": r"too many (?:requests|calls)|rate limit",
+        },
+        "likely",
+        "The same refusal is seen under several codes, so its words are read first: kind -> pattern, in this order.",
+    )
+    refusal_statuses: Mapping[int, str] = _open_table(
+        {
+            400: "invalid_request",
+            401: "credentials",
+            403: "credentials",
+            404: "not_found",
+            422: "invalid_request",
+            429: "rate_limited",
+        },
+        "likely",
+        "What a refusal is taken for when its words match no pattern. All of them mean: not executed.",
+    )
+
+    def status(self, text: str | None) -> str:
+        """Return our word for a status of the wire; an unknown one stays as it is."""
+        text = (text or "").strip()
+        return self.statuses.get(text.lower(), text)
+
+    def overridden(self, points: Mapping[str, Any]) -> Self:
+        """Return this dialect with some points replaced, as a deployment writes them (JSON types).
+
+        Raises ValueError for a point that does not exist and for a value of another shape.
+        """
+        known = {point.name: point for point in fields(self)}
+        unknown = sorted(set(points) - set(known))
+        if unknown:
+            raise ValueError(f"No such point in the dialect: {', '.join(unknown)}.")
+        return replace(
+            self, **{name: _shaped(name, value, getattr(self, name)) for name, value in points.items()}
+        )
+
+    def open_points(self) -> Iterator[tuple[str, object, str, str]]:
+        """Yield each point as (name, value, confidence, explanation), in the order of the wire."""
+        point: Field[Any]
+        for point in fields(self):
+            yield point.name, getattr(self, point.name), point.metadata["confidence"], point.metadata["why"]
+
+
+def _shaped(name: str, value: Any, default: Any) -> Any:
+    """Give a value from JSON the shape of the default it replaces: lists become tuples, keys numbers."""
+    if isinstance(default, tuple) and isinstance(value, (list, tuple)) and value:
+        return tuple(_shaped(name, item, default[0]) for item in value)
+    if isinstance(default, Mapping) and isinstance(value, Mapping):
+        key_type = type(next(iter(default)))
+        return MappingProxyType({key_type(key): _shaped(name, item, "") for key, item in value.items()})
+    if type(value) is not type(default):
+        raise ValueError(f"{name} must be like {default!r}.")
+    return value

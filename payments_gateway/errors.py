@@ -1,0 +1,68 @@
+"""What can go wrong, sorted by what the caller may do next.
+
+* `NotSentError`: no byte of the request left this machine. It may be sent again.
+* `RejectedError`: the service decided, and said no. Nothing was executed; its subclasses say why.
+* `OutcomeUnknownError`: everything else on a call that moves money or makes keys. It must never be sent
+  again before somebody has read from the service what became of it.
+* `ReadFailedError`: a read could not be had now. Nothing changed; it may be tried again.
+
+Messages and excerpts are cleaned before they come here: they hold no credential and no token, and may be
+stored, logged and shown.
+"""
+
+
+class GatewayError(Exception):
+    """A call to the service did not end with an answer.
+
+    `status` is the HTTP status where there was one; `body_excerpt` the beginning of what came back.
+    """
+
+    def __init__(self, message: str, status: int | None = None, body_excerpt: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.status = status
+        self.body_excerpt = body_excerpt
+
+
+class NotSentError(GatewayError):
+    """No byte of the request left: the connection, its TLS or the name could not be had."""
+
+
+class OutcomeUnknownError(GatewayError):
+    """The request may have been executed. Only a later read can tell."""
+
+
+class ReadFailedError(GatewayError):
+    """The service could not be read now. Reading changes nothing and may be tried again."""
+
+
+class RejectedError(GatewayError):
+    """The service understood the request and refused it. Nothing was executed."""
+
+
+class TokenRefusedError(RejectedError):
+    """The one-time token was missing, wrong, used or expired."""
+
+
+class InsufficientFundsError(RejectedError):
+    """The balance does not cover the amount and its fee."""
+
+
+class KycRequiredError(RejectedError):
+    """The merchant has not completed the service's know-your-customer checks."""
+
+
+class CredentialsError(RejectedError):
+    """The API key or user was refused, or lacks the right for this call."""
+
+
+class InvalidRequestError(RejectedError):
+    """The service found a member of the request missing or wrong."""
+
+
+class NotFoundError(RejectedError):
+    """What the request names is unknown to the service."""
+
+
+class RateLimitedError(RejectedError):
+    """The service takes no more requests for now."""

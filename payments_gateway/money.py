@@ -1,0 +1,154 @@
+"""Currencies, amounts and exact JSON: a number on the wire is a `Decimal` or an `int`, never a float."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import NoReturn
+
+# Beyond this no amount of money exists, and writing 1e999999999 out in full would fill the memory.
+LARGEST_EXPONENT = 64
+DEEPEST_NESTING = 50
+
+_TYPED_AMOUNT = re.compile(r"[0-9]+(\.[0-9]+)?")
+_NOT_STORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+class AmountError(ValueError):
+    """An amount cannot be accepted; the message says why, in words for the person who typed it."""
+
+
+class UnreadableError(ValueError):
+    """A text is not the JSON, or not the shape, that was expected. The message completes "it cannot be read: …"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Currency:
+    """A currency of the service and how many decimals its amounts have at most."""
+
+    code: str
+    name: str
+    decimals: int
+
+
+CURRENCIES: Mapping[str, Currency] = {
+    "NGN": Currency("NGN", "Nigerian naira", 2),
+    "USD": Currency("USD", "US dollar", 2),
+    "USDT": Currency("USDT", "Tether", 6),
+}
+
+
+def currency(code: str) -> Currency:
+    """Return the currency of this code. Raises AmountError for one that the service does not keep."""
+    if code not in CURRENCIES:
+        raise AmountError(f"The currency must be one of {', '.join(CURRENCIES)}.")
+    return CURRENCIES[code]
+
+
+def parse_amount(text: str, code: str) -> Decimal:
+    """Read an amount that a person typed, exactly, written out with all decimals of its currency.
+
+    Digits and one point only: `1e5`, `NaN`, `1,000.50` and other alphabets are refused, as are zero, a sign
+    and more decimals than the currency has. Raises AmountError.
+    """
+    text = text.strip()
+    if not text:
+        raise AmountError("Enter an amount.")
+    if not _TYPED_AMOUNT.fullmatch(text):
+        raise AmountError("Enter the amount with digits and one point only, for example 1000.50.")
+    amount = Decimal(text)
+    check_amount(amount, code)
+    return amount.quantize(Decimal(1).scaleb(-currency(code).decimals))
+
+
+def check_amount(amount: Decimal, code: str) -> None:
+    """Refuse what cannot be an amount to move in this currency. Raises AmountError."""
+    decimals = currency(code).decimals
+    if not amount.is_finite() or amount <= 0:
+        raise AmountError("The amount must be greater than zero.")
+    if amount.adjusted() > 20:
+        raise AmountError("The amount is too large.")
+    if amount != amount.quantize(Decimal(1).scaleb(-decimals)):
+        raise AmountError(f"{code} has at most {decimals} decimals.")
+
+
+def plain(number: Decimal) -> str:
+    """Write a number out in full, digit by digit, without an exponent."""
+    if not number.is_finite() or abs(number.adjusted()) > LARGEST_EXPONENT:
+        raise AmountError("This number cannot be written out.")
+    return format(number, "f")
+
+
+def loads(text: bytes | str) -> object:
+    """Read JSON exactly: decimals as `Decimal`, whole numbers as `int`.
+
+    Raises UnreadableError for what is not JSON in UTF-8, for NaN and Infinity, for numbers out of all
+    proportion, and for an object that gives one name two different values. Characters that a database
+    refuses to store (NUL, half a surrogate pair) are replaced, so that one name cannot stop a whole list.
+    """
+    try:
+        decoded = text.decode("utf-8-sig") if isinstance(text, bytes) else text
+        value = json.loads(
+            decoded, parse_float=_decimal, parse_constant=_refuse_constant, object_pairs_hook=_object
+        )
+        return _storable(value, DEEPEST_NESTING)
+    except UnreadableError:
+        raise
+    except (ValueError, RecursionError) as exc:
+        # Not chained: these errors carry the whole document, which may echo a secret.
+        raise UnreadableError(f"it is not readable JSON ({type(exc).__name__})") from None
+
+
+def dumps(value: object) -> str:
+    """Write JSON exactly: a `Decimal` becomes a JSON number with the same digits. A float is refused."""
+    match value:
+        case None | bool() | int() | str():
+            return json.dumps(value)
+        case Decimal():
+            return plain(value)
+        case Mapping():
+            members = (f"{json.dumps(str(name))}: {dumps(item)}" for name, item in value.items())
+            return "{" + ", ".join(members) + "}"
+        case list() | tuple():
+            return "[" + ", ".join(map(dumps, value)) + "]"
+        case _:
+            raise TypeError(f"{type(value).__name__} has no exact JSON form.")
+
+
+def _decimal(digits: str) -> Decimal:
+    try:
+        number = Decimal(digits)
+    except InvalidOperation:
+        raise UnreadableError("it holds a number out of all proportion") from None
+    if abs(number.adjusted()) > LARGEST_EXPONENT:
+        raise UnreadableError("it holds a number out of all proportion")
+    return number
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise UnreadableError(f"it holds {name}, which is not a number")
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Build an object. The same name twice is harmless when the value is the same, and ambiguous when not."""
+    members: dict[str, object] = {}
+    for name, value in pairs:
+        if name in members and members[name] != value:
+            raise UnreadableError("it gives one name two different values")
+        members[name] = value
+    return members
+
+
+def _storable(value: object, depth: int) -> object:
+    if depth == 0:
+        raise UnreadableError("it is nested too deeply")
+    match value:
+        case str():
+            return _NOT_STORABLE.sub("\ufffd", value)
+        case dict():
+            return {_storable(name, 1): _storable(item, depth - 1) for name, item in value.items()}
+        case list():
+            return [_storable(item, depth - 1) for item in value]
+        case _:
+            return value
