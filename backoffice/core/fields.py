@@ -1,38 +1,44 @@
 """Model fields that hold money exactly on both engines."""
 
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from payments_gateway.money import plain
 
-class ExactDecimalField(models.DecimalField):  # type: ignore[type-arg]
-    """A decimal of any currency, exact to the last digit.
+if TYPE_CHECKING:
+    DecimalColumn = models.Field[Decimal | str | int | None, Any]
+else:
+    DecimalColumn = models.Field
 
-    SQLite has no decimal type and would keep a float: there the value is kept as text, which compares for
-    equality only. PostgreSQL keeps a numeric.
+
+class ExactDecimalField(DecimalColumn):
+    """A decimal of any currency: up to 22 digits before the point and 18 behind it, exact to the last one.
+
+    PostgreSQL keeps a numeric. SQLite has no decimal type and would keep a float: there the value is kept as text,
+    which compares for equality only. Not a `DecimalField`, because Django reads those back through floats on SQLite.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **{"max_digits": 38, "decimal_places": 18, **kwargs})
+    def db_type(self, connection: BaseDatabaseWrapper) -> str:
+        return "text" if connection.vendor == "sqlite" else "numeric(40, 18)"
 
-    def db_type(self, connection: BaseDatabaseWrapper) -> str | None:
-        return "text" if connection.vendor == "sqlite" else super().db_type(connection)
+    def to_python(self, value: Any) -> Decimal | None:
+        return None if value is None else Decimal(value)
+
+    def get_prep_value(self, value: Any) -> Decimal | None:
+        return self.to_python(super().get_prep_value(value))
 
     def get_db_prep_value(self, value: Any, connection: BaseDatabaseWrapper, prepared: bool = False) -> Any:
-        if connection.vendor == "sqlite" and value is not None:
-            return plain(self.to_python(value))
-        return super().get_db_prep_value(value, connection, prepared)
-
-    def get_db_prep_save(self, value: Any, connection: BaseDatabaseWrapper) -> Any:
-        return self.get_db_prep_value(value, connection)
+        number = self.get_prep_value(value)
+        return normal_text(number) if number is not None and connection.vendor == "sqlite" else number
 
     def from_db_value(self, value: Any, _expression: Any, _connection: BaseDatabaseWrapper) -> Decimal | None:
-        return None if value is None else Decimal(plain(Decimal(value)))
+        return None if value is None else Decimal(normal_text(Decimal(value)))
 
 
-def plain(value: Decimal) -> str:
-    """The number without exponent and without trailing zeros, always the same text for the same value."""
-    text = format(value, "f")
+def normal_text(number: Decimal) -> str:
+    """The number without trailing zeros: always the same text for the same value."""
+    text = plain(number)
     return text.rstrip("0").rstrip(".") if "." in text else text

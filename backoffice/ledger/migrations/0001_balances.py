@@ -15,12 +15,12 @@ class Migration(migrations.Migration):
             name="Balance",
             fields=[
                 ("currency", models.CharField(max_length=12, primary_key=True, serialize=False)),
-                ("amount", backoffice.core.fields.ExactDecimalField(decimal_places=18, max_digits=38)),
+                ("amount", backoffice.core.fields.ExactDecimalField()),
                 (
                     "total_received",
-                    backoffice.core.fields.ExactDecimalField(decimal_places=18, max_digits=38),
+                    backoffice.core.fields.ExactDecimalField(),
                 ),
-                ("total_sent", backoffice.core.fields.ExactDecimalField(decimal_places=18, max_digits=38)),
+                ("total_sent", backoffice.core.fields.ExactDecimalField()),
                 ("transaction_count", models.BigIntegerField()),
                 ("as_of", models.DateTimeField()),
             ],

@@ -32,7 +32,7 @@ class Migration(migrations.Migration):
                 ("currency", models.CharField(blank=True, max_length=12)),
                 (
                     "amount",
-                    backoffice.core.fields.ExactDecimalField(decimal_places=18, max_digits=38, null=True),
+                    backoffice.core.fields.ExactDecimalField(null=True),
                 ),
                 ("counterparty", models.CharField(blank=True, max_length=200)),
                 ("counterparty_detail", models.CharField(blank=True, max_length=200)),
@@ -107,7 +107,7 @@ class Migration(migrations.Migration):
                 ("watermark_transaction_id", models.CharField(blank=True, max_length=100)),
                 (
                     "watermark_balance",
-                    backoffice.core.fields.ExactDecimalField(decimal_places=18, max_digits=38, null=True),
+                    backoffice.core.fields.ExactDecimalField(null=True),
                 ),
                 ("watermark_service_time", models.DateTimeField(null=True)),
                 (
@@ -130,7 +130,7 @@ class Migration(migrations.Migration):
                 ("service_transaction_id", models.CharField(max_length=100, null=True, unique=True)),
                 (
                     "fee",
-                    backoffice.core.fields.ExactDecimalField(decimal_places=18, max_digits=38, null=True),
+                    backoffice.core.fields.ExactDecimalField(null=True),
                 ),
                 ("checks", models.PositiveSmallIntegerField(default=0)),
                 ("last_check", models.CharField(blank=True, max_length=300)),

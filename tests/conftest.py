@@ -1,0 +1,92 @@
+"""The fixed cast and the running service, for every test."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+from django.test import Client
+from pytest_django import Settings
+
+from backoffice.accounts.models import User
+from backoffice.accounts.roles import Role
+from tests import factories
+
+if TYPE_CHECKING:
+    from tests.sandbox_process import SandboxProcess
+
+
+@pytest.fixture
+def maker(db: None) -> User:
+    return factories.person("Tunde Bello", Role.PREPARER)
+
+
+@pytest.fixture
+def checker(db: None) -> User:
+    return factories.person("Amara Okafor", Role.APPROVER)
+
+
+@pytest.fixture
+def second_checker(db: None) -> User:
+    return factories.person("Chidi Nwosu", Role.APPROVER)
+
+
+@pytest.fixture
+def auditor(db: None) -> User:
+    return factories.person("Femi Ade", Role.AUDITOR)
+
+
+@pytest.fixture
+def administrator(db: None) -> User:
+    return factories.person("Zainab Musa", Role.ADMINISTRATOR)
+
+
+@pytest.fixture
+def outsider(db: None) -> User:
+    """Somebody who may sign in and has no role."""
+    return factories.person("Ola Stranger")
+
+
+@pytest.fixture
+def sign_in() -> Callable[[Client, User], Client]:
+    """Put a person, with password and second factor given a moment ago, behind a test client."""
+    return factories.sign_in
+
+
+@pytest.fixture(scope="session")
+def sandbox_process() -> "Iterator[SandboxProcess]":
+    """One simulated service for the whole run; `sandbox` gives it to a test in its seeded state."""
+    from tests.sandbox_process import SandboxProcess
+
+    with SandboxProcess() as process:
+        yield process
+
+
+@pytest.fixture
+def sandbox(sandbox_process: "SandboxProcess", settings: Settings) -> "SandboxProcess":
+    """The simulated service over real HTTP, reset, and the product configured to call it."""
+    sandbox_process.reset()
+    settings.GATEWAY_URL = sandbox_process.url
+    settings.GATEWAY_URL_V4 = sandbox_process.url.replace("/v2", "/v4")
+    settings.GATEWAY_API_KEY = sandbox_process.api_key
+    settings.GATEWAY_API_USER = sandbox_process.api_user
+    return sandbox_process
+
+
+@pytest.fixture
+def start_settings() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Load the product's settings in a process of their own, with the given environment."""
+
+    def start(**environment: str) -> subprocess.CompletedProcess[str]:
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("COUNTERSIGN_")}
+        return subprocess.run(
+            [sys.executable, "-c", "import backoffice.settings"],
+            env={**inherited, "COUNTERSIGN_DATA_DIR": os.environ["COUNTERSIGN_DATA_DIR"], **environment},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    return start

@@ -1,0 +1,69 @@
+"""Plain functions that make what tests need."""
+
+import uuid
+from decimal import Decimal
+from typing import Any
+
+from django.contrib.auth.models import Group
+from django.test import Client
+from django.utils import timezone
+
+from backoffice.accounts.models import AuthenticatorDevice, User
+from backoffice.accounts.roles import Role
+from backoffice.operations import services
+from backoffice.operations.kinds.withdrawal import WithdrawalPayload
+from backoffice.operations.models import Operation
+
+PASSWORD = "correct horse battery staple"
+
+
+def person(name: str, *roles: Role, email: str | None = None) -> User:
+    """Somebody enrolled with an authenticator, in the given roles."""
+    user = User(email=email or f"{name.split()[0].lower()}@countersign.example", full_name=name)
+    user.set_password(PASSWORD)
+    user.recovery_codes_kept_at = timezone.now()
+    user.save()
+    user.groups.set(Group.objects.filter(name__in=roles))
+    device = AuthenticatorDevice(user=user, confirmed=True)
+    device.set_new_seed()
+    device.save()
+    return user
+
+
+def sign_in(client: Client, user: User) -> Client:
+    """A session with password and second factor, as the sign-in pages leave it."""
+    client.force_login(user, backend="backoffice.accounts.backends.StaffBackend")
+    session: Any = client.session
+    session.confirm_second_factor(AuthenticatorDevice.objects.get(user=user, confirmed=True))
+    session.save()
+    client.cookies["countersign_session"] = session.session_key
+    return client
+
+
+def payload(**changes: Any) -> WithdrawalPayload:
+    """A valid withdrawal."""
+    members: dict[str, Any] = {
+        "currency": "NGN",
+        "amount": Decimal("250000.00"),
+        "bank_code": "044",
+        "bank": "Access Bank",
+        "account_number": "0123456789",
+        "account_name": "ADA CHIDINMA OBI",
+        "typed_name": "Ada Chidinma Obi",
+        "name_reason": "",
+        "memo": "",
+    }
+    return WithdrawalPayload(**{**members, **changes})
+
+
+def prepared(maker: User, **changes: Any) -> Operation:
+    """A pending withdrawal."""
+    return services.prepare_operation(uuid.uuid4(), actor=maker, kind="withdrawal", payload=payload(**changes))
+
+
+def approved(maker: User, checker: User, **changes: Any) -> Operation:
+    """A withdrawal that a second person countersigned."""
+    operation = prepared(maker, **changes)
+    return services.approve_operation(
+        operation.pk, actor=checker, digest=operation.digest, second_factor_at=timezone.now()
+    )

@@ -1,0 +1,103 @@
+"""The table of states, in the code and in the database."""
+
+import itertools
+
+import pytest
+from django.db import DatabaseError, connection, transaction
+from django.utils import timezone
+
+from backoffice.accounts.models import User
+from backoffice.operations.errors import WrongStatusError
+from backoffice.operations.models import Approval, Operation
+from backoffice.operations.services.moves import move
+from backoffice.operations.states import CLOSED, EDGES, Status
+from tests import factories
+from tests.append_only.triggers import lifted
+
+PAIRS = [(start, end) for start, end in itertools.product(Status, Status) if start != end]
+KNOWN = [(start, end) for start, end in PAIRS if end in EDGES[start]]
+UNKNOWN = [(start, end) for start, end in PAIRS if end not in EDGES[start]]
+
+
+def put(operation: Operation, status: Status) -> Operation:
+    """Place the operation in a status, past every rule."""
+    closed_at = timezone.now() if status in CLOSED else None
+    with lifted(connection):
+        Operation.objects.filter(pk=operation.pk).update(status=status, closed_at=closed_at)
+    operation.refresh_from_db()
+    return operation
+
+
+@pytest.mark.parametrize(("start", "end"), KNOWN)
+def test_an_edge_of_the_table_can_be_taken(maker: User, start: Status, end: Status) -> None:
+    operation = put(factories.prepared(maker), start)
+    move(operation, end)
+    operation.refresh_from_db()
+    assert operation.status == end
+    assert (operation.closed_at is not None) == (end in CLOSED)
+
+
+@pytest.mark.parametrize(("start", "end"), UNKNOWN)
+def test_no_other_edge_can_be_taken(maker: User, start: Status, end: Status) -> None:
+    operation = put(factories.prepared(maker), start)
+    with pytest.raises(WrongStatusError):
+        move(operation, end)
+    operation.refresh_from_db()
+    assert operation.status == start
+
+
+@pytest.mark.parametrize(("start", "end"), UNKNOWN)
+def test_the_database_refuses_every_other_edge(maker: User, start: Status, end: Status) -> None:
+    operation = put(factories.prepared(maker), start)
+    closed_at = timezone.now() if end in CLOSED else None
+    with pytest.raises(DatabaseError, match="operation_known_edges"), transaction.atomic():
+        Operation.objects.filter(pk=operation.pk).update(status=end, closed_at=closed_at)
+
+
+def test_the_database_lets_an_operation_begin_as_pending_only(maker: User) -> None:
+    operation = factories.prepared(maker)
+    operation.pk, operation.reference, operation.status = None, "W-OTHER", Status.APPROVED
+    operation._state.adding = True
+    with pytest.raises(DatabaseError, match="operation_begins_pending"), transaction.atomic():
+        operation.save(force_insert=True)
+
+
+def test_a_move_loses_against_one_that_came_first(maker: User) -> None:
+    operation = factories.prepared(maker)
+    stale = Operation.objects.get(pk=operation.pk)
+    move(operation, Status.CANCELLED)
+    with pytest.raises(WrongStatusError):
+        move(stale, Status.APPROVED)
+
+
+def test_the_database_refuses_an_approval_by_the_maker(maker: User) -> None:
+    operation = factories.prepared(maker)
+    approval = Approval(
+        operation=operation, approver=maker, maker=maker, digest=operation.digest, at=timezone.now()
+    )
+    with pytest.raises(DatabaseError, match="approval_never_by_the_maker"), transaction.atomic():
+        approval.save()
+
+
+def test_the_database_refuses_an_approval_that_names_another_maker(maker: User, checker: User) -> None:
+    operation = factories.prepared(maker)
+    approval = Approval(
+        operation=operation, approver=maker, maker=checker, digest=operation.digest, at=timezone.now()
+    )
+    with pytest.raises(DatabaseError, match="approval_names_maker"), transaction.atomic():
+        approval.save()
+
+
+def test_the_database_refuses_a_second_approval_by_the_same_person(maker: User, checker: User) -> None:
+    operation = factories.approved(maker, checker)
+    again = Approval(operation=operation, approver=checker, maker=maker, digest=operation.digest, at=timezone.now())
+    with pytest.raises(DatabaseError), transaction.atomic():
+        again.save()
+
+
+def test_the_database_keeps_a_countersignature_as_it_was_given(
+    maker: User, checker: User, second_checker: User
+) -> None:
+    operation = factories.approved(maker, checker)
+    with pytest.raises(DatabaseError, match="approval_keeps_maker"), transaction.atomic():
+        operation.approvals.update(approver=second_checker)
