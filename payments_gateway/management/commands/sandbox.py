@@ -1,0 +1,41 @@
+"""manage.py sandbox: become the simulated service."""
+
+import os
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+import payments_gateway
+from django.core.management.base import BaseCommand, CommandParser
+
+from payments_gateway.sandbox.__main__ import add_options
+
+_ROOT = Path(payments_gateway.__file__).resolve().parent.parent
+_OPTIONS = ("port", "host", "database", "seed", "transactions", "settle_after")
+_PREFIXES_OF_OTHERS = ("COUNTERSIGN_", "SANDBOX_", "DJANGO_")
+
+
+class Command(BaseCommand):
+    """Replaces this process by `python -m payments_gateway.sandbox`, so that one process id is started and stopped.
+
+    Nothing of the application goes along: its settings, its database and its secrets are taken out of the environment.
+    """
+
+    help = "Simulate the Business Payments API on a local port. It moves nothing."
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """The options of the simulation itself."""
+        add_options(parser)
+
+    def handle(self, *args: object, **options: object) -> NoReturn:
+        """Never returns: the process goes on as the simulation."""
+        arguments = [f"--{name.replace('_', '-')}={options[name]}" for name in _OPTIONS]
+        command = [sys.executable, "-m", "payments_gateway.sandbox", *arguments]
+        os.execve(sys.executable, command, _environment())  # noqa: S606 - our own interpreter and our own module
+
+
+def _environment() -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_PREFIXES_OF_OTHERS)}
+    path = os.pathsep.join(part for part in (str(_ROOT), kept.get("PYTHONPATH", "")) if part)
+    return {**kept, "PYTHONPATH": path}

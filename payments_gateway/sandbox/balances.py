@@ -1,0 +1,83 @@
+"""GET /balance and POST /balance/withdraw."""
+
+from decimal import ROUND_DOWN, Decimal
+from typing import Literal
+
+from django.http import HttpRequest, HttpResponse
+
+from payments_gateway.sandbox import ledger
+from payments_gateway.sandbox.amounts import amount_text, amount_number, minor_units
+from payments_gateway.sandbox.answers import answer, envelope, operation
+from payments_gateway.sandbox.bodies import Body, read_body, read_query
+from payments_gateway.sandbox.fields import AccountNumber, AmountText, BankCode, Name, TokenText
+from payments_gateway.sandbox.models import Account, Transaction
+from payments_gateway.sandbox.otp import Token
+
+
+class BalanceQuery(Body):
+    """Query of GET /balance."""
+
+    currency: Literal["NGN", "USD", "USDT"] | None = None
+
+
+class WithdrawBody(Body):
+    """Body of POST /balance/withdraw."""
+
+    account_number: AccountNumber
+    account_name: Name
+    bank: Name
+    bank_code: BankCode
+    currency: Literal["NGN", "USD"]
+    amount: AmountText
+    otp_type: Literal["otp", "totp"]
+    token: TokenText | None = None
+
+
+@operation("GET")
+def balance(request: HttpRequest) -> HttpResponse:
+    """What the merchant holds, in every currency or in one."""
+    query = read_query(request, BalanceQuery)
+    accounts = ledger.merchant_accounts()
+    currencies = [query.currency] if query.currency else list(accounts)
+    entries = [balance_entry(accounts[currency]) for currency in currencies]
+    return envelope("Balances retrieved", {"balances": entries})
+
+
+def balance_entry(account: Account) -> dict[str, object]:
+    """A balance entry of the specification; `formattedAmount` is the amount cut to two decimals."""
+    amount = amount_number(account.balance, account.currency)
+    return {
+        "totalRecieved": amount_number(account.received, account.currency),
+        "totalSent": amount_number(account.sent, account.currency),
+        "txnCount": account.transactions,
+        "toCurrency": account.currency,
+        "amount": amount,
+        "formattedAmount": amount.quantize(Decimal("0.01"), rounding=ROUND_DOWN).normalize(),
+    }
+
+
+@operation("POST")
+def withdraw(request: HttpRequest) -> HttpResponse:
+    """Send fiat to a bank account. The specification leaves the members of `data` open; these are ours."""
+    body = read_body(request, WithdrawBody)
+    record = ledger.withdraw(
+        ledger.Destination(body.account_number, body.account_name, body.bank, body.bank_code),
+        currency=body.currency,
+        amount=minor_units(body.amount, body.currency),
+        token=Token(body.otp_type, body.token) if body.token is not None else None,
+    )
+    return answer({"data": _receipt(record, body)})
+
+
+def _receipt(record: Transaction, body: WithdrawBody) -> dict[str, object]:
+    return {
+        "transactionId": record.transaction_id,
+        "status": record.status,
+        "currency": record.currency,
+        "amount": amount_text(record.amount, record.currency),
+        "fee": amount_text(record.fee, record.currency),
+        "accountNumber": body.account_number,
+        "accountName": body.account_name,
+        "bank": body.bank,
+        "date": record.created_at.date().isoformat(),
+    }

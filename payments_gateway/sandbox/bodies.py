@@ -1,0 +1,119 @@
+"""Reading what a client sent: at most 1 MB of JSON, strictly as declared, every mistake named by its member."""
+
+import json
+from decimal import Decimal
+from typing import Any, NoReturn, TypeVar
+
+from django.http import HttpRequest
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic.alias_generators import to_camel
+from pydantic_core import ErrorDetails
+
+from payments_gateway.sandbox.errors import RefusedError
+
+MAXIMUM_BYTES = 1024 * 1024
+_DISCARDED_BYTES = 64 * 1024 * 1024
+
+_PHRASES = {
+    "missing": "is required",
+    "extra_forbidden": "is not a known member",
+    "string_type": "must be a string",
+    "string_unicode": "must be text in valid Unicode",
+    "string_too_short": "must have at least {min_length} characters",
+    "string_too_long": "must have at most {max_length} characters",
+    "string_pattern_mismatch": "is not in the expected form",
+    "literal_error": "must be {expected}",
+    "bool_type": "must be true or false",
+    "int_type": "must be a whole number",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than_equal": "must be at most {le}",
+}
+
+
+class Body(BaseModel):
+    """A request body: names in camel case on the wire, no coercion, nothing unknown."""
+
+    model_config = ConfigDict(
+        strict=True, extra="forbid", frozen=True, alias_generator=to_camel, populate_by_name=False
+    )
+
+
+BodyT = TypeVar("BodyT", bound=BaseModel)
+
+
+def read_body(request: HttpRequest, kind: type[BodyT]) -> BodyT:
+    """The body as `kind`; RefusedError 413 or 400 otherwise."""
+    return validated(kind, _parsed(_received(request)))
+
+
+def read_optional_body(request: HttpRequest, kind: type[BodyT]) -> BodyT:
+    """Like `read_body`, but no body at all stands for an empty object."""
+    body = _received(request)
+    return validated(kind, _parsed(body) if body else {})
+
+
+def read_query(request: HttpRequest, kind: type[BodyT]) -> BodyT:
+    """The query parameters as `kind`; RefusedError 400 also for one that is unknown or given twice."""
+    for name, values in request.GET.lists():
+        if len(values) > 1:
+            raise _repeated(name)
+    return validated(kind, request.GET.dict())
+
+
+def validated(kind: type[BodyT], members: object) -> BodyT:
+    """The members as `kind`; RefusedError 400 whose message names the first wrong member."""
+    if not isinstance(members, dict):
+        raise RefusedError(400, "the body must be a JSON object")
+    try:
+        return kind.model_validate(members)
+    except ValidationError as exc:
+        problems = [_problem(detail) for detail in exc.errors(include_url=False, include_input=False)]
+        raise RefusedError(400, " ".join(problems[0]), problems) from exc
+
+
+def _received(request: HttpRequest) -> bytes:
+    """Read from the server itself, because Django takes a chunked body for an empty one."""
+    stream = request.META["wsgi.input"]
+    body: bytes = stream.read(MAXIMUM_BYTES + 1)
+    if len(body) > MAXIMUM_BYTES:
+        _discard(stream)  # a client that is still sending would never see the answer
+        raise RefusedError(413, f"the body must be at most {MAXIMUM_BYTES} bytes")
+    return body
+
+
+def _discard(stream: Any) -> None:
+    left = _DISCARDED_BYTES
+    while left > 0 and (chunk := stream.read(64 * 1024)):
+        left -= len(chunk)
+
+
+def _parsed(body: bytes) -> object:
+    try:
+        return json.loads(body, parse_float=Decimal, parse_constant=_no_constant, object_pairs_hook=_once)
+    except (ValueError, RecursionError) as exc:
+        raise RefusedError(400, "the body is not valid JSON") from exc
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise _repeated(next(name for name in names if names.count(name) > 1))
+    return members
+
+
+def _repeated(name: str) -> RefusedError:
+    return RefusedError(400, f"{name[:60]} is given more than once", [(name[:60], "is given more than once")])
+
+
+def _problem(detail: ErrorDetails) -> tuple[str, str]:
+    # Bodies are flat, so the first part is the member; there is none when a name itself cannot be read.
+    member = str(detail["loc"][0])[:60] if detail["loc"] else "the body"
+    phrase = _PHRASES.get(detail["type"])
+    if phrase is None:
+        return member, detail["msg"].removeprefix("Value error, ")
+    return member, phrase.format(**detail.get("ctx", {}))

@@ -1,0 +1,20 @@
+"""How the simulated service says no."""
+
+from collections.abc import Sequence
+
+
+class RefusedError(Exception):
+    """The request is answered with this status and message, and nothing was changed.
+
+    `problems` are (member, what is wrong with it) pairs for the `errors` list of the answer.
+    """
+
+    def __init__(self, status: int, message: str, problems: Sequence[tuple[str, str]] = ()) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.problems = tuple(problems)
+
+
+class PortTakenError(Exception):
+    """Another process listens on the address that was asked for."""

@@ -1,0 +1,216 @@
+"""A believable year of a food importer in Lagos, told as movements. Pure: the same arguments tell the same year.
+
+Customers pay in all day, suppliers are paid in office hours, salaries leave on the last working day of a month,
+dollars are bought when naira are plenty, and dollar tokens come from and go abroad. Weekends are quiet, nights are
+almost silent. The story keeps every balance above zero and near its target by leaning against it.
+"""
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+
+from payments_gateway.reference import BANKS
+from payments_gateway.sandbox.clock import LAGOS
+from payments_gateway.sandbox.credentials import API_USER, BUSINESS_NAME
+from payments_gateway.sandbox.movements import (
+    CONVERSION,
+    DEPOSIT,
+    FEE_OF_WITHDRAWAL,
+    INTERNAL_TRANSFER,
+    SENT,
+    TRANSFER,
+    WITHDRAWAL,
+    Movement,
+    reversal_of,
+)
+from payments_gateway.sandbox.names import ABROAD, firm, holder_of, person
+from payments_gateway.sandbox.rhythm import is_payday, moments
+
+_TARGET = {"NGN": 28_000_000_00, "USD": 52_000_00, "USDT": 19_000_000000}
+_ROUND = {"NGN": (500_00, 50_00, 1_00), "USD": (50_00, 5_00, 1), "USDT": (50_000000, 500000, 1)}
+_MEDIAN = {
+    (DEPOSIT, "NGN"): 95_000_00,
+    (DEPOSIT, "USD"): 1_900_00,
+    (DEPOSIT, "USDT"): 640_000000,
+    (WITHDRAWAL, "NGN"): 140_000_00,
+    (WITHDRAWAL, "USD"): 1_400_00,
+    (SENT, "USDT"): 760_000000,
+    (TRANSFER, "NGN"): 60_000_00,
+    (TRANSFER, "USD"): 300_00,
+    (INTERNAL_TRANSFER, "NGN"): 45_000_00,
+    (INTERNAL_TRANSFER, "USD"): 250_00,
+    (CONVERSION, "NGN"): 1_600_000_00,
+}
+_ORDINARY_DAY = {
+    (DEPOSIT, "NGN"): 40,
+    (WITHDRAWAL, "NGN"): 27,
+    (DEPOSIT, "USDT"): 7,
+    (SENT, "USDT"): 6,
+    (INTERNAL_TRANSFER, "NGN"): 6,
+    (TRANSFER, "NGN"): 5,
+    (DEPOSIT, "USD"): 3,
+    (WITHDRAWAL, "USD"): 4,
+    (CONVERSION, "NGN"): 1,
+    (TRANSFER, "USD"): 1,
+    (INTERNAL_TRANSFER, "USD"): 1,
+}
+_PAYDAY = {(WITHDRAWAL, "NGN"): 78, (DEPOSIT, "NGN"): 18, (DEPOSIT, "USDT"): 2, (SENT, "USDT"): 2}
+_SALARY = 210_000_00
+_FEES = {(SENT, "USDT"): 1_000000} | {
+    (WITHDRAWAL, currency): fee for currency, fee in FEE_OF_WITHDRAWAL.items()
+}
+_INCOMING = (DEPOSIT, INTERNAL_TRANSFER)
+_FAILURES = 0.012
+_LARGEST_SHARE = 4  # nothing takes more than this part of a balance at once
+
+
+@dataclass(frozen=True, slots=True)
+class Payee:
+    """A bank account that the merchant pays."""
+
+    account_number: str
+    bank_code: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One record of the history. `payee` is set for withdrawals; `settled_at` is when its status became final."""
+
+    transaction_id: str
+    movement: Movement
+    at: datetime
+    settled_at: datetime
+    payee: Payee | None = None
+    failed: bool = False
+
+
+def history(seed: int, count: int, end: datetime) -> Iterator[Event]:
+    """Exactly `count` events of the year before `end`, oldest first; no balance is ever below zero."""
+    return _Story(random.Random(seed), count).tell(end)  # noqa: S311 - a story wants repeatability, not secrecy
+
+
+class _Story:
+    """The balances, the people and what is still to come while a year is told."""
+
+    def __init__(self, rng: random.Random, count: int) -> None:
+        self._rng = rng
+        self._left = count
+        self._balances = dict.fromkeys(_TARGET, 0)
+        self._openings = list(_TARGET)
+        self._next: Event | None = None
+        self._rate = 1_540
+        self._suppliers = [self._payee() for _ in range(60)]
+        self._staff = [self._payee() for _ in range(45)]
+        self._customers = [self._customer() for _ in range(220)]
+        self._users = [person(rng.randbytes(6)).lower().replace(" ", ".") for _ in range(40)]
+
+    def tell(self, end: datetime) -> Iterator[Event]:
+        """The events, one for each moment of business."""
+        for at, following in pairwise([*moments(self._rng, self._left, end), end]):
+            self._left -= 1
+            event = self._consequence() or self._opening(at) or self._business(at, following)
+            self._balances[event.movement.currency] += event.movement.effect
+            yield event
+
+    def _consequence(self) -> Event | None:
+        """What the event before has brought with it: a reversal, or the other side of a conversion."""
+        event, self._next = self._next, None
+        return event
+
+    def _opening(self, at: datetime) -> Event | None:
+        if not self._openings:
+            return None
+        currency = self._openings.pop(0)
+        opening = Movement(DEPOSIT, currency, _TARGET[currency], BUSINESS_NAME, API_USER, incoming=True)
+        return self._event(opening, at)
+
+    def _business(self, at: datetime, following: datetime) -> Event:
+        kind, currency = self._choice(at)
+        amount = self._amount(kind, currency, at)
+        if kind == CONVERSION:
+            return self._conversion(amount // self._rate, at)
+        if kind == WITHDRAWAL:
+            return self._withdrawal(currency, amount, at, following)
+        sender, username = self._parties(kind, currency)
+        fee = _FEES.get((kind, currency), 0)
+        movement = Movement(kind, currency, amount, sender, username, incoming=kind in _INCOMING, fee=fee)
+        return self._event(movement, at)
+
+    def _choice(self, at: datetime) -> tuple[str, str]:
+        weights = _PAYDAY if is_payday(at.astimezone(LAGOS).date()) else _ORDINARY_DAY
+        kind, currency = self._rng.choices(list(weights), weights=list(weights.values()))[0]
+        scarce = self._balances[currency] * 5 < _TARGET[currency]
+        has_no_room = kind == CONVERSION and not self._left
+        return (DEPOSIT, currency) if has_no_room or (scarce and kind not in _INCOMING) else (kind, currency)
+
+    def _amount(self, kind: str, currency: str, at: datetime) -> int:
+        """Round like people's amounts, smaller when it would push the balance further from its target."""
+        salary = kind == WITHDRAWAL and currency == "NGN" and is_payday(at.astimezone(LAGOS).date())
+        median, spread = (_SALARY, 0.35) if salary else (_MEDIAN[kind, currency], 0.8)
+        lean = self._balances[currency] / _TARGET[currency]
+        pull = min(max(2 - lean if kind in _INCOMING else lean, 0.25), 1.9)
+        units = int(median * pull * self._rng.lognormvariate(0, spread))
+        if kind not in _INCOMING:
+            units = min(units, self._balances[currency] // _LARGEST_SHARE)
+        grain = self._rng.choices(_ROUND[currency], weights=(70, 25, 5))[0]
+        return max(units // grain * grain, grain, _ROUND[currency][1])
+
+    def _conversion(self, dollars: int, at: datetime) -> Event:
+        """Naira given now; the dollars received are the next record, at the same moment."""
+        self._rate = min(max(self._rate + self._rng.randint(-9, 9), 1_450), 1_640)
+        naira = dollars * self._rate
+        received = Movement(CONVERSION, "USD", dollars, API_USER, API_USER, True, 0, "NGN", naira)
+        self._next = self._event(received, at)
+        return self._event(Movement(CONVERSION, "NGN", naira, API_USER, API_USER), at)
+
+    def _withdrawal(self, currency: str, amount: int, at: datetime, following: datetime) -> Event:
+        people = (
+            self._staff if is_payday(at.astimezone(LAGOS).date()) and currency == "NGN" else self._suppliers
+        )
+        payee = self._rng.choice(people)
+        movement = Movement(
+            WITHDRAWAL, currency, amount, API_USER, payee.name, fee=_FEES[WITHDRAWAL, currency]
+        )
+        failed = self._left > 0 and self._rng.random() < _FAILURES
+        settled_at = at + timedelta(seconds=self._rng.randint(8, 95))
+        if failed:
+            settled_at = min(settled_at + timedelta(minutes=4), following)
+        event = self._event(movement, at, settled_at, payee, failed)
+        if failed:
+            self._next = self._event(
+                reversal_of(event.transaction_id, currency, -movement.effect, to=API_USER), settled_at
+            )
+        return event
+
+    def _parties(self, kind: str, currency: str) -> tuple[str, str]:
+        if kind == DEPOSIT:
+            return self._rng.choice(self._customers if currency == "NGN" else ABROAD), API_USER
+        if kind == INTERNAL_TRANSFER:
+            return self._rng.choice(self._users), API_USER
+        return API_USER, self._rng.choice(ABROAD if kind == SENT else self._users)
+
+    def _event(
+        self,
+        movement: Movement,
+        at: datetime,
+        settled_at: datetime | None = None,
+        payee: Payee | None = None,
+        failed: bool = False,
+    ) -> Event:
+        transaction_id = f"{int(at.timestamp()):08x}{self._rng.getrandbits(64):016x}"
+        return Event(transaction_id, movement, at, settled_at or at, payee, failed)
+
+    def _payee(self) -> Payee:
+        while True:
+            account_number = f"{self._rng.randrange(10**9):010d}"
+            bank_code = self._rng.choice(list(BANKS))
+            name = holder_of(account_number, bank_code)
+            if name is not None and not account_number.endswith("99"):
+                return Payee(account_number, bank_code, name)
+
+    def _customer(self) -> str:
+        digest = self._rng.randbytes(6)
+        return firm(digest) if digest[0] % 3 == 0 else person(digest)

@@ -1,0 +1,89 @@
+"""The life of a simulation: made and seeded at its first start, changed by options, set back by a reset."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from django.conf import settings
+from django.core.management import call_command
+from django.db.models import Case, Count, F, Sum, When
+from django.db.transaction import atomic
+
+from payments_gateway.sandbox import clock, otp
+from payments_gateway.sandbox.models import Account, Entry, Simulation, Transaction, Withdrawal
+from payments_gateway.sandbox.seed import sow
+
+_OPTIONS = ("settle_after", "token_required", "token_reuse", "fail_next")
+
+
+def prepare() -> Simulation:
+    """Make the database if needed, seed it if it is new, and put the options of this start in force."""
+    Path(settings.DATABASE).resolve().parent.mkdir(parents=True, exist_ok=True)
+    call_command("migrate", verbosity=0, interactive=False)
+    with atomic(durable=True):
+        simulation = Simulation.objects.first() or _make()
+        _restore_options(simulation)
+    return simulation
+
+
+def _make() -> Simulation:
+    end = clock.last_midnight()
+    return Simulation.objects.create(
+        seed=settings.SEED,
+        seeded_until=end,
+        last_seeded_id=sow(settings.SEED, settings.TRANSACTIONS, end),
+        totp_secret=otp.new_secret(),
+        one_time_code=otp.new_code(),
+    )
+
+
+def _restore_options(simulation: Simulation) -> None:
+    simulation.settle_after = settings.SETTLE_AFTER
+    simulation.token_required = True
+    simulation.token_reuse = False
+    simulation.fail_next = 0
+    simulation.save(update_fields=_OPTIONS)
+
+
+def options_of(simulation: Simulation) -> dict[str, object]:
+    """The options in force."""
+    return {name: getattr(simulation, name) for name in _OPTIONS}
+
+
+@atomic(durable=True)
+def change_options(changes: Mapping[str, object]) -> None:
+    """Put some options in force until the next start or reset."""
+    Simulation.objects.update(**changes)
+
+
+@atomic(durable=True)
+def reset() -> int:
+    """Truncate the books to the seeded history and return how many records that is.
+
+    Seeded records are final, so removing what came later restores them exactly.
+    """
+    simulation = Simulation.objects.get()
+    for later in (
+        Withdrawal.objects.filter(transaction_id__gt=simulation.last_seeded_id),
+        Entry.objects.filter(transaction_id__gt=simulation.last_seeded_id),
+        Transaction.objects.filter(id__gt=simulation.last_seeded_id),
+    ):
+        later.delete()
+    _recount()
+    _restore_options(simulation)
+    simulation.last_totp_step = 0
+    simulation.save(update_fields=["last_totp_step"])
+    otp.issue_code(simulation)
+    return simulation.last_seeded_id
+
+
+def _recount() -> None:
+    added = Sum(Case(When(amount__gt=0, then=F("amount")), default=0))
+    taken = Sum(Case(When(amount__lt=0, then=-F("amount")), default=0))
+    totals = Entry.objects.values("account").annotate(added=added, taken=taken, lines=Count("id"))
+    for row in totals:
+        Account.objects.filter(id=row["account"]).update(
+            received=row["added"],
+            sent=row["taken"],
+            balance=row["added"] - row["taken"],
+            transactions=row["lines"],
+        )

@@ -1,0 +1,72 @@
+"""What one transaction record does to the books. Pure: no database, used by the ledger and by the seed alike."""
+
+from dataclasses import dataclass
+
+MERCHANT = "merchant"
+FEES = "fees"
+BANKS = "banks"
+CHAIN = "chain"
+USERS = "users"
+EXCHANGE = "exchange"
+OWNERS = (MERCHANT, FEES, BANKS, CHAIN, USERS, EXCHANGE)
+"""Who holds an account in each currency. All but the merchant stand for the world outside."""
+
+DEPOSIT = "deposit"
+WITHDRAWAL = "withdrawal"
+SENT = "sent"
+TRANSFER = "transfer"
+INTERNAL_TRANSFER = "internalTransfer"
+CONVERSION = "conversion"
+TYPES = (DEPOSIT, WITHDRAWAL, SENT, TRANSFER, INTERNAL_TRANSFER, CONVERSION)
+
+FEE_OF_WITHDRAWAL = {"NGN": 50_00, "USD": 1_00}
+"""Flat, in minor units, on top of the amount."""
+
+_OUTSIDE = {
+    DEPOSIT: BANKS,
+    WITHDRAWAL: BANKS,
+    SENT: CHAIN,
+    TRANSFER: USERS,
+    INTERNAL_TRANSFER: USERS,
+    CONVERSION: EXCHANGE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Movement:
+    """One change of the merchant's balance in one currency, in minor units.
+
+    `sender` and `username` are the paying and the receiving side. A conversion is two movements: what was given,
+    in its own currency, and what was received, whose `from_currency` and `from_amount` tell what was given.
+    """
+
+    type: str
+    currency: str
+    amount: int
+    sender: str
+    username: str
+    incoming: bool = False
+    fee: int = 0
+    from_currency: str = ""
+    from_amount: int = 0
+
+    @property
+    def effect(self) -> int:
+        """What it adds to the merchant's balance: the fee always comes on top and is always paid by the merchant."""
+        return (self.amount if self.incoming else -self.amount) - self.fee
+
+    @property
+    def given(self) -> tuple[str, int]:
+        """`fromCurrency` and `fromAmount` of the record: the movement's own, except for what a conversion received."""
+        return (self.from_currency, self.from_amount) if self.from_currency else (self.currency, self.amount)
+
+    def entries(self) -> list[tuple[str, int]]:
+        """Double entry: (owner, amount) pairs that add up to zero."""
+        outside = CHAIN if self.type == DEPOSIT and self.currency == "USDT" else _OUTSIDE[self.type]
+        pairs = [(MERCHANT, self.effect), (outside, -self.amount if self.incoming else self.amount)]
+        return [*pairs, (FEES, self.fee)] if self.fee else pairs
+
+
+def reversal_of(transaction_id: str, currency: str, amount: int, *, to: str) -> Movement:
+    """The deposit that gives back what a failed withdrawal took, fee included."""
+    return Movement(DEPOSIT, currency, amount, f"Reversal of {transaction_id}", to, incoming=True)

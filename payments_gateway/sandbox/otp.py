@@ -1,0 +1,100 @@
+"""One-time tokens of the simulation: authenticator codes (`totp`, RFC 6238) and codes it issues itself (`otp`).
+
+`totp`: SHA-1, six digits, steps of 30 seconds, one step of drift to either side, each code once: after a code was
+used, neither it nor an older one is accepted.
+`otp`: there is always exactly one valid code, shown on the console page and printed on standard output. A new one is
+issued at the first start, whenever one has been used, and on reset.
+"""
+
+import hashlib
+import hmac
+import secrets
+import struct
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.transaction import on_commit
+
+from payments_gateway.sandbox.console import announce
+from payments_gateway.sandbox.errors import RefusedError
+from payments_gateway.sandbox.models import Simulation
+
+STEP_SECONDS = 30
+_DRIFT_STEPS = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """What the client sent: `type` is otp or totp."""
+
+    type: str
+    code: str
+
+
+def new_secret() -> str:
+    """A TOTP secret of 160 bits, as hexadecimal text."""
+    return secrets.token_hex(20)
+
+
+def new_code() -> str:
+    """Six random digits."""
+    return f"{secrets.randbelow(1_000_000):06d}"
+
+
+def step_of(moment: datetime) -> int:
+    """The number of the TOTP step at this moment."""
+    return int(moment.timestamp()) // STEP_SECONDS
+
+
+def totp(secret: str, step: int) -> str:
+    """The six digits of one step (RFC 4226, section 5.3)."""
+    digest = hmac.new(bytes.fromhex(secret), struct.pack(">Q", step), hashlib.sha1).digest()
+    offset = digest[-1] & 0x0F
+    number = int.from_bytes(digest[offset : offset + 4], "big") & 0x7FFFFFFF
+    return f"{number % 1_000_000:06d}"
+
+
+def use(token: Token | None, *, at: datetime) -> None:
+    """Accept the token and mark it used, inside the caller's transaction; or raise RefusedError 400."""
+    simulation = Simulation.objects.get()
+    if token is None:
+        if simulation.token_required:
+            raise RefusedError(400, "token is required", [("token", "is required")])
+        return
+    if token.type == "totp":
+        _use_totp(simulation, token.code, step_of(at))
+    else:
+        _use_one_time_code(simulation, token.code)
+
+
+def _use_totp(simulation: Simulation, code: str, present: int) -> None:
+    steps = range(present - _DRIFT_STEPS, present + _DRIFT_STEPS + 1)
+    matching = [step for step in steps if hmac.compare_digest(totp(simulation.totp_secret, step), code)]
+    if not matching:
+        raise _refused("token is not valid or has expired")
+    if simulation.token_reuse:
+        return
+    fresh = [step for step in matching if step > simulation.last_totp_step]
+    if not fresh:
+        raise _refused("token has already been used")
+    simulation.last_totp_step = fresh[0]
+    simulation.save(update_fields=["last_totp_step"])
+
+
+def _use_one_time_code(simulation: Simulation, code: str) -> None:
+    if not hmac.compare_digest(simulation.one_time_code, code):
+        raise _refused("token is not valid or has already been used")
+    if not simulation.token_reuse:
+        issue_code(simulation)
+
+
+def issue_code(simulation: Simulation) -> None:
+    """Replace the one-time code, and print the new one once this is committed."""
+    code = new_code()
+    simulation.one_time_code = code
+    simulation.save(update_fields=["one_time_code"])
+    on_commit(lambda: announce(f"A new one-time code (otp) was issued: {code}"))
+
+
+def _refused(phrase: str) -> RefusedError:
+    return RefusedError(400, phrase, [("token", phrase.removeprefix("token "))])

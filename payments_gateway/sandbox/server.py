@@ -1,0 +1,55 @@
+"""Serves the simulation over HTTP: one gunicorn worker with threads, on a socket bound before anything else."""
+
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from gunicorn.app.base import BaseApplication
+
+from payments_gateway.sandbox.errors import PortTakenError
+
+_THREADS = 8
+
+
+def bound_socket(host: str, port: int) -> socket.socket:
+    """A listening socket; port 0 takes any free one. PortTakenError when another process has it."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+        listener.listen(128)
+    except OSError as exc:
+        listener.close()
+        raise PortTakenError(f"Cannot listen on {host}:{port}: {exc.strerror}") from exc
+    return listener
+
+
+class Server(BaseApplication):  # type: ignore[misc]  # gunicorn is untyped
+    """Gunicorn around a factory of the WSGI application, which runs in the worker only and keeps the parent small."""
+
+    def __init__(self, listener: socket.socket, factory: Callable[[], Any]) -> None:
+        self._listener = listener
+        self._factory = factory
+        super().__init__()
+
+    def load_config(self) -> None:
+        """Hand over the socket; keep quiet; end at once when told to."""
+        settings = {
+            "bind": f"fd://{self._listener.fileno()}",
+            "worker_class": "gthread",
+            "workers": 1,
+            "threads": _THREADS,
+            "timeout": 120,  # the first start seeds the books inside the worker
+            "graceful_timeout": 1,
+            "keepalive": 30,
+            "loglevel": "warning",
+            "accesslog": None,
+            "control_socket_disable": True,
+        }
+        for name, value in settings.items():
+            self.cfg.set(name, value)
+
+    def load(self) -> Any:
+        """The WSGI application, made in the worker."""
+        return self._factory()

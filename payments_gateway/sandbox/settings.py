@@ -1,0 +1,52 @@
+"""Settings of the simulated service. It shares nothing with the application: no file, no database, no secret.
+
+The command line of `python -m payments_gateway.sandbox` is the documented way in; it hands its arguments over in
+these environment variables.
+"""
+
+import os
+from pathlib import Path
+
+DATABASE = Path(os.environ.get("SANDBOX_DATABASE", "var/sandbox.sqlite3"))
+SEED = int(os.environ.get("SANDBOX_SEED", "1"))
+TRANSACTIONS = int(os.environ.get("SANDBOX_TRANSACTIONS", "6000"))
+SETTLE_AFTER = float(os.environ.get("SANDBOX_SETTLE_AFTER", "8"))
+
+SECRET_KEY = "nothing in the simulation is signed or hidden"  # noqa: S105 - Django demands one; it guards nothing
+DEBUG = False
+ALLOWED_HOSTS = ["*"]
+INSTALLED_APPS = ["payments_gateway.sandbox"]
+APPEND_SLASH = False
+MIDDLEWARE = [
+    "django.middleware.common.CommonMiddleware",  # gives every answer its Content-Length
+    "payments_gateway.sandbox.answers.RefusalMiddleware",
+    "payments_gateway.sandbox.settlement.SettlementMiddleware",
+]
+ROOT_URLCONF = "payments_gateway.sandbox.urls"
+TEMPLATES = [{"BACKEND": "django.template.backends.django.DjangoTemplates", "APP_DIRS": True}]
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+USE_TZ = True
+TIME_ZONE = "UTC"
+USE_I18N = False
+
+DATABASES = {
+    "default": {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": DATABASE,
+        "CONN_MAX_AGE": None,
+        "OPTIONS": {
+            "transaction_mode": "IMMEDIATE",
+            "timeout": 20,
+            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+        },
+    }
+}
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(message)s"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["stderr"], "level": "WARNING"},
+    "loggers": {"django.request": {"level": "ERROR"}},
+}

@@ -1,0 +1,151 @@
+"""The simulated service as tests use it: a real process on a free port, with a database of its own."""
+
+import subprocess
+import sys
+import tempfile
+import time
+from decimal import Decimal
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import requests
+
+ROOT = Path(__file__).resolve().parent.parent
+API_KEY = "sandbox-key-of-the-simulation"
+API_USER = "countersign-demo"
+_READY = "Sandbox ready at "
+_START_SECONDS = 60
+_STOP_SECONDS = 20
+
+
+class SandboxProcess:
+    """Start the sandbox on entry, stop it on exit.
+
+    `url` is the v2 base address, `control` the base of the control API; `ledger()` is the oracle: what the service was
+    really asked to do since its seed. By default a withdrawal settles on the first request after it; ask
+    `options(settle_after=None)` to keep withdrawals `processing` until `settle()`.
+    """
+
+    api_key = API_KEY
+    api_user = API_USER
+
+    def __init__(
+        self,
+        *,
+        port: int = 0,
+        database: Path | None = None,
+        transactions: int = 60,
+        seed: int = 1,
+        settle_after: float = 0,
+    ) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="sandbox-")
+        self.database = database or Path(self._folder.name) / "sandbox.sqlite3"
+        self._output = Path(self._folder.name) / "output"
+        self._arguments = {
+            "--port": port,
+            "--database": self.database,
+            "--transactions": transactions,
+            "--seed": seed,
+            "--settle-after": settle_after,
+        }
+        self.process: subprocess.Popen[bytes] | None = None
+        self.address = ""
+        self._session = requests.Session()
+
+    @property
+    def url(self) -> str:
+        """The base address of version 2, without a slash at the end."""
+        return f"{self.address}/v2"
+
+    @property
+    def control(self) -> str:
+        """The base address of the control API, without a slash at the end."""
+        return f"{self.address}/_sandbox"
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The credential headers that the service accepts."""
+        return {"X-Api-Key": API_KEY, "X-Api-User": API_USER, "X-User-Version": "v2"}
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+        self._session.close()
+        self._folder.cleanup()
+
+    def start(self) -> None:
+        """Start the process and wait until it serves."""
+        arguments = [str(part) for pair in self._arguments.items() for part in pair]
+        with self._output.open("wb") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "payments_gateway.sandbox", *arguments],
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=ROOT,
+            )
+        self.address = self._address()
+
+    def stop(self) -> None:
+        """Stop the process and wait for its end; what it wrote stays readable until exit."""
+        if self.process is not None:
+            self.process.terminate()
+            self.process.wait(_STOP_SECONDS)
+            self.process = None
+
+    def output(self) -> str:
+        """Everything the process has written so far."""
+        return self._output.read_text()
+
+    def token(self) -> str:
+        """The present TOTP code. The service accepts a code once; `options(token_reuse=True)` relaxes that."""
+        return str(self._get("token")["totp"])
+
+    def one_time_code(self) -> str:
+        """The present code of `otpType` otp."""
+        return str(self._get("token")["otp"])
+
+    def ledger(self) -> Any:
+        """Withdrawals since the seed, what they took, balances, and disagreements of the books."""
+        return self._get("ledger")
+
+    def balance(self, currency: str) -> Decimal:
+        """What the service holds for the merchant."""
+        return Decimal(self.ledger()["balances"][currency])
+
+    def options(self, **changes: object) -> Any:
+        """Change options (settle_after, token_required, token_reuse, fail_next); all that are in force come back."""
+        return self._post("options", changes)
+
+    def settle(self, outcome: str | None = None) -> int:
+        """Settle every open withdrawal now, to `fullfiled` or `failed` if an outcome is given. How many there were."""
+        return int(self._post("settle", {"outcome": outcome})["settled"])
+
+    def reset(self) -> None:
+        """Return to the seeded history, the options of the start, and fresh tokens."""
+        self._post("reset", {})
+
+    def _get(self, path: str) -> Any:
+        return self._answer(self._session.get(f"{self.control}/{path}", timeout=30))
+
+    def _post(self, path: str, body: dict[str, object]) -> Any:
+        return self._answer(self._session.post(f"{self.control}/{path}", json=body, timeout=30))
+
+    def _answer(self, response: requests.Response) -> Any:
+        response.raise_for_status()
+        return response.json()
+
+    def _address(self) -> str:
+        assert self.process is not None
+        deadline = time.monotonic() + _START_SECONDS
+        while time.monotonic() < deadline and self.process.poll() is None:
+            for line in self.output().splitlines():
+                if line.startswith(_READY):
+                    return line.removeprefix(_READY)
+            time.sleep(0.01)  # between two looks at a condition with a deadline
+        raise AssertionError(f"The sandbox did not start:\n{self.output()}")
