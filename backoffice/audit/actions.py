@@ -14,6 +14,7 @@ class Action(models.TextChoices):
     LOG_VERIFIED = "audit.verified", "verified the audit log"
 
     # reports
+    REPORT_REQUESTED = "report.requested", "began to export"
     REPORT_EXPORTED = "report.exported", "exported"
 
     # accounts

@@ -62,25 +62,27 @@ class Entry(models.Model):
             for name, value in self.detail.items()
         ]
 
+    def members(self) -> dict[str, object]:
+        """Everything that the hash covers: all columns but the hash itself (see `canonical`)."""
+        return {
+            "position": self.position,
+            "at": canonical.moment(self.at),
+            "actor": None if self.actor_id is None else str(self.actor_id),
+            "actor_label": self.actor_label,
+            "address": self.address,
+            "request_id": self.request_id,
+            "action": self.action,
+            "target_type": self.target_type,
+            "target_id": self.target_id,
+            "target_label": self.target_label,
+            "detail": self.detail,
+            "version": self.version,
+            "previous_hash": self.previous_hash,
+        }
+
     def digest(self) -> str:
         """The hash that this entry must carry, worked out from everything else it holds."""
-        return canonical.digest(
-            {
-                "position": self.position,
-                "at": canonical.moment(self.at),
-                "actor": None if self.actor_id is None else str(self.actor_id),
-                "actor_label": self.actor_label,
-                "address": self.address,
-                "request_id": self.request_id,
-                "action": self.action,
-                "target_type": self.target_type,
-                "target_id": self.target_id,
-                "target_label": self.target_label,
-                "detail": self.detail,
-                "version": self.version,
-                "previous_hash": self.previous_hash,
-            }
-        )
+        return canonical.digest(self.members())
 
 
 class ChainHead(models.Model):

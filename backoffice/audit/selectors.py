@@ -1,12 +1,12 @@
 """Reads from the log."""
 
-from datetime import date, datetime, time, timedelta
+from datetime import date, timedelta
 
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.db.models import Q, QuerySet
-from django.utils import timezone
 
 from backoffice.audit.models import Entry
+from backoffice.core.period import start_of
 
 
 def entries(
@@ -29,11 +29,7 @@ def entries(
     if about:
         found = found.filter(Q(target_label__icontains=about) | Q(target_id=about) | Q(request_id=about))
     if since is not None:
-        found = found.filter(at__gte=_midnight(since))
+        found = found.filter(at__gte=start_of(since))
     if until is not None:
-        found = found.filter(at__lt=_midnight(until + timedelta(days=1)))
+        found = found.filter(at__lt=start_of(until + timedelta(days=1)))
     return found
-
-
-def _midnight(day: date) -> datetime:
-    return timezone.make_aware(datetime.combine(day, time.min))

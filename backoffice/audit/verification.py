@@ -5,8 +5,11 @@ write to the database, lift its triggers *and* work every hash out anew could re
 that, keep the newest position and hash somewhere else (they are printed, and stand in every export).
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+
+from django.db.models import QuerySet
 
 from backoffice.audit.canonical import GENESIS
 from backoffice.audit.models import ChainHead, Entry
@@ -54,14 +57,38 @@ def verify_chain() -> Verdict:
     before = _head()
     position, newest_hash = 0, GENESIS
     try:
-        for entry in Entry.objects.order_by("position").iterator(chunk_size=CHUNK):
+        for entry in _entries():
             problem = _problem(entry, position, newest_hash)
             if problem:
                 return Verdict(position, newest_hash, problem)
             position, newest_hash = entry.position, entry.hash
-    except ValueError as exc:  # SQLite lets a forger write text that is no time and no JSON
+    except ValueError as exc:
         return Verdict(position, newest_hash, Fault(position + 1, f"cannot be read: {exc}"))
     return Verdict(position, newest_hash, _problem_at_the_end(before, position, newest_hash))
+
+
+def _entries() -> Iterator[Entry]:
+    """Every entry in its order. Raises ValueError exactly behind the last one that can be read.
+
+    In pages and not through one cursor, which PostgreSQL would fill with the whole log first.
+    """
+    size, position = CHUNK, None
+    while True:
+        try:
+            page = list(_behind(position).order_by("position")[:size])
+        except ValueError:  # SQLite lets a forger write text that is no time and no JSON
+            if size == 1:
+                raise
+            size = 1
+            continue
+        if not page:
+            return
+        yield from page
+        position = page[-1].position
+
+
+def _behind(position: int | None) -> QuerySet[Entry]:
+    return Entry.objects.all() if position is None else Entry.objects.filter(position__gt=position)
 
 
 def _head() -> ChainHead | None:

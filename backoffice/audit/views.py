@@ -1,3 +1,4 @@
+from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.decorators import permission_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -9,9 +10,15 @@ from backoffice.audit.models import Entry
 from backoffice.core.pagination import keyset_page
 
 
+class SignedInRequest(HttpRequest):
+    """A request of somebody who is signed in, whatever the application above makes of people."""
+
+    user: AbstractBaseUser
+
+
 @require_GET
 @permission_required("audit.view_entry", raise_exception=True)
-def entry_list(request: HttpRequest) -> HttpResponse:
+def entry_list(request: SignedInRequest) -> HttpResponse:
     """The log, newest first, narrowed by the filters in the address."""
     form = EntryFilterForm(request.GET)
     found = selectors.entries(**form.cleaned_data) if form.is_valid() else Entry.objects.none()
@@ -23,7 +30,7 @@ def entry_list(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 @permission_required("audit.view_entry", raise_exception=True)
-def verify(request: HttpRequest) -> HttpResponse:
+def verify(request: SignedInRequest) -> HttpResponse:
     """Verify the whole log and show the verdict."""
     verdict = services.verify_log(actor=request.user)
     return render(request, "audit/verdict.html", {"verdict": verdict})

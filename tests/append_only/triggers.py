@@ -20,10 +20,18 @@ def lifted(connection: BaseDatabaseWrapper) -> Iterator[None]:
     with connection.cursor() as cursor:
         cursor.execute(_ON_SQLITE if connection.vendor == "sqlite" else _ON_POSTGRESQL)
         triggers = cursor.fetchall()
+        _settle(connection)
         for lift, _ in triggers:
             cursor.execute(lift)
         try:
             yield
         finally:
+            _settle(connection)
             for _, restore in triggers:
                 cursor.execute(restore)
+
+
+def _settle(connection: BaseDatabaseWrapper) -> None:
+    """PostgreSQL alters no table for which the transaction still has deferred checks to make."""
+    if connection.vendor == "postgresql":
+        connection.check_constraints()

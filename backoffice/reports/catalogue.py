@@ -1,0 +1,16 @@
+"""Every report. Adding one is adding a file beside this one and a line here."""
+
+from typing import Any
+
+from backoffice.accounts.models import User
+from backoffice.reports.audit_report import AUDIT_LOG
+from backoffice.reports.operations_report import OPERATIONS
+from backoffice.reports.report import Report
+from backoffice.reports.transactions_report import TRANSACTIONS
+
+REPORTS: dict[str, Report[Any]] = {report.name: report for report in (OPERATIONS, TRANSACTIONS, AUDIT_LOG)}
+
+
+def reports_for(user: User) -> list[Report[Any]]:
+    """The reports that the person may read."""
+    return [report for report in REPORTS.values() if user.has_perm(report.permission)]

@@ -1,0 +1,100 @@
+"""Operations: what was prepared, who countersigned it, and what became of it."""
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from operator import attrgetter
+from typing import Any
+
+from django import forms
+from django.utils import timezone
+
+from backoffice.accounts.models import User
+from backoffice.core.period import PeriodForm, start_of
+from backoffice.operations.kinds import KINDS
+from backoffice.operations.models import Operation
+from backoffice.operations.selectors import NEWEST_FIRST, OperationFilter, operation_page
+from backoffice.operations.states import Status
+from backoffice.reports.report import Column, Filters, Report, in_batches
+
+CURRENCIES = ("NGN", "USD", "USDT")
+
+
+class OperationsForm(PeriodForm):
+    """The same names as the filters of the list of operations, so that an address fits both."""
+
+    kind = forms.ChoiceField(
+        required=False, choices=[("", "Any"), *((kind.name, kind.label) for kind in KINDS.values())]
+    )
+    status = forms.ChoiceField(required=False, choices=[("", "Any"), *Status.choices])
+    currency = forms.ChoiceField(
+        required=False, choices=[("", "Any"), *((code, code) for code in CURRENCIES)]
+    )
+    text = forms.CharField(required=False, label="Reference or name", max_length=200)
+
+
+def rows(user: User, filters: Filters) -> Iterator[Operation]:
+    """The operations that the person may see, newest first, with approvals and attempts at hand."""
+    since, until = filters["since"], filters["until"]
+    days: dict[str, Any] = {
+        "since": since and start_of(since),
+        "until": until and start_of(until + timedelta(days=1)),
+    }
+    wanted = OperationFilter(**{**filters, **days})
+    return in_batches(wanted.apply(operation_page(user)), order=NEWEST_FIRST)
+
+
+def _direction(operation: Operation) -> str:
+    """Whatever an operation of ours moves, leaves us."""
+    return "" if operation.amount is None else "out"
+
+
+def _approvers(operation: Operation) -> str:
+    return "; ".join(approval.approver.full_name for approval in operation.approvals.all())
+
+
+def _approval_times(operation: Operation) -> str:
+    return "; ".join(timezone.localtime(approval.at).isoformat() for approval in operation.approvals.all())
+
+
+def _of_last_attempt(member: str) -> Callable[[Operation], object]:
+    get = attrgetter(member)
+
+    def value(operation: Operation) -> object:
+        attempts = operation.attempts.all()
+        return get(max(attempts, key=attrgetter("number"))) if attempts else None
+
+    return value
+
+
+OPERATIONS: Report[Operation] = Report(
+    name="operations",
+    title="Operations",
+    about="Every operation with its maker, its countersignatures, its outcome and the service's transaction.",
+    permission="operations.view_operation",
+    form=OperationsForm,
+    columns=(
+        Column("reference", attrgetter("reference")),
+        Column("kind", attrgetter("kind")),
+        Column("status", attrgetter("status")),
+        Column("sentence", attrgetter("sentence")),
+        Column("direction", _direction),
+        Column("currency", attrgetter("currency")),
+        Column("amount", attrgetter("amount")),
+        Column("fee", _of_last_attempt("fee")),
+        Column("counterparty", attrgetter("counterparty")),
+        Column("counterparty_detail", attrgetter("counterparty_detail")),
+        Column("prepared_by", attrgetter("maker.full_name")),
+        Column("prepared_at", attrgetter("prepared_at")),
+        Column("approvals_needed", attrgetter("approvals_needed")),
+        Column("approved_by", _approvers),
+        Column("approved_at", _approval_times),
+        Column("decided_at", attrgetter("decided_at")),
+        Column("sent_by", _of_last_attempt("released_by.full_name")),
+        Column("sent_at", _of_last_attempt("started_at")),
+        Column("service_transaction_id", _of_last_attempt("service_transaction_id")),
+        Column("closed_at", attrgetter("closed_at")),
+        Column("reason", attrgetter("reason")),
+        Column("digest", attrgetter("digest")),
+    ),
+    rows=rows,
+)

@@ -1,0 +1,221 @@
+"""Whatever is done to the log behind the program's back, verification names the first broken place."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.db import DataError, connection, transaction
+from django.test.utils import CaptureQueriesContext
+
+from backoffice.accounts.models import User
+from backoffice.audit import verification
+from backoffice.audit.actions import Action
+from backoffice.audit.models import ChainHead, Entry
+from backoffice.audit.services import record, verify_log
+from backoffice.audit.verification import verify_chain
+from tests.append_only.triggers import lifted
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def log(maker: User, checker: User) -> None:
+    """Five entries."""
+    for number in range(5):
+        record(Action.OPERATION_PREPARED, actor=maker, target=checker, number=number)
+
+
+def tamper(number: int, /, **changes: Any) -> None:
+    with lifted(connection):
+        Entry.objects.filter(position=number).update(**changes)
+
+
+def test_an_untouched_log_is_whole(log: None) -> None:
+    verdict = verify_chain()
+
+    assert (verdict.is_whole, verdict.verified) == (True, 5)
+    assert verdict.newest_hash == Entry.objects.get(position=5).hash
+
+
+def test_an_empty_log_is_whole() -> None:
+    assert str(verify_chain()) == "0 entries verified, the chain is whole"
+
+
+FORGED: dict[str, tuple[Any, str]] = {
+    "position": (99, "entry 3: is missing; the next one is entry 4"),
+    "at": (datetime(2026, 1, 1, tzinfo=UTC), "content does not match its hash"),
+    "actor": (None, "content does not match its hash"),
+    "actor_label": ("Somebody else", "content does not match its hash"),
+    "address": ("10.9.9.9", "content does not match its hash"),
+    "request_id": ("other", "content does not match its hash"),
+    "action": ("operation.rejected", "content does not match its hash"),
+    "target_type": ("operations.operation", "content does not match its hash"),
+    "target_id": ("77", "content does not match its hash"),
+    "target_label": ("CS-9", "content does not match its hash"),
+    "detail": ({"number": 7}, "content does not match its hash"),
+    "version": ("v0", "content does not match its hash"),
+    "previous_hash": ("f" * 64, "does not follow the entry before it"),
+    "hash": ("f" * 64, "content does not match its hash"),
+}
+
+
+def test_every_column_has_its_forgery_below() -> None:
+    assert set(FORGED) == {field.name for field in Entry._meta.concrete_fields}
+
+
+@pytest.mark.parametrize("column", FORGED)
+def test_a_change_of_any_column_is_found(log: None, column: str) -> None:
+    value, problem = FORGED[column]
+    tamper(3, **{column: value})
+
+    verdict = verify_chain()
+
+    assert verdict.verified == 2
+    assert str(verdict).startswith("entry 3")
+    assert str(verdict).endswith(problem)
+
+
+def test_the_fault_names_action_and_time_of_the_entry(log: None) -> None:
+    tamper(3, actor_label="Somebody else")
+
+    at = Entry.objects.get(position=3).at.strftime("%Y-%m-%d %H:%M:%S")
+    assert str(verify_chain()) == (f"entry 3 (operation.prepared, {at} UTC): content does not match its hash")
+
+
+def cut_the_middle() -> None:
+    Entry.objects.filter(position=3).delete()
+
+
+def cut_the_end() -> None:
+    Entry.objects.filter(position__gte=4).delete()
+
+
+def cut_everything() -> None:
+    Entry.objects.all().delete()
+
+
+def swap_two() -> None:
+    Entry.objects.filter(position=2).update(position=99)
+    Entry.objects.filter(position=3).update(position=2)
+    Entry.objects.filter(position=99).update(position=3)
+
+
+def append_behind_the_head() -> None:
+    newest = ChainHead.objects.get().hash
+    forged = Entry(position=6, at=datetime(2026, 1, 1, tzinfo=UTC), action="x", previous_hash=newest)
+    forged.hash = forged.digest()
+    forged.save(force_insert=True)
+
+
+def replace_the_newest() -> None:
+    entry = Entry.objects.get(position=5)
+    entry.actor_label = "Somebody else"
+    Entry.objects.filter(position=5).update(actor_label=entry.actor_label, hash=entry.digest())
+
+
+def forge_the_head() -> None:
+    ChainHead.objects.update(hash="f" * 64)
+
+
+def take_the_head() -> None:
+    ChainHead.objects.all().delete()
+
+
+@pytest.mark.parametrize(
+    ("damage", "verdict"),
+    [
+        (cut_the_middle, "entry 3: is missing; the next one is entry 4"),
+        (cut_the_end, "entry 4: is missing; the log was cut off, its head is at entry 5"),
+        (cut_everything, "entry 1: is missing; the log was cut off, its head is at entry 5"),
+        (append_behind_the_head, "entry 6: stands beyond the head of the chain, entry 5"),
+        (replace_the_newest, "entry 5: the head of the chain carries another hash"),
+        (forge_the_head, "entry 5: the head of the chain carries another hash"),
+        (take_the_head, "entry 5: the head of the chain is missing"),
+    ],
+)
+def test_damage_to_the_whole_is_found(log: None, damage: Callable[[], None], verdict: str) -> None:
+    with lifted(connection):
+        damage()
+
+    assert str(verify_chain()) == verdict
+
+
+def test_entries_that_change_places_are_found(log: None) -> None:
+    with lifted(connection):
+        swap_two()
+
+    assert str(verify_chain()).endswith("does not follow the entry before it")
+
+
+@pytest.mark.parametrize("text", ["yesterday", "2026-13-45 00:00:00"])
+def test_a_time_that_is_none_is_refused_or_found(log: None, text: str) -> None:
+    with lifted(connection), connection.cursor() as cursor:
+        forge = partial(cursor.execute, "UPDATE audit_entry SET at = %s WHERE position = 3", [text])
+        if connection.vendor == "postgresql":
+            with pytest.raises(DataError), transaction.atomic():
+                forge()
+            return
+        forge()
+
+    verdict = verify_chain()
+
+    assert verdict.verified == 2
+    assert str(verdict).startswith("entry 3: cannot be read")
+
+
+def test_the_walk_goes_page_by_page_whatever_the_size_of_the_log(
+    log: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verification, "CHUNK", 2)
+
+    with CaptureQueriesContext(connection) as queries:
+        verdict = verify_chain()
+
+    assert verdict.verified == 5
+    pages = [query["sql"] for query in queries if "audit_entry" in query["sql"]]
+    assert len(pages) == 4
+    assert all(page.endswith("LIMIT 2") for page in pages)
+
+
+def test_verifying_is_itself_recorded(log: None, auditor: User) -> None:
+    verdict = verify_log(actor=auditor)
+
+    entry = Entry.objects.get(position=6)
+    assert (entry.action, entry.actor_id) == ("audit.verified", auditor.pk)
+    assert entry.detail == {"whole": True, "verified": 5, "newest_hash": verdict.newest_hash, "fault": ""}
+    assert verify_chain().is_whole
+
+
+def test_a_damaged_log_is_still_reported_where_nothing_can_be_recorded(
+    log: None, auditor: User, caplog: pytest.LogCaptureFixture
+) -> None:
+    with lifted(connection):
+        take_the_head()
+
+    verdict = verify_log(actor=auditor)
+
+    assert str(verdict) == "entry 5: the head of the chain is missing"
+    assert "the head of the chain is missing" in caplog.text
+
+
+def test_the_command_prints_the_verdict_and_the_newest_hash(
+    log: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call_command("verify_audit")
+
+    assert capsys.readouterr().out == (
+        f"5 entries verified, the chain is whole\nnewest entry 5, hash {Entry.objects.get(position=5).hash}\n"
+    )
+
+
+def test_the_command_fails_and_names_the_broken_entry(log: None, capsys: pytest.CaptureFixture[str]) -> None:
+    tamper(3, actor_label="Somebody else")
+
+    with pytest.raises(SystemExit) as ended:
+        call_command("verify_audit")
+
+    assert ended.value.code == 1
+    assert "entry 3 (operation.prepared" in capsys.readouterr().err
