@@ -96,7 +96,7 @@ class Dialect:
             "kyc_required": r"\bkyc\b|know your customer",
             "insufficient_funds": r"insufficient\W+(?:\w+\W+)?(?:funds?|balance)|balance\b.*\b(?:insufficient|too low)"
             r"|(?:funds?|balance)\b.*\bnot (?:enough|sufficient)|not enough (?:funds?|balance|money)",
-            "credentials": r"api[\s_-]*(?:key|user|scope)|\b(?:access|bearer|auth\w*) token|credential|\bscope\b"
+            "credentials": r"api[\s_-]*(?:key|user|scope)|\b(?:access|bearer|api) token|credential|\bscope\b"
             r"|endpoint (?:is )?disabled",
             "token_refused": r"\b(?:t?otp|2fa|two[\s-]?factor|one[\s-]?time|token|passcode|authenticator)\b"
             r"|(?:verification|security) code",

@@ -1,0 +1,354 @@
+"""A money call: every way it can end, the error it ends in, and that one request at most was made."""
+
+import contextlib
+import socket
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from payments_gateway import (
+    CredentialsError,
+    Dialect,
+    GatewayError,
+    InsufficientFundsError,
+    InvalidRequestError,
+    KycRequiredError,
+    NotFoundError,
+    NotSentError,
+    OutcomeUnknownError,
+    PaymentsGateway,
+    RateLimitedError,
+    RejectedError,
+    TokenRefusedError,
+    Withdrawal,
+    WithdrawalReceipt,
+)
+from tests.payments_gateway import stub
+from tests.payments_gateway.conftest import Gateway, Serve
+
+WITHDRAWAL = Withdrawal(
+    account_number="0123456789",
+    account_name="ADA OBI",
+    bank="Access Bank",
+    bank_code="044",
+    currency="NGN",
+    amount="250000.00",
+)
+ACCEPTED = {"data": {"transactionId": "T-1"}}
+
+
+def withdraw(gateway: PaymentsGateway) -> WithdrawalReceipt:
+    return gateway.balances.withdraw(WITHDRAWAL, token=SecretStr("482913"))
+
+
+def refused(gateway: PaymentsGateway) -> GatewayError:
+    with pytest.raises(GatewayError) as caught:
+        withdraw(gateway)
+    return caught.value
+
+
+UNREADABLE = {
+    "empty": b"",
+    "html": b"<html><body>Bad gateway</body></html>",
+    "truncated": b'{"data": {"transactionId": "T-',
+    "not an object": b"[]",
+    "number": b"1",
+    "null": b"null",
+    "NaN": b'{"data": {"amount": NaN}}',
+    "infinity": b'{"data": {"amount": -Infinity}}',
+    "huge exponent": b'{"data": {"amount": 1e999999999}}',
+    "absurd exponent": b'{"data": {"amount": 1e99999999999999999999}}',
+    "endless integer": b'{"data": {"amount": ' + b"9" * 5000 + b"}}",
+    "ambiguous": b'{"data": {"id": "1"}, "data": {"id": "2"}}',
+    "deep": b'{"data": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    "quite deep": b'{"data": {"a": ' + b"[" * 100 + b"]" * 100 + b"}}",
+    "not utf-8": b'{"data": {"name": "\xff\xfe"}}',
+    "10 MB": b'{"data": {"padding": "' + b"x" * 10_000_000 + b'"}}',
+}
+
+
+@pytest.mark.parametrize("body", UNREADABLE.values(), ids=UNREADABLE)
+@pytest.mark.parametrize("status", [200, 400])
+def test_an_unreadable_answer_proves_nothing(
+    serve: Serve, gateway: Gateway, status: int, body: bytes
+) -> None:
+    server = serve(stub.answer(status, body))
+    error = refused(gateway(server.url))
+    assert type(error) is OutcomeUnknownError
+    assert error.status == status
+    assert len(error.body_excerpt) <= 500
+    assert len(server.requests) == server.connections == 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"data": None},
+        {"data": []},
+        {"data": "done"},
+        {"success": True, "message": "ok"},
+        {"success": False, "message": "Insufficient funds"},
+        {"success": False, "message": "no", "data": {"transactionId": "T-1"}},
+        {"success": "false", "data": {}},
+        {"success": None, "data": {}},
+    ],
+)
+def test_a_success_that_is_none_proves_nothing(serve: Serve, gateway: Gateway, body: dict[str, Any]) -> None:
+    server = serve(stub.answer(200, body))
+    assert type(refused(gateway(server.url))) is OutcomeUnknownError
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "status", [202, 204, 206, 300, 301, 302, 303, 304, 307, 308, 500, 501, 502, 503, 504, 599]
+)
+def test_a_status_that_is_neither_yes_nor_no_proves_nothing(
+    serve: Serve, gateway: Gateway, status: int
+) -> None:
+    target = serve(stub.answer(200, ACCEPTED))
+    headers = (f"Location: {target.url}/balance/withdraw", "Retry-After: 0")
+    body = b"" if status in {204, 304} else {"success": False, "message": "Insufficient funds"}
+    server = serve(stub.answer(status, body, headers))
+    error = refused(gateway(server.url))
+    assert type(error) is OutcomeUnknownError
+    assert error.status == status
+    assert len(server.requests) == server.connections == 1
+    assert target.connections == 0
+
+
+def test_a_location_that_is_no_address_does_no_harm(serve: Serve, gateway: Gateway) -> None:
+    server = serve(stub.answer(302, b"", ("Location: http://[broken",)))
+    assert type(refused(gateway(server.url))) is OutcomeUnknownError
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("status", [408, 409, 424, 425, 499])
+def test_a_refusal_that_may_follow_an_execution_proves_nothing(
+    serve: Serve, gateway: Gateway, status: int
+) -> None:
+    server = serve(stub.answer(status, {"success": False, "message": "Duplicate transaction"}))
+    error = refused(gateway(server.url))
+    assert type(error) is OutcomeUnknownError
+    assert Dialect().uncertain_statuses[status] in str(error)
+    assert len(server.requests) == 1
+
+
+REFUSALS: list[tuple[int, str, type[RejectedError]]] = [
+    *((status, "Invalid OTP", TokenRefusedError) for status in (400, 401, 403, 422)),
+    (400, "Invalid 2FA code", TokenRefusedError),
+    (400, "token is required", TokenRefusedError),
+    (401, "Token has expired", TokenRefusedError),
+    (400, "Wrong TOTP", TokenRefusedError),
+    (422, "The authenticator token was already used", TokenRefusedError),
+    (400, "One-time password incorrect", TokenRefusedError),
+    (429, "Too many OTP attempts", TokenRefusedError),
+    *((status, "Insufficient funds", InsufficientFundsError) for status in (400, 402, 422)),
+    (400, "insufficient wallet balance", InsufficientFundsError),
+    (400, "Your balance is too low", InsufficientFundsError),
+    *((status, "User has not completed KYC", KycRequiredError) for status in (400, 403, 422)),
+    *((status, "Invalid API key", CredentialsError) for status in (400, 401, 403)),
+    (403, "Insufficient scope", CredentialsError),
+    (401, "Unauthorized", CredentialsError),
+    (401, "This endpoint is disabled", CredentialsError),
+    (403, "Forbidden", CredentialsError),
+    (404, "User not found", NotFoundError),
+    (400, "amount must be greater than 100", InvalidRequestError),
+    (422, "bankCode is unknown", InvalidRequestError),
+    (429, "Slow down", RateLimitedError),
+    (400, "Too many requests", RateLimitedError),
+    (418, "I am a teapot", RejectedError),
+]
+
+
+@pytest.mark.parametrize(("status", "words", "kind"), REFUSALS)
+def test_a_refusal_is_sorted_by_its_words(
+    serve: Serve, gateway: Gateway, status: int, words: str, kind: type[RejectedError]
+) -> None:
+    server = serve(stub.answer(status, {"success": False, "message": words}))
+    error = refused(gateway(server.url))
+    assert type(error) is kind
+    assert (str(error), error.status) == (words, status)
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"message": "No"}, "No"),
+        ({"message": "Invalid", "errors": ["amount is required"]}, "Invalid; amount is required"),
+        ({"message": "Invalid", "errors": {"amount": ["too small"]}}, "Invalid; amount: too small"),
+        ({"message": ["amount is required", "bank is required"]}, "amount is required; bank is required"),
+        ({"message": "Null\x00 and\ud800\n lines"}, "Null\ufffd and\ufffd lines"),
+        ({"message": "x" * 1000}, "x" * 299 + "…"),
+    ],
+)
+def test_the_words_of_a_refusal_are_kept(
+    serve: Serve, gateway: Gateway, body: dict[str, Any], words: str
+) -> None:
+    error = refused(gateway(serve(stub.answer(400, body)).url))
+    assert type(error) is InvalidRequestError
+    assert str(error) == words
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"message": ""}, {"message": 5}, {"errors": ["x"]}, {"success": True, "message": "ok"}]
+)
+def test_a_refusal_without_words_proves_nothing(serve: Serve, gateway: Gateway, body: dict[str, Any]) -> None:
+    assert type(refused(gateway(serve(stub.answer(400, body)).url))) is OutcomeUnknownError
+
+
+BROKEN: dict[str, stub.Behaviour] = {
+    "reset after accept": stub.reset_after_accept,
+    "reset after head": stub.reset_after_head,
+    "reset after request": stub.reset_after_request,
+    "reset in answer": stub.reset_in_answer,
+    "closed without answer": stub.close_after_request,
+    "not http": stub.raw(b"SSH-2.0-stub\r\n"),
+    "promised too much": stub.answer(200, ACCEPTED, length=10_000),
+    "promised too little": stub.answer(200, ACCEPTED, length=10),
+    "broken chunks": stub.raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}"),
+    "unfinished chunks": stub.raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n"),
+    "broken compression": stub.answer(200, b'{"data": {}}', ("Content-Encoding: gzip",)),
+    "endless head": stub.raw(b"HTTP/1.1 200 OK\r\n" + b"X-Line: 1\r\n" * 1000 + b"\r\n{}"),
+}
+
+
+@pytest.mark.parametrize("behaviour", BROKEN.values(), ids=BROKEN)
+def test_a_broken_exchange_proves_nothing(serve: Serve, gateway: Gateway, behaviour: stub.Behaviour) -> None:
+    server = serve(behaviour)
+    assert type(refused(gateway(server.url))) is OutcomeUnknownError
+    assert server.connections == 1
+    assert len(server.requests) <= 1
+
+
+SLOW: dict[str, stub.Behaviour] = {
+    "no answer": stub.silent,
+    "silent in head": stub.silent_in_head,
+    "silent in body": stub.silent_in_body,
+    "dripping head": stub.drip(b"HTTP/1.1 200 OK\r\nX-Long: " + b"x" * 10_000),
+    "dripping body": stub.drip(stub.message(200, b"{" + b" " * 10_000)),
+    "dripping lines": stub.drip(b"HTTP/1.1 100 Continue\r\n\r\n" * 1000),
+}
+
+
+@pytest.mark.parametrize("behaviour", SLOW.values(), ids=SLOW)
+def test_a_slow_answer_is_waited_for_until_the_deadline(
+    serve: Serve, gateway: Gateway, behaviour: stub.Behaviour
+) -> None:
+    server = serve(behaviour)
+    started = time.monotonic()
+    assert type(refused(gateway(server.url, deadline=0.3))) is OutcomeUnknownError
+    assert 0.3 <= time.monotonic() - started < 3
+    assert len(server.requests) == server.connections == 1
+
+
+def test_reading_stops_at_the_limit(serve: Serve, gateway: Gateway) -> None:
+    endless = b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 20_000_000
+    server = serve(stub.raw(endless))
+    error = refused(gateway(server.url, answer_limit=1000))
+    assert type(error) is OutcomeUnknownError
+    assert "longer" in str(error)
+
+
+@contextlib.contextmanager
+def full_port() -> Iterator[int]:
+    """A port whose queue of connections is full, so that connecting to it waits for ever."""
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(socket.socket())
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        for _ in range(4):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(listener.getsockname())
+        yield listener.getsockname()[1]
+
+
+def closed_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def test_a_refused_connection_proves_that_nothing_was_sent(gateway: Gateway) -> None:
+    assert type(refused(gateway(f"http://127.0.0.1:{closed_port()}/v2"))) is NotSentError
+
+
+def test_a_connection_that_never_comes_proves_that_nothing_was_sent(gateway: Gateway) -> None:
+    with full_port() as port:
+        assert type(refused(gateway(f"http://127.0.0.1:{port}/v2"))) is NotSentError
+
+
+def test_an_unknown_name_proves_that_nothing_was_sent(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unknown(*_args: object, **_options: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    assert type(refused(gateway("https://service.invalid/v2"))) is NotSentError
+
+
+def test_a_name_that_is_found_too_late_proves_that_nothing_was_sent(
+    serve: Serve, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = serve(stub.answer(200, ACCEPTED))
+    find = socket.getaddrinfo
+
+    def late(*args: Any, **options: Any) -> Any:
+        server.stopping.wait(0.2)
+        return find(*args, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", late)
+    assert type(refused(gateway(server.url, connect_timeout=0.1))) is NotSentError
+    assert server.requests == []
+
+
+def test_nothing_is_sent_without_the_token(serve: Serve, gateway: Gateway) -> None:
+    server = serve(stub.answer(200, ACCEPTED))
+    with pytest.raises(NotSentError):
+        gateway(server.url).balances.withdraw(WITHDRAWAL, token=None)
+    assert server.connections == 0
+
+
+def test_a_deployment_may_make_the_token_optional(serve: Serve, gateway: Gateway) -> None:
+    server = serve(stub.answer(200, ACCEPTED))
+    client = gateway(server.url, dialect=Dialect(token_required=False))
+    assert client.balances.withdraw(WITHDRAWAL, token=None).transaction_id == "T-1"
+    assert b"token" not in server.requests[0].body
+
+
+def test_each_money_call_has_a_connection_of_its_own(serve: Serve, gateway: Gateway) -> None:
+    server = serve(stub.answer(200, ACCEPTED))
+    client = gateway(server.url)
+    withdraw(client)
+    withdraw(client)
+    assert len(server.requests) == server.connections == 2
+
+
+@pytest.mark.parametrize(
+    ("data", "transaction_id", "status"),
+    [
+        ({"withdrawal": {"transactionId": "A", "status": "fullfiled"}}, "A", "fulfilled"),
+        ({"transferDetail": {"transactionId": "B", "status": "processing"}}, "B", "processing"),
+        ({"transactionId": "C"}, "C", ""),
+        ({"transactionId": 17}, "17", ""),
+        ({"transactionId": "", "withdrawal": "?", "transferDetail": None}, None, ""),
+        ({}, None, ""),
+    ],
+)
+@pytest.mark.parametrize("status_code", [200, 201])
+def test_the_receipt_names_the_transaction_where_it_can(
+    serve: Serve,
+    gateway: Gateway,
+    status_code: int,
+    data: dict[str, Any],
+    transaction_id: str | None,
+    status: str,
+) -> None:
+    receipt = withdraw(gateway(serve(stub.answer(status_code, {"data": data})).url))
+    assert (receipt.transaction_id, receipt.status, receipt.raw) == (transaction_id, status, data)
