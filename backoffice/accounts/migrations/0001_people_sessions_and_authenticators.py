@@ -1,10 +1,12 @@
-import backoffice.accounts.models.user
+import uuid
+
 import django.db.models.deletion
 import django.db.models.functions.text
 import django.utils.timezone
-import uuid
 from django.conf import settings
 from django.db import migrations, models
+
+import backoffice.accounts.models.user
 
 
 class Migration(migrations.Migration):
@@ -180,7 +182,7 @@ class Migration(migrations.Migration):
                 ("expire_date", models.DateTimeField(db_index=True, verbose_name="expire date")),
                 ("created_at", models.DateTimeField()),
                 ("last_seen_at", models.DateTimeField()),
-                ("address", models.GenericIPAddressField(null=True)),
+                ("address", models.CharField(blank=True, max_length=64)),
                 ("user_agent", models.CharField(blank=True, max_length=255)),
                 (
                     "device",

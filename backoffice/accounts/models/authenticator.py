@@ -4,6 +4,7 @@ import base64
 import re
 import secrets
 import uuid
+from datetime import timedelta
 from urllib.parse import quote, urlencode
 
 from django.conf import settings
@@ -53,17 +54,22 @@ class AuthenticatorDevice(TimestampMixin, ThrottlingMixin, Device):
 
     def totp(self) -> TOTP:
         """The generator of codes, at the present time."""
-        seed = bytes.fromhex(vault.open_sealed(self.sealed_seed, bound_to=self._binding))
+        seed = bytes.fromhex(vault.open_sealed(bytes(self.sealed_seed), bound_to=self._binding))
         return TOTP(seed, step=STEP_SECONDS, digits=DIGITS)
 
     def verify_token(self, token: str) -> bool:
         """True if this is an unused code of now, one step ago or one step ahead; it is used up then."""
-        if not self.verify_is_allowed()[0]:
+        if self.wait():
             return False
         if re.fullmatch(r"[0-9]{6}", token) and self._use(int(token)):
             return True
         self.charge_failure()
         return False
+
+    def wait(self) -> timedelta | None:
+        """How long codes will still be refused because of wrong ones before; None if they will not."""
+        allowed, why = ThrottlingMixin.verify_is_allowed(self)
+        return None if allowed else why["locked_until"] - timezone.now()
 
     def charge_failure(self) -> None:
         """Count one wrong code, so that the next attempt has to wait longer."""

@@ -1,15 +1,17 @@
 """A session: one browser in which a person is signed in."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django.conf import settings
 from django.contrib.auth.models import Permission
 from django.contrib.sessions.base_session import AbstractBaseSession, BaseSessionManager
 from django.db import models
-from django.db.models import Aggregate, CharField, OuterRef, Subquery, Value
+from django.db.models import Aggregate, CharField, OuterRef, QuerySet, Subquery, Value
 from django.db.models.functions import Concat
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
+
+_SEPARATOR = ","
 
 
 class _Joined(Aggregate):
@@ -20,22 +22,21 @@ class _Joined(Aggregate):
 
     def as_postgresql(self, compiler: Any, connection: Any) -> Any:
         return self.as_sql(
-            compiler, connection, function="STRING_AGG", template="%(function)s(%(expressions)s, ',')"
+            compiler,
+            connection,
+            function="STRING_AGG",
+            template=f"%(function)s(%(expressions)s, '{_SEPARATOR}')",
         )
 
 
-class StaffSessionQuerySet(models.QuerySet["StaffSession"]):
-    """Sessions by what a person or the middleware asks of them."""
+class StaffSessionManager(BaseSessionManager["StaffSession"]):
+    """Sessions as the middleware and people ask for them."""
 
-    def live(self) -> "StaffSessionQuerySet":
+    def live(self) -> QuerySet["StaffSession"]:
         """Neither idle for too long nor older than a working day."""
         return self.filter(expire_date__gt=timezone.now())
 
-    def of(self, user: models.Model) -> "StaffSessionQuerySet":
-        """Those in which this person is signed in, the most recently used first."""
-        return self.filter(user=user).order_by("-last_seen_at")
-
-    def with_person(self) -> "StaffSessionQuerySet":
+    def live_with_person(self) -> QuerySet["StaffSession"]:
         """Each with its person, the authenticator that vouched for it, and what the person may do now.
 
         One query carries all that a request must know about who asks.
@@ -47,14 +48,7 @@ class StaffSessionQuerySet(models.QuerySet["StaffSession"]):
             .annotate(names=_Joined(Concat("content_type__app_label", Value("."), "codename")))
             .values("names")
         )
-        return self.select_related("user", "device").annotate(permission_names=Subquery(names))
-
-
-class StaffSessionManager(BaseSessionManager["StaffSession"]):
-    """Django's own, with the questions above."""
-
-    def get_queryset(self) -> StaffSessionQuerySet:
-        return StaffSessionQuerySet(self.model, using=self._db)
+        return self.live().select_related("user", "device").annotate(joined_permission_names=Subquery(names))
 
 
 class StaffSession(AbstractBaseSession):
@@ -68,16 +62,25 @@ class StaffSession(AbstractBaseSession):
     )
     created_at = models.DateTimeField()
     last_seen_at = models.DateTimeField()
-    address = models.GenericIPAddressField(null=True)
+    address = models.CharField(max_length=64, blank=True)
     user_agent = models.CharField(max_length=255, blank=True)
 
-    objects = StaffSessionManager()
+    joined_permission_names: str | None  # from `live_with_person` only
+
+    objects: ClassVar[StaffSessionManager] = StaffSessionManager()
 
     class Meta:
         default_permissions = ()
 
     def __str__(self) -> str:
         return f"session of {self.user}" if self.user_id else "session of a stranger"
+
+    def bring_permissions(self) -> None:
+        """Hand the permission names that the query brought along to the person."""
+        if self.user is not None:
+            self.user.permission_names = frozenset((self.joined_permission_names or "").split(_SEPARATOR)) - {
+                ""
+            }
 
     @property
     def reference(self) -> str:

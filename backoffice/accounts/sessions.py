@@ -1,0 +1,113 @@
+"""Sessions in the database, with their limits, their person and their second factor.
+
+The session's data says who is signed in and when the second factor was given; the columns of its row
+(`models.StaffSession`) repeat it at every save, so that sessions can be listed and ended by person.
+"""
+
+from datetime import datetime, timedelta
+from typing import Any, cast
+
+from django.conf import settings
+from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
+from django.contrib.sessions.backends import db
+from django.utils import timezone
+from django.utils.crypto import constant_time_compare
+
+from backoffice.accounts.models import AuthenticatorDevice, StaffSession, User
+
+_DEVICE_KEY = "second_factor_device"
+_CONFIRMED_KEY = "second_factor_at"
+_ADDRESS_KEY = "address"
+_USER_AGENT_KEY = "user_agent"
+_NOTE_USE_EVERY = timedelta(minutes=1)
+
+
+class SessionStore(db.SessionStore):
+    """Loads the session, its person, authenticator and permissions in one query."""
+
+    row: StaffSession | None = None
+
+    @classmethod
+    def get_model_class(cls) -> type[StaffSession]:
+        return StaffSession
+
+    @property
+    def person(self) -> User | None:
+        """Who is signed in, if that still holds: account active, password the same, session within its limits."""
+        claimed = self.get(SESSION_KEY)
+        user = self.row.user if self.row else None
+        if user is None or str(user.pk) != claimed or not user.is_active:
+            return None
+        return user if self._belongs_to_password_of(user) else None
+
+    @property
+    def authenticator(self) -> AuthenticatorDevice | None:
+        """The authenticator with which the second factor was given in this session."""
+        claimed = self.get(_DEVICE_KEY)
+        device = self.row.device if self.row else None
+        if device is None or str(device.pk) != claimed or not device.confirmed:
+            return None
+        return device if device.user_id == self._owner_id else None
+
+    @property
+    def second_factor_at(self) -> datetime | None:
+        """When the second factor was last given in this session."""
+        return datetime.fromisoformat(self[_CONFIRMED_KEY]) if self.authenticator else None
+
+    def begin(self, *, address: str, user_agent: str) -> None:
+        """Note where this session comes from, for the list that people see."""
+        self[_ADDRESS_KEY], self[_USER_AGENT_KEY] = address[:64], user_agent[:255]
+
+    def confirm_second_factor(self, device: AuthenticatorDevice) -> None:
+        """Note that the second factor was given now. The first time, the session changes its key."""
+        if _DEVICE_KEY not in self:
+            self.cycle_key()
+        self[_DEVICE_KEY], self[_CONFIRMED_KEY] = str(device.pk), timezone.now().isoformat()
+        if self.row is not None:
+            self.row.device = device
+
+    def note_use(self) -> None:
+        """Put off the end by idleness. Written at most once a minute, to spare a write at each request."""
+        now = timezone.now()
+        if self.row is None or now - self.row.last_seen_at < _NOTE_USE_EVERY:
+            return
+        StaffSession.objects.filter(pk=self.row.pk).update(
+            last_seen_at=now, expire_date=_ends_at(self.row.created_at, now)
+        )
+
+    def flush(self) -> None:
+        super().flush()
+        self.row = None
+
+    def create_model_instance(self, data: dict[str, Any]) -> StaffSession:
+        row = cast(StaffSession, super().create_model_instance(data))
+        row.last_seen_at = timezone.now()
+        row.created_at = self.row.created_at if self.row else row.last_seen_at
+        row.expire_date = _ends_at(row.created_at, row.last_seen_at)
+        row.user_id, row.device_id = data.get(SESSION_KEY), data.get(_DEVICE_KEY)
+        row.address, row.user_agent = data.get(_ADDRESS_KEY, ""), data.get(_USER_AGENT_KEY, "")
+        return row
+
+    def _get_session_from_db(self) -> StaffSession | None:
+        self.row = StaffSession.objects.live_with_person().filter(pk=self.session_key).first()
+        if self.row is None:
+            self._session_key = None
+        else:
+            self.row.bring_permissions()
+        return self.row
+
+    def _belongs_to_password_of(self, user: User) -> bool:
+        claimed = self.get(HASH_SESSION_KEY, "")
+        hashes = [user.get_session_auth_hash(), *user.get_session_auth_fallback_hash()]
+        return any(constant_time_compare(claimed, valid) for valid in hashes)
+
+    @property
+    def _owner_id(self) -> int | None:
+        return self.row.user_id if self.row else None
+
+
+def _ends_at(began: datetime, last_used: datetime) -> datetime:
+    """Fifteen minutes after the last use, but never later than twelve hours after sign-in."""
+    idle = timedelta(seconds=settings.SESSION_IDLE_SECONDS)
+    absolute = timedelta(seconds=settings.SESSION_ABSOLUTE_SECONDS)
+    return min(last_used + idle, began + absolute)

@@ -1,0 +1,1 @@
+"""The pages of sign-in and of one's own account."""

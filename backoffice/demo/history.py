@@ -1,0 +1,183 @@
+"""About forty operations for the demo, in every state, each brought there by the product's own services.
+
+What counts as sent was really sent, to the simulated service; what counts as lost was really lost, by winning the claim
+and never making the request, as a worker does that is killed at that moment.
+"""
+
+import random
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal
+
+from django.utils import timezone
+from pydantic import SecretStr
+
+from backoffice.accounts.models import User
+from backoffice.demo.cast import CAST
+from backoffice.ledger import selectors as ledger
+from backoffice.operations import services
+from backoffice.operations.kinds.withdrawal import WithdrawalPayload
+from backoffice.operations.models import Attempt, Operation
+from backoffice.operations.services.confirming import CHECK_AFTER
+from payments_gateway.reference import BANKS
+
+_MEMOS = ("Invoice 2026-{}", "Diesel, week {}", "Rent, store {}", "Cold chain {}", "Payroll batch {}", "")
+_REASONS = (
+    "The invoice says 25,000, not 250,000.",
+    "This supplier was paid yesterday; ask Ngozi.",
+    "The account is not the one in the contract.",
+)
+_BANK_CODES = ("044", "058", "057", "033", "011", "214")
+_TOKEN = SecretStr("000000")  # the simulated service does not ask for tokens while the history is made
+
+
+@dataclass
+class History:
+    """Makes operations, always the same ones."""
+
+    people: dict[str, User]
+    random: random.Random
+
+    def prepare(self, *, ending: str = "", amount: str = "", currency: str = "NGN") -> Operation:
+        """A pending withdrawal to an account whose number ends as told; the simulation acts on some endings."""
+        return services.prepare_operation(
+            uuid.UUID(int=self.random.getrandbits(128), version=4),
+            actor=self.random.choice([self.people["Tunde"], self.people["Ngozi"]]),
+            kind="withdrawal",
+            payload=self._payload(ending, amount, currency),
+        )
+
+    def approve(self, operation: Operation, approver: str = "") -> Operation:
+        """One countersignature more."""
+        actor = self.people[approver or self.random.choice(["Amara", "Chidi"])]
+        return services.approve_operation(
+            operation.pk, actor=actor, digest=operation.digest, second_factor_at=timezone.now()
+        )
+
+    def release(self, operation: Operation) -> Operation:
+        """The word to send an approved operation."""
+        approved = self.approve(operation)
+        return services.release_operation(
+            approved.pk,
+            actor=self.people["Amara"],
+            digest=approved.digest,
+            second_factor_at=timezone.now(),
+            token=_TOKEN,
+        )
+
+    def send(self, operation: Operation) -> Operation:
+        """Really sent, and looked up in the service's list once."""
+        services.send_operation(self.release(operation).pk)
+        return services.confirm_operation(operation.pk)
+
+    def succeed(self) -> None:
+        self.send(self.prepare(currency=self.random.choice(["NGN", "NGN", "NGN", "USD"])))
+
+    def fail(self) -> None:
+        self.send(self.prepare(ending="99"))
+
+    def stay_in_processing(self) -> None:
+        self.send(self.prepare(ending="88"))
+
+    def reject(self) -> None:
+        operation = self.prepare()
+        services.reject_operation(
+            operation.pk,
+            actor=self.people["Chidi"],
+            digest=operation.digest,
+            second_factor_at=timezone.now(),
+            reason=self.random.choice(_REASONS),
+        )
+
+    def expire(self) -> None:
+        operation = self.prepare()
+        Operation.objects.filter(pk=operation.pk).update(expires_at=timezone.now())
+        services.expire_operation(operation.pk)
+
+    def cancel(self) -> None:
+        operation = self.prepare()
+        services.cancel_operation(operation.pk, actor=operation.maker)
+
+    def wait_for_one(self) -> None:
+        self.prepare()
+
+    def wait_for_two(self) -> None:
+        self.approve(self.prepare(amount="12500000.00"), "Chidi")
+
+    def wait_for_release(self) -> None:
+        self.approve(self.prepare())
+
+    def be_lost_while_sending(self) -> Attempt:
+        """As if the worker was killed between the claim and the first byte."""
+        operation = self.release(self.prepare())
+        claim = services.claim_operation(operation.pk, ledger.watermark(operation.currency))
+        if claim is None:
+            raise RuntimeError("Nobody else sends while the history is made")
+        later = timezone.now() + timedelta(days=1)
+        Attempt.objects.filter(pk=claim.attempt_id).update(deadline_at=later)
+        return Attempt.objects.get(pk=claim.attempt_id)
+
+    def be_unknown(self) -> Attempt:
+        attempt = self.be_lost_while_sending()
+        services.abandon_attempt(attempt.pk, now=attempt.deadline_at + timedelta(hours=1))
+        services.confirm_operation(attempt.operation_id)
+        return attempt
+
+    def need_review(self) -> None:
+        attempt = self.be_unknown()
+        Attempt.objects.filter(pk=attempt.pk).update(checks=len(CHECK_AFTER) - 1)
+        services.confirm_operation(attempt.operation_id)
+
+    def _payload(self, ending: str, amount: str, currency: str) -> WithdrawalPayload:
+        bank_code = self.random.choice(_BANK_CODES)
+        number = f"{self.random.randrange(10**7, 10**8):08d}"
+        number = f"{number}{ending or self.random.choice(['12', '34', '57', '61', '83'])}"
+        holder = ledger.account_holder(number, bank_code).account_name
+        return WithdrawalPayload(
+            currency=currency,
+            amount=Decimal(amount or self._amount(currency)),
+            bank_code=bank_code,
+            bank=BANKS[bank_code],
+            account_number=number,
+            account_name=holder,
+            typed_name=holder.title(),
+            name_reason="",
+            memo=self.random.choice(_MEMOS).format(self.random.randrange(10, 400)),
+        )
+
+    def _amount(self, currency: str) -> str:
+        thousands = self.random.randrange(25, 1800)
+        return (
+            f"{thousands * 250}.00"
+            if currency == "NGN"
+            else f"{thousands}.{self.random.randrange(0, 99):02d}"
+        )
+
+
+def make_history() -> int:
+    """Make the operations, unless there are some; how many there are now."""
+    if not Operation.objects.exists():
+        people = {
+            user.first_name: user for user in User.objects.filter(email__in=[one.email for one in CAST])
+        }
+        history = History(people, random.Random(2026))  # noqa: S311 - the same history each time, nothing secret
+        for make in _plan(history):
+            make()
+    return Operation.objects.count()
+
+
+def _plan(history: History) -> list[Callable[[], object]]:
+    closed = (
+        [history.succeed] * 15 + [history.fail] * 2 + [history.reject, history.expire, history.cancel] * 3
+    )
+    history.random.shuffle(closed)
+    stuck = [
+        history.need_review,
+        history.be_unknown,
+        history.be_lost_while_sending,
+        history.stay_in_processing,
+    ]
+    waiting = [history.wait_for_release] * 3 + [history.wait_for_two] + [history.wait_for_one] * 6
+    return [*closed, *stuck, history.stay_in_processing, *waiting]

@@ -1,0 +1,25 @@
+"""The people of the demo with their current codes, for the pages before sign-in."""
+
+from typing import Any
+
+from django import template
+
+from backoffice.accounts.models import AuthenticatorDevice, User
+from backoffice.demo.cast import CAST, SIGN_IN_WORDS, Member, current_code
+
+register = template.Library()
+
+
+@register.simple_tag
+def demo_people(person: User | None = None) -> list[dict[str, Any]]:
+    """Each person with what it takes to sign in; with `person`, that one only."""
+    members = [member for member in CAST if person is None or member.email == person.email]
+    devices = AuthenticatorDevice.objects.filter(
+        confirmed=True, user__email__in=[member.email for member in members]
+    ).select_related("user")
+    by_email = {device.user.email: device for device in devices}
+    return [_shown(member, by_email[member.email]) for member in members if member.email in by_email]
+
+
+def _shown(member: Member, device: AuthenticatorDevice) -> dict[str, Any]:
+    return {"member": member, "words": SIGN_IN_WORDS, "code": current_code(device)}
