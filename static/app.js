@@ -98,39 +98,27 @@ function refreshAges() {
 
 setInterval(refreshAges, 30_000);
 
-/* ---- htmx ---- */
+/* ---- htmx: only reads go through it, so a cut connection never leaves a decision in doubt ---- */
 
 document.addEventListener("htmx:configRequest", (event) => {
-  // Tells the server that nobody touched anything: such a request must not keep a session alive.
-  if (event.target.closest("[data-poll]")) event.detail.headers["X-Background"] = "1";
+  // Filters left empty do not belong in the address.
+  const { verb, parameters } = event.detail;
+  if (verb !== "get") return;
+  for (const name of Object.keys(parameters)) if (parameters[name] === "") delete parameters[name];
 });
 
 document.addEventListener("htmx:beforeRequest", (event) => {
   if (document.hidden && event.target.closest("[data-poll]")) event.preventDefault();
 });
 
-document.addEventListener("htmx:beforeSwap", (event) => {
-  // A whole document in place of a partial is the sign-in page: let the browser go there properly.
-  if (/^\s*<!doctype/i.test(event.detail.serverResponse)) {
-    event.detail.shouldSwap = false;
-    window.location.reload();
-  }
-});
-
 document.addEventListener("htmx:afterRequest", (event) => {
-  const form = event.target.closest("form");
-  if (form) release(form);
   if (event.detail.successful) tell("");
 });
 
-document.addEventListener("htmx:afterSwap", (event) => {
-  addCopyButtons(document);
-  // After a refused form, the first field to mend gets the focus.
-  if (event.detail.xhr.status === 422) event.detail.target.querySelector('[aria-invalid="true"], .note.error')?.focus();
-});
+document.addEventListener("htmx:afterSwap", () => addCopyButtons(document));
 
 const CUT_OFF = "Countersign cannot be reached. What you see may be out of date; nothing was changed by this. Trying again.";
-for (const name of ["htmx:sendError", "htmx:timeout"]) document.addEventListener(name, () => tell(CUT_OFF));
+document.addEventListener("htmx:sendError", () => tell(CUT_OFF));
 
 document.addEventListener("htmx:responseError", (event) => {
   const { status } = event.detail.xhr;
@@ -139,3 +127,6 @@ document.addEventListener("htmx:responseError", (event) => {
 });
 
 addCopyButtons(document);
+
+// After a refused form, the first thing to mend gets the focus.
+document.querySelector('main [role="alert"], main [aria-invalid="true"]')?.focus();

@@ -1,4 +1,4 @@
-"""Money and time in templates: `{{ amount|money:currency }}`, `{% when moment %}`, `{% age moment %}`."""
+"""Money and time in templates: `{{ value|money:currency }}`, `{% when moment %}`, `{% age moment %}`."""
 
 from datetime import datetime
 from decimal import Decimal
@@ -9,19 +9,32 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from backoffice.core.display import format_amount, local_time
+from payments_gateway.money import CURRENCIES
 
 register = template.Library()
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 
 @register.filter
-def money(amount: Decimal | None, currency: str) -> SafeString | str:
+def money(value: Decimal | None, currency: str) -> SafeString | str:
     """`NGN 250,000.00`, unbreakable, with tabular figures; nothing for no amount."""
-    if amount is None:
+    if value is None:
         return ""
     return format_html(
-        '<span class="money"><span>{}</span> {}</span>', currency, format_amount(amount, currency)
+        '<span class="money"><span>{}</span> {}</span>', currency, format_amount(value, currency)
     )
+
+
+@register.filter
+def amount(value: Decimal, currency: str) -> str:
+    """`250,000.00`: the amount alone, where the currency stands beside it."""
+    return format_amount(value, currency)
+
+
+@register.filter
+def currency_name(code: str) -> str:
+    """`Nigerian naira`; the code itself for a currency we have no name for."""
+    return CURRENCIES[code].name if code in CURRENCIES else code
 
 
 @register.simple_tag

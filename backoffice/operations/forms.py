@@ -1,0 +1,154 @@
+"""What people type about operations: filters, decisions, and the submission of a prepared form."""
+
+import uuid
+from datetime import timedelta
+from typing import Any
+
+from django import forms
+from pydantic import SecretStr
+
+from backoffice.accounts.http import StaffRequest
+from backoffice.accounts.services import confirm_second_factor, has_fresh_second_factor
+from backoffice.core.period import PeriodForm, start_of
+from backoffice.operations.kinds import KINDS
+from backoffice.operations.selectors import OperationFilter
+from backoffice.operations.states import Status
+from payments_gateway.money import CURRENCIES
+
+
+class OneTimeInput(forms.PasswordInput):
+    """A code that is read off another screen: shown while it is typed, never sent back with a page."""
+
+    input_type = "text"
+
+
+class FilterForm(PeriodForm):
+    """The filters of the list of operations; a report of operations reads the same names."""
+
+    text = forms.CharField(
+        required=False,
+        max_length=200,
+        widget=forms.TextInput(attrs={"type": "search", "placeholder": "Reference, name or bank"}),
+    )
+    kind = forms.ChoiceField(
+        required=False, choices=[("", "All kinds"), *((kind.name, kind.label) for kind in KINDS.values())]
+    )
+    status = forms.ChoiceField(required=False, choices=[("", "Any status"), *Status.choices])
+    currency = forms.ChoiceField(
+        required=False, choices=[("", "Any currency"), *((code, code) for code in CURRENCIES)]
+    )
+    mine = forms.BooleanField(required=False)
+
+    @property
+    def is_narrowed(self) -> bool:
+        """Whether any filter is set, so that an empty list can say so."""
+        return any(self.cleaned_data.values())
+
+    def chosen(self, request: StaffRequest) -> OperationFilter:
+        """What to narrow the list to. Call only on a valid form."""
+        values = self.cleaned_data
+        return OperationFilter(
+            kind=values["kind"],
+            status=values["status"],
+            currency=values["currency"],
+            maker=request.user if values["mine"] else None,
+            since=start_of(values["since"]) if values["since"] else None,
+            until=start_of(values["until"] + timedelta(days=1)) if values["until"] else None,
+            text=values["text"],
+        )
+
+
+class SignedForm(forms.Form):
+    """Something that a person does to exactly the content seen, with a second factor at most five minutes old."""
+
+    digest = forms.CharField(required=False)  # of the content on the page; the service refuses any other
+    code = forms.CharField(
+        label="Your authenticator code",
+        help_text="Asked for again because the last one is more than five minutes old.",
+        max_length=64,
+        widget=OneTimeInput(
+            attrs={"autocomplete": "one-time-code", "inputmode": "numeric", "spellcheck": "false"}
+        ),
+        error_messages={"required": "Enter the code that your authenticator shows. Nothing was done."},
+    )
+
+    def __init__(self, *args: Any, request: StaffRequest, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.request = request
+        if has_fresh_second_factor(request):
+            del self.fields["code"]
+
+    def clean(self) -> dict[str, Any]:
+        """Use up the code only when everything else is in order."""
+        values = super().clean() or self.cleaned_data
+        code = values.pop("code", None)
+        if code and not self.errors and not confirm_second_factor(self.request, code):
+            self.add_error(
+                "code", "This code is wrong or was used before. Nothing was done; enter the next one."
+            )
+        return values
+
+
+def token_field(*, required: bool, help_text: str) -> forms.CharField:
+    """The one-time token that the service asks for."""
+    return forms.CharField(
+        label="The service's token",
+        required=required,
+        max_length=64,
+        help_text=help_text,
+        widget=OneTimeInput(attrs={"autocomplete": "off", "inputmode": "numeric", "spellcheck": "false"}),
+        error_messages={"required": "Enter the service's one-time token. Nothing was sent."},
+    )
+
+
+class DecisionForm(SignedForm):
+    """To countersign, and to send in the same step."""
+
+    token = token_field(required=False, help_text="Only for “Approve and send”.")
+    comment = forms.CharField(required=False, max_length=500)
+
+    def clean_token(self) -> SecretStr | None:
+        token = self.cleaned_data["token"]
+        return SecretStr(token) if token else None
+
+
+class RejectionForm(SignedForm):
+    """To close a pending operation with a reason. Stands beside another form, so its ids are its own."""
+
+    reason = forms.CharField(
+        max_length=500,
+        help_text="The person who prepared it reads this.",
+        widget=forms.Textarea(attrs={"rows": 3}),
+        error_messages={
+            "required": "Say why: the person who prepared it will read the reason. Nothing was done."
+        },
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, auto_id="reject_%s", **kwargs)
+
+
+class ReleaseForm(SignedForm):
+    """To send an approved operation."""
+
+    token = token_field(
+        required=True,
+        help_text="It waits encrypted for the sending, at most 90 seconds, and is then destroyed.",
+    )
+
+    def clean_token(self) -> SecretStr:
+        return SecretStr(self.cleaned_data["token"])
+
+
+class SubmissionForm(forms.Form):
+    """Names one filled-in form, so that sending it twice finds the same operation; and the content reviewed."""
+
+    submission = forms.UUIDField()
+    digest = forms.CharField(required=False)
+
+    @classmethod
+    def id_in(cls, data: Any) -> uuid.UUID:
+        """The id that the form came with; a new one where it has none that is usable."""
+        form = cls(data)
+        form.is_valid()
+        return form.cleaned_data.get("submission") or uuid.uuid4()

@@ -1,0 +1,16 @@
+"""What operations add to the frame of every page: how many wait for the person who looks."""
+
+from django.http import HttpRequest
+from django.utils.functional import SimpleLazyObject
+
+from backoffice.accounts.models import User
+from backoffice.operations.panel import takes_decisions
+from backoffice.operations.selectors import operations_waiting_for
+
+
+def waiting(request: HttpRequest) -> dict[str, object]:
+    """Context processor: `waiting_count`, asked of the database only where a template shows it."""
+    person = getattr(request, "user", None)
+    if not isinstance(person, User) or not takes_decisions(person):
+        return {"waiting_count": 0}
+    return {"waiting_count": SimpleLazyObject(lambda: operations_waiting_for(person).count())}

@@ -1,0 +1,22 @@
+"""Overview and operations."""
+
+from django.urls import path
+
+from backoffice.operations.views import decisions, detail, lists, preparing
+
+app_name = "operations"
+urlpatterns = [
+    path("", lists.overview, name="overview"),
+    path("balances/", lists.balances, name="balances"),
+    path("operations/", lists.operation_list, name="list"),
+    path("operations/prepare/<slug:kind_name>/", preparing.prepare, name="prepare"),
+    path("operations/prepare/<slug:kind_name>/check/", preparing.check, name="prepare_check"),
+    path("operations/<uuid:pk>/", detail.detail, name="detail"),
+    path("operations/<uuid:pk>/live/", detail.live, name="live"),
+    path("operations/<uuid:pk>/approve/", decisions.approve, name="approve"),
+    path("operations/<uuid:pk>/approve-and-send/", decisions.approve_and_send, name="approve_and_send"),
+    path("operations/<uuid:pk>/reject/", decisions.reject, name="reject"),
+    path("operations/<uuid:pk>/release/", decisions.release, name="release"),
+    path("operations/<uuid:pk>/cancel/", decisions.cancel, name="cancel"),
+    path("operations/<uuid:pk>/check/", decisions.check, name="check"),
+]

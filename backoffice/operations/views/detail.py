@@ -1,0 +1,76 @@
+"""The page of one operation, and the look that an open page takes at it by itself."""
+
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.contrib.auth.decorators import permission_required
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.views.decorators.http import require_safe
+
+from backoffice.accounts.decorators import polled
+from backoffice.accounts.http import StaffRequest
+from backoffice.operations import selectors
+from backoffice.operations.forms import DecisionForm, RejectionForm, ReleaseForm
+from backoffice.operations.kinds import KINDS
+from backoffice.operations.models import Operation
+from backoffice.operations.panel import came_back, panel_for
+from backoffice.operations.progress import fingerprint, pace, steps
+from backoffice.operations.views.lists import VIEW
+
+
+@require_safe
+@permission_required(VIEW, raise_exception=True)
+def detail(request: StaffRequest, pk: UUID) -> HttpResponse:
+    return page(request, find(request, pk))
+
+
+@polled
+@require_safe
+@permission_required(VIEW, raise_exception=True)
+def live(request: StaffRequest, pk: UUID) -> HttpResponse:
+    """Nothing (204) while the operation is as the open page shows it; otherwise all of it anew."""
+    operation = find(request, pk)
+    if request.GET.get("seen") == fingerprint(operation):
+        return HttpResponse(status=204)
+    notice = f"This has just changed. It is now: {operation.get_status_display()}."
+    return render(request, "operations/_operation.html", _context(request, operation, notice=notice))
+
+
+def find(request: StaffRequest, pk: UUID) -> Operation:
+    """The operation with all that its page shows; 404 if this person may not see it."""
+    return get_object_or_404(selectors.operation_page(request.user), pk=pk)
+
+
+def page(request: StaffRequest, operation: Operation, *, refused: forms.Form | None = None) -> HttpResponse:
+    """The whole page; with a refused form (422) what was typed stays, and the reason stands beside it."""
+    context = _context(request, operation, refused=refused)
+    return render(request, "operations/detail.html", context, status=422 if refused else 200)
+
+
+def _context(
+    request: StaffRequest, operation: Operation, *, refused: forms.Form | None = None, notice: str = ""
+) -> dict[str, Any]:
+    kind = KINDS[operation.kind]
+    panel = panel_for(request.user, operation)
+    return {
+        "operation": operation,
+        "facts": kind.facts(kind.read(operation.payload)),
+        "steps": steps(operation),
+        "panel": panel,
+        "came_back": came_back(operation),
+        "refused": refused,
+        "decision": _form(DecisionForm, refused, request) if panel.may_decide else None,
+        "rejection": _form(RejectionForm, refused, request) if panel.may_decide else None,
+        "release": _form(ReleaseForm, refused, request) if panel.may_release else None,
+        "timeline": selectors.timeline(operation),
+        "seen": fingerprint(operation),
+        "pace": pace(operation),
+        "notice": notice,
+    }
+
+
+def _form(form_type: type[forms.Form], refused: forms.Form | None, request: StaffRequest) -> forms.Form:
+    """The refused form where it is of this type, otherwise an empty one."""
+    return refused if isinstance(refused, form_type) else form_type(request=request)

@@ -1,0 +1,89 @@
+"""Overview and list of operations."""
+
+from collections.abc import Callable
+
+from django.contrib.auth.decorators import permission_required
+from django.db.models import QuerySet
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from backoffice.accounts.decorators import polled
+from backoffice.accounts.http import StaffRequest
+from backoffice.accounts.models import User
+from backoffice.core.pagination import keyset_page
+from backoffice.ledger import selectors as ledger
+from backoffice.ledger import services as ledger_services
+from backoffice.operations import selectors
+from backoffice.operations.forms import FilterForm
+from backoffice.operations.models import Operation
+from backoffice.operations.panel import takes_decisions
+from backoffice.operations.selectors import NEWEST_FIRST
+from payments_gateway import GatewayError
+
+VIEW = "operations.view_operation"
+ON_THE_OVERVIEW = 6
+TABS: dict[str, tuple[str, Callable[[User], QuerySet[Operation]]]] = {
+    "waiting": ("Waiting for me", selectors.operations_waiting_for),
+    "open": ("Open", selectors.open_operations),
+    "done": ("Done", selectors.done_operations),
+}
+
+
+@require_safe
+def overview(request: StaffRequest) -> HttpResponse:
+    """The money as last known, what waits for this person, and what nobody knows the end of."""
+    person = request.user
+    context = {
+        "greeting": _greeting(timezone.localtime().hour),
+        "decides": takes_decisions(person),
+        "balances": ledger.known_balances() if person.has_perm("ledger.view_balance") else [],
+        "waiting": selectors.operations_waiting_for(person)[:ON_THE_OVERVIEW],
+        "attention": selectors.operations_needing_attention(person)[:ON_THE_OVERVIEW],
+        "latest": selectors.visible_operations(person)[:ON_THE_OVERVIEW],
+    }
+    return render(request, "operations/overview.html", context)
+
+
+@polled
+@require_safe
+@permission_required("ledger.view_balance", raise_exception=True)
+def balances(request: StaffRequest) -> HttpResponse:
+    """The balances as the service tells them now, or the last known ones if it does not answer."""
+    try:
+        context = {"balances": ledger_services.refresh_balances(), "fresh": True}
+    except GatewayError:
+        context = {"balances": ledger.known_balances(), "fresh": True, "unreachable": True}
+    return render(request, "operations/_balances.html", context)
+
+
+@require_safe
+@permission_required(VIEW, raise_exception=True)
+def operation_list(request: StaffRequest) -> HttpResponse:
+    """One tab of operations, narrowed by the filters in the address; only the rows where htmx asks."""
+    form, tab = FilterForm(request.GET), _tab(request)
+    found = TABS[tab][1](request.user)
+    found = form.chosen(request).apply(found) if form.is_valid() else found.none()
+    context = {
+        "form": form,
+        "tab": tab,
+        "tabs": [
+            (name, label)
+            for name, (label, _) in TABS.items()
+            if name != "waiting" or takes_decisions(request.user)
+        ],
+        "page": keyset_page(found, order=NEWEST_FIRST, cursor=request.GET.get("cursor")),
+    }
+    only_rows = request.htmx and not request.htmx.history_restore_request
+    template = "operations/_results.html" if only_rows else "operations/list.html"
+    return render(request, template, context, status=200 if form.is_valid() else 422)
+
+
+def _tab(request: StaffRequest) -> str:
+    asked = request.GET.get("tab", "")
+    return asked if asked in TABS else "waiting" if takes_decisions(request.user) else "open"
+
+
+def _greeting(hour: int) -> str:
+    return "Good morning" if hour < 12 else "Good afternoon" if hour < 18 else "Good evening"
