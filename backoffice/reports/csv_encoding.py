@@ -11,7 +11,7 @@ from django.utils import timezone
 
 CHUNK_CHARACTERS = 32_768
 # Spreadsheets run a cell that begins with one of these, in their full width too.
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # noqa: RUF001 - meant
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 _SKIPPED_BEFORE_A_FORMULA = " \u00a0\u200b\u3000\ufeff"
 
 

@@ -37,10 +37,7 @@ def csv(request: StaffRequest, name: str) -> HttpResponseBase:
     return StreamingHttpResponse(
         export,
         content_type="text/csv; charset=utf-8; header=present",
-        headers={
-            "Content-Disposition": f'attachment; filename="{file_name(report, form.cleaned_data)}"',
-            "Cache-Control": "no-store",
-        },
+        headers={"Content-Disposition": f'attachment; filename="{file_name(report, form.cleaned_data)}"'},
     )
 
 

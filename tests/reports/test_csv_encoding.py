@@ -1,0 +1,114 @@
+"""CSV that every reader understands and no spreadsheet runs."""
+
+import csv
+import io
+import itertools
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from zoneinfo import ZoneInfo
+
+import pytest
+from django.utils import timezone
+
+from backoffice.reports.csv_encoding import CHUNK_CHARACTERS, cell, encode
+
+
+def encoded(header: list[str], rows: list[list[object]]) -> bytes:
+    return b"".join(chunk.content for chunk in encode(header, rows))
+
+
+def test_lines_end_as_rfc_4180_wants_and_the_last_one_too() -> None:
+    assert encoded(["a", "b"], [[1, "x"], [2, ""]]) == b"a,b\r\n1,x\r\n2,\r\n"
+
+
+def test_a_report_without_rows_still_has_its_header() -> None:
+    assert encoded(["a", "b"], []) == b"a,b\r\n"
+
+
+@pytest.mark.parametrize(
+    "text", ['say "yes"', "a,b", "two\r\nlines", "two\nlines", "Ada Obí, ₦", " spaced ", "a;b"]
+)
+def test_any_text_comes_back_as_it_was(text: str) -> None:
+    content = encoded(["text", "next"], [[text, "end"]]).decode("utf-8")
+
+    assert list(csv.reader(io.StringIO(content, newline=""), strict=True)) == [
+        ["text", "next"],
+        [text, "end"],
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "=1+1",
+        "+1",
+        "-1",
+        "@SUM(A1)",
+        "\t=1+1",
+        "\r=1+1",
+        "\n=1+1",
+        '=HYPERLINK("http://example.com","pay")',
+        "\uff1d1+1",
+        "\uff0b1",
+        "\uff0d1",
+        "\uff20SUM(A1)",
+        " =1+1",
+        "\u00a0=1+1",
+        "\ufeff=1+1",
+        "\u200b-1",
+        " \t=1+1",
+    ],
+)
+def test_no_cell_begins_like_a_formula(text: str) -> None:
+    assert cell(text) == f"'{text}"
+
+
+@pytest.mark.parametrize("text", ["", "a=1", "1-2", "Ada", "'=1", "1", "ada@example.com"])
+def test_harmless_text_stays_as_it_is(text: str) -> None:
+    assert cell(text) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, ""),
+        (7, "7"),
+        (Decimal("250000.00"), "250000.00"),
+        (Decimal("1E+3"), "1000"),
+        (Decimal("0.000001"), "0.000001"),
+        (Decimal("-5"), "'-5"),
+        (date(2026, 3, 1), "2026-03-01"),
+    ],
+)
+def test_values_are_written_exactly(value: object, text: str) -> None:
+    assert cell(value) == text
+
+
+def test_a_time_carries_its_zone() -> None:
+    moment = datetime(2026, 3, 1, 9, 30, 0, 250, tzinfo=UTC)
+
+    with timezone.override(ZoneInfo("Africa/Lagos")):
+        assert cell(moment) == "2026-03-01T10:30:00.000250+01:00"
+
+
+def test_half_of_a_surrogate_pair_does_not_stop_the_file() -> None:
+    assert encoded(["a"], [["x\ud83d"]]) == b"a\r\nx?\r\n"
+
+
+def test_rows_are_drawn_only_when_their_chunk_is_wanted() -> None:
+    drawn = itertools.count()
+    rows: Iterator[list[object]] = ([next(drawn), "x" * 100] for _ in itertools.repeat(None))
+    chunks = encode(["number", "text"], rows)
+
+    first, second = next(chunks), next(chunks)
+
+    assert len(first.content) < CHUNK_CHARACTERS + 200
+    assert next(drawn) == first.rows + second.rows
+
+
+def test_every_row_is_counted_once() -> None:
+    chunks = list(encode(["n"], [["x" * 1000] for _ in range(100)]))
+
+    assert len(chunks) > 2
+    assert sum(chunk.rows for chunk in chunks) == 100

@@ -1,0 +1,155 @@
+"""What leaves the house is on record before it leaves and after, however the download ends."""
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+from django.utils import timezone
+
+from backoffice.accounts.models import User
+from backoffice.audit.models import Entry
+from backoffice.core import context
+from backoffice.core.period import PeriodForm
+from backoffice.reports.export import Export
+from backoffice.reports.report import Column, Filters, Report
+from payments_gateway import ReadFailedError
+
+pytestmark = pytest.mark.django_db
+
+
+def report(rows: Callable[[], Iterator[object]]) -> Report[object]:
+    return Report(
+        name="numbers",
+        title="Numbers",
+        about="Numbers for a test.",
+        permission="operations.view_operation",
+        form=PeriodForm,
+        columns=(Column("value", lambda row: row),),
+        rows=lambda _user, _filters: rows(),
+    )
+
+
+def endless() -> Iterator[object]:
+    return (f"{number:0>200}" for number in itertools.count())
+
+
+def ten() -> Iterator[object]:
+    return iter(range(10))
+
+
+def broken_off() -> Iterator[object]:
+    yield from itertools.islice(endless(), 200)
+    raise ReadFailedError("The service went away")
+
+
+def begin(rows: Callable[[], Iterator[object]], user: User, **filters: object) -> Export:
+    return Export(report(rows), filters, user=user)
+
+
+def recorded() -> list[tuple[str, object, object]]:
+    """Action, rows and completeness of every entry, oldest first."""
+    return [
+        (entry.action, entry.detail.get("rows"), entry.detail.get("complete"))
+        for entry in Entry.objects.order_by("position")
+    ]
+
+
+def test_the_request_is_on_record_before_the_first_byte(auditor: User) -> None:
+    begin(ten, auditor, since=datetime(2026, 3, 1, tzinfo=UTC), text="")
+
+    entry = Entry.objects.get()
+    assert str(entry) == f"{auditor} began to export the report Numbers"
+    assert entry.detail == {"report": "numbers", "filters": {"since": "2026-03-01 00:00:00+00:00"}}
+
+
+def test_a_whole_file_is_on_record_before_its_reader_sees_the_end(auditor: User) -> None:
+    export = begin(ten, auditor)
+
+    content = b"".join(export)
+
+    assert content == b"value\r\n" + b"".join(b"%d\r\n" % number for number in range(10))
+    assert recorded() == [("report.requested", None, None), ("report.exported", 10, True)]
+
+
+def test_closing_a_whole_file_records_nothing_more(auditor: User) -> None:
+    export = begin(ten, auditor)
+    list(export)
+
+    export.close()
+    export.close()
+
+    assert recorded()[1:] == [("report.exported", 10, True)]
+
+
+def test_a_reader_who_goes_away_is_on_record_with_the_rows_that_were_sent(auditor: User) -> None:
+    export = begin(endless, auditor)
+    sent = next(export) + next(export)
+
+    export.close()
+
+    assert recorded()[1:] == [("report.exported", sent.count(b"\r\n") - 1, False)]
+
+
+def test_a_download_that_never_began_is_on_record_too(auditor: User) -> None:
+    begin(endless, auditor).close()
+
+    assert recorded()[1:] == [("report.exported", 0, False)]
+
+
+def test_a_source_that_breaks_off_breaks_the_file_off(auditor: User) -> None:
+    export = begin(broken_off, auditor)
+    sent = next(export)
+
+    with pytest.raises(ReadFailedError):
+        list(export)
+    export.close()
+
+    assert recorded()[1:] == [("report.exported", sent.count(b"\r\n") - 1, False)]
+
+
+def test_a_source_that_fails_at_once_leaves_no_entry(auditor: User) -> None:
+    def failing() -> Iterator[object]:
+        raise ReadFailedError("The service is away")
+        yield
+
+    with pytest.raises(ReadFailedError):
+        begin(failing, auditor)
+
+    assert recorded() == []
+
+
+def test_rows_are_drawn_one_chunk_at_a_time(auditor: User) -> None:
+    numbers = itertools.count()
+    export = begin(lambda: (f"{number:0>200}" for number in numbers), auditor)
+    assert next(numbers) == 1
+
+    next(export)
+
+    assert next(numbers) == export.rows_sent + 1
+
+
+def test_both_entries_carry_the_address_and_id_of_the_request(auditor: User) -> None:
+    with context.calling(request_id="3f2a", address="10.0.0.9"):
+        export = begin(ten, auditor)
+    list(export)
+
+    assert {(entry.request_id, entry.address) for entry in Entry.objects.all()} == {("3f2a", "10.0.0.9")}
+
+
+def test_times_are_in_the_zone_of_the_person_after_the_view_has_returned(auditor: User) -> None:
+    with timezone.override(ZoneInfo("Africa/Lagos")):
+        export = begin(lambda: iter([datetime(2026, 3, 1, 9, 30, tzinfo=UTC)]), auditor)
+
+    assert b"".join(export) == b"value\r\n2026-03-01T10:30:00+01:00\r\n"
+
+
+def test_the_filters_reach_the_rows(auditor: User) -> None:
+    def rows(_user: User, filters: Filters) -> Iterator[object]:
+        return iter([filters["text"]])
+
+    export = Export(replace(report(ten), rows=rows), {"text": "rent"}, user=auditor)
+
+    assert b"rent" in b"".join(export)
