@@ -118,7 +118,7 @@ else:
     DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
 
 # Work in the background. The broker is a doorbell; the database says what is to be done.
-LOCAL_BROKER = "filesystem://"
+LOCAL_BROKER = "filesystem://localhost//"  # folders under DATA_DIR; needs no server
 CELERY_BROKER_URL: str = env.str("COUNTERSIGN_BROKER_URL", default=LOCAL_BROKER)
 
 # Sign-in

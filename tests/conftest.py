@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 import pytest
 from django.test import Client
@@ -13,9 +12,7 @@ from pytest_django import Settings
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import Role
 from tests import factories
-
-if TYPE_CHECKING:
-    from tests.sandbox_process import SandboxProcess
+from tests.sandbox_process import SandboxProcess
 
 
 @pytest.fixture
@@ -56,16 +53,14 @@ def sign_in() -> Callable[[Client, User], Client]:
 
 
 @pytest.fixture(scope="session")
-def sandbox_process() -> "Iterator[SandboxProcess]":
+def sandbox_process() -> Iterator[SandboxProcess]:
     """One simulated service for the whole run; `sandbox` gives it to a test in its seeded state."""
-    from tests.sandbox_process import SandboxProcess
-
     with SandboxProcess() as process:
         yield process
 
 
 @pytest.fixture
-def sandbox(sandbox_process: "SandboxProcess", settings: Settings) -> "SandboxProcess":
+def sandbox(sandbox_process: SandboxProcess, settings: Settings) -> SandboxProcess:
     """The simulated service over real HTTP, reset, and the product configured to call it."""
     sandbox_process.reset()
     settings.GATEWAY_URL = sandbox_process.url

@@ -10,7 +10,6 @@ os.environ["COUNTERSIGN_DATABASE_URL"] = os.environ.get(
     "COUNTERSIGN_TEST_DATABASE_URL", f"sqlite:///{_folder / 'countersign.sqlite3'}"
 )
 os.environ["COUNTERSIGN_ENVIRONMENT"] = "sandbox"
-os.environ["COUNTERSIGN_BROKER_URL"] = os.environ.get("COUNTERSIGN_TEST_BROKER_URL", "filesystem://")
 
 from backoffice.settings import *  # noqa: E402, F403
 from backoffice.settings import DATABASES, INSTALLED_APPS  # noqa: E402

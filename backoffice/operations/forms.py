@@ -8,6 +8,7 @@ from django import forms
 from pydantic import SecretStr
 
 from backoffice.accounts.http import StaffRequest
+from backoffice.accounts.models import User
 from backoffice.accounts.services import confirm_second_factor, has_fresh_second_factor
 from backoffice.core.period import PeriodForm, start_of
 from backoffice.operations.kinds import KINDS
@@ -44,14 +45,14 @@ class FilterForm(PeriodForm):
         """Whether any filter is set, so that an empty list can say so."""
         return any(self.cleaned_data.values())
 
-    def chosen(self, request: StaffRequest) -> OperationFilter:
+    def chosen(self, user: User) -> OperationFilter:
         """What to narrow the list to. Call only on a valid form."""
         values = self.cleaned_data
         return OperationFilter(
             kind=values["kind"],
             status=values["status"],
             currency=values["currency"],
-            maker=request.user if values["mine"] else None,
+            maker=user if values["mine"] else None,
             since=start_of(values["since"]) if values["since"] else None,
             until=start_of(values["until"] + timedelta(days=1)) if values["until"] else None,
             text=values["text"],

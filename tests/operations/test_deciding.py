@@ -24,7 +24,12 @@ def approve(operation: Operation, actor: User, **changes: object) -> Operation:
 
 
 def reject(operation: Operation, actor: User, **changes: object) -> Operation:
-    arguments = {"digest": operation.digest, "second_factor_at": timezone.now(), "reason": "Wrong invoice", **changes}
+    arguments = {
+        "digest": operation.digest,
+        "second_factor_at": timezone.now(),
+        "reason": "Wrong invoice",
+        **changes,
+    }
     return services.reject_operation(operation.pk, actor=actor, **arguments)  # type: ignore[arg-type]
 
 
@@ -43,10 +48,16 @@ def test_preparing_stores_exactly_the_content_and_says_so(maker: User) -> None:
     operation.refresh_from_db()
     assert operation.status == Status.PENDING
     assert operation.amount == Decimal("12345678901234567.89")
-    assert operation.sentence == "Withdraw NGN 12,345,678,901,234,567.89 to ADA CHIDINMA OBI, Access Bank ••6789"
+    assert (
+        operation.sentence == "Withdraw NGN 12,345,678,901,234,567.89 to ADA CHIDINMA OBI, Access Bank ••6789"
+    )
     assert operation.digest == operation.current_digest()
     entry = last_entry()
-    assert (entry.action, entry.actor, entry.target_id) == (Action.OPERATION_PREPARED, maker, str(operation.pk))
+    assert (entry.action, entry.actor, entry.target_id) == (
+        Action.OPERATION_PREPARED,
+        maker,
+        str(operation.pk),
+    )
     assert entry.detail["digest"] == operation.digest
 
 
@@ -133,7 +144,9 @@ def test_content_that_differs_from_what_was_shown_is_not_approved(maker: User, c
 
 def test_content_edited_in_the_database_is_not_approved(maker: User, checker: User) -> None:
     operation = factories.prepared(maker)
-    Operation.objects.filter(pk=operation.pk).update(payload={**operation.payload, "account_number": "9999999999"})
+    Operation.objects.filter(pk=operation.pk).update(
+        payload={**operation.payload, "account_number": "9999999999"}
+    )
     with pytest.raises(errors.ContentChangedError):
         approve(operation, checker)
     assert status_of(operation) == Status.PENDING

@@ -90,7 +90,9 @@ def test_the_database_refuses_an_approval_that_names_another_maker(maker: User, 
 
 def test_the_database_refuses_a_second_approval_by_the_same_person(maker: User, checker: User) -> None:
     operation = factories.approved(maker, checker)
-    again = Approval(operation=operation, approver=checker, maker=maker, digest=operation.digest, at=timezone.now())
+    again = Approval(
+        operation=operation, approver=checker, maker=maker, digest=operation.digest, at=timezone.now()
+    )
     with pytest.raises(DatabaseError), transaction.atomic():
         again.save()
 

@@ -10,6 +10,7 @@ from backoffice.operations.services.deciding import (
 )
 from backoffice.operations.services.sending import (
     approve_and_release_operation,
+    claim_operation,
     lapse_release,
     release_operation,
     send_operation,
@@ -21,6 +22,7 @@ __all__ = [
     "approve_and_release_operation",
     "approve_operation",
     "cancel_operation",
+    "claim_operation",
     "close_due",
     "confirm_operation",
     "expire_operation",

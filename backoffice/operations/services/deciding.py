@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.conf import settings
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from backoffice.accounts.models import User
@@ -37,12 +37,9 @@ def prepare_operation(
     policy.check_may_prepare(actor)
     stored = payload.stored()
     digest = content_digest(operation_id, kind, stored)
-    existing = Operation.objects.select_for_update().filter(pk=operation_id).first()
-    if existing is not None:
-        if (existing.maker_id, existing.digest) != (actor.pk, digest):
-            raise SubmissionReusedError
-        return existing
     operation = _create(operation_id, actor, kind, payload, prepared_from)
+    if operation is None:
+        return _submitted_before(operation_id, actor, digest)
     audit.record(
         Action.OPERATION_PREPARED,
         actor=actor,
@@ -141,14 +138,22 @@ def expire_operation(operation_id: UUID) -> Operation | None:
     return operation
 
 
+def _submitted_before(operation_id: UUID, actor: User, digest: str) -> Operation:
+    existing = Operation.objects.get(pk=operation_id)
+    if (existing.maker_id, existing.digest) != (actor.pk, digest):
+        raise SubmissionReusedError
+    return existing
+
+
 def _create(
     operation_id: UUID, actor: User, kind_name: str, payload: Payload, prepared_from: UUID | None
-) -> Operation:
+) -> Operation | None:
+    """Insert the operation; None if the id is there already, be it by a request that runs at the same moment."""
     kind = KINDS[kind_name]
     debit, counterparty = kind.debit(payload), kind.counterparty(payload)
     requirement = policy.requirement(kind.label, debit)
     stored, now = payload.stored(), timezone.now()
-    return Operation.objects.create(
+    operation = Operation(
         id=operation_id,
         reference=_unused_reference(kind.letter),
         kind=kind_name,
@@ -166,6 +171,14 @@ def _create(
         prepared_at=now,
         expires_at=now + timedelta(hours=settings.PENDING_LIFETIME_HOURS),
     )
+    try:
+        with transaction.atomic():
+            operation.save(force_insert=True)
+    except IntegrityError:
+        if not Operation.objects.filter(pk=operation_id).exists():
+            raise
+        return None
+    return operation
 
 
 def _unused_reference(letter: str) -> str:

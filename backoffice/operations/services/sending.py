@@ -93,7 +93,7 @@ def send_operation(operation_id: UUID) -> None:
         return
     watermark = ledger.watermark(operation.currency)
     try:
-        claim = _claim(operation_id, watermark)
+        claim = claim_operation(operation_id, watermark)
     except OperationError as exc:
         _withdraw_release(operation_id)
         record_refusal(operation_id, "send_operation", None, exc)
@@ -113,7 +113,7 @@ def lapse_release(operation_id: UUID) -> bool:
 
 
 @dataclass(frozen=True)
-class _Claim:
+class Claim:
     """The right to make one request, won by one caller."""
 
     attempt_id: int
@@ -141,10 +141,10 @@ def _release(
 
 
 @transaction.atomic(durable=True)
-def _claim(operation_id: UUID, watermark: ledger.Watermark) -> _Claim | None:
-    """Win the right to send, or None. Token gone, attempt open, status `sending`: all in one commit.
+def claim_operation(operation_id: UUID, watermark: ledger.Watermark) -> Claim | None:
+    """Win the right to make one request, or None. Token gone, attempt open, status `sending`: all in one commit.
 
-    Raises OperationError if content, countersignatures or people are not what they must be.
+    Whoever holds the claim and dies leaves `sending`, and in time `unknown`: nobody wins it again. Raises OperationError if content, countersignatures or people are not what they must be.
     """
     operation = Operation.objects.get_locked(operation_id)
     release = Release.objects.select_related("released_by", "operation").filter(operation=operation).first()
@@ -165,7 +165,7 @@ def _claim(operation_id: UUID, watermark: ledger.Watermark) -> _Claim | None:
         attempt=attempt.number,
         released_by=str(release.released_by),
     )
-    return _Claim(attempt.pk, operation, token)
+    return Claim(attempt.pk, operation, token)
 
 
 def _open_token(release: Release) -> SecretStr | None:
@@ -192,7 +192,7 @@ def _open_attempt(operation: Operation, releaser: User, watermark: ledger.Waterm
     )
 
 
-def _request(claim: _Claim) -> Answer:
+def _request(claim: Claim) -> Answer:
     """The one request. No transaction is open here, and nothing here repeats it."""
     kind = KINDS[claim.operation.kind]
     payload = kind.read(claim.operation.payload)

@@ -64,7 +64,7 @@ def operation_list(request: StaffRequest) -> HttpResponse:
     """One tab of operations, narrowed by the filters in the address; only the rows where htmx asks."""
     form, tab = FilterForm(request.GET), _tab(request)
     found = TABS[tab][1](request.user)
-    found = form.chosen(request).apply(found) if form.is_valid() else found.none()
+    found = form.chosen(request.user).apply(found) if form.is_valid() else found.none()
     context = {
         "form": form,
         "tab": tab,

@@ -1,0 +1,64 @@
+"""`make demo`: the whole product on this machine, with people, money and operations that are all made up."""
+
+import argparse
+import signal
+import sys
+import time
+from pathlib import Path
+
+from stack.processes import ROOT, Stack, StackError
+
+
+def main() -> int:
+    """Run the demo until Ctrl-C."""
+    arguments = _arguments()
+    stack = Stack(arguments.folder, arguments.port, arguments.sandbox_port)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    began = time.monotonic()
+    print("Starting Countersign …", flush=True)
+    try:
+        with stack:
+            print(_welcome(stack, time.monotonic() - began), flush=True)
+            return _watch(stack)
+    except StackError as exc:
+        print(f"\nThe demo did not start. {exc}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nStopped. Everything is kept; `make demo` goes on from here, `make clean` begins anew.")
+        return 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--port", type=int, default=8000)
+    parser.add_argument("--sandbox-port", type=int, default=8001)
+    parser.add_argument("--folder", type=Path, default=ROOT / "var" / "demo")
+    return parser.parse_args()
+
+
+def _welcome(stack: Stack, seconds: float) -> str:
+    return f"""
+Countersign is ready ({seconds:.0f} s).  It talks to a simulation: no real money moves.
+
+  Open        {stack.web}
+  Sign in     the page lists six people, each with password and present code.
+              Prepare a withdrawal as Tunde Bello, then countersign and send it as Amara Okafor.
+  The token   that the service wants for sending is shown at {stack.sandbox}/_sandbox/
+  Logs        {stack.folder / "logs"}
+
+Ctrl-C stops everything.
+"""
+
+
+def _watch(stack: Stack) -> int:
+    """Return when a process ends by itself, which none should."""
+    while True:
+        for name, process in stack.processes.items():
+            if process.poll() is not None:
+                print(f"The {name} process ended by itself:\n{stack.last_words(name)}", file=sys.stderr)
+                return 1
+        time.sleep(0.5)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

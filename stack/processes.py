@@ -1,0 +1,201 @@
+"""The processes of one running Countersign: simulated service, worker, beat, sweeper and web."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import requests
+
+ROOT = Path(__file__).resolve().parent.parent
+READY_WITHIN = 60.0
+STOP_WITHIN = 10.0
+
+
+class StackError(Exception):
+    """The stack could not be started; the message says why and what to do."""
+
+
+@dataclass
+class Stack:
+    """Everything `make demo` runs, in one folder and on two ports. Use it as a context manager.
+
+    A clean environment: no COUNTERSIGN_ variable of the caller reaches the processes, except the ones in `extra`.
+    """
+
+    folder: Path
+    web_port: int
+    sandbox_port: int
+    extra: Mapping[str, str] = field(default_factory=dict)
+    settle_after: float = 4.0
+    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    @property
+    def web(self) -> str:
+        """Address of the back office."""
+        return f"http://127.0.0.1:{self.web_port}"
+
+    @property
+    def sandbox(self) -> str:
+        """Address of the simulated service."""
+        return f"http://127.0.0.1:{self.sandbox_port}"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What each process finds in its environment."""
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("COUNTERSIGN_")}
+        own = {
+            "DJANGO_SETTINGS_MODULE": "backoffice.settings",
+            "PYTHONPATH": str(ROOT),
+            "COUNTERSIGN_DEMO": "1",
+            "COUNTERSIGN_DATA_DIR": str(self.folder),
+            "COUNTERSIGN_GATEWAY_URL": f"{self.sandbox}/v2",
+            "COUNTERSIGN_GATEWAY_URL_V4": f"{self.sandbox}/v4",
+        }
+        return {**inherited, **own, **self.extra}
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self, _type: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start everything and return once the pages answer. Raises StackError."""
+        for port in (self.web_port, self.sandbox_port):
+            _demand_free(port)
+        self.run("sandbox", *self._sandbox_arguments())
+        self.wait_for("sandbox", f"{self.sandbox}/_sandbox/token")
+        self.manage("preparedemo")
+        celery = ("-m", "celery", "-A", "backoffice.celery")
+        quiet = ("--without-gossip", "--without-mingle", "--without-heartbeat")
+        self.run("worker", *celery, "worker", "--pool", "threads", "--concurrency", "4", *quiet)
+        self.run("beat", *celery, "beat", "--pidfile=")
+        self.run("sweeper", "manage.py", "sweep")
+        self.run("web", "-m", "gunicorn", "backoffice.wsgi", *self._web_arguments())
+        self.wait_for("web", f"{self.web}/account/sign-in/")
+
+    def run(self, name: str, *arguments: str) -> None:
+        """Start one process in a group of its own; what it prints goes to `logs/<name>.log`."""
+        logs = self.folder / "logs"
+        logs.mkdir(parents=True, exist_ok=True)
+        with (logs / f"{name}.log").open("ab") as log:
+            self.processes[name] = subprocess.Popen(  # noqa: S603 - our own interpreter and arguments
+                [sys.executable, *arguments],
+                cwd=ROOT,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def manage(self, *arguments: str) -> str:
+        """Run a management command to its end; what it printed. Raises StackError if it failed."""
+        done = subprocess.run(  # noqa: S603 - our own interpreter and arguments
+            [sys.executable, "manage.py", *arguments],
+            cwd=ROOT,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise StackError(f"manage.py {' '.join(arguments)} failed:\n{done.stdout}{done.stderr}")
+        return done.stdout
+
+    def wait_for(self, name: str, address: str) -> None:
+        """Return once the address answers. Raises StackError if the process ends first or takes too long."""
+        deadline = time.monotonic() + READY_WITHIN
+        while time.monotonic() < deadline:
+            if self.processes[name].poll() is not None:
+                raise StackError(f"The {name} process ended at once. Its last words:\n{self.last_words(name)}")
+            if _answers(address):
+                return
+            time.sleep(0.05)
+        raise StackError(f"The {name} process does not answer at {address}:\n{self.last_words(name)}")
+
+    def last_words(self, name: str) -> str:
+        """The end of a process's log."""
+        return (self.folder / "logs" / f"{name}.log").read_text(errors="replace")[-2000:]
+
+    def stop(self) -> None:
+        """End every process, gently and then for certain, the service last."""
+        for process in reversed(self.processes.values()):
+            _signal_group(process, signal.SIGTERM)
+        deadline = time.monotonic() + STOP_WITHIN
+        for process in reversed(self.processes.values()):
+            try:
+                process.wait(max(0.1, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                _signal_group(process, signal.SIGKILL)
+                process.wait()
+        self.processes.clear()
+
+    def _sandbox_arguments(self) -> tuple[str, ...]:
+        database = str(self.folder / "sandbox.sqlite3")
+        return (
+            *("manage.py", "sandbox", "--port", str(self.sandbox_port)),
+            *("--database", database, "--settle-after", str(self.settle_after)),
+        )
+
+    def _web_arguments(self) -> tuple[str, ...]:
+        return (
+            *("--bind", f"127.0.0.1:{self.web_port}", "--worker-class", "gthread"),
+            *("--workers", "1", "--threads", "8", "--log-level", "warning"),
+        )
+
+
+def free_port() -> int:
+    """A port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def throwaway_stack(folder: Path, **changes: object) -> Iterator[Stack]:
+    """A stack on free ports."""
+    with Stack(folder, free_port(), free_port(), **changes) as stack:  # type: ignore[arg-type]
+        yield stack
+
+
+def _demand_free(port: int) -> None:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as exc:
+            raise StackError(
+                f"Port {port} is taken by another program. Stop that one, or choose another port: "
+                "make demo PORT=8100 SANDBOX_PORT=8101"
+            ) from exc
+
+
+def _answers(address: str) -> bool:
+    try:
+        return requests.get(address, timeout=2, allow_redirects=False).status_code < 500
+    except requests.RequestException:
+        return False
+
+
+def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:
+    try:
+        os.killpg(process.pid, number)
+    except ProcessLookupError:
+        return

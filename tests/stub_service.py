@@ -1,0 +1,63 @@
+"""A service that answers as a test tells it, over real HTTP, for the answers that the simulation never gives."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+Answer = tuple[int, str]
+
+
+class StubService:
+    """Answers GET /balance and GET /transaction plausibly, and POST as `post` says; counts the POSTs."""
+
+    def __init__(self) -> None:
+        self.posts: list[str] = []
+        self.records = "[]"
+        self.answer_post: Callable[[], Answer] = lambda: (200, '{"data": {"transactionId": "T-1"}}')
+        self.url = ""
+
+    def answer_get(self, path: str) -> Answer:
+        if path.startswith("/v2/balance"):
+            return 200, '{"success": true, "message": "ok", "data": {"balances": [%s]}}' % _BALANCE
+        page = '{"data": %s, "total": 1, "perPage": 100, "page": 1, "pages": 1}' % self.records
+        return 200, '{"success": true, "message": "ok", "data": %s}' % page
+
+
+_BALANCE = '{"toCurrency": "NGN", "amount": 5000000, "totalRecieved": 5000000, "totalSent": 0, "txnCount": 1, "formattedAmount": 5000000}'
+
+
+@contextmanager
+def running() -> Iterator[StubService]:
+    """The stub on a free port of this machine, until the end of the block."""
+    stub = StubService()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:  # noqa: N802 - the name http.server calls
+            self._answer(*stub.answer_get(self.path))
+
+        def do_POST(self) -> None:  # noqa: N802 - the name http.server calls
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            stub.posts.append(body.decode())
+            self._answer(*stub.answer_post())
+
+        def _answer(self, status: int, body: str) -> None:
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body.encode())))
+            self.send_header("Content-Type", "application/json")
+            self.end_headers()
+            self.wfile.write(body.encode())
+
+        def log_message(self, format: str, *arguments: object) -> None:
+            """Stay quiet."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+    thread.start()
+    stub.url = f"http://127.0.0.1:{server.server_port}/v2"
+    try:
+        yield stub
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
