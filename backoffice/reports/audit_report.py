@@ -8,19 +8,19 @@ from backoffice.accounts.models import User
 from backoffice.audit.forms import EntryFilterForm
 from backoffice.audit.models import Entry
 from backoffice.audit.selectors import entries
-from backoffice.reports.report import Column, Filters, Report, in_batches
+from backoffice.reports.report import Column, Report, chosen_period, in_batches
 
 
-def rows(_user: User, filters: Filters) -> Iterator[Entry]:
+def rows(_user: User, form: EntryFilterForm) -> Iterator[Entry]:
     """The entries, newest first."""
-    return in_batches(entries(**filters), order=("-position",))
+    return in_batches(entries(**form.cleaned_data), order=("-position",))
 
 
 def _detail(entry: Entry) -> str:
     return json.dumps(entry.detail, sort_keys=True, ensure_ascii=False)
 
 
-AUDIT_LOG: Report[Entry] = Report(
+AUDIT_LOG: Report[Entry, EntryFilterForm] = Report(
     name="audit-log",
     title="Audit log",
     about="Who did what, to what, when and from where, with the hash of every entry.",
@@ -43,4 +43,5 @@ AUDIT_LOG: Report[Entry] = Report(
         Column("hash", attrgetter("hash")),
     ),
     rows=rows,
+    period=chosen_period,
 )

@@ -8,9 +8,11 @@ from backoffice.reports.operations_report import OPERATIONS
 from backoffice.reports.report import Report
 from backoffice.reports.transactions_report import TRANSACTIONS
 
-REPORTS: dict[str, Report[Any]] = {report.name: report for report in (OPERATIONS, TRANSACTIONS, AUDIT_LOG)}
+REPORTS: dict[str, Report[Any, Any]] = {
+    report.name: report for report in (OPERATIONS, TRANSACTIONS, AUDIT_LOG)
+}
 
 
-def reports_for(user: User) -> list[Report[Any]]:
+def reports_for(user: User) -> list[Report[Any, Any]]:
     """The reports that the person may read."""
     return [report for report in REPORTS.values() if user.has_perm(report.permission)]

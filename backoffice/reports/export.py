@@ -24,15 +24,15 @@ class Export:
     the server calls however the answer ends, writes it for one that did not.
     """
 
-    def __init__(self, report: Report[Any], filters: Filters, *, user: User) -> None:
+    def __init__(self, report: Report[Any, Filters], form: Filters, *, user: User) -> None:
         """Read the first row, so that what fails at once fails here, and put the request on record."""
         self.report = report
         self.rows_sent = 0
         self._user = user
-        self._filters = {name: str(value) for name, value in filters.items() if value}
+        self._filters = {name: str(value) for name, value in form.cleaned_data.items() if value}
         self._zone = timezone.get_current_timezone()
         self._request_id, self._address = context.request_id(), context.address()
-        self._chunks = encode(report.header, map(report.cells, _begun(report.rows(user, filters))))
+        self._chunks = encode(report.header, map(report.cells, _begun(report.rows(user, form))))
         self._ended = False
         self._record(Action.REPORT_REQUESTED)
 

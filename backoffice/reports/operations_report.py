@@ -1,46 +1,20 @@
 """Operations: what was prepared, who countersigned it, and what became of it."""
 
 from collections.abc import Callable, Iterator
-from datetime import timedelta
 from operator import attrgetter
-from typing import Any
 
-from django import forms
 from django.utils import timezone
 
 from backoffice.accounts.models import User
-from backoffice.core.period import PeriodForm, start_of
-from backoffice.operations.kinds import KINDS
+from backoffice.operations.forms import FilterForm
 from backoffice.operations.models import Operation
-from backoffice.operations.selectors import NEWEST_FIRST, OperationFilter, operation_page
-from backoffice.operations.states import Status
-from backoffice.reports.report import Column, Filters, Report, in_batches
-
-CURRENCIES = ("NGN", "USD", "USDT")
+from backoffice.operations.selectors import NEWEST_FIRST, operation_page
+from backoffice.reports.report import Column, Report, chosen_period, in_batches
 
 
-class OperationsForm(PeriodForm):
-    """The same names as the filters of the list of operations, so that an address fits both."""
-
-    kind = forms.ChoiceField(
-        required=False, choices=[("", "Any"), *((kind.name, kind.label) for kind in KINDS.values())]
-    )
-    status = forms.ChoiceField(required=False, choices=[("", "Any"), *Status.choices])
-    currency = forms.ChoiceField(
-        required=False, choices=[("", "Any"), *((code, code) for code in CURRENCIES)]
-    )
-    text = forms.CharField(required=False, label="Reference or name", max_length=200)
-
-
-def rows(user: User, filters: Filters) -> Iterator[Operation]:
+def rows(user: User, form: FilterForm) -> Iterator[Operation]:
     """The operations that the person may see, newest first, with approvals and attempts at hand."""
-    since, until = filters["since"], filters["until"]
-    days: dict[str, Any] = {
-        "since": since and start_of(since),
-        "until": until and start_of(until + timedelta(days=1)),
-    }
-    wanted = OperationFilter(**{**filters, **days})
-    return in_batches(wanted.apply(operation_page(user)), order=NEWEST_FIRST)
+    return in_batches(form.chosen(user).apply(operation_page(user)), order=NEWEST_FIRST)
 
 
 def _direction(operation: Operation) -> str:
@@ -66,12 +40,12 @@ def _of_last_attempt(member: str) -> Callable[[Operation], object]:
     return value
 
 
-OPERATIONS: Report[Operation] = Report(
+OPERATIONS: Report[Operation, FilterForm] = Report(
     name="operations",
     title="Operations",
     about="Every operation with its maker, its countersignatures, its outcome and the service's transaction.",
     permission="operations.view_operation",
-    form=OperationsForm,
+    form=FilterForm,
     columns=(
         Column("reference", attrgetter("reference")),
         Column("kind", attrgetter("kind")),
@@ -97,4 +71,5 @@ OPERATIONS: Report[Operation] = Report(
         Column("digest", attrgetter("digest")),
     ),
     rows=rows,
+    period=chosen_period,
 )

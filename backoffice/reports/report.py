@@ -1,19 +1,20 @@
 """What a report is: one declaration says everything about it."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Generic, TypeVar
 
 from django import forms
 from django.db.models import Model, QuerySet
 
 from backoffice.accounts.models import User
 from backoffice.core.pagination import keyset_page
+from backoffice.core.period import PeriodForm
 
 Row = TypeVar("Row")
 Stored = TypeVar("Stored", bound=Model)
-Filters: TypeAlias = Mapping[str, Any]
+Filters = TypeVar("Filters", bound=forms.Form)
 
 BATCH = 1000
 
@@ -26,9 +27,9 @@ class Period:
     until: date | None = None
 
 
-def chosen_period(filters: Filters, _today: date) -> Period:
-    """The two days of a `PeriodForm`."""
-    return Period(filters["since"], filters["until"])
+def chosen_period(form: PeriodForm, _today: date) -> Period:
+    """The two days that the person chose."""
+    return Period(form.cleaned_data["since"], form.cleaned_data["until"])
 
 
 @dataclass(frozen=True)
@@ -40,21 +41,21 @@ class Column(Generic[Row]):
 
 
 @dataclass(frozen=True)
-class Report(Generic[Row]):
+class Report(Generic[Row, Filters]):
     """A table that people can narrow down and take away.
 
-    `rows` yields what the person may see, lazily. What it raises before the first row is told on a page, and
-    what it raises later breaks the file off.
+    Every function gets a valid form. `rows` yields what the person may see, lazily. What it raises before the first
+    row is told on a page, and what it raises later breaks the file off.
     """
 
     name: str
     title: str
     about: str
     permission: str
-    form: type[forms.Form]
+    form: type[Filters]
     columns: tuple[Column[Row], ...]
     rows: Callable[[User, Filters], Iterator[Row]]
-    period: Callable[[Filters, date], Period] = chosen_period
+    period: Callable[[Filters, date], Period]
 
     @property
     def header(self) -> list[str]:

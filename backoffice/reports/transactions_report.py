@@ -10,7 +10,7 @@ from django.conf import settings
 
 from backoffice.accounts.models import User
 from backoffice.core.gateway import gateway
-from backoffice.reports.report import Column, Filters, Period, Report
+from backoffice.reports.report import Column, Period, Report
 from payments_gateway import Duration, TransactionRecord, TransactionType
 
 # The service filters by these two; the specification names no other currency for its list.
@@ -33,8 +33,9 @@ class TransactionsForm(forms.Form):
     )
 
 
-def rows(_user: User, filters: Filters) -> Iterator[TransactionRecord]:
+def rows(_user: User, form: TransactionsForm) -> Iterator[TransactionRecord]:
     """The service's transactions, newest first. Raises GatewayError, at the beginning or on the way."""
+    filters = form.cleaned_data
     return gateway().transactions.iterate(
         currency=filters["currency"] or None,
         type=filters["type"] or None,
@@ -42,9 +43,9 @@ def rows(_user: User, filters: Filters) -> Iterator[TransactionRecord]:
     )
 
 
-def period(filters: Filters, today: date) -> Period:
+def period(form: TransactionsForm, today: date) -> Period:
     """The days that the duration reaches back."""
-    duration = filters["duration"]
+    duration = form.cleaned_data["duration"]
     return Period(today - timedelta(days=_DAYS[duration]), today) if duration else Period()
 
 
@@ -67,7 +68,7 @@ def _counterparty(record: TransactionRecord) -> str:
     return record.sender if direction(record) == "in" else record.username
 
 
-TRANSACTIONS: Report[TransactionRecord] = Report(
+TRANSACTIONS: Report[TransactionRecord, TransactionsForm] = Report(
     name="transactions",
     title="Transactions",
     about="What the service says it did, read from the service while you download.",

@@ -30,18 +30,18 @@ def csv(request: StaffRequest, name: str) -> HttpResponseBase:
     if not form.is_valid():
         return _cards(request, refused=form, status=HTTPStatus.UNPROCESSABLE_ENTITY)
     try:
-        export = Export(report, form.cleaned_data, user=request.user)
+        export = Export(report, form, user=request.user)
     except GatewayError as exc:
         failed = {"report": report, "error": exc}
         return render(request, "reports/unavailable.html", failed, status=HTTPStatus.BAD_GATEWAY)
     return StreamingHttpResponse(
         export,
         content_type="text/csv; charset=utf-8; header=present",
-        headers={"Content-Disposition": f'attachment; filename="{file_name(report, form.cleaned_data)}"'},
+        headers={"Content-Disposition": f'attachment; filename="{file_name(report, form)}"'},
     )
 
 
-def _report(request: StaffRequest, name: str) -> Report[Any]:
+def _report(request: StaffRequest, name: str) -> Report[Any, Any]:
     report = REPORTS.get(name)
     if report is None:
         raise Http404
@@ -50,8 +50,9 @@ def _report(request: StaffRequest, name: str) -> Report[Any]:
     return report
 
 
-def _form(report: Report[Any], data: Any = None) -> Form:
-    return report.form(data, auto_id=f"{report.name}-%s")
+def _form(report: Report[Any, Any], data: Any = None) -> Form:
+    form: Form = report.form(data, auto_id=f"{report.name}-%s")
+    return form
 
 
 def _cards(

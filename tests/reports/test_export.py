@@ -3,32 +3,38 @@
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from zoneinfo import ZoneInfo
 
 import pytest
+from django import forms
 from django.utils import timezone
 
 from backoffice.accounts.models import User
 from backoffice.audit.models import Entry
 from backoffice.core import context
-from backoffice.core.period import PeriodForm
 from backoffice.reports.export import Export
-from backoffice.reports.report import Column, Filters, Report
+from backoffice.reports.report import Column, Period, Report
 from payments_gateway import ReadFailedError
 
 pytestmark = pytest.mark.django_db
 
 
-def report(rows: Callable[[], Iterator[object]]) -> Report[object]:
+class TextForm(forms.Form):
+    text = forms.CharField(required=False)
+    since = forms.DateField(required=False)
+
+
+def report(rows: Callable[[], Iterator[object]]) -> Report[object, TextForm]:
     return Report(
         name="numbers",
         title="Numbers",
         about="Numbers for a test.",
         permission="operations.view_operation",
-        form=PeriodForm,
+        form=TextForm,
         columns=(Column("value", lambda row: row),),
-        rows=lambda _user, _filters: rows(),
+        rows=lambda _user, _form: rows(),
+        period=lambda _form, _today: Period(),
     )
 
 
@@ -45,8 +51,14 @@ def broken_off() -> Iterator[object]:
     raise ReadFailedError("The service went away")
 
 
+def filled(**values: object) -> TextForm:
+    form = TextForm(values)
+    assert form.is_valid()
+    return form
+
+
 def begin(rows: Callable[[], Iterator[object]], user: User, **filters: object) -> Export:
-    return Export(report(rows), filters, user=user)
+    return Export(report(rows), filled(**filters), user=user)
 
 
 def recorded() -> list[tuple[str, object, object]]:
@@ -58,11 +70,11 @@ def recorded() -> list[tuple[str, object, object]]:
 
 
 def test_the_request_is_on_record_before_the_first_byte(auditor: User) -> None:
-    begin(ten, auditor, since=datetime(2026, 3, 1, tzinfo=UTC), text="")
+    begin(ten, auditor, since=date(2026, 3, 1), text="")
 
     entry = Entry.objects.get()
     assert str(entry) == f"{auditor} began to export the report Numbers"
-    assert entry.detail == {"report": "numbers", "filters": {"since": "2026-03-01 00:00:00+00:00"}}
+    assert entry.detail == {"report": "numbers", "filters": {"since": "2026-03-01"}}
 
 
 def test_a_whole_file_is_on_record_before_its_reader_sees_the_end(auditor: User) -> None:
@@ -147,9 +159,9 @@ def test_times_are_in_the_zone_of_the_person_after_the_view_has_returned(auditor
 
 
 def test_the_filters_reach_the_rows(auditor: User) -> None:
-    def rows(_user: User, filters: Filters) -> Iterator[object]:
-        return iter([filters["text"]])
+    def rows(_user: User, form: TextForm) -> Iterator[object]:
+        return iter([form.cleaned_data["text"]])
 
-    export = Export(replace(report(ten), rows=rows), {"text": "rent"}, user=auditor)
+    export = Export(replace(report(ten), rows=rows), filled(text="rent"), user=auditor)
 
     assert b"rent" in b"".join(export)

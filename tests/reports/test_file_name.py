@@ -14,6 +14,12 @@ from backoffice.reports.transactions_report import period
 MARCH_1, MARCH_31 = date(2026, 3, 1), date(2026, 3, 31)
 
 
+def filled(report: str, **values: object) -> Any:
+    form = REPORTS[report].form(values)
+    assert form.is_valid()
+    return form
+
+
 @pytest.mark.parametrize(
     ("since", "until", "days"),
     [
@@ -23,15 +29,15 @@ MARCH_1, MARCH_31 = date(2026, 3, 1), date(2026, 3, 31)
     ],
 )
 def test_the_days_stand_in_the_name(since: date | None, until: date | None, days: str) -> None:
-    filters = {"since": since, "until": until}
+    form = filled("operations", since=since, until=until)
 
-    assert file_name(REPORTS["operations"], filters) == f"countersign-operations-{days}.csv"
+    assert file_name(REPORTS["operations"], form) == f"countersign-operations-{days}.csv"
 
 
 def test_without_days_the_time_stands_in_the_name() -> None:
-    name = file_name(REPORTS["audit-log"], {"since": None, "until": None})
+    name = file_name(REPORTS["operations"], filled("operations"))
 
-    assert name.startswith(f"countersign-audit-log-as-of-{timezone.now():%Y-%m-%dT%H}")
+    assert name.startswith(f"countersign-operations-as-of-{timezone.now():%Y-%m-%dT%H}")
     assert name.endswith("Z.csv")
 
 
@@ -45,10 +51,8 @@ def test_without_days_the_time_stands_in_the_name() -> None:
     ],
 )
 def test_a_duration_of_the_service_is_a_period(duration: str, since: date) -> None:
-    assert period({"duration": duration}, MARCH_31) == Period(since, MARCH_31)
+    assert period(filled("transactions", duration=duration), MARCH_31) == Period(since, MARCH_31)
 
 
 def test_the_whole_history_has_no_days() -> None:
-    filters: dict[str, Any] = {"duration": ""}
-
-    assert period(filters, MARCH_31) == Period()
+    assert period(filled("transactions"), MARCH_31) == Period()
