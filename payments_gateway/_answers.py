@@ -1,11 +1,10 @@
 """What an answer means: a reply to read from, or a refusal by the service."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from types import MappingProxyType
 from typing import TypeVar
 
 from pydantic import SecretStr
@@ -20,18 +19,6 @@ T = TypeVar("T")
 HIDDEN = "[hidden]"
 _LONGEST_MESSAGE = 300
 _LONGEST_EXCERPT = 500
-
-REFUSALS: Mapping[str, type[errors.RejectedError]] = MappingProxyType(
-    {
-        "token_refused": errors.TokenRefusedError,
-        "insufficient_funds": errors.InsufficientFundsError,
-        "kyc_required": errors.KycRequiredError,
-        "credentials": errors.CredentialsError,
-        "invalid_request": errors.InvalidRequestError,
-        "not_found": errors.NotFoundError,
-        "rate_limited": errors.RateLimitedError,
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +67,7 @@ class Reading:
 
     @property
     def is_refused(self) -> bool:
-        return 400 <= self._answer.status < 500
+        return 400 <= self._answer.status < 500 and not self.doubt
 
     @property
     def doubt(self) -> str:
@@ -137,9 +124,9 @@ class Reading:
     def _kind(self, message: str) -> type[errors.RejectedError]:
         for kind, pattern in self._dialect.refusal_patterns.items():
             if re.search(pattern, message, re.IGNORECASE):
-                return REFUSALS[kind]
+                return errors.REFUSALS[kind]
         kind = self._dialect.refusal_statuses.get(self._answer.status, "")
-        return REFUSALS.get(kind, errors.RejectedError)
+        return errors.REFUSALS.get(kind, errors.RejectedError)
 
     def _hide(self, text: str) -> str:
         for secret in self._secrets:

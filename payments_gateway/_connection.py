@@ -30,6 +30,20 @@ from payments_gateway.errors import GatewayError, NotSentError, OutcomeUnknownEr
 
 _CHUNK = 65_536
 
+# What an exchange may fail with. The plain ones of Python are among them because odd header lines make the
+# libraries below raise those, too, and once bytes have left nothing may pass for anything but an unknown outcome.
+_FAILURES = (
+    requests.RequestException,
+    urllib3.exceptions.HTTPError,
+    http.client.HTTPException,
+    OSError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    LookupError,
+    ArithmeticError,
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -157,9 +171,13 @@ def exchange(
     timeout: Any = urllib3.Timeout(connect=min(connect, total), total=total)
     try:
         with session.send(request, stream=True, timeout=timeout, allow_redirects=False) as response:
-            body, is_complete = _read(response, limit)
-    except (requests.RequestException, urllib3.exceptions.HTTPError, OSError, ValueError) as exc:
+            return _answer(response, limit)
+    except _FAILURES as exc:
         raise _sorted(exc) from stripped(exc)
+
+
+def _answer(response: requests.Response, limit: int) -> Answer:
+    body, is_complete = _read(response, limit)
     date = _moment(response.headers.get("Date"))
     wait = _wait(response.headers.get("Retry-After", ""), date or datetime.now(UTC))
     return Answer(response.status_code, body, is_complete, date, wait)
@@ -211,14 +229,15 @@ def stripped(exc: BaseException) -> BaseException:
 def _moment(header: str | None) -> datetime | None:
     try:
         moment = parsedate_to_datetime(header or "")
-    except ValueError:
+    except (ValueError, OverflowError, TypeError, IndexError):  # all of them are its ways to say "no date"
         return None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _wait(header: str, now: datetime) -> float:
     """Seconds that a Retry-After asks for, as a number or as a date by the service's own clock."""
-    if header.strip().isdecimal():
-        return float(header)
+    seconds = header.strip()
+    if seconds.isdecimal():
+        return float(seconds)
     moment = _moment(header)
     return max(0.0, (moment - now).total_seconds()) if moment else 0.0

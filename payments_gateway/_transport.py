@@ -75,7 +75,7 @@ class Transport:
         if refusal is not None:
             raise refusal
         if not reading.is_success:
-            raise reading.failure(ReadFailedError, "no answer to the question")
+            raise reading.failure(ReadFailedError, reading.doubt or "no answer to the question")
         return _accepted(reading, into, ReadFailedError)
 
     def send_once(
@@ -91,7 +91,7 @@ class Transport:
             reading = self._reading(self._exchange(session, request, self._config.deadline), body)
         if reading.is_success:
             return _accepted(reading, into, OutcomeUnknownError)
-        refusal = reading.refusal() if reading.is_refused and not reading.doubt else None
+        refusal = reading.refusal() if reading.is_refused else None
         if refusal is None:
             raise reading.failure(OutcomeUnknownError, reading.doubt or "no proof of what happened")
         raise refusal

@@ -2,6 +2,7 @@
 
 import ipaddress
 from dataclasses import dataclass, field
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr
@@ -31,6 +32,8 @@ class GatewayConfig:
     ca_file: str | None = None
 
     def __post_init__(self) -> None:
+        if self.ca_file is not None and not Path(self.ca_file).exists():
+            raise ValueError("ca_file must name certificates that are there.")
         for name in ("base_url", "base_url_v4"):
             address = getattr(self, name)
             _check_address(name, address)

@@ -4,10 +4,13 @@ The specification wins wherever it speaks. Each field below is one open point; a
 ones that turn out differently with `Dialect().overridden({...})` and changes no code.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any, Self
+
+from payments_gateway.errors import REFUSALS
 
 
 def _open(default: Any, confidence: str, why: str) -> Any:
@@ -118,6 +121,19 @@ class Dialect:
         "What a refusal is taken for when its words match no pattern. All of them mean: not executed.",
     )
 
+    def __post_init__(self) -> None:
+        """Refuse at once, with ValueError, what would otherwise fail in the middle of a refusal."""
+        for pattern in self.refusal_patterns.values():
+            try:
+                re.compile(pattern)
+            except re.error as exc:
+                raise ValueError(f"refusal_patterns: {pattern!r} is no pattern ({exc}).") from exc
+        for name in ("refusal_patterns", "refusal_statuses"):
+            table = getattr(self, name)
+            kinds = table if name == "refusal_patterns" else table.values()
+            if not set(kinds) <= set(REFUSALS):
+                raise ValueError(f"{name}: the kinds of refusal are {', '.join(REFUSALS)}.")
+
     def status(self, text: str | None) -> str:
         """Return our word for a status of the wire; an unknown one stays as it is."""
         text = (text or "").strip()
@@ -128,12 +144,12 @@ class Dialect:
 
         Raises ValueError for a point that does not exist and for a value of another shape.
         """
-        known = {point.name: point for point in fields(self)}
-        unknown = sorted(set(points) - set(known))
+        unknown = sorted(set(points) - {point.name for point in fields(self)})
         if unknown:
             raise ValueError(f"No such point in the dialect: {', '.join(unknown)}.")
+        plain = Dialect()
         return replace(
-            self, **{name: _shaped(name, value, getattr(self, name)) for name, value in points.items()}
+            self, **{name: _like(name, getattr(plain, name), value) for name, value in points.items()}
         )
 
     def open_points(self) -> Iterator[tuple[str, object, str, str]]:
@@ -143,13 +159,24 @@ class Dialect:
             yield point.name, getattr(self, point.name), point.metadata["confidence"], point.metadata["why"]
 
 
-def _shaped(name: str, value: Any, default: Any) -> Any:
+def _like(name: str, default: Any, value: Any) -> Any:
     """Give a value from JSON the shape of the default it replaces: lists become tuples, keys numbers."""
-    if isinstance(default, tuple) and isinstance(value, (list, tuple)) and value:
-        return tuple(_shaped(name, item, default[0]) for item in value)
+    if isinstance(default, tuple) and isinstance(value, (list, tuple)):
+        return tuple(_like(name, default[0], item) for item in value)
     if isinstance(default, Mapping) and isinstance(value, Mapping):
-        key_type = type(next(iter(default)))
-        return MappingProxyType({key_type(key): _shaped(name, item, "") for key, item in value.items()})
+        first_key, first_item = next(iter(default.items()))
+        return MappingProxyType(
+            {_key(name, first_key, key): _like(name, first_item, item) for key, item in value.items()}
+        )
     if type(value) is not type(default):
         raise ValueError(f"{name} must be like {default!r}.")
     return value
+
+
+def _key(name: str, default: object, key: object) -> object:
+    """JSON writes every key as text; a status is a number."""
+    if isinstance(default, str):
+        return key
+    if not str(key).isdecimal():
+        raise ValueError(f"{name} is kept by HTTP status, and {key!r} is none.")
+    return int(str(key))

@@ -10,6 +10,9 @@ Messages and excerpts are cleaned before they come here: they hold no credential
 stored, logged and shown.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 
 class GatewayError(Exception):
     """A call to the service did not end with an answer.
@@ -66,3 +69,17 @@ class NotFoundError(RejectedError):
 
 class RateLimitedError(RejectedError):
     """The service takes no more requests for now."""
+
+
+#: The names by which the dialect knows the kinds of refusal.
+REFUSALS: Mapping[str, type[RejectedError]] = MappingProxyType(
+    {
+        "token_refused": TokenRefusedError,
+        "insufficient_funds": InsufficientFundsError,
+        "kyc_required": KycRequiredError,
+        "credentials": CredentialsError,
+        "invalid_request": InvalidRequestError,
+        "not_found": NotFoundError,
+        "rate_limited": RateLimitedError,
+    }
+)

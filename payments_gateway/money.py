@@ -96,8 +96,9 @@ def loads(text: bytes | str) -> object:
     except UnreadableError:
         raise
     except (ValueError, RecursionError) as exc:
-        # Not chained: these errors carry the whole document, which may echo a secret.
-        raise UnreadableError(f"it is not readable JSON ({type(exc).__name__})") from None
+        problem = type(exc).__name__
+    # Raised out here, chained to nothing: the original carries the whole document, which may echo a secret.
+    raise UnreadableError(f"it is not readable JSON ({problem})")
 
 
 def dumps(value: object) -> str:

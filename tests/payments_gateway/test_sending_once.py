@@ -1,73 +1,63 @@
 """A money call: every way it can end, the error it ends in, and that one request at most was made."""
 
-import contextlib
 import socket
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from pydantic import SecretStr
 
 from payments_gateway import (
     CredentialsError,
     Dialect,
-    GatewayError,
     InsufficientFundsError,
     InvalidRequestError,
     KycRequiredError,
     NotFoundError,
     NotSentError,
     OutcomeUnknownError,
-    PaymentsGateway,
     RateLimitedError,
     RejectedError,
     TokenRefusedError,
-    Withdrawal,
-    WithdrawalReceipt,
 )
 from tests.payments_gateway import stub
 from tests.payments_gateway.conftest import Gateway, Serve
-
-WITHDRAWAL = Withdrawal(
-    account_number="0123456789",
-    account_name="ADA OBI",
-    bank="Access Bank",
-    bank_code="044",
-    currency="NGN",
-    amount="250000.00",
+from tests.payments_gateway.situations import (
+    ACCEPTED,
+    BROKEN,
+    SLOW,
+    UNREADABLE,
+    WITHDRAWAL,
+    closed_port,
+    full_port,
+    refused,
+    withdraw,
 )
-ACCEPTED = {"data": {"transactionId": "T-1"}}
 
-
-def withdraw(gateway: PaymentsGateway) -> WithdrawalReceipt:
-    return gateway.balances.withdraw(WITHDRAWAL, token=SecretStr("482913"))
-
-
-def refused(gateway: PaymentsGateway) -> GatewayError:
-    with pytest.raises(GatewayError) as caught:
-        withdraw(gateway)
-    return caught.value
-
-
-UNREADABLE = {
-    "empty": b"",
-    "html": b"<html><body>Bad gateway</body></html>",
-    "truncated": b'{"data": {"transactionId": "T-',
-    "not an object": b"[]",
-    "number": b"1",
-    "null": b"null",
-    "NaN": b'{"data": {"amount": NaN}}',
-    "infinity": b'{"data": {"amount": -Infinity}}',
-    "huge exponent": b'{"data": {"amount": 1e999999999}}',
-    "absurd exponent": b'{"data": {"amount": 1e99999999999999999999}}',
-    "endless integer": b'{"data": {"amount": ' + b"9" * 5000 + b"}}",
-    "ambiguous": b'{"data": {"id": "1"}, "data": {"id": "2"}}',
-    "deep": b'{"data": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
-    "quite deep": b'{"data": {"a": ' + b"[" * 100 + b"]" * 100 + b"}}",
-    "not utf-8": b'{"data": {"name": "\xff\xfe"}}',
-    "10 MB": b'{"data": {"padding": "' + b"x" * 10_000_000 + b'"}}',
-}
+REFUSALS: list[tuple[int, str, type[RejectedError]]] = [
+    *((status, "Invalid OTP", TokenRefusedError) for status in (400, 401, 403, 422)),
+    (400, "Invalid 2FA code", TokenRefusedError),
+    (400, "token is required", TokenRefusedError),
+    (401, "Token has expired", TokenRefusedError),
+    (400, "Wrong TOTP", TokenRefusedError),
+    (422, "The authenticator token was already used", TokenRefusedError),
+    (400, "One-time password incorrect", TokenRefusedError),
+    (429, "Too many OTP attempts", TokenRefusedError),
+    *((status, "Insufficient funds", InsufficientFundsError) for status in (400, 402, 422)),
+    (400, "insufficient wallet balance", InsufficientFundsError),
+    (400, "Your balance is too low", InsufficientFundsError),
+    *((status, "User has not completed KYC", KycRequiredError) for status in (400, 403, 422)),
+    *((status, "Invalid API key", CredentialsError) for status in (400, 401, 403)),
+    (403, "Insufficient scope", CredentialsError),
+    (401, "Unauthorized", CredentialsError),
+    (401, "This endpoint is disabled", CredentialsError),
+    (403, "Forbidden", CredentialsError),
+    (404, "User not found", NotFoundError),
+    (400, "amount must be greater than 100", InvalidRequestError),
+    (422, "bankCode is unknown", InvalidRequestError),
+    (429, "Slow down", RateLimitedError),
+    (400, "Too many requests", RateLimitedError),
+    (418, "I am a teapot", RejectedError),
+]
 
 
 @pytest.mark.parametrize("body", UNREADABLE.values(), ids=UNREADABLE)
@@ -137,33 +127,6 @@ def test_a_refusal_that_may_follow_an_execution_proves_nothing(
     assert len(server.requests) == 1
 
 
-REFUSALS: list[tuple[int, str, type[RejectedError]]] = [
-    *((status, "Invalid OTP", TokenRefusedError) for status in (400, 401, 403, 422)),
-    (400, "Invalid 2FA code", TokenRefusedError),
-    (400, "token is required", TokenRefusedError),
-    (401, "Token has expired", TokenRefusedError),
-    (400, "Wrong TOTP", TokenRefusedError),
-    (422, "The authenticator token was already used", TokenRefusedError),
-    (400, "One-time password incorrect", TokenRefusedError),
-    (429, "Too many OTP attempts", TokenRefusedError),
-    *((status, "Insufficient funds", InsufficientFundsError) for status in (400, 402, 422)),
-    (400, "insufficient wallet balance", InsufficientFundsError),
-    (400, "Your balance is too low", InsufficientFundsError),
-    *((status, "User has not completed KYC", KycRequiredError) for status in (400, 403, 422)),
-    *((status, "Invalid API key", CredentialsError) for status in (400, 401, 403)),
-    (403, "Insufficient scope", CredentialsError),
-    (401, "Unauthorized", CredentialsError),
-    (401, "This endpoint is disabled", CredentialsError),
-    (403, "Forbidden", CredentialsError),
-    (404, "User not found", NotFoundError),
-    (400, "amount must be greater than 100", InvalidRequestError),
-    (422, "bankCode is unknown", InvalidRequestError),
-    (429, "Slow down", RateLimitedError),
-    (400, "Too many requests", RateLimitedError),
-    (418, "I am a teapot", RejectedError),
-]
-
-
 @pytest.mark.parametrize(("status", "words", "kind"), REFUSALS)
 def test_a_refusal_is_sorted_by_its_words(
     serve: Serve, gateway: Gateway, status: int, words: str, kind: type[RejectedError]
@@ -201,38 +164,12 @@ def test_a_refusal_without_words_proves_nothing(serve: Serve, gateway: Gateway, 
     assert type(refused(gateway(serve(stub.answer(400, body)).url))) is OutcomeUnknownError
 
 
-BROKEN: dict[str, stub.Behaviour] = {
-    "reset after accept": stub.reset_after_accept,
-    "reset after head": stub.reset_after_head,
-    "reset after request": stub.reset_after_request,
-    "reset in answer": stub.reset_in_answer,
-    "closed without answer": stub.close_after_request,
-    "not http": stub.raw(b"SSH-2.0-stub\r\n"),
-    "promised too much": stub.answer(200, ACCEPTED, length=10_000),
-    "promised too little": stub.answer(200, ACCEPTED, length=10),
-    "broken chunks": stub.raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}"),
-    "unfinished chunks": stub.raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n"),
-    "broken compression": stub.answer(200, b'{"data": {}}', ("Content-Encoding: gzip",)),
-    "endless head": stub.raw(b"HTTP/1.1 200 OK\r\n" + b"X-Line: 1\r\n" * 1000 + b"\r\n{}"),
-}
-
-
 @pytest.mark.parametrize("behaviour", BROKEN.values(), ids=BROKEN)
 def test_a_broken_exchange_proves_nothing(serve: Serve, gateway: Gateway, behaviour: stub.Behaviour) -> None:
     server = serve(behaviour)
     assert type(refused(gateway(server.url))) is OutcomeUnknownError
     assert server.connections == 1
     assert len(server.requests) <= 1
-
-
-SLOW: dict[str, stub.Behaviour] = {
-    "no answer": stub.silent,
-    "silent in head": stub.silent_in_head,
-    "silent in body": stub.silent_in_body,
-    "dripping head": stub.drip(b"HTTP/1.1 200 OK\r\nX-Long: " + b"x" * 10_000),
-    "dripping body": stub.drip(stub.message(200, b"{" + b" " * 10_000)),
-    "dripping lines": stub.drip(b"HTTP/1.1 100 Continue\r\n\r\n" * 1000),
-}
 
 
 @pytest.mark.parametrize("behaviour", SLOW.values(), ids=SLOW)
@@ -252,26 +189,6 @@ def test_reading_stops_at_the_limit(serve: Serve, gateway: Gateway) -> None:
     error = refused(gateway(server.url, answer_limit=1000))
     assert type(error) is OutcomeUnknownError
     assert "longer" in str(error)
-
-
-@contextlib.contextmanager
-def full_port() -> Iterator[int]:
-    """A port whose queue of connections is full, so that connecting to it waits for ever."""
-    with contextlib.ExitStack() as stack:
-        listener = stack.enter_context(socket.socket())
-        listener.bind(("127.0.0.1", 0))
-        listener.listen(0)
-        for _ in range(4):
-            waiting = stack.enter_context(socket.socket())
-            waiting.setblocking(False)
-            waiting.connect_ex(listener.getsockname())
-        yield listener.getsockname()[1]
-
-
-def closed_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
 
 
 def test_a_refused_connection_proves_that_nothing_was_sent(gateway: Gateway) -> None:

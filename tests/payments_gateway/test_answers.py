@@ -1,0 +1,229 @@
+"""Balances, accounts and transactions, in all the shapes that the service may give them."""
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from payments_gateway import NotFoundError, ReadFailedError, RejectedError
+from tests.payments_gateway import stub
+from tests.payments_gateway.conftest import Gateway, Serve
+
+NGN = {"amount": 10, "totalRecieved": 20, "totalSent": 10, "txnCount": 2, "formattedAmount": 10}
+RECORD: dict[str, Any] = {"transactionId": "T1", "amount": 5, "currency": "NGN", "status": "fullfiled"}
+
+
+def page_of(*records: dict[str, Any], page: Any = 1, pages: Any = 1) -> dict[str, Any]:
+    return {
+        "success": True,
+        "message": "ok",
+        "data": {"data": list(records), "total": len(records), "perPage": 2, "page": page, "pages": pages},
+    }
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"balances": NGN | {"toCurrency": "NGN"}},
+        {"balances": [NGN | {"toCurrency": "NGN"}]},
+        {"balances": {"NGN": NGN}},
+        {"balance": [NGN | {"currency": "NGN"}]},
+        {"balance": {"NGN": NGN | {"currency": "NGN"}}},
+        {"balances": {name: str(value) for name, value in NGN.items()} | {"toCurrency": "NGN"}},
+        {"balances": NGN | {"toCurrency": "NGN", "formattedAmount": "10.00", "news": {"a": 1}}},
+    ],
+)
+def test_balances_are_read_in_every_shape(serve: Serve, gateway: Gateway, data: dict[str, Any]) -> None:
+    (balance,) = gateway(serve(stub.answer(200, {"success": True, "data": data})).url).balances.list()
+    assert (balance.currency, balance.amount, balance.formatted_amount) == ("NGN", Decimal(10), Decimal(10))
+    assert (balance.total_received, balance.total_sent) == (Decimal(20), Decimal(10))
+    assert balance.transaction_count == 2
+
+
+def test_a_formatted_amount_may_be_grouped(serve: Serve, gateway: Gateway) -> None:
+    entry = NGN | {"toCurrency": "NGN", "formattedAmount": "1,234.50"}
+    (balance,) = gateway(serve(stub.answer(200, {"data": {"balances": entry}})).url).balances.list()
+    assert balance.formatted_amount == Decimal("1234.50")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {},
+        {"balances": "none"},
+        {"balances": [1]},
+        {"balances": None},
+        {"balances": NGN},
+        {"balances": {"NGN": 5}},
+        {"balances": NGN | {"toCurrency": ""}},
+        {"balances": NGN | {"toCurrency": "NGN", "amount": None}},
+        {"balances": NGN | {"toCurrency": "NGN", "amount": "1e5"}},
+        {"balances": NGN | {"toCurrency": "NGN", "amount": True}},
+        {"balances": NGN | {"toCurrency": "NGN", "txnCount": 1.5}},
+    ],
+)
+def test_balances_that_cannot_be_read_are_no_balances(
+    serve: Serve, gateway: Gateway, data: dict[str, Any]
+) -> None:
+    with pytest.raises(ReadFailedError):
+        gateway(serve(stub.answer(200, {"data": data})).url).balances.list()
+
+
+def test_one_currency_is_one_balance_even_when_more_come_back(serve: Serve, gateway: Gateway) -> None:
+    client = gateway(serve(stub.answer(200, {"data": {"balances": {"NGN": NGN, "USD": NGN}}})).url)
+    assert [balance.currency for balance in client.balances.list("USD")] == ["USD"]
+    assert client.balances.list("USDT") == []
+
+
+@pytest.mark.parametrize(
+    "bank",
+    [{"code": "044", "name": "Access Bank"}, {"data": {"code": "044", "name": "Access Bank"}}],
+)
+def test_an_account_is_resolved_flat_or_nested(serve: Serve, gateway: Gateway, bank: dict[str, Any]) -> None:
+    data = {
+        "accountname": "ADA OBI",
+        "accountnumber": "0123456789",
+        "phonenumber": "+234",
+        "responsecode": "00",
+    } | bank
+    client = gateway(serve(stub.answer(200, {"data": data})).url)
+    holder = client.banks.resolve(account_number="0123456789", bank_code="044")
+    assert (holder.account_name, holder.account_number) == ("ADA OBI", "0123456789")
+    assert (holder.bank_code, holder.bank_name) == ("044", "Access Bank")
+    assert holder.model_extra is not None
+    assert holder.model_extra["phonenumber"] == "+234"
+
+
+@pytest.mark.parametrize("data", [{}, {"accountname": ""}, {"accountname": None}, {"name": "Access Bank"}])
+def test_a_bank_is_not_taken_for_a_holder(serve: Serve, gateway: Gateway, data: dict[str, Any]) -> None:
+    with pytest.raises(ReadFailedError):
+        gateway(serve(stub.answer(200, {"data": data})).url).banks.resolve(
+            account_number="1", bank_code="044"
+        )
+
+
+@pytest.mark.parametrize("status", [200, 404])
+def test_an_unknown_account_is_refused_in_the_service_s_words(
+    serve: Serve, gateway: Gateway, status: int
+) -> None:
+    server = serve(stub.answer(status, {"success": False, "message": "Account not found"}))
+    kind = NotFoundError if status == 404 else RejectedError
+    with pytest.raises(kind, match="Account not found"):
+        gateway(server.url).banks.resolve(account_number="1", bank_code="044")
+
+
+def test_a_record_is_read_whole(serve: Serve, gateway: Gateway) -> None:
+    record = RECORD | {
+        "version": "v2",
+        "sender": "acme",
+        "isFromRegUser": True,
+        "prevBalance": 100,
+        "senderPrevbalance": "99",
+        "type": "withdrawal",
+        "businessId": "B",
+        "date": "2025-11-21",
+        "fromCurrency": "NGN",
+        "fromAmount": 5,
+        "username": "ada",
+        "fee": "0.5",
+        "createdAt": "2025-11-21T10:00:00.250Z",
+        "updatedAt": 1763719200,
+        "failureReason": "none",
+    }
+    headers = ("Date: Fri, 21 Nov 2025 10:00:05 GMT",)
+    page = gateway(serve(stub.answer(200, page_of(record), headers)).url).transactions.page()
+    (read,) = page.records
+    assert page.answered_at == datetime(2025, 11, 21, 10, 0, 5, tzinfo=UTC)
+    assert (read.status, read.fee, read.previous_balance) == ("fulfilled", Decimal("0.5"), Decimal(100))
+    assert read.created_at == datetime(2025, 11, 21, 10, 0, 0, 250_000, tzinfo=UTC)
+    assert read.updated_at == datetime(2025, 11, 21, 10, 0, tzinfo=UTC)
+    assert read.model_extra == {"failureReason": "none"}
+
+
+@pytest.mark.parametrize(
+    ("wire", "status"),
+    [
+        ("fullfiled", "fulfilled"),
+        ("Fullfiled", "fulfilled"),
+        ("fulfilled", "fulfilled"),
+        ("processing", "processing"),
+        ("FAILED", "failed"),
+        ("reversed", "reversed"),
+        (None, ""),
+    ],
+)
+def test_an_unknown_status_is_kept(serve: Serve, gateway: Gateway, wire: str | None, status: str) -> None:
+    client = gateway(serve(stub.answer(200, page_of(RECORD | {"status": wire}))).url)
+    assert client.transactions.page().records[0].status == status
+
+
+@pytest.mark.parametrize(
+    ("wire", "moment"),
+    [
+        ("2025-11-21T11:00:00+01:00", datetime(2025, 11, 21, 10, tzinfo=UTC)),
+        ("2025-11-21T10:00:00", datetime(2025, 11, 21, 10, tzinfo=UTC)),
+        (1763719200, datetime(2025, 11, 21, 10, tzinfo=UTC)),
+        (1763719200.5, datetime(2025, 11, 21, 10, 0, 0, 500_000, tzinfo=UTC)),
+        ("1763719200", datetime(2025, 11, 21, 10, tzinfo=UTC)),
+        ("yesterday", None),
+        (10**15, None),
+        (-1, None),
+        ("", None),
+        (None, None),
+        ([], None),
+    ],
+)
+def test_a_time_is_read_or_left_out(
+    serve: Serve, gateway: Gateway, wire: object, moment: datetime | None
+) -> None:
+    client = gateway(serve(stub.answer(200, page_of(RECORD | {"createdAt": wire}))).url)
+    assert client.transactions.page().records[0].created_at == moment
+
+
+def test_the_numbers_of_a_page_may_be_text(serve: Serve, gateway: Gateway) -> None:
+    page = gateway(serve(stub.answer(200, page_of(RECORD, page="1", pages="3"))).url).transactions.page()
+    assert (page.page, page.pages, page.total, page.per_page) == (1, 3, 1, 2)
+    assert page.answered_at is None
+
+
+@pytest.mark.parametrize(
+    "change", [{"transactionId": ""}, {"transactionId": None}, {"amount": None}, {"amount": "x"}]
+)
+def test_a_page_with_an_unreadable_record_is_not_read(
+    serve: Serve, gateway: Gateway, change: dict[str, Any]
+) -> None:
+    with pytest.raises(ReadFailedError):
+        gateway(serve(stub.answer(200, page_of(RECORD, RECORD | change))).url).transactions.page()
+
+
+def test_records_that_shift_between_pages_are_yielded_once(serve: Serve, gateway: Gateway) -> None:
+    records = [RECORD | {"transactionId": f"T{number}"} for number in range(5)]
+    server = serve(
+        stub.answer(200, page_of(*records[:2], pages=2)),
+        stub.answer(200, page_of(*records[1:3], pages=3)),
+        stub.answer(200, page_of(*records[3:], pages=3)),
+    )
+    client = gateway(server.url)
+    assert [record.transaction_id for record in client.transactions.iterate(per_page=2)] == [
+        "T0",
+        "T1",
+        "T2",
+        "T3",
+        "T4",
+    ]
+    assert [request.target[-14:] for request in server.requests] == [
+        f"page={number}&limit=2" for number in (1, 2, 3)
+    ]
+
+
+def test_an_empty_page_is_the_end(serve: Serve, gateway: Gateway) -> None:
+    server = serve(stub.answer(200, page_of(RECORD, pages=1000)), stub.answer(200, page_of(pages=1000)))
+    assert len(list(gateway(server.url).transactions.iterate())) == 1
+    assert len(server.requests) == 2
+
+
+def test_pages_are_asked_for_when_they_are_needed(serve: Serve, gateway: Gateway) -> None:
+    server = serve(stub.answer(200, page_of(RECORD, pages=9)))
+    next(gateway(server.url).transactions.iterate())
+    assert len(server.requests) == 1

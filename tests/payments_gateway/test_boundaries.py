@@ -1,0 +1,21 @@
+"""The client stands alone."""
+
+import subprocess
+import sys
+
+import payments_gateway
+
+ALONE = """
+import sys, payments_gateway
+print(sorted({name.split(".")[0] for name in sys.modules} & {"django", "backoffice"}))
+"""
+
+
+def test_the_client_needs_neither_django_nor_the_back_office() -> None:
+    done = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_public_surface_is_what_it_says() -> None:
+    assert all(hasattr(payments_gateway, name) for name in payments_gateway.__all__)
+    assert len(set(payments_gateway.__all__)) == len(payments_gateway.__all__)

@@ -1,0 +1,134 @@
+"""A configuration that would not be safe is refused before anything is sent."""
+
+from dataclasses import FrozenInstanceError
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from payments_gateway import Dialect, GatewayConfig
+from tests.payments_gateway.conftest import config
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://service.example/v2",
+        "http://127.0.0.1:8001/v2",
+        "http://127.8.8.8/v2",
+        "http://localhost:8001/v2",
+        "http://[::1]:8001/v2/",
+    ],
+)
+def test_https_or_this_machine(url: str) -> None:
+    assert config(url).base_url == url.rstrip("/")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://service.example/v2",
+        "http://10.0.0.1/v2",
+        "http://127.0.0.1.example/v2",
+        "http://localhost.example/v2",
+        "http://0.0.0.0/v2",
+        "ftp://127.0.0.1/v2",
+        "//127.0.0.1/v2",
+        "127.0.0.1/v2",
+        "https:///v2",
+        "https://service.example/v2?a=1",
+        "https://service.example/v2#a",
+        "",
+    ],
+)
+@pytest.mark.parametrize("name", ["base_url", "base_url_v4"])
+def test_any_other_address_is_refused(name: str, url: str) -> None:
+    with pytest.raises(ValueError, match=f"^{name} must"):
+        config("https://service.example/v2", **{name: url})
+
+
+@pytest.mark.parametrize("url", ["https://me:canary@service.example/v2", "http://canary@127.0.0.1/v2"])
+def test_credentials_in_an_address_are_refused_and_not_repeated(url: str) -> None:
+    with pytest.raises(ValueError, match="credentials") as caught:
+        config(url)
+    assert "canary" not in str(caught.value)
+
+
+@pytest.mark.parametrize("key", ["", " ", "canary\r\nX-Evil: 1", "canary ", "canaryé", "canary\x00"])
+def test_a_key_that_cannot_travel_in_a_header_is_refused_and_not_repeated(key: str) -> None:
+    with pytest.raises(ValueError, match="api_key") as caught:
+        config("https://service.example/v2", api_key=SecretStr(key))
+    assert "canary" not in str(caught.value)
+
+
+def test_a_key_in_the_open_is_refused() -> None:
+    with pytest.raises(TypeError, match="SecretStr"):
+        config("https://service.example/v2", api_key="canary")
+
+
+@pytest.mark.parametrize("name", ["connect_timeout", "deadline", "tries", "answer_limit"])
+def test_limits_are_limits(name: str) -> None:
+    with pytest.raises(ValueError, match=name):
+        config("https://service.example/v2", **{name: 0})
+
+
+def test_certificates_that_are_not_there_are_refused() -> None:
+    with pytest.raises(ValueError, match="ca_file"):
+        config("https://service.example/v2", ca_file="no-such-file.pem")
+
+
+def test_the_defaults_are_those_of_the_design() -> None:
+    settings = GatewayConfig(
+        base_url="https://a.example/v2",
+        base_url_v4="https://a.example/v4",
+        api_key=SecretStr("k"),
+        api_user="u",
+    )
+    assert (settings.connect_timeout, settings.deadline, settings.tries) == (5, 30, 3)
+    assert (settings.user_version, settings.dialect) == ("v2", Dialect())
+    with pytest.raises(FrozenInstanceError):
+        settings.__setattr__("api_user", "other")
+
+
+@pytest.mark.parametrize(
+    "points",
+    [
+        {"no_such_point": 1},
+        {"first_page": "1"},
+        {"token_required": 1},
+        {"otp_type_member": ["otpType"]},
+        {"success_statuses": 200},
+        {"success_statuses": ["200"]},
+        {"withdrawal_id_paths": ["transactionId"]},
+        {"statuses": ["failed"]},
+        {"statuses": {"failed": 1}},
+        {"uncertain_statuses": {"x": "why"}},
+        {"refusal_patterns": {"no_such_kind": "x"}},
+        {"refusal_patterns": {"credentials": "("}},
+        {"refusal_statuses": {"400": "no_such_kind"}},
+    ],
+)
+def test_an_override_that_makes_no_sense_is_refused(points: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(points))):
+        Dialect().overridden(points)
+
+
+def test_overrides_are_written_in_json_types() -> None:
+    dialect = Dialect().overridden(
+        {
+            "uncertain_statuses": {"418": "teapots lie"},
+            "withdrawal_id_paths": [["a", "b"]],
+            "success_statuses": [],
+            "retry_statuses": [503],
+        }
+    )
+    assert dict(dialect.uncertain_statuses) == {418: "teapots lie"}
+    assert dialect.withdrawal_id_paths == (("a", "b"),)
+    assert dialect.success_statuses == ()
+    assert dialect.retry_statuses == (503,)
+
+
+def test_every_open_point_is_explained() -> None:
+    for name, _value, confidence, why in Dialect().open_points():
+        assert confidence in {"sure", "likely", "hint", "unknown"}, name
+        assert len(why) > 10, name

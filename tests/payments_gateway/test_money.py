@@ -1,0 +1,116 @@
+"""Exact JSON, and amounts that people type."""
+
+from decimal import Decimal
+
+import pytest
+
+from payments_gateway import AmountError, UnreadableError, dumps, loads, parse_amount
+from payments_gateway.money import plain
+
+EXACT = ["0.1", "0.000001", "12345678901234567890.12", "-0.30", "100.00", "12345678901234567890"]
+
+
+@pytest.mark.parametrize("digits", EXACT)
+def test_a_number_survives_reading_and_writing_digit_by_digit(digits: str) -> None:
+    assert dumps(loads(digits)) == digits
+
+
+def test_no_number_is_a_float() -> None:
+    value = loads("[0.1, 1e-6, 1E5, 3, -0.0]")
+    assert isinstance(value, list)
+    assert value == [Decimal("0.1"), Decimal("0.000001"), Decimal(100000), 3, Decimal(0)]
+    assert [type(item) for item in value] == [Decimal, Decimal, Decimal, int, Decimal]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "NaN",
+        "[Infinity]",
+        "-Infinity",
+        "1e65",
+        "1e-65",
+        "1e99999999999999999999",
+        "'a'",
+        '"\t"',
+        b"\xff",
+        b"\x00",
+    ],
+)
+def test_what_is_not_exact_json_is_refused(text: str | bytes) -> None:
+    with pytest.raises(UnreadableError):
+        loads(text)
+
+
+def test_a_name_given_twice_is_refused_only_when_it_is_ambiguous() -> None:
+    assert loads('{"a": 1, "a": 1}') == {"a": 1}
+    with pytest.raises(UnreadableError, match="two different values"):
+        loads('{"a": 1, "a": 2}')
+
+
+def test_text_that_no_database_stores_is_replaced() -> None:
+    assert loads(r'{"a\u0000": ["\ud800", "\ud83d\ude00"]}') == {"a\ufffd": ["\ufffd", "😀"]}
+
+
+def test_a_byte_order_mark_is_no_harm() -> None:
+    assert loads(b"\xef\xbb\xbf{}") == {}
+
+
+def test_json_is_written_whole() -> None:
+    value = {"a": [None, True, False, 1, 'ü\n"', Decimal("1.50")], "b": {}, "c": ()}
+    assert dumps(value) == '{"a": [null, true, false, 1, "\\u00fc\\n\\"", 1.50], "b": {}, "c": []}'
+
+
+@pytest.mark.parametrize("value", [0.1, [0.5], {"a": 1.0}, object(), b"x"])
+def test_a_float_is_never_written(value: object) -> None:
+    with pytest.raises(TypeError):
+        dumps(value)
+
+
+@pytest.mark.parametrize("digits", ["NaN", "Infinity", "1e999999", "1e-999999"])
+def test_what_cannot_be_written_out_is_refused(digits: str) -> None:
+    with pytest.raises(AmountError):
+        plain(Decimal(digits))
+
+
+@pytest.mark.parametrize(
+    ("text", "currency", "amount"),
+    [
+        ("250000", "NGN", "250000.00"),
+        (" 0.1 ", "USD", "0.10"),
+        ("0.000001", "USDT", "0.000001"),
+        ("12345678901234567890.12", "NGN", "12345678901234567890.12"),
+        ("1.500", "NGN", "1.50"),
+    ],
+)
+def test_a_typed_amount_is_read_exactly(text: str, currency: str, amount: str) -> None:
+    assert str(parse_amount(text, currency)) == amount
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "Enter an amount"),
+        ("   ", "Enter an amount"),
+        ("0", "greater than zero"),
+        ("0.00", "greater than zero"),
+        ("0.001", "at most 2 decimals"),
+        ("9" * 22, "too large"),
+        ("9" * 5000, "too large"),
+        *(
+            (text, "digits and one point")
+            for text in ("-1", "+1", "1e5", "NaN", "inf", "1,000.50", "1.", ".5", "1 000")
+        ),
+        *((text, "digits and one point") for text in ("١٢", "1_000", "0x10", "1.2.3", "₦5")),
+    ],
+)
+def test_a_typed_amount_that_cannot_be_meant_is_explained(text: str, words: str) -> None:
+    with pytest.raises(AmountError, match=words):
+        parse_amount(text, "NGN")
+
+
+def test_an_unknown_currency_is_refused() -> None:
+    with pytest.raises(AmountError, match="NGN, USD, USDT"):
+        parse_amount("1", "EUR")

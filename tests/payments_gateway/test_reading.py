@@ -1,0 +1,170 @@
+"""A read: what is tried again, for how long, and what it ends in."""
+
+import os
+import time
+
+import pytest
+
+from payments_gateway import CredentialsError, RateLimitedError, ReadFailedError, RejectedError
+from tests.payments_gateway import stub
+from tests.payments_gateway.conftest import Clock, Gateway, Serve
+from tests.payments_gateway.situations import BROKEN, SLOW, UNREADABLE, closed_port, full_port
+
+NOTHING = stub.answer(200, {"data": {"balances": []}})
+
+
+@pytest.mark.parametrize("status", [429, 502, 503, 504])
+def test_a_busy_service_is_asked_again(serve: Serve, gateway: Gateway, clock: Clock, status: int) -> None:
+    server = serve(stub.answer(status), stub.answer(status), NOTHING)
+    assert gateway(server.url).balances.list() == []
+    assert len(server.requests) == 3
+    assert clock.slept == [0.25, 0.5]
+
+
+@pytest.mark.parametrize(
+    "behaviour", [stub.reset_after_accept, stub.close_after_request, stub.reset_in_answer]
+)
+def test_a_cut_read_is_asked_again(serve: Serve, gateway: Gateway, behaviour: stub.Behaviour) -> None:
+    server = serve(behaviour, NOTHING)
+    assert gateway(server.url).balances.list() == []
+    assert server.connections == 2
+
+
+def test_a_read_is_tried_three_times_at_most(serve: Serve, gateway: Gateway, clock: Clock) -> None:
+    server = serve(stub.answer(503, b"<html>"))
+    with pytest.raises(ReadFailedError) as caught:
+        gateway(server.url).balances.list()
+    assert (caught.value.status, caught.value.body_excerpt) == (503, "<html>")
+    assert len(server.requests) == 3
+    assert len(clock.slept) == 2
+
+
+def test_a_closed_port_is_tried_three_times(gateway: Gateway, clock: Clock) -> None:
+    with pytest.raises(ReadFailedError):
+        gateway(f"http://127.0.0.1:{closed_port()}/v2").balances.list()
+    assert len(clock.slept) == 2
+
+
+def test_a_port_that_does_not_answer_is_tried_again(gateway: Gateway, clock: Clock) -> None:
+    with full_port() as port, pytest.raises(ReadFailedError):
+        gateway(f"http://127.0.0.1:{port}/v2", connect_timeout=0.05).balances.list()
+    assert len(clock.slept) == 2
+
+
+@pytest.mark.parametrize("status", [500, 501, 302, 204, 404])
+def test_what_asking_again_does_not_help_is_asked_once(serve: Serve, gateway: Gateway, status: int) -> None:
+    server = serve(stub.answer(status, b"", ("Location: /elsewhere",)))
+    with pytest.raises(ReadFailedError) as caught:
+        gateway(server.url).balances.list()
+    assert caught.value.status == status
+    assert len(server.requests) == 1
+
+
+def test_the_service_says_when_to_come_back(serve: Serve, gateway: Gateway, clock: Clock) -> None:
+    by_date = ("Date: Fri, 21 Nov 2025 10:00:00 GMT", "Retry-After: Fri, 21 Nov 2025 10:00:02 GMT")
+    server = serve(stub.answer(429, b"", ("Retry-After: 1",)), stub.answer(503, b"", by_date), NOTHING)
+    gateway(server.url).balances.list()
+    assert clock.slept == [1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    "asked", ["Retry-After: soon", "Retry-After: -5", "Retry-After: 0", "Retry-After: ²"]
+)
+def test_a_wish_that_makes_no_sense_is_ignored(
+    serve: Serve, gateway: Gateway, clock: Clock, asked: str
+) -> None:
+    server = serve(stub.answer(503, b"", (asked.encode().decode("latin-1"),)), NOTHING)
+    gateway(server.url).balances.list()
+    assert clock.slept == [0.25]
+
+
+def test_nobody_waits_beyond_the_deadline(serve: Serve, gateway: Gateway, clock: Clock) -> None:
+    server = serve(stub.answer(429, {"message": "Slow down"}, ("Retry-After: 3600",)))
+    with pytest.raises(RateLimitedError):
+        gateway(server.url).balances.list()
+    assert clock.slept == []
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("behaviour", SLOW.values(), ids=SLOW)
+def test_a_slow_read_ends_with_the_deadline(
+    serve: Serve, gateway: Gateway, behaviour: stub.Behaviour
+) -> None:
+    started = time.monotonic()
+    with pytest.raises(ReadFailedError):
+        gateway(serve(behaviour).url, deadline=0.2, tries=1).balances.list()
+    assert 0.2 <= time.monotonic() - started < 3
+
+
+@pytest.mark.parametrize("behaviour", BROKEN.values(), ids=BROKEN)
+def test_a_broken_read_has_failed(serve: Serve, gateway: Gateway, behaviour: stub.Behaviour) -> None:
+    with pytest.raises(ReadFailedError):
+        gateway(serve(behaviour).url).balances.list()
+
+
+@pytest.mark.parametrize("body", UNREADABLE.values(), ids=UNREADABLE)
+def test_an_unreadable_read_has_failed(serve: Serve, gateway: Gateway, body: bytes) -> None:
+    with pytest.raises(ReadFailedError):
+        gateway(serve(stub.answer(200, body)).url).balances.list()
+
+
+def test_a_refused_read_says_why(serve: Serve, gateway: Gateway) -> None:
+    server = serve(stub.answer(401, {"success": False, "message": "Invalid API key"}))
+    with pytest.raises(CredentialsError, match="Invalid API key"):
+        gateway(server.url).balances.list()
+    assert len(server.requests) == 1
+
+
+def test_a_read_may_be_refused_with_a_success_status(serve: Serve, gateway: Gateway) -> None:
+    server = serve(stub.answer(200, {"success": False, "message": "duration is unknown"}))
+    with pytest.raises(RejectedError, match="duration is unknown"):
+        gateway(server.url).transactions.page()
+
+
+def test_reads_share_a_connection(serve: Serve, gateway: Gateway) -> None:
+    server = serve(NOTHING)
+    client = gateway(server.url)
+    for _ in range(5):
+        client.balances.list()
+    assert (len(server.requests), server.connections) == (5, 1)
+
+
+def test_a_closed_client_may_be_used_again(serve: Serve, gateway: Gateway) -> None:
+    server = serve(NOTHING)
+    client = gateway(server.url)
+    client.balances.list()
+    client.close()
+    client.balances.list()
+    assert server.connections == 2
+
+
+def test_a_child_process_does_not_share_the_connections_of_its_parent(
+    serve: Serve, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = serve(NOTHING)
+    client = gateway(server.url)
+    client.balances.list()
+    monkeypatch.setattr(os, "getpid", lambda: 1)
+    client.balances.list()
+    assert server.connections == 2
+
+
+def test_the_environment_names_no_proxy(
+    serve: Serve, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proxy = serve(NOTHING)
+    server = serve(NOTHING)
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    gateway(server.url).balances.list()
+    assert (proxy.connections, server.connections) == (0, 1)
+
+
+def test_no_cookie_is_kept(serve: Serve, gateway: Gateway) -> None:
+    server = serve(stub.answer(200, {"data": {"balances": []}}, ("Set-Cookie: session=1; Path=/",)))
+    client = gateway(server.url)
+    client.balances.list()
+    client.balances.list()
+    assert server.requests[1].header("Cookie") is None
