@@ -8,7 +8,6 @@ import os
 from typing import Any
 
 from celery import Celery
-from celery.schedules import crontab
 from django.conf import settings
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backoffice.settings")
@@ -44,7 +43,6 @@ app.conf.update(
     timezone="UTC",
     beat_schedule={
         "sweep": {"task": "operations.sweep", "schedule": 5.0, "options": {"expires": 5.0}},
-        "clear-sessions": {"task": "accounts.clear_sessions", "schedule": crontab(hour="3", minute="0")},
     },
     beat_schedule_filename=str(settings.DATA_DIR / "beat-schedule"),
 )

@@ -4,6 +4,7 @@ Every default suits development against the sandbox. Outside the sandbox nothing
 could be unsafe: the process refuses to start rather than run with one (`_refuse`, at the end).
 """
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -81,7 +82,8 @@ MIDDLEWARE = [
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
-    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "backoffice.accounts.middleware.AuthenticationMiddleware",
+    "backoffice.accounts.middleware.StaffOnlyMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
@@ -98,6 +100,9 @@ TEMPLATES: list[dict[str, Any]] = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "backoffice.core.shell.shell",
+                "backoffice.operations.shell.waiting",
+                *(["backoffice.demo.context_processors.sign_in_aids"] if DEMO else []),
             ],
         },
     },
@@ -127,7 +132,7 @@ LOGIN_URL = "accounts:sign_in"
 LOGIN_REDIRECT_URL = "operations:overview"
 AUTHENTICATION_BACKENDS = [
     "axes.backends.AxesStandaloneBackend",
-    "django.contrib.auth.backends.ModelBackend",
+    "backoffice.accounts.backends.StaffBackend",
 ]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
@@ -135,8 +140,20 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
 ]
+SESSION_ENGINE = "backoffice.accounts.sessions"
 SESSION_IDLE_SECONDS = 15 * 60
 SESSION_ABSOLUTE_SECONDS = 12 * 60 * 60
+
+# Lock-out: five wrong passwords for one account from one address, for half an hour.
+AXES_FAILURE_LIMIT = 5
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_COOLOFF_TIME = timedelta(minutes=30)
+AXES_RESET_ON_SUCCESS = True
+AXES_LOCKOUT_CALLABLE = "backoffice.accounts.lockout.keep_answer"
+AXES_CLIENT_IP_CALLABLE = "backoffice.core.middleware.client_address"
+AXES_ENABLE_ADMIN = False
+AXES_VERBOSE = False
+AXES_DISABLE_ACCESS_LOG = True  # the audit log says it
 
 # Cookies and transport. A `__Host-` cookie needs TLS, which the sandbox on loopback does not have.
 _TLS = not _IN_SANDBOX
