@@ -6,9 +6,19 @@ from zoneinfo import available_timezones
 from django import forms
 from django.contrib.auth.password_validation import password_validators_help_texts, validate_password
 
-from backoffice.accounts.models import User
+from backoffice.accounts.models import Theme, User
 
 _REGIONS = ("Africa", "America", "Asia", "Atlantic", "Australia", "Europe", "Indian", "Pacific")
+
+
+def _time_zones() -> list[tuple[str, Any]]:
+    """The zones of the world by region, in the order in which people look for them."""
+    names = sorted(available_timezones())
+    groups: list[tuple[str, Any]] = [("UTC", "UTC")]
+    for region in _REGIONS:
+        places = [name for name in names if name.startswith(f"{region}/")]
+        groups.append((region, [(name, name.partition("/")[2].replace("_", " ")) for name in places]))
+    return groups
 
 
 class SignInForm(forms.Form):
@@ -102,26 +112,12 @@ class PasswordForm(forms.Form):
         return values
 
 
-class PreferencesForm(forms.ModelForm[User]):
+class PreferencesForm(forms.Form):
     """Time zone and theme."""
 
-    class Meta:
-        model = User
-        fields = ("time_zone", "theme")
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.fields["time_zone"] = forms.ChoiceField(
-            label="Time zone", choices=_time_zones(), help_text="Every time is shown in it, with its name."
-        )
-        self.fields["theme"].label = "Theme"
-
-
-def _time_zones() -> list[tuple[str, Any]]:
-    """The zones of the world by region, in the order in which people look for them."""
-    names = sorted(available_timezones())
-    groups: list[tuple[str, Any]] = [("UTC", "UTC")]
-    for region in _REGIONS:
-        places = [name for name in names if name.startswith(f"{region}/")]
-        groups.append((region, [(name, name.partition("/")[2].replace("_", " ")) for name in places]))
-    return groups
+    time_zone = forms.ChoiceField(
+        label="Time zone",
+        choices=_time_zones,
+        help_text="Every time is shown in it, with its name.",
+    )
+    theme = forms.ChoiceField(label="Theme", choices=Theme.choices)

@@ -7,6 +7,7 @@ table, so a permission that leaves the table leaves the people too.
 from typing import Any
 
 from django.apps import AppConfig
+from django.apps import apps as installed_apps
 from django.db import models
 
 _SEE_MONEY = {"operations.view_operation", "ledger.view_balance", "ledger.view_transaction"}
@@ -29,7 +30,7 @@ PERMISSIONS: dict[Role, set[str]] = {
 }
 
 
-def give_permissions(app_config: AppConfig, using: str, apps: Any, **_kwargs: Any) -> None:
+def give_permissions(app_config: AppConfig, using: str, apps: Any = installed_apps, **_kwargs: Any) -> None:
     """Give each role exactly the permissions on this application that the table names.
 
     Runs once for each application after its migrations (`post_migrate`), because only then do its

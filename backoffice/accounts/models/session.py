@@ -65,8 +65,6 @@ class StaffSession(AbstractBaseSession):
     address = models.CharField(max_length=64, blank=True)
     user_agent = models.CharField(max_length=255, blank=True)
 
-    joined_permission_names: str | None  # from `live_with_person` only
-
     objects: ClassVar[StaffSessionManager] = StaffSessionManager()
 
     class Meta:
@@ -76,11 +74,10 @@ class StaffSession(AbstractBaseSession):
         return f"session of {self.user}" if self.user_id else "session of a stranger"
 
     def bring_permissions(self) -> None:
-        """Hand the permission names that the query brought along to the person."""
+        """Hand the permission names that `live_with_person` brought along to the person."""
+        joined = vars(self).get("joined_permission_names") or ""
         if self.user is not None:
-            self.user.permission_names = frozenset((self.joined_permission_names or "").split(_SEPARATOR)) - {
-                ""
-            }
+            self.user.permission_names = frozenset(joined.split(_SEPARATOR)) - {""}
 
     @property
     def reference(self) -> str:

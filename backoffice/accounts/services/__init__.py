@@ -11,7 +11,13 @@ from backoffice.accounts.services.second_factor import (
 )
 from backoffice.accounts.services.sessions import end_other_sessions, end_session, end_sessions_of
 from backoffice.accounts.services.sign_in import sign_in, sign_out
-from backoffice.accounts.services.staff import create_staff, deactivate, reset_second_factor, set_roles
+from backoffice.accounts.services.staff import (
+    create_staff,
+    deactivate,
+    reset_second_factor,
+    save_preferences,
+    set_roles,
+)
 
 __all__ = [
     "SECOND_FACTOR_FRESH",
@@ -28,6 +34,7 @@ __all__ = [
     "has_fresh_second_factor",
     "issue_recovery_codes",
     "reset_second_factor",
+    "save_preferences",
     "second_factor_at",
     "set_roles",
     "sign_in",

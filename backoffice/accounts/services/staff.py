@@ -47,6 +47,11 @@ def set_roles(user_id: int, *, roles: Iterable[str], actor: User | None) -> User
     return user
 
 
+def save_preferences(user: User, *, time_zone: str, theme: str) -> None:
+    """How pages look to this person, from the next one on. Taste is not audited."""
+    User.objects.filter(pk=user.pk).update(time_zone=time_zone, theme=theme)
+
+
 @transaction.atomic
 def deactivate(user_id: int, *, actor: User | None) -> User:
     """The person can no longer sign in, and every session ends at once. What was done remains on record."""

@@ -14,16 +14,16 @@ from backoffice.accounts.http import StaffRequest
 
 @require_safe
 def me(request: StaffRequest) -> HttpResponse:
-    return _page(request, PreferencesForm(instance=request.user))
+    user = request.user
+    return _page(request, PreferencesForm(initial={"time_zone": user.time_zone, "theme": user.theme}))
 
 
 @require_POST
 def preferences(request: StaffRequest) -> HttpResponse:
-    form = PreferencesForm(request.POST, instance=request.user)
+    form = PreferencesForm(request.POST)
     if not form.is_valid():
-        request.user.refresh_from_db()
         return _page(request, form, status=422)
-    form.save()
+    services.save_preferences(request.user, **form.cleaned_data)
     messages.success(request, "Your time zone and theme are saved.")
     return redirect("accounts:me")
 
@@ -32,7 +32,7 @@ def preferences(request: StaffRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @fresh_second_factor_required
 def password(request: StaffRequest) -> HttpResponse:
-    form = PasswordForm(request.POST or None, user=request.user)
+    form = PasswordForm(request.POST if request.method == "POST" else None, user=request.user)
     if not form.is_valid():
         status = 422 if form.is_bound else 200
         return render(request, "accounts/password.html", {"form": form}, status=status)

@@ -27,7 +27,7 @@ def second_factor(request: StaffRequest) -> HttpResponse:
     """The second step of sign-in, and the way to renew it when an action needs a fresh one."""
     if selectors.authenticator_of(request.user) is None:
         return redirect(navigation.with_next("accounts:enrol", navigation.wanted_page(request)))
-    form = SecondFactorForm(request.POST or None)
+    form = SecondFactorForm(request.POST if request.method == "POST" else None)
     if form.is_valid():
         if services.confirm_second_factor(request, form.cleaned_data["code"]):
             return redirect(navigation.page_after_sign_in(request))
@@ -43,7 +43,7 @@ def enrol(request: StaffRequest) -> HttpResponse:
     """Set up an authenticator; its first right code brings the recovery codes."""
     try:
         device = services.begin_enrolment(request)
-        form = CodeForm(request.POST or None)
+        form = CodeForm(request.POST if request.method == "POST" else None)
         if form.is_valid():
             if services.finish_enrolment(request, form.cleaned_data["code"]):
                 return _draw_codes(request)

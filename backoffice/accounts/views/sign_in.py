@@ -20,7 +20,7 @@ from backoffice.accounts.sessions import SessionStore
 @login_not_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def sign_in(request: HttpRequest) -> HttpResponse:
-    form = SignInForm(request.POST or None)
+    form = SignInForm(request.POST if request.method == "POST" else None)
     if request.method != "POST" or not form.is_valid():
         return _page(request, form, status=422 if form.is_bound else 200)
     try:

@@ -1,0 +1,28 @@
+"""A browser without a session, and the codes that people read from their phones."""
+
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+
+from backoffice.accounts.models import User
+from tests.accounts import steps
+
+
+@pytest.fixture
+def password_only(client: Client, maker: User) -> Client:
+    """The maker has given the password and nothing else."""
+    steps.give_password(client, maker)
+    return client
+
+
+@pytest.fixture
+def newcomer(db: None) -> User:
+    """Somebody whom `createstaff` has just made: a password and no authenticator."""
+    return steps.newcomer()
+
+
+@pytest.fixture
+def signed_in(client: Client, maker: User, sign_in: Callable[[Client, User], Client]) -> Client:
+    """The maker, with password and second factor given a moment ago."""
+    return sign_in(client, maker)

@@ -1,0 +1,57 @@
+"""What people do at sign-in, as plain functions."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from backoffice.accounts import services
+from backoffice.accounts.models import AuthenticatorDevice, User
+from backoffice.accounts.roles import Role
+from tests.factories import PASSWORD
+
+
+def newcomer(email: str = "new@countersign.example") -> User:
+    return services.create_staff(email, full_name="Nia New", password=PASSWORD, roles=[Role.PREPARER])
+
+
+def give_password(client: Client, user: User, password: str = PASSWORD, **more: Any) -> Any:
+    return client.post(reverse("accounts:sign_in"), {"email": user.email, "password": password, **more})
+
+
+def give_code(client: Client, code: str, **more: Any) -> Any:
+    return client.post(reverse("accounts:second_factor"), {"code": code, **more})
+
+
+def authenticator(user: User, *, confirmed: bool = True) -> AuthenticatorDevice:
+    device: AuthenticatorDevice = AuthenticatorDevice.objects.get(user=user, confirmed=confirmed)
+    return device
+
+
+def code_of(device: AuthenticatorDevice, *, steps: int = 0) -> str:
+    """What the phone shows now, or so many steps of 30 seconds later."""
+    totp = device.totp()
+    totp.drift = steps
+    return f"{totp.token():06d}"
+
+
+def wrong_code(device: AuthenticatorDevice) -> str:
+    """Six digits that are no code of the steps around now."""
+    right = {code_of(device, steps=steps) for steps in range(-3, 4)}
+    return next(code for code in (f"{number:06d}" for number in range(8)) if code not in right)
+
+
+def unlock(user: User) -> None:
+    """Let the time pass that a wrong code makes a person wait."""
+    AuthenticatorDevice.objects.filter(user=user).update(
+        throttling_failure_count=0, throttling_failure_timestamp=None
+    )
+
+
+def age_second_factor(client: Client, *, minutes: int) -> None:
+    """Move the moment of the last code into the past."""
+    session = client.session
+    session["second_factor_at"] = (timezone.now() - timedelta(minutes=minutes)).isoformat()
+    session.save()

@@ -1,0 +1,132 @@
+"""Every address against every state of sign-in."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver, reverse
+
+from backoffice.accounts import urls
+from backoffice.accounts.models import User
+from tests.accounts import steps
+
+pytestmark = pytest.mark.django_db
+
+OPEN_TO_STRANGERS = {"accounts:sign_in"}
+OPEN_WITH_THE_PASSWORD_ALONE = {"accounts:sign_out", "accounts:second_factor", "accounts:enrol"}
+
+# What a GET of each address is answered with: a status, or the step that the browser is sent to.
+#                       nobody     password only    new, password only  codes not stored  signed in
+ANSWERS = {
+    "sign_in":             (200,       200,             200,            200,              200),
+    "sign_out":            ("sign_in", 405,             405,            405,              405),
+    "second_factor":       ("sign_in", 200,             "enrol",        200,              200),
+    "enrol":               ("sign_in", "second_factor", 200,            200,              200),
+    "recovery_codes":      ("sign_in", "second_factor", "enrol",        200,              200),
+    "recovery_codes_kept": ("sign_in", "second_factor", "enrol",        405,              405),
+    "me":                  ("sign_in", "second_factor", "enrol",        "recovery_codes", 200),
+    "preferences":         ("sign_in", "second_factor", "enrol",        "recovery_codes", 405),
+    "password":            ("sign_in", "second_factor", "enrol",        "recovery_codes", 200),
+    "end_session":         ("sign_in", "second_factor", "enrol",        "recovery_codes", 405),
+    "end_other_sessions":  ("sign_in", "second_factor", "enrol",        "recovery_codes", 405),
+}  # fmt: skip
+
+
+def test_the_table_names_every_address() -> None:
+    assert set(ANSWERS) == {pattern.name for pattern in urls.urlpatterns}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_a_stranger(client: Client, name: str) -> None:
+    assert _answer(client, name) == ANSWERS[name][0]
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_somebody_who_gave_the_password_only(password_only: Client, name: str) -> None:
+    assert _answer(password_only, name) == ANSWERS[name][1]
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_somebody_new_who_gave_the_password(client: Client, newcomer: User, name: str) -> None:
+    steps.give_password(client, newcomer)
+    assert _answer(client, name) == ANSWERS[name][2]
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_somebody_who_has_not_stored_the_recovery_codes(signed_in: Client, maker: User, name: str) -> None:
+    User.objects.filter(pk=maker.pk).update(recovery_codes_kept_at=None)
+    assert _answer(signed_in, name) == ANSWERS[name][3]
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_somebody_signed_in(signed_in: Client, name: str) -> None:
+    assert _answer(signed_in, name) == ANSWERS[name][4]
+
+
+def test_of_the_whole_product_only_sign_in_is_open_to_strangers() -> None:
+    opened = {name for name, view in _views() if not getattr(view, "login_required", True)}
+    assert opened == OPEN_TO_STRANGERS
+
+
+def test_of_the_whole_product_only_the_steps_of_sign_in_open_with_the_password_alone() -> None:
+    opened = {name for name, view in _views() if not getattr(view, "second_factor_required", True)}
+    assert opened == OPEN_WITH_THE_PASSWORD_ALONE
+
+
+def test_the_browser_comes_back_to_where_it_was(client: Client) -> None:
+    answer = client.get("/account/password/?again=1")
+    assert answer["Location"] == "/account/sign-in/?next=%2Faccount%2Fpassword%2F%3Fagain%3D1"
+
+
+def test_after_a_form_the_browser_comes_back_to_the_page_with_the_form(client: Client) -> None:
+    answer = client.post("/account/preferences/", headers={"Referer": "http://testserver/account/"})
+    assert answer["Location"] == "/account/sign-in/?next=%2Faccount%2F"
+
+
+def test_a_page_elsewhere_is_nothing_to_come_back_to(client: Client) -> None:
+    answer = client.post("/account/preferences/", headers={"Referer": "http://elsewhere.example/account/"})
+    assert answer["Location"] == "/account/sign-in/"
+
+
+def test_a_request_by_htmx_is_told_to_load_the_whole_sign_in_page(client: Client) -> None:
+    here = {"HX-Request": "true", "HX-Current-URL": "http://testserver/account/password/"}
+    answer = client.get("/account/", headers=here)
+    assert answer["HX-Redirect"] == "/account/sign-in/?next=%2Faccount%2Fpassword%2F"
+    assert answer.content == b""
+
+
+@pytest.mark.parametrize("name", ["me", "password", "sign_in", "second_factor", "recovery_codes"])
+def test_no_page_stays_in_a_cache(signed_in: Client, name: str) -> None:
+    assert signed_in.get(reverse(f"accounts:{name}"))["Cache-Control"] == "no-store"
+
+
+def test_times_are_shown_in_the_time_zone_of_the_person(signed_in: Client, maker: User) -> None:
+    User.objects.filter(pk=maker.pk).update(time_zone="Asia/Tokyo")
+    assert " JST" in signed_in.get(reverse("accounts:me")).content.decode()
+
+
+def _answer(client: Client, name: str) -> int | str:
+    """The status, or the step of sign-in that the browser is sent to."""
+    arguments = ["0123456789abcdef"] if name == "end_session" else []
+    answer = client.get(reverse(f"accounts:{name}", args=arguments))
+    if answer.status_code != 302:
+        return answer.status_code
+    return next(step for step in ANSWERS if answer["Location"].partition("?")[0] == _address(step))
+
+
+def _address(name: str) -> str:
+    return reverse(f"accounts:{name}", args=["0123456789abcdef"] if name == "end_session" else [])
+
+
+def _views() -> Iterator[tuple[str, Any]]:
+    yield from _walk(get_resolver().url_patterns, "")
+
+
+def _walk(patterns: list[URLPattern | URLResolver], prefix: str) -> Iterator[tuple[str, Any]]:
+    for pattern in patterns:
+        if isinstance(pattern, URLPattern):
+            yield f"{prefix}{pattern.name}", pattern.callback
+        else:
+            inner = f"{pattern.namespace}:" if pattern.namespace else prefix
+            yield from _walk(pattern.url_patterns, inner)

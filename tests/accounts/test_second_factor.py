@@ -1,0 +1,184 @@
+"""Codes of the authenticator: once each, not too fast, and fresh where it matters."""
+
+import threading
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connections
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from backoffice.accounts.models import AuthenticatorDevice, User
+from backoffice.audit.actions import Action
+from backoffice.audit.models import Entry
+from tests.accounts import steps
+
+pytestmark = pytest.mark.django_db
+PASSWORD_PAGE = "/account/password/"
+
+
+@pytest.mark.parametrize("drift", [-1, 0, 1])
+def test_a_code_of_the_step_before_or_after_is_right(password_only: Client, maker: User, drift: int) -> None:
+    code = steps.code_of(steps.authenticator(maker), steps=drift)
+    assert steps.give_code(password_only, code).status_code == 302
+
+
+@pytest.mark.parametrize("drift", [-2, 2])
+def test_a_code_further_away_is_wrong(password_only: Client, maker: User, drift: int) -> None:
+    code = steps.code_of(steps.authenticator(maker), steps=drift)
+    assert steps.give_code(password_only, code).status_code == 422
+
+
+def test_a_code_may_be_typed_with_a_space(password_only: Client, maker: User) -> None:
+    code = steps.code_of(steps.authenticator(maker))
+    assert steps.give_code(password_only, f" {code[:3]} {code[3:]} ").status_code == 302
+
+
+@pytest.mark.parametrize("typed", ["", "12345", "1234567", "١٢٣٤٥٦", "12e456", "-12345", "x" * 65])
+def test_anything_else_is_refused_beside_the_field(password_only: Client, typed: str) -> None:
+    answer = steps.give_code(password_only, typed)
+    assert answer.status_code == 422
+    assert answer.context["form"].errors["code"]
+    assert _is_closed(password_only)
+
+
+def test_a_code_counts_once(client: Client, maker: User) -> None:
+    code = steps.code_of(steps.authenticator(maker))
+    steps.give_password(client, maker)
+    steps.give_code(client, code)
+    other = Client()
+    steps.give_password(other, maker)
+    assert steps.give_code(other, code).status_code == 422
+    assert _is_closed(other)
+
+
+def test_an_older_code_does_not_count_after_a_newer_one(password_only: Client, maker: User) -> None:
+    device = steps.authenticator(maker)
+    steps.give_code(password_only, steps.code_of(device, steps=1))
+    other = Client()
+    steps.give_password(other, maker)
+    assert steps.give_code(other, steps.code_of(device)).status_code == 422
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_at_the_same_time_with_one_code_one_gets_in(maker: User) -> None:
+    code = steps.code_of(steps.authenticator(maker))
+    browsers = [Client() for _ in range(4)]
+    for browser in browsers:
+        steps.give_password(browser, maker)
+    answers = _at_once(browsers, code)
+    assert sorted(answers) == [302, 422, 422, 422]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_code_is_used_up_by_compare_and_set_and_not_by_the_lock_alone(maker: User) -> None:
+    one, other = steps.authenticator(maker), steps.authenticator(maker)
+    code = steps.code_of(one)
+    assert [one.verify_token(code), other.verify_token(code)] == [True, False]
+
+
+def test_a_wrong_code_makes_the_next_one_wait_even_if_it_is_right(password_only: Client, maker: User) -> None:
+    device = steps.authenticator(maker)
+    steps.give_code(password_only, steps.wrong_code(device))
+    answer = steps.give_code(password_only, steps.code_of(device))
+    assert answer.status_code == 422
+    assert "Try the next one in 1 s" in answer.content.decode()
+    steps.unlock(maker)
+    assert steps.give_code(password_only, steps.code_of(device)).status_code == 302
+
+
+def test_each_wrong_code_doubles_the_wait(password_only: Client, maker: User) -> None:
+    AuthenticatorDevice.objects.filter(user=maker).update(
+        throttling_failure_count=6, throttling_failure_timestamp=timezone.now() - timedelta(seconds=33)
+    )
+    steps.give_code(password_only, steps.wrong_code(steps.authenticator(maker)))
+    wait = steps.authenticator(maker).wait()
+    assert wait is not None
+    assert timedelta(seconds=60) < wait <= timedelta(seconds=64)
+
+
+def test_an_attempt_that_came_too_soon_does_not_prolong_the_wait(password_only: Client, maker: User) -> None:
+    device = steps.authenticator(maker)
+    for _ in range(3):
+        steps.give_code(password_only, steps.wrong_code(device))
+    assert steps.authenticator(maker).throttling_failure_count == 1
+
+
+def test_a_right_code_forgives_the_wrong_ones(password_only: Client, maker: User) -> None:
+    AuthenticatorDevice.objects.filter(user=maker).update(
+        throttling_failure_count=3, throttling_failure_timestamp=timezone.now() - timedelta(minutes=1)
+    )
+    steps.give_code(password_only, steps.code_of(steps.authenticator(maker)))
+    device = steps.authenticator(maker)
+    assert (device.throttling_failure_count, device.throttling_failure_timestamp) == (0, None)
+    assert device.last_used_at is not None
+
+
+def test_refused_codes_are_audited_with_the_reason_and_without_the_code(
+    password_only: Client, maker: User
+) -> None:
+    wrong = steps.wrong_code(steps.authenticator(maker))
+    steps.give_code(password_only, wrong)
+    steps.give_code(password_only, wrong)
+    refused = Entry.objects.filter(action=Action.SECOND_FACTOR_REFUSED).order_by("position")
+    assert [(entry.actor_label, entry.detail) for entry in refused] == [
+        ("Tunde Bello", {"reason": "wrong or used code"}),
+        ("Tunde Bello", {"reason": "too soon after a wrong code"}),
+    ]
+
+
+def test_a_fresh_code_is_asked_for_before_the_password_is_changed(signed_in: Client, maker: User) -> None:
+    steps.age_second_factor(signed_in, minutes=6)
+    asked = signed_in.get(PASSWORD_PAGE)
+    assert asked["Location"] == f"{reverse('accounts:second_factor')}?next=%2Faccount%2Fpassword%2F"
+    back = steps.give_code(signed_in, steps.code_of(steps.authenticator(maker)), next=PASSWORD_PAGE)
+    assert back["Location"] == PASSWORD_PAGE
+    assert signed_in.get(PASSWORD_PAGE).status_code == 200
+
+
+def test_a_code_of_four_minutes_ago_is_fresh_enough(signed_in: Client) -> None:
+    steps.age_second_factor(signed_in, minutes=4)
+    assert signed_in.get(PASSWORD_PAGE).status_code == 200
+
+
+def test_renewing_keeps_the_session_and_is_audited_as_such(signed_in: Client, maker: User) -> None:
+    key = signed_in.session.session_key
+    steps.give_code(signed_in, steps.code_of(steps.authenticator(maker)))
+    assert signed_in.session.session_key == key
+    assert Entry.objects.get().action == Action.SECOND_FACTOR_CONFIRMED
+
+
+def test_the_code_of_somebody_else_is_wrong(password_only: Client, checker: User) -> None:
+    assert steps.give_code(password_only, steps.code_of(steps.authenticator(checker))).status_code == 422
+
+
+def test_the_secret_is_sealed_to_its_row(maker: User, checker: User) -> None:
+    mine, other = steps.authenticator(maker), steps.authenticator(checker)
+    assert mine.totp().key.hex().encode() not in bytes(mine.sealed_seed)
+    mine.sealed_seed = other.sealed_seed
+    with pytest.raises(Exception, match="not sealed for this row"):
+        mine.totp()
+
+
+def _is_closed(client: Client) -> bool:
+    return client.get("/account/").status_code == 302
+
+
+def _at_once(browsers: list[Client], code: str) -> list[int]:
+    """Post the code from all browsers in the same moment; the statuses."""
+    gate = threading.Barrier(len(browsers))
+    answers: list[Any] = []
+
+    def post(browser: Client) -> None:
+        gate.wait(timeout=10)
+        answers.append(steps.give_code(browser, code).status_code)
+        connections.close_all()
+
+    threads = [threading.Thread(target=post, args=(browser,)) for browser in browsers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=30)
+    return answers

@@ -1,0 +1,173 @@
+"""The two steps of sign-in, told by what a browser sees."""
+
+from typing import Any
+
+import pytest
+from axes.models import AccessAttempt
+from django.test import Client
+from django.urls import reverse
+
+from backoffice.accounts.models import StaffSession, User
+from backoffice.audit.actions import Action
+from backoffice.audit.models import Entry
+from tests.accounts import steps
+from tests.factories import PASSWORD
+
+pytestmark = pytest.mark.django_db
+HOME = "/"
+
+
+def test_password_and_code_lead_to_the_overview(client: Client, maker: User) -> None:
+    first = steps.give_password(client, maker)
+    assert first["Location"] == reverse("accounts:second_factor")
+    second = steps.give_code(client, steps.code_of(steps.authenticator(maker)))
+    assert second["Location"] == HOME
+    assert client.get(HOME).status_code != 302
+
+
+def test_the_e_mail_address_may_be_typed_in_any_case(client: Client, maker: User) -> None:
+    answer = client.post(reverse("accounts:sign_in"), {"email": maker.email.upper(), "password": PASSWORD})
+    assert answer.status_code == 302
+
+
+def test_the_session_changes_its_key_at_each_step(client: Client, maker: User) -> None:
+    steps.give_password(client, maker)
+    after_password = client.session.session_key
+    steps.give_code(client, steps.code_of(steps.authenticator(maker)))
+    assert client.session.session_key != after_password
+    assert not StaffSession.objects.filter(pk=after_password).exists()
+
+
+def test_signing_in_again_ends_the_session_that_the_browser_had(signed_in: Client, maker: User) -> None:
+    before = signed_in.session.session_key
+    steps.give_password(signed_in, maker)
+    assert not StaffSession.objects.filter(pk=before).exists()
+    assert signed_in.get(HOME)["Location"].startswith(reverse("accounts:second_factor"))
+
+
+@pytest.mark.parametrize(
+    ("change", "value"), [("email", "nobody@countersign.example"), ("password", "wrong horse battery")]
+)
+def test_a_wrong_password_and_an_unknown_address_are_told_the_same(
+    client: Client, maker: User, change: str, value: str
+) -> None:
+    typed = {"email": maker.email, "password": PASSWORD, change: value}
+    answer = client.post(reverse("accounts:sign_in"), typed)
+    assert answer.status_code == 422
+    assert answer.context["form"].non_field_errors() == [
+        "The e-mail address or the password is not right. Nobody was signed in."
+    ]
+    assert "sessionid" not in answer.cookies
+    assert not StaffSession.objects.exists()
+
+
+def test_a_deactivated_person_is_told_the_same(client: Client, maker: User) -> None:
+    User.objects.filter(pk=maker.pk).update(is_active=False)
+    answer = steps.give_password(client, maker)
+    assert answer.status_code == 422
+    assert "not right" in answer.content.decode()
+
+
+def test_the_form_keeps_the_address_and_never_the_password(client: Client, maker: User) -> None:
+    page = steps.give_password(client, maker, "wrong horse battery").content.decode()
+    assert maker.email in page
+    assert "wrong horse" not in page
+
+
+@pytest.mark.parametrize("typed", [{}, {"email": "no address", "password": "x"}, {"email": "a@b.example"}])
+def test_a_form_that_is_not_filled_in_is_answered_beside_its_fields(
+    client: Client, typed: dict[str, str]
+) -> None:
+    answer = client.post(reverse("accounts:sign_in"), typed)
+    assert answer.status_code == 422
+    assert 'class="error"' in answer.content.decode()
+    assert not Entry.objects.exists()
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_the_fifth_wrong_password_locks_out_whether_the_person_exists_or_not(
+    client: Client, maker: User, exists: bool
+) -> None:
+    email = maker.email if exists else "nobody@countersign.example"
+    answers = [_try(client, email) for _ in range(6)]
+    assert [answer.status_code for answer in answers] == [422, 422, 422, 422, 429, 429]
+    assert "Too many wrong passwords" in answers[-1].content.decode()
+    actions = list(Entry.objects.order_by("position").values_list("action", flat=True))
+    assert actions == [Action.SIGN_IN_REFUSED] * 4 + [Action.SIGN_IN_LOCKED, Action.SIGN_IN_REFUSED]
+
+
+def test_the_right_password_does_not_help_while_locked_out(client: Client, maker: User) -> None:
+    for _ in range(5):
+        _try(client, maker.email)
+    assert steps.give_password(client, maker).status_code == 429
+
+
+def test_the_lock_holds_for_one_address_from_one_place(client: Client, maker: User, checker: User) -> None:
+    for _ in range(5):
+        _try(client, maker.email)
+    assert steps.give_password(client, checker).status_code == 302
+    assert steps.give_password(Client(REMOTE_ADDR="10.9.8.7"), maker).status_code == 302
+
+
+def test_another_browser_at_the_same_place_is_locked_out_too(client: Client, maker: User) -> None:
+    for attempt in range(5):
+        _try(Client(HTTP_USER_AGENT=f"browser {attempt}"), maker.email)
+    assert steps.give_password(client, maker).status_code == 429
+
+
+@pytest.mark.parametrize(
+    ("wanted", "leads_to"),
+    [
+        ("/account/password/", "/account/password/"),
+        ("https://elsewhere.example/", HOME),
+        ("//elsewhere.example/", HOME),
+        ("javascript:alert(1)", HOME),
+        ("", HOME),
+    ],
+)
+def test_sign_in_leads_to_the_page_wanted_if_it_is_ours(
+    client: Client, maker: User, wanted: str, leads_to: str
+) -> None:
+    first = steps.give_password(client, maker, next=wanted)
+    page = client.get(first["Location"])
+    second = steps.give_code(client, steps.code_of(steps.authenticator(maker)), next=page.context["next"])
+    assert second["Location"] == leads_to
+
+
+def test_signing_out_ends_the_session_on_the_server(signed_in: Client) -> None:
+    signed_in.post(reverse("accounts:sign_out"))
+    assert not StaffSession.objects.exists()
+    assert signed_in.get(HOME)["Location"].startswith(reverse("accounts:sign_in"))
+
+
+def test_signing_out_needs_a_post(signed_in: Client) -> None:
+    assert signed_in.get(reverse("accounts:sign_out")).status_code == 405
+
+
+def test_every_attempt_is_audited_without_its_secrets(client: Client, maker: User) -> None:
+    client.post(reverse("accounts:sign_in"), {"email": "nobody@countersign.example", "password": "canary-1"})
+    steps.give_password(client, maker, "canary-2")
+    steps.give_password(client, maker)
+    code = steps.code_of(steps.authenticator(maker))
+    steps.give_code(client, code)
+    told = [(entry.action, entry.target_label) for entry in Entry.objects.order_by("position")]
+    assert told == [
+        (Action.SIGN_IN_REFUSED, "nobody@countersign.example"),
+        (Action.SIGN_IN_REFUSED, "Tunde Bello"),
+        (Action.PASSWORD_ACCEPTED, ""),
+        (Action.SIGN_IN_COMPLETED, ""),
+    ]
+    log = " ".join(
+        str(list(entry.values())) for entry in Entry.objects.values("target_label", "detail", "actor_label")
+    )
+    assert not any(secret in log for secret in ("canary", PASSWORD, code))
+
+
+def test_neither_table_nor_log_keeps_a_wrong_password(client: Client, maker: User, caplog: Any) -> None:
+    steps.give_password(client, maker, "canary-in-the-cage")
+    attempt = AccessAttempt.objects.get()
+    assert "canary" not in attempt.post_data + attempt.get_data + caplog.text
+
+
+def _try(client: Client, email: str) -> Any:
+    return client.post(reverse("accounts:sign_in"), {"email": email, "password": "wrong horse battery"})
