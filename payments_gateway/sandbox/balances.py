@@ -6,7 +6,7 @@ from typing import Literal
 from django.http import HttpRequest, HttpResponse
 
 from payments_gateway.sandbox import ledger
-from payments_gateway.sandbox.amounts import amount_text, amount_number, minor_units
+from payments_gateway.sandbox.amounts import amount_number, amount_text, minor_units
 from payments_gateway.sandbox.answers import answer, envelope, operation
 from payments_gateway.sandbox.bodies import Body, read_body, read_query
 from payments_gateway.sandbox.fields import AccountNumber, AmountText, BankCode, Name, TokenText

@@ -3,7 +3,7 @@
 It wants no credentials. Members that repeat the service are spelled as on the wire; options as on the command line.
 
 GET  /_sandbox/          a page for people: what this is, the tokens, the balances, the latest withdrawals
-GET  /_sandbox/token     {"totp", "secondsLeft", "used", "otp"}: the present codes
+GET  /_sandbox/token     {"totp", "secondsLeft", "used", "otp", "secret"}: the present codes
 GET  /_sandbox/ledger    what was asked of the service since its seed, and whether the books agree: the oracle of tests
 GET  /_sandbox/options   the options now in force
 POST /_sandbox/options   change some of them: settle_after (seconds; null: never by itself), token_required,
@@ -26,7 +26,7 @@ from payments_gateway.sandbox import clock, credentials, ledger, lifecycle, otp,
 from payments_gateway.sandbox.amounts import amount_text
 from payments_gateway.sandbox.answers import answer, operation
 from payments_gateway.sandbox.bodies import Body, read_body, read_optional_body
-from payments_gateway.sandbox.models import Simulation, Status, Withdrawal
+from payments_gateway.sandbox.models import Simulation, Withdrawal
 
 _LATEST = 10
 
@@ -81,7 +81,7 @@ def options(request: HttpRequest) -> HttpResponse:
 def settle(request: HttpRequest) -> HttpResponse:
     """Settle what is open, due or not."""
     outcome = read_optional_body(request, SettleBody).outcome
-    failed = None if outcome is None else outcome == Status.FAILED
+    failed = None if outcome is None else outcome == "failed"
     return answer({"settled": settlement.settle_now(failed=failed)})
 
 
@@ -114,6 +114,7 @@ def _codes() -> dict[str, object]:
         "secondsLeft": (step + 1) * otp.STEP_SECONDS - int(at.timestamp()),
         "used": step <= simulation.last_totp_step,
         "otp": simulation.one_time_code,
+        "secret": simulation.totp_secret,
     }
 
 

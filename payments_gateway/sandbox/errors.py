@@ -16,5 +16,5 @@ class RefusedError(Exception):
         self.problems = tuple(problems)
 
 
-class PortTakenError(Exception):
-    """Another process listens on the address that was asked for."""
+class CannotListenError(Exception):
+    """The address cannot be had, most often because another process listens on it."""

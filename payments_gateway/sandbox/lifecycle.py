@@ -1,9 +1,7 @@
 """The life of a simulation: made and seeded at its first start, changed by options, set back by a reset."""
 
 from collections.abc import Mapping
-from pathlib import Path
 
-from django.conf import settings
 from django.core.management import call_command
 from django.db.models import Case, Count, F, Sum, When
 from django.db.transaction import atomic
@@ -11,13 +9,14 @@ from django.db.transaction import atomic
 from payments_gateway.sandbox import clock, otp
 from payments_gateway.sandbox.models import Account, Entry, Simulation, Transaction, Withdrawal
 from payments_gateway.sandbox.seed import sow
+from payments_gateway.sandbox.settings import DATABASE, SEED, SETTLE_AFTER, TRANSACTIONS
 
 _OPTIONS = ("settle_after", "token_required", "token_reuse", "fail_next")
 
 
 def prepare() -> Simulation:
     """Make the database if needed, seed it if it is new, and put the options of this start in force."""
-    Path(settings.DATABASE).resolve().parent.mkdir(parents=True, exist_ok=True)
+    DATABASE.resolve().parent.mkdir(parents=True, exist_ok=True)
     call_command("migrate", verbosity=0, interactive=False)
     with atomic(durable=True):
         simulation = Simulation.objects.first() or _make()
@@ -28,16 +27,16 @@ def prepare() -> Simulation:
 def _make() -> Simulation:
     end = clock.last_midnight()
     return Simulation.objects.create(
-        seed=settings.SEED,
+        seed=SEED,
         seeded_until=end,
-        last_seeded_id=sow(settings.SEED, settings.TRANSACTIONS, end),
+        last_seeded_id=sow(SEED, TRANSACTIONS, end),
         totp_secret=otp.new_secret(),
         one_time_code=otp.new_code(),
     )
 
 
 def _restore_options(simulation: Simulation) -> None:
-    simulation.settle_after = settings.SETTLE_AFTER
+    simulation.settle_after = SETTLE_AFTER
     simulation.token_required = True
     simulation.token_reuse = False
     simulation.fail_next = 0

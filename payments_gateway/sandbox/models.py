@@ -120,7 +120,7 @@ class Entry(models.Model):
         verbose_name_plural = "entries"
 
     def __str__(self) -> str:
-        return f"{self.account_id}: {self.amount:+}"
+        return f"{self.amount:+}"
 
 
 class Withdrawal(models.Model):

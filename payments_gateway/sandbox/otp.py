@@ -6,6 +6,7 @@ used, neither it nor an older one is accepted.
 issued at the first start, whenever one has been used, and on reset.
 """
 
+import base64
 import hashlib
 import hmac
 import secrets
@@ -32,8 +33,8 @@ class Token:
 
 
 def new_secret() -> str:
-    """A TOTP secret of 160 bits, as hexadecimal text."""
-    return secrets.token_hex(20)
+    """A TOTP secret of 160 bits in base32, as authenticator apps take it."""
+    return base64.b32encode(secrets.token_bytes(20)).decode()
 
 
 def new_code() -> str:
@@ -48,7 +49,7 @@ def step_of(moment: datetime) -> int:
 
 def totp(secret: str, step: int) -> str:
     """The six digits of one step (RFC 4226, section 5.3)."""
-    digest = hmac.new(bytes.fromhex(secret), struct.pack(">Q", step), hashlib.sha1).digest()
+    digest = hmac.new(base64.b32decode(secret), struct.pack(">Q", step), hashlib.sha1).digest()
     offset = digest[-1] & 0x0F
     number = int.from_bytes(digest[offset : offset + 4], "big") & 0x7FFFFFFF
     return f"{number % 1_000_000:06d}"

@@ -6,13 +6,13 @@ from typing import Any
 
 from gunicorn.app.base import BaseApplication
 
-from payments_gateway.sandbox.errors import PortTakenError
+from payments_gateway.sandbox.errors import CannotListenError
 
 _THREADS = 8
 
 
 def bound_socket(host: str, port: int) -> socket.socket:
-    """A listening socket; port 0 takes any free one. PortTakenError when another process has it."""
+    """A listening socket; port 0 takes any free one. CannotListenError when another process has the port."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -21,17 +21,24 @@ def bound_socket(host: str, port: int) -> socket.socket:
         listener.listen(128)
     except OSError as exc:
         listener.close()
-        raise PortTakenError(f"Cannot listen on {host}:{port}: {exc.strerror}") from exc
+        raise CannotListenError(f"Cannot listen on {host}:{port}: {exc.strerror}") from exc
     return listener
 
 
-class Server(BaseApplication):  # type: ignore[misc]  # gunicorn is untyped
+def serve(listener: socket.socket, factory: Callable[[], Any]) -> None:
+    """Serve what the factory makes until SIGTERM or Ctrl-C; then leave with code 0."""
+    Server(listener, factory).run()  # type: ignore[no-untyped-call]  # gunicorn has no annotations
+
+
+class Server(BaseApplication):
     """Gunicorn around a factory of the WSGI application, which runs in the worker only and keeps the parent small."""
+
+    cfg: Any
 
     def __init__(self, listener: socket.socket, factory: Callable[[], Any]) -> None:
         self._listener = listener
         self._factory = factory
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]  # gunicorn has no annotations
 
     def load_config(self) -> None:
         """Hand over the socket; keep quiet; end at once when told to."""

@@ -3,13 +3,16 @@
 from collections.abc import Callable
 from datetime import timedelta
 
+from django.db import connection
 from django.db.models import QuerySet
 from django.db.transaction import atomic
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
 from payments_gateway.sandbox import clock, ledger
-from payments_gateway.sandbox.models import Simulation, Status, Transaction
+from payments_gateway.sandbox.models import Simulation, Status, Withdrawal
+
+_OPEN_EXISTS = "SELECT EXISTS (SELECT 1 FROM sandbox_transaction WHERE status = 'processing')"
 
 
 class SettlementMiddleware:
@@ -19,7 +22,7 @@ class SettlementMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        if _open().exists():
+        if _some_are_open():
             settle_due()
         return self.get_response(request)
 
@@ -30,7 +33,10 @@ def settle_due() -> int:
     settle_after = Simulation.objects.get().settle_after
     if settle_after is None:
         return 0
-    return _settle(_open().filter(created_at__lte=clock.now() - timedelta(seconds=settle_after)), failed=None)
+    return _settle(
+        _open().filter(transaction__created_at__lte=clock.now() - timedelta(seconds=settle_after)),
+        failed=None,
+    )
 
 
 @atomic(durable=True)
@@ -39,13 +45,20 @@ def settle_now(*, failed: bool | None = None) -> int:
     return _settle(_open(), failed=failed)
 
 
-def _open() -> QuerySet[Transaction]:
-    return Transaction.objects.filter(status=Status.PROCESSING)
+def _some_are_open() -> bool:
+    # Asked before every request, so in SQL: the ORM would take longer to build this than SQLite to answer it.
+    with connection.cursor() as cursor:
+        cursor.execute(_OPEN_EXISTS)
+        return bool(cursor.fetchone()[0])
 
 
-def _settle(records: QuerySet[Transaction], *, failed: bool | None) -> int:
+def _open() -> QuerySet[Withdrawal]:
+    return Withdrawal.objects.filter(transaction__status=Status.PROCESSING).select_related("transaction")
+
+
+def _settle(withdrawals: QuerySet[Withdrawal], *, failed: bool | None) -> int:
     settled = 0
-    for record in records.select_related("withdrawal").order_by("id"):
-        ledger.settle(record, failed=record.withdrawal.will_fail if failed is None else failed)
+    for withdrawal in withdrawals.order_by("transaction_id"):
+        ledger.settle(withdrawal.transaction, failed=withdrawal.will_fail if failed is None else failed)
         settled += 1
     return settled

@@ -5,10 +5,10 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-import payments_gateway
 from django.core.management.base import BaseCommand, CommandParser
 
-from payments_gateway.sandbox.__main__ import add_options
+import payments_gateway
+from payments_gateway.sandbox.arguments import add_options
 
 _ROOT = Path(payments_gateway.__file__).resolve().parent.parent
 _OPTIONS = ("port", "host", "database", "seed", "transactions", "settle_after")
