@@ -66,6 +66,13 @@ class SessionStore(db.SessionStore):
         if self.row is not None:
             self.row.device = device
 
+    def forget_second_factor(self) -> None:
+        """Back to where the password is given and nothing else."""
+        self.pop(_DEVICE_KEY, None)
+        self.pop(_CONFIRMED_KEY, None)
+        if self.row is not None:
+            self.row.device = None
+
     def note_use(self) -> None:
         """Put off the end by idleness. Written at most once a minute, to spare a write at each request."""
         now = timezone.now()

@@ -55,3 +55,10 @@ def age_second_factor(client: Client, *, minutes: int) -> None:
     session = client.session
     session["second_factor_at"] = (timezone.now() - timedelta(minutes=minutes)).isoformat()
     session.save()
+
+
+def recovery_codes(user: User) -> list[str]:
+    """Ten new codes, stored by their owner."""
+    codes = services.issue_recovery_codes(user)
+    services.confirm_codes_kept(user)
+    return codes

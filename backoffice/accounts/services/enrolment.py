@@ -59,10 +59,10 @@ def _begun_by(request: StaffRequest) -> AuthenticatorDevice | None:
 
 
 def _put_into_force(request: StaffRequest, device: AuthenticatorDevice) -> None:
-    request.session.cycle_key()  # before the earlier authenticator goes, and with it the sessions it vouched for
+    request.session.forget_second_factor()  # or the session would go with the authenticator that vouched for it
+    request.session.confirm_second_factor(device)
     delete_other_sessions(request)
     AuthenticatorDevice.objects.filter(user=request.user, confirmed=True).delete()
     AuthenticatorDevice.objects.filter(pk=device.pk).update(confirmed=True)
     device.confirmed = True
     User.objects.filter(pk=request.user.pk).update(recovery_codes_kept_at=None)
-    request.session.confirm_second_factor(device)

@@ -1,0 +1,236 @@
+"""Setting up an authenticator and receiving recovery codes."""
+
+import base64
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django_otp.oath import TOTP
+
+from backoffice.accounts.models import AuthenticatorDevice, RecoveryCode, StaffSession, User
+from backoffice.audit.actions import Action
+from backoffice.audit.models import Entry
+from tests.accounts import steps
+
+pytestmark = pytest.mark.django_db
+ENROL = "/account/authenticator/"
+CODES = "/account/recovery-codes/"
+KEPT = "/account/recovery-codes/kept/"
+
+
+@pytest.fixture
+def at_enrolment(client: Client, newcomer: User) -> Client:
+    """Somebody new, with the password given and the QR code on the screen."""
+    steps.give_password(client, newcomer)
+    client.get(ENROL)
+    return client
+
+
+def test_a_new_person_is_led_through_all_steps_to_the_page_wanted(client: Client, newcomer: User) -> None:
+    first = steps.give_password(client, newcomer, next="/account/")
+    page = client.get(first["Location"], follow=True)
+    assert page.redirect_chain[-1][0].startswith(ENROL)
+    shown = _confirm(client, newcomer, next=page.context["next"])
+    assert len(shown.context["codes"]) == 10
+    assert client.post(KEPT, {"next": shown.context["next"]})["Location"] == "/account/"
+    assert client.get("/account/").status_code == 200
+
+
+def test_the_secret_that_people_type_makes_the_codes_that_count(at_enrolment: Client, newcomer: User) -> None:
+    typed = at_enrolment.get(ENROL).context["secret"]
+    totp = TOTP(base64.b32decode(typed.replace(" ", "")))
+    answer = at_enrolment.post(ENROL, {"code": f"{totp.token():06d}"})
+    assert len(answer.context["codes"]) == 10
+
+
+def test_the_qr_code_says_the_secret_its_issuer_and_the_account(newcomer: User, at_enrolment: Client) -> None:
+    device = steps.authenticator(newcomer, confirmed=False)
+    uri = urlsplit(device.provisioning_uri())
+    assert (uri.scheme, uri.netloc) == ("otpauth", "totp")
+    assert unquote(uri.path) == "/Countersign:new@countersign.example"
+    assert parse_qs(uri.query) == {
+        "secret": [device.secret_text()],
+        "issuer": ["Countersign"],
+        "digits": ["6"],
+        "period": ["30"],
+    }
+
+
+def test_the_qr_code_is_an_image_that_the_content_policy_allows(at_enrolment: Client) -> None:
+    page = at_enrolment.get(ENROL)
+    assert page.context["qr_code"].startswith("data:image/svg+xml")
+    assert "img-src 'self' data:" in page["Content-Security-Policy"]
+
+
+def test_reloading_the_page_shows_the_same_secret(at_enrolment: Client) -> None:
+    assert at_enrolment.get(ENROL).context["secret"] == at_enrolment.get(ENROL).context["secret"]
+
+
+def test_a_secret_that_another_session_saw_never_comes_into_force(
+    at_enrolment: Client, newcomer: User
+) -> None:
+    seen_by_the_first = steps.code_of(steps.authenticator(newcomer, confirmed=False))
+    second = Client()
+    steps.give_password(second, newcomer)
+    second.get(ENROL)
+    assert second.post(ENROL, {"code": seen_by_the_first}).status_code == 422
+    assert not AuthenticatorDevice.objects.filter(user=newcomer, confirmed=True).exists()
+
+
+def test_a_wrong_code_sets_up_nothing_and_is_audited(at_enrolment: Client, newcomer: User) -> None:
+    answer = at_enrolment.post(
+        ENROL, {"code": steps.wrong_code(steps.authenticator(newcomer, confirmed=False))}
+    )
+    assert answer.status_code == 422
+    assert not AuthenticatorDevice.objects.filter(user=newcomer, confirmed=True).exists()
+    assert Entry.objects.order_by("position").last().action == Action.SECOND_FACTOR_REFUSED
+
+
+def test_wrong_codes_slow_down_enrolment_too(at_enrolment: Client, newcomer: User) -> None:
+    device = steps.authenticator(newcomer, confirmed=False)
+    at_enrolment.post(ENROL, {"code": steps.wrong_code(device)})
+    assert at_enrolment.post(ENROL, {"code": steps.code_of(device)}).status_code == 422
+
+
+def test_the_code_that_confirmed_an_authenticator_is_used_up(at_enrolment: Client, newcomer: User) -> None:
+    code = steps.code_of(steps.authenticator(newcomer, confirmed=False))
+    at_enrolment.post(ENROL, {"code": code})
+    other = Client()
+    steps.give_password(other, newcomer)
+    assert steps.give_code(other, code).status_code == 422
+
+
+def test_the_password_alone_does_not_replace_an_authenticator(password_only: Client, maker: User) -> None:
+    before = steps.authenticator(maker).pk
+    answer = password_only.post(ENROL, {"code": "123456"})
+    assert answer["Location"].startswith(reverse("accounts:second_factor"))
+    assert steps.authenticator(maker).pk == before
+
+
+def test_replacing_needs_a_fresh_second_factor(signed_in: Client) -> None:
+    steps.age_second_factor(signed_in, minutes=6)
+    assert signed_in.get(ENROL)["Location"].startswith(reverse("accounts:second_factor"))
+
+
+def test_an_enrolment_that_another_session_finished_first_is_over(client: Client, newcomer: User) -> None:
+    slow = Client()
+    steps.give_password(slow, newcomer)
+    slow.get(ENROL)
+    steps.give_password(client, newcomer)
+    client.get(ENROL)
+    _confirm(client, newcomer)
+    mine = steps.authenticator(newcomer).pk
+    assert slow.post(ENROL, {"code": "123456"}).status_code == 302
+    assert steps.authenticator(newcomer).pk == mine
+
+
+def test_replacing_ends_the_other_sessions_and_the_old_codes(
+    signed_in: Client, maker: User, sign_in: Callable[[Client, User], Client]
+) -> None:
+    elsewhere = sign_in(Client(), maker)
+    old = steps.authenticator(maker)
+    signed_in.get(ENROL)
+    _confirm(signed_in, maker)
+    assert not AuthenticatorDevice.objects.filter(pk=old.pk).exists()
+    assert StaffSession.objects.filter(user=maker).count() == 1
+    assert elsewhere.get("/account/").status_code == 302
+    signed_in.post(KEPT)
+    assert signed_in.get("/account/").status_code == 200
+
+
+def test_the_codes_are_shown_once_and_stored_as_hashes(at_enrolment: Client, newcomer: User) -> None:
+    codes = _confirm(at_enrolment, newcomer).context["codes"]
+    assert not any(code in at_enrolment.get(CODES).content.decode() for code in codes)
+    stored = set(RecoveryCode.objects.values_list("digest", flat=True))
+    assert len(stored) == len(set(codes)) == 10
+    assert not any(code.replace("-", "") in digest.upper() for code in codes for digest in stored)
+
+
+def test_no_page_opens_until_the_codes_are_stored(at_enrolment: Client, newcomer: User) -> None:
+    _confirm(at_enrolment, newcomer)
+    assert at_enrolment.get("/account/")["Location"].startswith(CODES)
+
+
+def test_codes_that_do_not_exist_cannot_be_confirmed(signed_in: Client, maker: User) -> None:
+    User.objects.filter(pk=maker.pk).update(recovery_codes_kept_at=None)
+    signed_in.post(KEPT)
+    assert User.objects.get(pk=maker.pk).recovery_codes_kept_at is None
+
+
+def test_a_recovery_code_stands_in_for_the_authenticator_once(client: Client, maker: User) -> None:
+    code = steps.recovery_codes(maker)[3]
+    steps.give_password(client, maker)
+    assert steps.give_code(client, code.lower().replace("-", " ")).status_code == 302
+    assert client.get("/account/").status_code == 200
+    other = Client()
+    steps.give_password(other, maker)
+    assert steps.give_code(other, code).status_code == 422
+
+
+def test_the_code_of_somebody_else_is_wrong(password_only: Client, checker: User) -> None:
+    assert steps.give_code(password_only, steps.recovery_codes(checker)[0]).status_code == 422
+
+
+def test_a_wrong_recovery_code_slows_down_the_next_attempt(password_only: Client, maker: User) -> None:
+    code = steps.recovery_codes(maker)[0]
+    steps.give_code(password_only, RecoveryCode.draw())
+    assert steps.give_code(password_only, code).status_code == 422
+    assert RecoveryCode.objects.filter(user=maker, used_at=None).count() == 10
+
+
+def test_new_codes_replace_the_old_ones(signed_in: Client, maker: User) -> None:
+    old = steps.recovery_codes(maker)[0]
+    new = signed_in.post(CODES).context["codes"]
+    assert RecoveryCode.objects.filter(user=maker).count() == 10
+    signed_in.post(reverse("accounts:sign_out"))
+    steps.give_password(signed_in, maker)
+    assert steps.give_code(signed_in, old).status_code == 422
+    steps.unlock(maker)
+    assert steps.give_code(signed_in, new[0]).status_code == 302
+
+
+def test_new_codes_need_a_fresh_second_factor(signed_in: Client, maker: User) -> None:
+    steps.age_second_factor(signed_in, minutes=6)
+    assert signed_in.post(CODES)["Location"].startswith(reverse("accounts:second_factor"))
+    assert not RecoveryCode.objects.exists()
+
+
+def test_recovery_codes_survive_a_new_secret_key_while_the_old_one_is_listed(
+    password_only: Client, maker: User, settings: Any
+) -> None:
+    user_id, code = maker.pk, steps.recovery_codes(maker)[0]
+    before = RecoveryCode.digests(code, user_id=user_id)[0]
+    settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "another-" + "1" * 50, [settings.SECRET_KEY]
+    assert before in RecoveryCode.digests(code, user_id=user_id)[1:]
+
+
+def test_each_step_is_audited_and_no_code_is(at_enrolment: Client, newcomer: User) -> None:
+    secret = steps.authenticator(newcomer, confirmed=False).secret_text()
+    codes = _confirm(at_enrolment, newcomer).context["codes"]
+    at_enrolment.post(KEPT)
+    at_enrolment.post(reverse("accounts:sign_out"))
+    steps.give_password(at_enrolment, newcomer)
+    steps.give_code(at_enrolment, codes[0])
+    told = list(Entry.objects.order_by("position").values_list("action", flat=True))
+    assert told == [
+        Action.STAFF_CREATED,
+        Action.PASSWORD_ACCEPTED,
+        Action.AUTHENTICATOR_ENROLLED,
+        Action.RECOVERY_CODES_ISSUED,
+        Action.RECOVERY_CODES_KEPT,
+        Action.SESSION_SIGNED_OUT,
+        Action.PASSWORD_ACCEPTED,
+        Action.RECOVERY_CODE_USED,
+        Action.SIGN_IN_COMPLETED,
+    ]
+    log = str(list(Entry.objects.values()))
+    assert not any(shown in log for shown in (secret, *codes))
+
+
+def _confirm(client: Client, user: User, **more: Any) -> Any:
+    """Type what the phone shows; the page with the recovery codes."""
+    code = steps.code_of(steps.authenticator(user, confirmed=False))
+    return client.post(ENROL, {"code": code, **more})
