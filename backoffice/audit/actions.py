@@ -11,7 +11,7 @@ class Action(models.TextChoices):
     """What happened."""
 
     # audit
-    LOG_VERIFIED = "audit.verified", "verified the audit log"
+    LOG_VERIFIED = "audit.verified", "verified"
 
     # reports
     REPORT_REQUESTED = "report.requested", "began to export"

@@ -1,0 +1,190 @@
+"""The audit log on screen: who may see it, what it says, and how it is narrowed and verified."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
+
+from backoffice.accounts.models import User
+from backoffice.audit.actions import Action
+from backoffice.audit.models import Entry
+from backoffice.audit.services import record
+from backoffice.core import context
+from tests import factories
+from tests.append_only.triggers import lifted
+
+pytestmark = pytest.mark.django_db
+SignIn = Callable[[Client, User], Client]
+LIST, VERIFY = reverse("audit:list"), reverse("audit:verify")
+
+
+@pytest.fixture
+def reader(client: Client, auditor: User, sign_in: SignIn) -> Client:
+    """The auditor's browser."""
+    return sign_in(client, auditor)
+
+
+def listed(reader: Client, **filters: str | int) -> list[str]:
+    """The sentences on the page."""
+    response = reader.get(LIST, filters)
+    assert response.status_code == 200
+    return [str(entry) for entry in response.context["page"].rows]
+
+
+@pytest.mark.parametrize(
+    ("person", "status"),
+    [("maker", 403), ("checker", 403), ("outsider", 403), ("auditor", 200), ("administrator", 200)],
+)
+def test_who_may_read_and_verify(
+    request: pytest.FixtureRequest, client: Client, sign_in: SignIn, person: str, status: int
+) -> None:
+    browser = sign_in(client, request.getfixturevalue(person))
+
+    assert browser.get(LIST).status_code == status
+    assert browser.post(VERIFY).status_code == status
+
+
+def test_nothing_is_verified_by_a_link(reader: Client) -> None:
+    assert reader.get(VERIFY).status_code == 405
+
+
+def test_an_entry_reads_as_a_sentence_with_its_detail(reader: Client, maker: User) -> None:
+    with context.calling(request_id="3f2a", address="10.0.0.9"):
+        record(
+            Action.OPERATION_REJECTED, actor=maker, target="W-1", reason="<b>wrong</b> account", tries=[1, 2]
+        )
+
+    page = reader.get(LIST).content.decode()
+
+    assert f"<b>{maker}</b> rejected" in page
+    assert "<dt>Reason</dt><dd>&lt;b&gt;wrong&lt;/b&gt; account</dd>" in page
+    assert "<dt>Tries</dt><dd>[1, 2]</dd>" in page
+    assert "10.0.0.9" in page
+    assert Entry.objects.get().hash in page
+
+
+def test_an_operation_is_linked(reader: Client, maker: User) -> None:
+    operation = factories.prepared(maker)
+
+    page = reader.get(LIST).content.decode()
+
+    assert f'<a href="{reverse("operations:detail", args=[operation.pk])}">{operation}</a>' in page
+
+
+def test_an_object_without_a_page_is_named_without_a_link() -> None:
+    assert Entry(target_type="accounts.user", target_id="1").target_url == ""
+    assert Entry(target_type="operations.operation", target_id="gone").target_url == ""
+
+
+def test_the_newest_entries_come_first_and_older_ones_are_one_link_away(reader: Client) -> None:
+    for number in range(60):
+        record(Action.OPERATION_PREPARED, actor=None, target=f"W-{number}")
+
+    first = reader.get(LIST)
+    cursor = first.context["page"].next_cursor
+
+    assert "W-59" in str(first.context["page"].rows[0])
+    assert len(first.context["page"].rows) == 50
+    assert listed(reader, cursor=cursor) == [
+        f"Countersign prepared W-{number}" for number in range(9, -1, -1)
+    ]
+
+
+def test_filters_narrow_the_log(reader: Client, maker: User, checker: User) -> None:
+    with context.calling(request_id="3f2a"):
+        record(Action.OPERATION_PREPARED, actor=maker, target="W-1 Rent")
+    record(Action.REPORT_EXPORTED, actor=checker, target="the report Operations")
+    record(Action.OPERATION_CANCELLED, actor=checker, target=maker)
+
+    prepared, exported = f"{maker} prepared W-1 Rent", f"{checker} exported the report Operations"
+    cancelled = f"{checker} cancelled {maker}"
+    assert listed(reader, actor=maker.pk) == [prepared]
+    assert listed(reader, group="operation") == [cancelled, prepared]
+    assert listed(reader, group="report", actor=checker.pk) == [exported]
+    assert listed(reader, about="rent") == [prepared]
+    assert listed(reader, about=str(maker.pk), group="operation") == [cancelled]
+    assert listed(reader, about="3f2a") == [prepared]
+    assert listed(reader, about="nothing like it") == []
+
+
+def test_days_are_the_readers_own(reader: Client, auditor: User) -> None:
+    here = ZoneInfo(auditor.time_zone)
+    record(Action.OPERATION_PREPARED, actor=None, target="before")
+    midnight = timezone.now().astimezone(here).replace(hour=0, minute=0, second=0, microsecond=0)
+    with lifted(connection):
+        Entry.objects.update(at=midnight - timedelta(microseconds=1))
+    record(Action.OPERATION_PREPARED, actor=None, target="today")
+    with lifted(connection):
+        Entry.objects.filter(position=2).update(at=midnight)
+
+    today, yesterday = midnight.date(), midnight.date() - timedelta(days=1)
+    assert listed(reader, since=str(today)) == ["Countersign prepared today"]
+    assert listed(reader, until=str(yesterday)) == ["Countersign prepared before"]
+    assert len(listed(reader, since=str(yesterday), until=str(today))) == 2
+
+
+@pytest.mark.parametrize(
+    ("filters", "message"),
+    [
+        ({"since": "2026-03-02", "until": "2026-03-01"}, "This day is before the first one"),
+        ({"since": "yesterday"}, "Enter a valid date"),
+        ({"actor": "9999999"}, "Select a valid choice"),
+        ({"group": "weather"}, "Select a valid choice"),
+        ({"about": "x" * 201}, "at most 200 characters"),
+    ],
+)
+def test_a_filter_that_makes_no_sense_is_told_beside_its_field(
+    reader: Client, filters: dict[str, str], message: str
+) -> None:
+    record(Action.OPERATION_PREPARED, actor=None, target="W-1")
+
+    response = reader.get(LIST, filters)
+
+    assert response.status_code == 422
+    assert message in response.content.decode()
+    assert response.context["page"].rows == []
+
+
+def test_the_export_carries_the_filters_and_not_the_place_in_the_list(reader: Client) -> None:
+    page = reader.get(LIST, {"group": "report", "cursor": "x"}).content.decode()
+
+    assert f'href="{reverse("reports:csv", args=["audit-log"])}?group=report"' in page
+
+
+def test_verifying_shows_the_verdict_and_records_it(reader: Client, auditor: User) -> None:
+    record(Action.OPERATION_PREPARED, actor=None)
+
+    page = reader.post(VERIFY).content.decode()
+
+    assert "The audit log is whole" in page
+    assert "1 entry verified, the chain is whole" in page
+    assert str(Entry.objects.first()) == f"{auditor} verified the audit log"
+
+
+def test_verifying_a_damaged_log_names_the_broken_entry(reader: Client) -> None:
+    record(Action.OPERATION_PREPARED, actor=None)
+    with lifted(connection):
+        Entry.objects.update(actor_label="Somebody else")
+
+    page = reader.post(VERIFY).content.decode()
+
+    assert "The audit log is damaged" in page
+    assert "entry 1 (operation.prepared" in page
+    assert "content does not match its hash" in page
+
+
+@pytest.mark.parametrize("entries", [3, 60])
+def test_the_page_needs_few_queries_whatever_its_length(
+    reader: Client, django_assert_max_num_queries: DjangoAssertNumQueries, entries: int
+) -> None:
+    for number in range(entries):
+        record(Action.OPERATION_PREPARED, actor=None, target=f"W-{number}")
+
+    with django_assert_max_num_queries(6):
+        reader.get(LIST)

@@ -1,0 +1,151 @@
+"""What stands in each file."""
+
+import json
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from backoffice.accounts.models import User
+from backoffice.audit.actions import Action
+from backoffice.audit.canonical import GENESIS
+from backoffice.audit.models import Entry
+from backoffice.audit.services import record
+from backoffice.operations.models import Operation
+from backoffice.reports import report
+from tests import factories
+from tests.reports.download import Download
+from tests.sandbox_process import SandboxProcess
+
+pytestmark = pytest.mark.django_db
+Get = Callable[..., Download]
+
+
+@pytest.fixture(autouse=True)
+def _reader(client: Client, auditor: User, sign_in: Callable[[Client, User], Client]) -> None:
+    sign_in(client, auditor)
+
+
+def test_an_operation_is_told_with_its_people_and_times(download: Get, maker: User, checker: User) -> None:
+    operation = factories.approved(maker, checker, amount=Decimal("250000.5"))
+
+    (row,) = download("operations").rows
+
+    assert (row["reference"], row["status"], row["kind"]) == (operation.reference, "approved", "withdrawal")
+    assert (row["direction"], row["currency"], row["amount"]) == ("out", "NGN", "250000.5")
+    assert (row["prepared_by"], row["approved_by"]) == (maker.full_name, checker.full_name)
+    assert datetime.fromisoformat(row["prepared_at"]) == operation.prepared_at
+    assert datetime.fromisoformat(row["approved_at"]) == operation.approvals.get().at
+    assert row["prepared_at"].endswith("+01:00")
+    assert (row["sent_at"], row["sent_by"], row["service_transaction_id"], row["fee"]) == ("", "", "", "")
+    assert row["digest"] == operation.digest
+
+
+def test_operations_are_told_newest_first_and_narrowed(download: Get, maker: User, checker: User) -> None:
+    first = factories.prepared(maker, currency="USD")
+    second = factories.approved(maker, checker)
+
+    def references(**filters: str) -> list[str]:
+        return [row["reference"] for row in download("operations", **filters).rows]
+
+    tomorrow = timezone.localdate() + timedelta(days=2)
+    assert references() == [second.reference, first.reference]
+    assert references(status="pending") == [first.reference]
+    assert references(currency="NGN") == [second.reference]
+    assert references(text=first.reference) == [first.reference]
+    assert references(since=str(tomorrow)) == []
+
+
+def test_every_operation_stands_in_the_file_once_however_many_batches_it_takes(
+    download: Get, maker: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report, "BATCH", 2)
+    for _ in range(5):
+        factories.prepared(maker)
+
+    references = [row["reference"] for row in download("operations").rows]
+
+    assert references == list(
+        Operation.objects.order_by("-prepared_at", "-id").values_list("reference", flat=True)
+    )
+    assert len(references) == 5
+
+
+def test_a_text_that_looks_like_a_formula_is_disarmed(download: Get, maker: User) -> None:
+    factories.prepared(maker, account_name='=HYPERLINK("http://example.com")')
+
+    (row,) = download("operations").rows
+
+    assert row["counterparty"] == '\'=HYPERLINK("http://example.com")'
+
+
+def test_the_audit_log_is_told_so_that_others_can_verify_it(download: Get, maker: User) -> None:
+    first = record(Action.OPERATION_PREPARED, actor=maker, target="W-1", amount=Decimal("1.50"))
+    second = record(Action.OPERATION_CANCELLED, actor=None, target="=1+1")
+
+    rows = download("audit-log").rows
+
+    assert [row["position"] for row in rows] == ["2", "1"]
+    assert [row["hash"] for row in rows] == [second.hash, first.hash]
+    assert [row["previous_hash"] for row in rows] == [first.hash, GENESIS]
+    assert (rows[1]["actor"], rows[1]["actor_id"]) == (str(maker), str(maker.pk))
+    assert json.loads(rows[1]["detail"]) == {"amount": "1.50"}
+    assert datetime.fromisoformat(rows[1]["at"]) == first.at
+    assert rows[0]["target"] == "'=1+1"
+
+
+def test_the_audit_log_is_narrowed(download: Get, maker: User, checker: User) -> None:
+    record(Action.OPERATION_PREPARED, actor=maker)
+    record(Action.OPERATION_CANCELLED, actor=checker)
+
+    assert [row["action"] for row in download("audit-log", actor=checker.pk).rows] == ["operation.cancelled"]
+
+
+def test_transactions_are_those_of_the_service(download: Get, sandbox: SandboxProcess) -> None:
+    rows = download("transactions").rows
+
+    assert len(rows) == 60
+    assert len({row["transaction_id"] for row in rows}) == 60
+    times = [datetime.fromisoformat(row["created_at"]) for row in rows]
+    assert times == sorted(times, reverse=True)
+    assert all(time.utcoffset() is not None for time in times)
+    assert not any(row["amount"].startswith(("-", "'")) for row in rows)
+
+
+@pytest.mark.parametrize("currency", ["NGN", "USD"])
+def test_directions_add_up_to_the_balance_of_the_service(
+    download: Get, sandbox: SandboxProcess, currency: str
+) -> None:
+    rows = download("transactions", currency=currency).rows
+
+    sign = {"in": 1, "out": -1}
+    total = sum(sign[row["direction"]] * Decimal(row["amount"]) - Decimal(row["fee"]) for row in rows)
+    assert {row["currency"] for row in rows} == {currency}
+    assert total == sandbox.balance(currency)
+
+
+def test_transactions_are_narrowed_by_the_service(download: Get, sandbox: SandboxProcess) -> None:
+    rows = download("transactions", type="withdrawal", duration="one month").rows
+
+    assert rows
+    assert {row["type"] for row in rows} == {"withdrawal"}
+    oldest = min(datetime.fromisoformat(row["created_at"]) for row in rows)
+    assert timezone.now() - oldest < timedelta(days=31)
+
+
+def test_what_was_exported_is_on_record_with_its_filters_and_rows(
+    download: Get, sandbox: SandboxProcess, auditor: User
+) -> None:
+    rows = download("transactions", type="withdrawal").rows
+
+    entry = Entry.objects.filter(action="report.exported").get()
+    assert entry.actor_id == auditor.pk
+    assert entry.detail == {
+        "report": "transactions",
+        "filters": {"type": "withdrawal"},
+        "rows": len(rows),
+        "complete": True,
+    }
