@@ -82,6 +82,10 @@ class SessionStore(db.SessionStore):
             last_seen_at=now, expire_date=_ends_at(self.row.created_at, now)
         )
 
+    def get_expire_at_browser_close(self) -> bool:
+        """The cookie goes with the browser; the limits of the session are kept here, not in the cookie."""
+        return True
+
     def flush(self) -> None:
         super().flush()
         self.row = None

@@ -230,7 +230,8 @@ def test_all_other_sessions_can_be_ended_at_once(signed_in: Client, maker: User,
 def test_a_session_that_was_ended_does_not_come_back_when_its_last_request_saves_it(
     signed_in: Client,
 ) -> None:
-    session: Any = signed_in.session
+    session = SessionStore(signed_in.session.session_key)
+    assert session.person is not None
     StaffSession.objects.all().delete()
     session["late"] = True
     with pytest.raises(UpdateError):

@@ -1,5 +1,6 @@
 """The first step of sign-in, and its end."""
 
+from django.conf import settings
 from django.contrib import auth
 from django.db import transaction
 from django.http import HttpRequest
@@ -25,7 +26,7 @@ def sign_in(request: HttpRequest, session: SessionStore, *, email: str, password
     wrong password for one address from one place; what they say and how long they take is the same whether
     the person exists or not. Every attempt is audited.
     """
-    user = auth.authenticate(request, username=email, password=password)
+    user = auth.authenticate(request, email=email, password=password)
     if not isinstance(user, User):
         raise _refusal(request, email)
     session.flush()
@@ -47,7 +48,7 @@ def sign_out(request: StaffRequest) -> None:
 def _refusal(request: HttpRequest, email: str) -> SignInRefusedError | LockedOutError:
     """Audit the refused attempt and say why as far as it may be said."""
     is_locked = getattr(request, "axes_locked_out", False)
-    just_locked = is_locked and getattr(request, "axes_failures_since_start", None) is not None
+    just_locked = getattr(request, "axes_failures_since_start", None) == settings.AXES_FAILURE_LIMIT
     target = User.objects.filter(email=email).first() or email
     with transaction.atomic():
         record(
