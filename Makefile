@@ -1,0 +1,49 @@
+# Everything a newcomer or a machine needs. Each target does its own set-up.
+
+PYTHON ?= python3
+PORT ?= 8000
+SANDBOX_PORT ?= 8001
+BIN := .venv/bin
+READY := .venv/ready
+
+.PHONY: demo smoke test check bench run clean lock
+
+demo: $(READY)  ## the whole product on this machine, against a simulated service
+	@$(BIN)/python -m stack.demo --port $(PORT) --sandbox-port $(SANDBOX_PORT)
+
+smoke: $(READY)  ## the main job over HTTP, in a folder of its own; one line of JSON
+	@$(BIN)/python -m stack.smoke
+
+test: $(READY)  ## all tests that this machine can run; says what it skipped and why
+	$(BIN)/pytest $(ARGS)
+
+check: $(READY)  ## formatting, lint, types, import directions, templates, migrations, deployment
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/djade --target-version 5.2 --check $$(git ls-files 'templates/*.html' '*/templates/*.html')
+	$(BIN)/djhtml --tabwidth 2 --check $$(git ls-files 'templates/*.html')
+	$(BIN)/python manage.py makemigrations --check --dry-run
+	$(BIN)/python -m stack.deploy_check
+
+bench: $(READY)  ## what `make bench` promises in the README, measured on this machine
+	@$(BIN)/python -m stack.bench
+
+run: $(READY)  ## the web process alone, against what the environment names
+	$(BIN)/python manage.py migrate
+	$(BIN)/python manage.py collectstatic --noinput --verbosity 0
+	$(BIN)/gunicorn backoffice.wsgi --bind 127.0.0.1:$(PORT) --worker-class gthread --threads 8
+
+clean:  ## forget the demo's data and everything installed
+	rm -rf var .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+
+lock: $(READY)  ## choose new versions of what the project needs
+	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-header --extra dev pyproject.toml --output-file requirements.lock
+
+$(READY): requirements.lock
+	@echo "Installing what requirements.lock names …"
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
+	@touch $@
