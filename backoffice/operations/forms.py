@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from django import forms
+from django.db.models import Q
 from pydantic import SecretStr
 
 from backoffice.accounts.http import StaffRequest
@@ -12,7 +13,7 @@ from backoffice.accounts.models import User
 from backoffice.accounts.services import confirm_second_factor, has_fresh_second_factor
 from backoffice.core.period import PeriodForm, start_of
 from backoffice.operations.kinds import KINDS
-from backoffice.operations.selectors import OperationFilter
+from backoffice.operations.selectors import TABS, OperationFilter
 from backoffice.operations.states import Status
 from payments_gateway.money import CURRENCIES
 
@@ -26,8 +27,14 @@ class OneTimeInput(forms.PasswordInput):
 class FilterForm(PeriodForm):
     """The filters of the list of operations; a report of operations reads the same names."""
 
+    tab = forms.ChoiceField(
+        required=False,
+        label="Which",
+        choices=[("", "All"), *((name, label) for name, (label, _) in TABS.items())],
+    )
     text = forms.CharField(
         required=False,
+        label="Search",
         max_length=200,
         widget=forms.TextInput(attrs={"type": "search", "placeholder": "Reference, name or bank"}),
     )
@@ -38,17 +45,18 @@ class FilterForm(PeriodForm):
     currency = forms.ChoiceField(
         required=False, choices=[("", "Any currency"), *((code, code) for code in CURRENCIES)]
     )
-    mine = forms.BooleanField(required=False)
+    mine = forms.BooleanField(required=False, label="Prepared by me")
 
     @property
     def is_narrowed(self) -> bool:
         """Whether any filter is set, so that an empty list can say so."""
-        return any(self.cleaned_data.values())
+        return any(value for name, value in self.cleaned_data.items() if name != "tab")
 
     def chosen(self, user: User) -> OperationFilter:
         """What to narrow the list to. Call only on a valid form."""
         values = self.cleaned_data
         return OperationFilter(
+            within=TABS[values["tab"]][1](user) if values["tab"] else Q(),
             kind=values["kind"],
             status=values["status"],
             currency=values["currency"],

@@ -1,6 +1,7 @@
 """Reads operations for lists, pages and reports. Never writes."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet
@@ -9,9 +10,27 @@ from backoffice.accounts.models import User
 from backoffice.audit.models import Entry
 from backoffice.operations import policy
 from backoffice.operations.models import Approval, Attempt, Operation
-from backoffice.operations.states import CLOSED, NEEDS_ATTENTION, OPEN, UNDECIDED, Status
+from backoffice.operations.states import CLOSED, NEEDS_ATTENTION, OPEN, Status
 
 NEWEST_FIRST = ("-prepared_at", "-id")
+
+
+def is_waiting_for(user: User) -> Q:
+    """Whether this person, and not its maker, can move it on now: countersign, or send what is countersigned."""
+    can = Q(pk__in=[])
+    if user.has_perm(policy.APPROVE):
+        signed = Approval.objects.filter(operation=OuterRef("pk"), approver=user)
+        can |= Q(~Exists(signed), status=Status.PENDING)
+    if user.has_perm(policy.RELEASE):
+        can |= Q(status=Status.APPROVED, release__isnull=True)
+    return can & ~Q(maker=user)
+
+
+TABS: dict[str, tuple[str, Callable[[User], Q]]] = {
+    "waiting": ("Waiting for me", is_waiting_for),
+    "open": ("Open", lambda _user: Q(status__in=OPEN)),
+    "done": ("Done", lambda _user: Q(status__in=CLOSED)),
+}
 
 
 @dataclass(frozen=True)
@@ -25,6 +44,7 @@ class OperationFilter:
     since: datetime | None = None
     until: datetime | None = None
     text: str = ""
+    within: Q = field(default_factory=Q)
 
     def apply(self, operations: QuerySet[Operation]) -> QuerySet[Operation]:
         """The operations that match all of it; times are of the preparation, `until` excluded."""
@@ -36,7 +56,9 @@ class OperationFilter:
             "prepared_at__gte": self.since,
             "prepared_at__lt": self.until,
         }
-        operations = operations.filter(**{name: value for name, value in chosen.items() if value})
+        operations = operations.filter(
+            self.within, **{name: value for name, value in chosen.items() if value}
+        )
         return operations.filter(_mentions(self.text)) if self.text else operations
 
 
@@ -48,25 +70,8 @@ def visible_operations(user: User) -> QuerySet[Operation]:
 
 
 def operations_waiting_for(user: User) -> QuerySet[Operation]:
-    """What this person, and not its maker, can move on now: countersign, or send what is countersigned."""
-    mine = Q(pk__in=[])
-    if user.has_perm(policy.APPROVE):
-        mine |= Q(status=Status.PENDING) & ~Exists(
-            Approval.objects.filter(operation=OuterRef("pk"), approver=user)
-        )
-    if user.has_perm(policy.RELEASE):
-        mine |= Q(status=Status.APPROVED, release__isnull=True)
-    return Operation.objects.select_related("maker").filter(mine, status__in=UNDECIDED).exclude(maker=user)
-
-
-def open_operations(user: User) -> QuerySet[Operation]:
-    """Everything that has not ended."""
-    return visible_operations(user).filter(status__in=OPEN)
-
-
-def done_operations(user: User) -> QuerySet[Operation]:
-    """Everything that has ended."""
-    return visible_operations(user).filter(status__in=CLOSED)
+    """What this person can move on now, the newest first."""
+    return visible_operations(user).filter(is_waiting_for(user))
 
 
 def operations_needing_attention(user: User) -> QuerySet[Operation]:
@@ -100,5 +105,5 @@ def _mentions(text: str) -> Q:
         Q(reference__iexact=text)
         | Q(counterparty__icontains=text)
         | Q(counterparty_detail__icontains=text)
-        | Q(attempts__service_transaction_id=text)
+        | Q(Exists(Attempt.objects.filter(operation=OuterRef("pk"), service_transaction_id=text)))
     )

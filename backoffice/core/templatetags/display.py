@@ -46,6 +46,13 @@ def when(moment: datetime | None, absent: str = "") -> SafeString | str:
 
 
 @register.simple_tag
+def clock(moment: datetime) -> SafeString:
+    """`20 Nov 2026, 10:42:07 WAT`: to the second, where the order of things matters."""
+    written = timezone.localtime(moment).strftime("%-d %b %Y, %H:%M:%S %Z")
+    return format_html('<time datetime="{}">{}</time>', moment.isoformat(), written)
+
+
+@register.simple_tag
 def age(moment: datetime) -> SafeString:
     """`12 min` since the moment; app.js lets it grow while the page stays open."""
     written = '<time datetime="{}" title="{}" data-age>{}</time>'

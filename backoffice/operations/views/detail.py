@@ -3,7 +3,6 @@
 from typing import Any
 from uuid import UUID
 
-from django import forms
 from django.contrib.auth.decorators import permission_required
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, render
@@ -12,7 +11,7 @@ from django.views.decorators.http import require_safe
 from backoffice.accounts.decorators import polled
 from backoffice.accounts.http import StaffRequest
 from backoffice.operations import selectors
-from backoffice.operations.forms import DecisionForm, RejectionForm, ReleaseForm
+from backoffice.operations.forms import DecisionForm, RejectionForm, ReleaseForm, SignedForm
 from backoffice.operations.kinds import KINDS
 from backoffice.operations.models import Operation
 from backoffice.operations.panel import came_back, panel_for
@@ -43,14 +42,14 @@ def find(request: StaffRequest, pk: UUID) -> Operation:
     return get_object_or_404(selectors.operation_page(request.user), pk=pk)
 
 
-def page(request: StaffRequest, operation: Operation, *, refused: forms.Form | None = None) -> HttpResponse:
+def page(request: StaffRequest, operation: Operation, *, refused: SignedForm | None = None) -> HttpResponse:
     """The whole page; with a refused form (422) what was typed stays, and the reason stands beside it."""
     context = _context(request, operation, refused=refused)
     return render(request, "operations/detail.html", context, status=422 if refused else 200)
 
 
 def _context(
-    request: StaffRequest, operation: Operation, *, refused: forms.Form | None = None, notice: str = ""
+    request: StaffRequest, operation: Operation, *, refused: SignedForm | None = None, notice: str = ""
 ) -> dict[str, Any]:
     kind = KINDS[operation.kind]
     panel = panel_for(request.user, operation)
@@ -71,6 +70,6 @@ def _context(
     }
 
 
-def _form(form_type: type[forms.Form], refused: forms.Form | None, request: StaffRequest) -> forms.Form:
+def _form(form_type: type[SignedForm], refused: SignedForm | None, request: StaffRequest) -> SignedForm:
     """The refused form where it is of this type, otherwise an empty one."""
     return refused if isinstance(refused, form_type) else form_type(request=request)

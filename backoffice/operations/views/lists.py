@@ -1,9 +1,6 @@
 """Overview and list of operations."""
 
-from collections.abc import Callable
-
 from django.contrib.auth.decorators import permission_required
-from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -17,18 +14,12 @@ from backoffice.ledger import selectors as ledger
 from backoffice.ledger import services as ledger_services
 from backoffice.operations import selectors
 from backoffice.operations.forms import FilterForm
-from backoffice.operations.models import Operation
 from backoffice.operations.panel import takes_decisions
-from backoffice.operations.selectors import NEWEST_FIRST
+from backoffice.operations.selectors import NEWEST_FIRST, TABS
 from payments_gateway import GatewayError
 
 VIEW = "operations.view_operation"
 ON_THE_OVERVIEW = 6
-TABS: dict[str, tuple[str, Callable[[User], QuerySet[Operation]]]] = {
-    "waiting": ("Waiting for me", selectors.operations_waiting_for),
-    "open": ("Open", selectors.open_operations),
-    "done": ("Done", selectors.done_operations),
-}
 
 
 @require_safe
@@ -62,17 +53,13 @@ def balances(request: StaffRequest) -> HttpResponse:
 @permission_required(VIEW, raise_exception=True)
 def operation_list(request: StaffRequest) -> HttpResponse:
     """One tab of operations, narrowed by the filters in the address; only the rows where htmx asks."""
-    form, tab = FilterForm(request.GET), _tab(request)
-    found = TABS[tab][1](request.user)
+    form = FilterForm({**request.GET.dict(), "tab": _tab(request)})
+    found = selectors.visible_operations(request.user)
     found = form.chosen(request.user).apply(found) if form.is_valid() else found.none()
     context = {
         "form": form,
-        "tab": tab,
-        "tabs": [
-            (name, label)
-            for name, (label, _) in TABS.items()
-            if name != "waiting" or takes_decisions(request.user)
-        ],
+        "tab": form.data["tab"],
+        "tabs": _tabs(request.user),
         "page": keyset_page(found, order=NEWEST_FIRST, cursor=request.GET.get("cursor")),
     }
     only_rows = request.htmx and not request.htmx.history_restore_request
@@ -80,9 +67,18 @@ def operation_list(request: StaffRequest) -> HttpResponse:
     return render(request, template, context, status=200 if form.is_valid() else 422)
 
 
+def _tabs(person: User) -> list[tuple[str, str]]:
+    """Name and label of the tabs; nothing can wait for somebody who takes no decisions."""
+    return [
+        (name, label) for name, (label, _) in TABS.items() if name != "waiting" or takes_decisions(person)
+    ]
+
+
 def _tab(request: StaffRequest) -> str:
+    """The tab in the address, or the first one this person has."""
+    names = [name for name, _ in _tabs(request.user)]
     asked = request.GET.get("tab", "")
-    return asked if asked in TABS else "waiting" if takes_decisions(request.user) else "open"
+    return asked if asked in names else names[0]
 
 
 def _greeting(hour: int) -> str:
