@@ -71,9 +71,9 @@ SLOW: dict[str, stub.Behaviour] = {
     "no answer": stub.silent,
     "silent in head": stub.silent_in_head,
     "silent in body": stub.silent_in_body,
-    "dripping head": stub.drip(b"HTTP/1.1 200 OK\r\nX-Long: " + b"x" * 10_000),
-    "dripping body": stub.drip(stub.message(200, b"{" + b" " * 10_000)),
-    "dripping lines": stub.drip(b"HTTP/1.1 100 Continue\r\n\r\n" * 1000),
+    "dripping head": stub.drip(b"HTTP/1.1 200 OK\r\nX-Long: " + b"x" * 250),
+    "dripping body": stub.drip(stub.message(200, b"{" + b" " * 250)),
+    "dripping lines": stub.drip(b"HTTP/1.1 100 Continue\r\n\r\n" * 10),
 }
 
 

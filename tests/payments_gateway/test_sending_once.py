@@ -110,10 +110,15 @@ def test_a_status_that_is_neither_yes_nor_no_proves_nothing(
     assert target.connections == 0
 
 
-def test_a_location_that_is_no_address_does_no_harm(serve: Serve, gateway: Gateway) -> None:
-    server = serve(stub.answer(302, b"", ("Location: http://[broken",)))
-    assert type(refused(gateway(server.url))) is OutcomeUnknownError
-    assert len(server.requests) == 1
+@pytest.mark.parametrize("location", ["http://[broken", "http://127.0.0.1:1/"])
+def test_a_redirect_is_not_even_looked_at(serve: Serve, gateway: Gateway, location: str) -> None:
+    """`requests` would parse the address and read the body to its end, even where it may not follow."""
+    body = stub.drip(stub.message(302, b" " * 2000, (f"Location: {location}",)), every=0)
+    server = serve(body)
+    error = refused(gateway(server.url, answer_limit=1000))
+    assert type(error) is OutcomeUnknownError
+    assert error.status == 302
+    assert len(server.requests) == server.connections == 1
 
 
 @pytest.mark.parametrize("status", [408, 409, 424, 425, 499])
