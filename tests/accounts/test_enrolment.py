@@ -9,6 +9,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 from django_otp.oath import TOTP
+from pytest_django import Settings
 
 from backoffice.accounts.models import AuthenticatorDevice, RecoveryCode, StaffSession, User
 from backoffice.audit.actions import Action
@@ -199,7 +200,7 @@ def test_new_codes_need_a_fresh_second_factor(signed_in: Client, maker: User) ->
 
 
 def test_recovery_codes_survive_a_new_secret_key_while_the_old_one_is_listed(
-    password_only: Client, maker: User, settings: Any
+    password_only: Client, maker: User, settings: Settings
 ) -> None:
     user_id, code = maker.pk, steps.recovery_codes(maker)[0]
     before = RecoveryCode.digests(code, user_id=user_id)[0]

@@ -12,7 +12,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
-from pytest_django import DjangoAssertNumQueries
+from pytest_django import DjangoAssertNumQueries, Settings
 
 from backoffice.accounts import services
 from backoffice.accounts.models import StaffSession, User
@@ -105,7 +105,7 @@ def test_a_password_changed_behind_the_back_of_a_session_ends_it(signed_in: Clie
 
 
 def test_a_session_of_an_earlier_secret_key_goes_on_while_that_key_is_listed(
-    signed_in: Client, maker: User, settings: Any
+    signed_in: Client, maker: User, settings: Settings
 ) -> None:
     stored = signed_in.session
     settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY]

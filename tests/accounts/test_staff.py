@@ -1,0 +1,167 @@
+"""People: what they are called, what their roles allow, and how they come and go."""
+
+import io
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, Permission
+from django.core.management import CommandError, call_command
+from django.db import IntegrityError, transaction
+
+from backoffice.accounts import selectors, services
+from backoffice.accounts.errors import EmailTakenError, UnknownRoleError
+from backoffice.accounts.models import AuthenticatorDevice, RecoveryCode, User
+from backoffice.accounts.roles import PERMISSIONS, Role
+from backoffice.audit.actions import Action
+from backoffice.audit.models import Entry
+from tests.accounts import steps
+from tests.factories import PASSWORD
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize(
+    ("full_name", "first_name", "initials"),
+    [
+        ("Amara Okafor", "Amara", "AO"),
+        ("Ada Chidinma Obi", "Ada", "AO"),
+        ("Cher", "Cher", "C"),
+        ("", "", "?"),
+    ],
+)
+def test_a_name_has_a_first_word_and_initials(full_name: str, first_name: str, initials: str) -> None:
+    user = User(full_name=full_name)
+    assert (str(user), user.first_name, user.initials) == (full_name, first_name, initials)
+
+
+def test_the_database_refuses_an_address_in_capital_letters() -> None:
+    with pytest.raises(IntegrityError), transaction.atomic():
+        User.objects.create(email="Ada@countersign.example", full_name="Ada Obi")
+
+
+@pytest.mark.parametrize("role", Role)
+def test_every_role_has_exactly_the_permissions_of_the_table(role: Role) -> None:
+    held = Permission.objects.filter(group__name=role).values_list("content_type__app_label", "codename")
+    assert {f"{app}.{codename}" for app, codename in held} == PERMISSIONS[role]
+
+
+def test_a_permission_that_the_table_does_not_name_is_taken_back_at_the_next_migrate() -> None:
+    group, extra = Group.objects.get(name=Role.AUDITOR), Permission.objects.get(codename="approve_operation")
+    group.permissions.add(extra)
+    call_command("migrate", verbosity=0)
+    assert extra not in group.permissions.all()
+
+
+def test_nobody_prepares_and_approves_by_one_role() -> None:
+    both = {"operations.prepare_operation", "operations.approve_operation"}
+    assert not [role for role, names in PERMISSIONS.items() if both <= names]
+
+
+def test_those_who_may_do_something_are_found_by_their_roles(
+    maker: User, checker: User, second_checker: User, auditor: User
+) -> None:
+    services.deactivate(second_checker.pk, actor=None)
+    assert list(selectors.people_who_may("operations.approve_operation")) == [checker]
+    assert set(selectors.people_who_may("operations.view_operation")) == {maker, checker, auditor}
+
+
+def test_creating_somebody_is_audited_with_the_roles(administrator: User) -> None:
+    user = services.create_staff(
+        " Ada@Countersign.example ",
+        full_name="Ada Obi",
+        password=PASSWORD,
+        roles=["Auditor"],
+        actor=administrator,
+    )
+    assert (user.email, user.check_password(PASSWORD)) == ("ada@countersign.example", True)
+    entry = Entry.objects.get()
+    assert (entry.action, entry.actor, entry.target_label) == (Action.STAFF_CREATED, administrator, "Ada Obi")
+    assert entry.detail == {"email": "ada@countersign.example", "roles": ["Auditor"]}
+
+
+def test_an_address_belongs_to_one_person(maker: User) -> None:
+    with pytest.raises(EmailTakenError, match="already"):
+        services.create_staff(maker.email.upper(), full_name="Twin", password=PASSWORD, roles=[])
+    assert not Entry.objects.exists()
+
+
+@pytest.mark.parametrize("roles", [["Owner"], ["Preparer", "approver"]])
+def test_an_unknown_role_is_refused_and_nothing_changes(maker: User, roles: list[str]) -> None:
+    with pytest.raises(UnknownRoleError, match="There is no role"):
+        services.set_roles(maker.pk, roles=roles, actor=None)
+    assert [group.name for group in maker.groups.all()] == ["Preparer"]
+
+
+def test_changing_roles_is_audited_with_before_and_after(maker: User, administrator: User) -> None:
+    services.set_roles(maker.pk, roles=[Role.APPROVER, Role.AUDITOR], actor=administrator)
+    assert Entry.objects.get().detail == {
+        "before": ["Preparer"],
+        "after": ["Approver", "Auditor"],
+        "sessions_ended": 0,
+    }
+    assert User.objects.get(pk=maker.pk).has_perm("operations.approve_operation")
+
+
+def test_resetting_the_second_factor_leads_to_a_new_enrolment(client: Any, maker: User) -> None:
+    steps.recovery_codes(maker)
+    services.reset_second_factor(maker.pk, actor=None)
+    assert not AuthenticatorDevice.objects.exists()
+    assert not RecoveryCode.objects.exists()
+    steps.give_password(client, maker)
+    assert client.get("/account/")["Location"].startswith("/account/authenticator/")
+
+
+def test_a_person_on_record_cannot_be_deleted(client: Any, maker: User) -> None:
+    steps.give_password(client, maker)
+    with pytest.raises(IntegrityError):
+        maker.delete()
+
+
+def test_createstaff_makes_somebody_who_can_sign_in(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = _createstaff(monkeypatch, "Ada@countersign.example", roles=["Preparer", "Auditor"])
+    assert "Created Ada Obi <ada@countersign.example>, Preparer, Auditor." in said
+    assert "Next: sign in" in said
+    user = User.objects.get()
+    assert steps.give_password(client, user).status_code == 302
+    assert sorted(group.name for group in user.groups.all()) == ["Auditor", "Preparer"]
+    assert Entry.objects.order_by("position").first().actor_label == "Countersign"
+
+
+@pytest.mark.parametrize(
+    ("email", "name", "password", "reason"),
+    [
+        ("ada", "Ada Obi", PASSWORD, "email: Enter a valid email address"),
+        ("tunde@countersign.example", "Ada Obi", PASSWORD, "email: .*already exists"),
+        ("ada@countersign.example", "  ", PASSWORD, "full_name: This field cannot be blank"),
+        ("ada@countersign.example", "A" * 121, PASSWORD, "full_name: .*at most 120"),
+        ("ada@countersign.example", "Ada Obi", "short", "password: .*at least 12"),
+        ("ada@countersign.example", "Ada Obi", "", "password: .*at least 12"),
+    ],
+)
+def test_createstaff_says_what_is_wrong_and_makes_nobody(
+    maker: User, monkeypatch: pytest.MonkeyPatch, email: str, name: str, password: str, reason: str
+) -> None:
+    with pytest.raises(CommandError, match=f"(?s)Nobody was created.*{reason}"):
+        _createstaff(monkeypatch, email, name=name, password=password)
+    assert list(User.objects.all()) == [maker]
+
+
+def test_createstaff_refuses_a_role_that_does_not_exist(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(CommandError, match="invalid choice: 'Owner'"):
+        _createstaff(monkeypatch, "ada@countersign.example", roles=["Owner"])
+
+
+def _createstaff(
+    monkeypatch: pytest.MonkeyPatch,
+    email: str,
+    *,
+    name: str = "Ada Obi",
+    password: str = PASSWORD,
+    roles: list[str] | None = None,
+) -> str:
+    """Run the command with the password piped in; what it says."""
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{password}\n"))
+    said = io.StringIO()
+    arguments = [part for role in roles or [] for part in ("--role", role)]
+    call_command("createstaff", email, "--name", name, "--password-stdin", *arguments, stdout=said)
+    return said.getvalue()
