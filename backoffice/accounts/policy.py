@@ -4,9 +4,7 @@ from datetime import datetime, timedelta
 
 from django.utils import timezone
 
-from backoffice.accounts import selectors
 from backoffice.accounts.errors import EnrolmentNotAllowedError
-from backoffice.accounts.models import User
 
 SECOND_FACTOR_FRESH = timedelta(minutes=5)
 """How long a second factor counts for actions that ask for a fresh one."""
@@ -17,10 +15,10 @@ def is_fresh(second_factor_at: datetime | None) -> bool:
     return second_factor_at is not None and timezone.now() - second_factor_at <= SECOND_FACTOR_FRESH
 
 
-def check_may_enrol(user: User, second_factor_at: datetime | None) -> None:
+def check_may_enrol(second_factor_at: datetime | None, *, has_authenticator: bool) -> None:
     """The first authenticator needs the password only; another one needs the second factor, given just now.
 
     Raises EnrolmentNotAllowedError.
     """
-    if selectors.authenticator_of(user) is not None and not is_fresh(second_factor_at):
+    if has_authenticator and not is_fresh(second_factor_at):
         raise EnrolmentNotAllowedError

@@ -1,7 +1,7 @@
 """The demo's sign-in codes: there in the demo, and nowhere else."""
 
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -26,7 +26,7 @@ Start = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture
-def demo(db: None, settings: Settings) -> Iterator[Client]:
+def demo(db: None, settings: Settings) -> Client:
     """The product as `COUNTERSIGN_DEMO` sets it up, with its cast."""
     settings.DEMO = True
     settings.ALLOWED_HOSTS = ["localhost"]

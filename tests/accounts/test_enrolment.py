@@ -87,7 +87,7 @@ def test_a_wrong_code_sets_up_nothing_and_is_audited(at_enrolment: Client, newco
     )
     assert answer.status_code == 422
     assert not AuthenticatorDevice.objects.filter(user=newcomer, confirmed=True).exists()
-    assert Entry.objects.order_by("position").last().action == Action.SECOND_FACTOR_REFUSED
+    assert Entry.objects.latest("position").action == Action.SECOND_FACTOR_REFUSED
 
 
 def test_wrong_codes_slow_down_enrolment_too(at_enrolment: Client, newcomer: User) -> None:

@@ -124,7 +124,7 @@ def test_createstaff_makes_somebody_who_can_sign_in(client: Any, monkeypatch: py
     user = User.objects.get()
     assert steps.give_password(client, user).status_code == 302
     assert sorted(group.name for group in user.groups.all()) == ["Auditor", "Preparer"]
-    assert Entry.objects.order_by("position").first().actor_label == "Countersign"
+    assert Entry.objects.earliest("position").actor_label == "Countersign"
 
 
 @pytest.mark.parametrize(

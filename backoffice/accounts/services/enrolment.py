@@ -2,7 +2,7 @@
 
 from django.db import transaction
 
-from backoffice.accounts import policy
+from backoffice.accounts import policy, selectors
 from backoffice.accounts.errors import EnrolmentNotAllowedError
 from backoffice.accounts.http import StaffRequest
 from backoffice.accounts.models import AuthenticatorDevice, User
@@ -20,7 +20,7 @@ def begin_enrolment(request: StaffRequest) -> AuthenticatorDevice:
     Its secret was drawn for this session: one that another session began is thrown away, so nobody who saw
     a secret earlier can wait for its owner to confirm it. Raises EnrolmentNotAllowedError.
     """
-    policy.check_may_enrol(request.user, request.session.second_factor_at)
+    _check_may_enrol(request)
     device = _begun_by(request)
     if device is None:
         AuthenticatorDevice.objects.filter(user=request.user, confirmed=False).delete()
@@ -39,7 +39,7 @@ def finish_enrolment(request: StaffRequest, code: str) -> bool:
     EnrolmentNotAllowedError if somebody else was faster or the second factor is no longer fresh.
     """
     user = User.objects.select_for_update().get(pk=request.user.pk)
-    policy.check_may_enrol(user, request.session.second_factor_at)
+    _check_may_enrol(request)
     device = _begun_by(request)
     if device is None:
         raise EnrolmentNotAllowedError
@@ -50,6 +50,11 @@ def finish_enrolment(request: StaffRequest, code: str) -> bool:
     _put_into_force(request, device)
     record(Action.AUTHENTICATOR_ENROLLED, actor=user)
     return True
+
+
+def _check_may_enrol(request: StaffRequest) -> None:
+    has_authenticator = selectors.authenticator_of(request.user) is not None
+    policy.check_may_enrol(request.session.second_factor_at, has_authenticator=has_authenticator)
 
 
 def _begun_by(request: StaffRequest) -> AuthenticatorDevice | None:
