@@ -5,6 +5,7 @@ the database, and `manage.py sweep` finds what the doorbell missed.
 """
 
 import os
+from pathlib import Path
 from typing import Any
 
 from celery import Celery
@@ -16,9 +17,13 @@ app = Celery("countersign")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 
 
-def _local_broker_options() -> dict[str, Any]:
-    """Folders in which the broker that needs no server keeps its messages."""
-    folders = {name: settings.DATA_DIR / "broker" / name for name in ("messages", "control", "processed")}
+def broker_options(url: str, data_dir: Path) -> dict[str, Any]:
+    """What each broker's transport needs: folders for the one without a server, short waits for Redis."""
+    if url.startswith("redis"):
+        return {"socket_connect_timeout": 1, "socket_timeout": 5, "max_retries": 0}
+    if not url.startswith("filesystem"):
+        return {}
+    folders = {name: data_dir / "broker" / name for name in ("messages", "control", "processed")}
     for folder in folders.values():
         folder.mkdir(parents=True, exist_ok=True)
     return {
@@ -44,10 +49,7 @@ app.conf.update(
     beat_schedule={
         "sweep": {"task": "operations.sweep", "schedule": 5.0, "options": {"expires": 5.0}},
     },
+    broker_transport_options=broker_options(settings.CELERY_BROKER_URL, settings.DATA_DIR),
     beat_schedule_filename=str(settings.DATA_DIR / "beat-schedule"),
 )
-if settings.CELERY_BROKER_URL == settings.LOCAL_BROKER:
-    app.conf.broker_transport_options = _local_broker_options()
-elif settings.CELERY_BROKER_URL.startswith("redis"):
-    app.conf.broker_transport_options = {"socket_connect_timeout": 1, "socket_timeout": 5, "max_retries": 0}
 app.autodiscover_tasks()

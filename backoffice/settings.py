@@ -123,8 +123,8 @@ else:
     DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
 
 # Work in the background. The broker is a doorbell; the database says what is to be done.
-LOCAL_BROKER = "filesystem://localhost//"  # folders under DATA_DIR; needs no server
-CELERY_BROKER_URL: str = env.str("COUNTERSIGN_BROKER_URL", default=LOCAL_BROKER)
+# The default one keeps its messages in folders under DATA_DIR and needs no server.
+CELERY_BROKER_URL: str = env.str("COUNTERSIGN_BROKER_URL", default="filesystem://localhost//")
 
 # Sign-in
 AUTH_USER_MODEL = "accounts.User"

@@ -12,7 +12,12 @@ from pytest_django import Settings
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import Role
 from tests import factories
+from tests.requirements_of_tests import skip_what_cannot_run
 from tests.sandbox_process import SandboxProcess
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    skip_what_cannot_run(items)
 
 
 @pytest.fixture
