@@ -1,0 +1,254 @@
+"""Overview and list: what each person finds, and what it costs."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries, Settings
+
+from backoffice.accounts.models import User
+from backoffice.ledger.models import Balance
+from backoffice.operations import services
+from backoffice.operations.models import Operation
+from tests import factories
+from tests.sandbox_process import SandboxProcess
+
+pytestmark = pytest.mark.django_db
+
+SignIn = Callable[[Client, User], Client]
+LIST = "/operations/"
+
+
+def balance(currency: str = "NGN", amount: str = "8412090.55") -> Balance:
+    return Balance.objects.create(
+        currency=currency,
+        amount=Decimal(amount),
+        total_received=Decimal("41200000"),
+        total_sent=Decimal("32787909.45"),
+        transaction_count=1204,
+        as_of=timezone.now(),
+    )
+
+
+def page(client: Client, address: str, **headers: str) -> str:
+    answer = client.get(address, headers=headers)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def references(html: str, *operations: Operation) -> list[bool]:
+    return [operation.reference in html for operation in operations]
+
+
+def test_the_overview_shows_the_last_known_balances_at_once(
+    client: Client, sign_in: SignIn, auditor: User
+) -> None:
+    balance()
+    html = page(sign_in(client, auditor), "/")
+    assert "8,412,090.55" in html
+    assert "1204 transactions" in html
+    assert 'hx-get="/balances/"' in html
+
+
+def test_balances_are_read_from_the_service_and_kept(
+    client: Client, sign_in: SignIn, auditor: User, sandbox: SandboxProcess
+) -> None:
+    html = page(sign_in(client, auditor), "/balances/")
+    kept = Balance.objects.get(currency="NGN")
+    assert kept.amount == sandbox.balance("NGN")
+    assert f"{kept.amount:,.2f}" in html
+
+
+def test_a_service_that_is_down_leaves_the_last_known_balances_and_says_so(
+    client: Client, sign_in: SignIn, auditor: User, settings: Settings
+) -> None:
+    settings.GATEWAY_URL = "http://127.0.0.1:9/v2"
+    balance()
+    html = page(sign_in(client, auditor), "/balances/")
+    assert "8,412,090.55" in html
+    assert "The service does not answer" in html
+
+
+def test_what_waits_for_a_person_is_never_what_this_person_prepared(
+    client: Client, sign_in: SignIn, maker: User, checker: User
+) -> None:
+    theirs = factories.prepared(maker)
+    checker.groups.add(*maker.groups.all())
+    own = factories.prepared(checker)
+    assert references(page(sign_in(client, checker), LIST), theirs, own) == [True, False]
+
+
+def test_what_one_has_countersigned_no_longer_waits(
+    client: Client, sign_in: SignIn, maker: User, checker: User
+) -> None:
+    operation = factories.prepared(maker, amount=Decimal("10000001"))
+    services.approve_operation(
+        operation.pk, actor=checker, digest=operation.digest, second_factor_at=timezone.now()
+    )
+    assert references(page(sign_in(client, checker), LIST), operation) == [False]
+
+
+def test_the_number_waiting_stands_on_every_page(
+    client: Client, sign_in: SignIn, maker: User, checker: User
+) -> None:
+    factories.prepared(maker)
+    html = page(sign_in(client, checker), "/account/")
+    assert '<b class="count">1</b> <span>waiting for you</span>' in html
+
+
+def test_nothing_waits_for_somebody_who_takes_no_decisions(
+    client: Client, sign_in: SignIn, maker: User, auditor: User
+) -> None:
+    factories.prepared(maker)
+    html = page(sign_in(client, auditor), LIST)
+    assert "waiting for you" not in html
+    assert "Waiting for me" not in html
+
+
+def test_an_unknown_outcome_needs_attention(
+    client: Client, sign_in: SignIn, maker: User, auditor: User
+) -> None:
+    operation = factories.prepared(maker)
+    Operation.objects.filter(pk=operation.pk).update(status="approved")
+    Operation.objects.filter(pk=operation.pk).update(status="sending")
+    Operation.objects.filter(pk=operation.pk).update(status="unknown")
+    html = page(sign_in(client, auditor), "/")
+    assert "Every operation that was sent has a known outcome" not in html
+    assert html.index("Needs attention") < html.rindex(operation.reference)
+
+
+def test_somebody_without_a_role_finds_out_what_to_do(
+    client: Client, sign_in: SignIn, outsider: User, maker: User
+) -> None:
+    operation = factories.prepared(maker)
+    html = page(sign_in(client, outsider), "/")
+    assert "You have no role yet" in html
+    assert references(html, operation) == [False]
+
+
+def test_the_list_is_closed_to_somebody_without_a_role(
+    client: Client, sign_in: SignIn, outsider: User
+) -> None:
+    assert sign_in(client, outsider).get(LIST).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("filters", "found"),
+    [
+        ("tab=open", [True, True, False]),
+        ("tab=done", [False, False, True]),
+        ("tab=open&currency=USD", [False, True, False]),
+        ("tab=open&status=pending&kind=withdrawal", [True, True, False]),
+        ("tab=open&status=failed", [False, False, False]),
+        ("tab=open&text=kola", [False, True, False]),
+        ("tab=open&text=••6789", [True, False, False]),
+        ("tab=open&mine=on", [True, False, False]),
+        ("tab=done&since=2020-01-01&until=2020-12-31", [False, False, False]),
+        ("tab=nonsense", [True, True, False]),
+    ],
+)
+def test_filters_narrow_the_list(
+    client: Client, sign_in: SignIn, maker: User, checker: User, filters: str, found: list[bool]
+) -> None:
+    other = factories.person("Ngozi Eze")
+    other.groups.set(maker.groups.all())
+    first = factories.prepared(maker)
+    second = factories.prepared(
+        other, currency="USD", account_name="KOLA VENTURES LTD", account_number="1112220031"
+    )
+    third = factories.prepared(maker)
+    services.cancel_operation(third.pk, actor=maker)
+    html = page(sign_in(client, maker), f"{LIST}?{filters}")
+    assert references(html, first, second, third) == found
+
+
+def test_the_days_of_a_filter_are_days_of_the_person_who_asks(
+    client: Client, sign_in: SignIn, maker: User
+) -> None:
+    operation = factories.prepared(maker)
+    Operation.objects.filter(pk=operation.pk).update(prepared_at="2026-03-01T23:30:00Z")
+    signed_in = sign_in(client, maker)
+    assert references(page(signed_in, f"{LIST}?since=2026-03-02&until=2026-03-02"), operation) == [True]
+    User.objects.filter(pk=maker.pk).update(time_zone="UTC")
+    assert references(page(signed_in, f"{LIST}?since=2026-03-02&until=2026-03-02"), operation) == [False]
+
+
+def test_a_filter_that_cannot_be_is_refused_and_nothing_is_listed(
+    client: Client, sign_in: SignIn, maker: User
+) -> None:
+    operation = factories.prepared(maker)
+    answer = sign_in(client, maker).get(f"{LIST}?since=2026-03-02&until=2026-03-01")
+    assert answer.status_code == 422
+    assert "before the first one" in answer.content.decode()
+    assert operation.reference not in answer.content.decode()
+
+
+def test_htmx_gets_the_rows_alone_and_a_restored_page_gets_all(
+    client: Client, sign_in: SignIn, maker: User
+) -> None:
+    signed_in = sign_in(client, maker)
+    rows = page(signed_in, LIST, HX_Request="true")
+    assert rows.lstrip().startswith('<div id="results">')
+    whole = page(signed_in, LIST, HX_Request="true", HX_History_Restore_Request="true")
+    assert "<!DOCTYPE html>" in whole
+
+
+def test_pages_follow_each_other_and_keep_the_filters(client: Client, sign_in: SignIn, maker: User) -> None:
+    operations = [factories.prepared(maker) for _ in range(51)]
+    signed_in = sign_in(client, maker)
+    first = signed_in.get(f"{LIST}?currency=NGN")
+    shown = first.context["page"]
+    assert len(shown.rows) == 50
+    assert "currency=NGN&amp;cursor=" in first.content.decode()
+    second = signed_in.get(LIST, {"currency": "NGN", "cursor": shown.next_cursor})
+    assert [row.pk for row in second.context["page"].rows] == [operations[0].pk]
+
+
+def test_the_export_is_of_what_is_on_screen(client: Client, sign_in: SignIn, maker: User) -> None:
+    factories.prepared(maker)
+    html = page(sign_in(client, maker), f"{LIST}?currency=NGN&mine=on")
+    assert f'{reverse("reports:csv", args=["operations"])}?currency=NGN&amp;mine=on&amp;tab=open"' in html
+
+
+def test_a_transaction_of_the_service_finds_its_operation_once(
+    client: Client, sign_in: SignIn, maker: User
+) -> None:
+    operation = factories.prepared(maker)
+    for number in (1, 2):
+        operation.attempts.create(
+            number=number,
+            released_by=maker,
+            digest=operation.digest,
+            started_at=timezone.now(),
+            deadline_at=timezone.now(),
+            outcome="not_sent",
+            closed_at=timezone.now(),
+            service_transaction_id=f"TX-{number}",
+        )
+    signed_in = sign_in(client, maker)
+    for text in ("TX-2", "CHIDINMA"):
+        assert [row.pk for row in signed_in.get(LIST, {"text": text}).context["page"].rows] == [operation.pk]
+
+
+@pytest.mark.parametrize("person", ["maker", "checker", "auditor", "administrator"])
+@pytest.mark.parametrize("address", ["/", LIST, f"{LIST}?tab=done&text=ada&currency=NGN&since=2026-01-01"])
+def test_a_page_needs_six_queries_at_most(
+    client: Client,
+    sign_in: SignIn,
+    request: pytest.FixtureRequest,
+    django_assert_max_num_queries: DjangoAssertNumQueries,
+    maker: User,
+    person: str,
+    address: str,
+) -> None:
+    for days in range(3):
+        operation = factories.prepared(maker)
+        Operation.objects.filter(pk=operation.pk).update(prepared_at=timezone.now() - timedelta(days=days))
+    balance()
+    signed_in = sign_in(client, request.getfixturevalue(person))
+    with django_assert_max_num_queries(6):
+        page(signed_in, address)
