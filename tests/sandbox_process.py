@@ -1,5 +1,6 @@
 """The simulated service as tests use it: a real process on a free port, with a database of its own."""
 
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -76,7 +77,6 @@ class SandboxProcess:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
-        self._session.close()
         self._folder.cleanup()
 
     def start(self) -> None:
@@ -89,10 +89,11 @@ class SandboxProcess:
                 stderr=subprocess.STDOUT,
                 cwd=ROOT,
             )
-        self.address = self._address()
+        self.address = address_of(self.process, self._output)
 
     def stop(self) -> None:
         """Stop the process and wait for its end; what it wrote stays readable until exit."""
+        self._session.close()  # the server would wait a second for a connection that is kept alive
         if self.process is not None:
             self.process.terminate()
             self.process.wait(_STOP_SECONDS)
@@ -130,6 +131,10 @@ class SandboxProcess:
         """Return to the seeded history, the options of the start, and fresh tokens."""
         self._post("reset", {})
 
+    def books(self) -> sqlite3.Connection:
+        """The database of the sandbox itself, for tests that must damage it."""
+        return sqlite3.connect(self.database)
+
     def _get(self, path: str) -> Any:
         return self._answer(self._session.get(f"{self.control}/{path}", timeout=30))
 
@@ -140,12 +145,13 @@ class SandboxProcess:
         response.raise_for_status()
         return response.json()
 
-    def _address(self) -> str:
-        assert self.process is not None
-        deadline = time.monotonic() + _START_SECONDS
-        while time.monotonic() < deadline and self.process.poll() is None:
-            for line in self.output().splitlines():
-                if line.startswith(_READY):
-                    return line.removeprefix(_READY)
-            time.sleep(0.01)  # between two looks at a condition with a deadline
-        raise AssertionError(f"The sandbox did not start:\n{self.output()}")
+
+def address_of(process: "subprocess.Popen[bytes]", output: Path) -> str:
+    """Wait until a started sandbox says in its output that it serves, and return where."""
+    deadline = time.monotonic() + _START_SECONDS
+    while time.monotonic() < deadline and process.poll() is None:
+        for line in output.read_text().splitlines():
+            if line.startswith(_READY):
+                return line.removeprefix(_READY)
+        time.sleep(0.01)  # between two looks at a condition with a deadline
+    raise AssertionError(f"The sandbox did not start:\n{output.read_text()}")

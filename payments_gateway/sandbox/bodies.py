@@ -5,6 +5,7 @@ from decimal import Decimal
 from typing import Any, NoReturn, TypeVar
 
 from django.http import HttpRequest
+from gunicorn.http.errors import ParseException
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails
@@ -74,7 +75,10 @@ def validated(kind: type[BodyT], members: object) -> BodyT:
 def _received(request: HttpRequest) -> bytes:
     """Read from the server itself, because Django takes a chunked body for an empty one."""
     stream = request.META["wsgi.input"]
-    body: bytes = stream.read(MAXIMUM_BYTES + 1)
+    try:
+        body: bytes = stream.read(MAXIMUM_BYTES + 1)
+    except (OSError, ParseException) as exc:
+        raise RefusedError(400, "the body ended early or is badly cut into chunks") from exc
     if len(body) > MAXIMUM_BYTES:
         _discard(stream)  # a client that is still sending would never see the answer
         raise RefusedError(413, f"the body must be at most {MAXIMUM_BYTES} bytes")

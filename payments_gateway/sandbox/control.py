@@ -26,6 +26,7 @@ from payments_gateway.sandbox import clock, credentials, ledger, lifecycle, otp,
 from payments_gateway.sandbox.amounts import amount_text
 from payments_gateway.sandbox.answers import answer, operation
 from payments_gateway.sandbox.bodies import Body, read_body, read_optional_body
+from payments_gateway.sandbox.fields import Number
 from payments_gateway.sandbox.models import Simulation, Withdrawal
 
 _LATEST = 10
@@ -36,7 +37,7 @@ class OptionsBody(BaseModel):
 
     model_config = ConfigDict(strict=True, extra="forbid")
 
-    settle_after: Annotated[float, Field(ge=0, le=31_536_000)] | None = None
+    settle_after: Annotated[Number, Field(ge=0, le=31_536_000)] | None = None
     token_required: bool = True
     token_reuse: bool = False
     fail_next: Annotated[int, Field(ge=0, le=1_000_000)] = 0

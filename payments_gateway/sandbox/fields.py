@@ -1,5 +1,6 @@
 """The kinds of text that members of requests may hold."""
 
+from decimal import Decimal
 from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -31,9 +32,16 @@ def _whole_number(text: str) -> int:
     return int(text)
 
 
+def _number(value: object) -> Decimal:
+    if isinstance(value, bool) or not isinstance(value, int | Decimal):
+        raise ValueError("must be a number")
+    return Decimal(value)
+
+
 AccountNumber = Annotated[str, AfterValidator(_ten_digits)]
 BankCode = Annotated[str, AfterValidator(_known_bank)]
 Name = Annotated[str, Field(max_length=120), AfterValidator(_printable)]
 AmountText = Annotated[str, Field(min_length=1, max_length=40)]
 TokenText = Annotated[str, Field(max_length=16), AfterValidator(_printable)]
+Number = Annotated[Decimal, BeforeValidator(_number)]
 Whole = Annotated[int, BeforeValidator(_whole_number)]

@@ -1,6 +1,7 @@
 """The life of a simulation: made and seeded at its first start, changed by options, set back by a reset."""
 
 from collections.abc import Mapping
+from decimal import Decimal
 
 from django.core.management import call_command
 from django.db.models import Case, Count, F, Sum, When
@@ -45,7 +46,9 @@ def _restore_options(simulation: Simulation) -> None:
 
 def options_of(simulation: Simulation) -> dict[str, object]:
     """The options in force."""
-    return {name: getattr(simulation, name) for name in _OPTIONS}
+    values = {name: getattr(simulation, name) for name in _OPTIONS}
+    seconds = simulation.settle_after
+    return {**values, "settle_after": None if seconds is None else Decimal(str(seconds)).normalize()}
 
 
 @atomic(durable=True)

@@ -70,7 +70,7 @@ def use(token: Token | None, *, at: datetime) -> None:
 
 def _use_totp(simulation: Simulation, code: str, present: int) -> None:
     steps = range(present - _DRIFT_STEPS, present + _DRIFT_STEPS + 1)
-    matching = [step for step in steps if hmac.compare_digest(totp(simulation.totp_secret, step), code)]
+    matching = [step for step in steps if _same(totp(simulation.totp_secret, step), code)]
     if not matching:
         raise _refused("token is not valid or has expired")
     if simulation.token_reuse:
@@ -83,10 +83,14 @@ def _use_totp(simulation: Simulation, code: str, present: int) -> None:
 
 
 def _use_one_time_code(simulation: Simulation, code: str) -> None:
-    if not hmac.compare_digest(simulation.one_time_code, code):
+    if not _same(simulation.one_time_code, code):
         raise _refused("token is not valid or has already been used")
     if not simulation.token_reuse:
         issue_code(simulation)
+
+
+def _same(ours: str, given: str) -> bool:
+    return hmac.compare_digest(ours.encode(), given.encode())
 
 
 def issue_code(simulation: Simulation) -> None:

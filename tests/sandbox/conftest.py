@@ -1,0 +1,78 @@
+"""The simulated service as a client without our own client sees it: plain HTTP."""
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import pytest
+import requests
+
+from tests.sandbox_process import SandboxProcess
+
+ACCOUNT = {
+    "accountNumber": "0123456789",
+    "accountName": "Kelechi Eze",
+    "bank": "Access Bank",
+    "bankCode": "044",
+}
+FAILING = {**ACCOUNT, "accountNumber": "0123456799"}
+
+
+class Service:
+    """The service and its control API, with credentials and a valid withdrawal at hand."""
+
+    def __init__(self, process: SandboxProcess, session: requests.Session) -> None:
+        self.process = process
+        self.session = session
+
+    def get(self, path: str, **query: object) -> requests.Response:
+        return self.session.get(
+            self.process.url + path, params={k: str(v) for k, v in query.items()}, timeout=30
+        )
+
+    def post(self, path: str, body: object) -> requests.Response:
+        return self.session.post(self.process.url + path, json=body, timeout=30)
+
+    def withdrawal(self, **changes: object) -> dict[str, object]:
+        """A body that the service accepts, with changes; None takes a member away."""
+        body: dict[str, object] = {**ACCOUNT, "currency": "NGN", "amount": "1500.25", "otpType": "totp"}
+        body |= {"token": self.process.token()} | changes
+        return {name: value for name, value in body.items() if value is not None}
+
+    def withdraw(self, **changes: object) -> requests.Response:
+        return self.post("/balance/withdraw", self.withdrawal(**changes))
+
+    def balance(self, currency: str) -> Any:
+        """The balance entry of one currency."""
+        (entry,) = exact(self.get("/balance", currency=currency))["data"]["balances"]
+        return entry
+
+    def records(self) -> list[Any]:
+        """Every transaction record, oldest first."""
+        page = exact(self.get("/transaction", limit=500))["data"]
+        assert page["pages"] == 1
+        return list(reversed(page["data"]))
+
+    def record(self, transaction_id: str) -> Any:
+        (found,) = [record for record in self.records() if record["transactionId"] == transaction_id]
+        return found
+
+
+def exact(response: requests.Response) -> Any:
+    """The JSON of an answer with exact numbers."""
+    return response.json(parse_float=Decimal)
+
+
+@pytest.fixture(scope="session")
+def process() -> Iterator[SandboxProcess]:
+    with SandboxProcess() as running:
+        yield running
+
+
+@pytest.fixture
+def service(process: SandboxProcess) -> Iterator[Service]:
+    """The service in its seeded state."""
+    process.reset()
+    with requests.Session() as session:
+        session.headers.update(process.headers)
+        yield Service(process, session)

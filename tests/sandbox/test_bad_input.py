@@ -1,0 +1,140 @@
+"""Whatever is sent, the answer is a 4xx with a message, and the service goes on."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import closing
+from urllib.parse import urlsplit
+
+import pytest
+import requests
+
+from tests.sandbox.conftest import Service
+from tests.sandbox_process import SandboxProcess
+
+BODIES = {
+    "empty": b"",
+    "not JSON": b"accountNumber=1",
+    "cut off": b'{"accountNumber": "01234',
+    "an array": b"[]",
+    "a text": b'"hello"',
+    "a number": b"5",
+    "null": b"null",
+    "NaN": b'{"amount": NaN}',
+    "Infinity": b'{"amount": -Infinity}',
+    "a huge exponent": b'{"amount": 1e999999999}',
+    "a huge integer": b'{"amount": ' + b"9" * 100_000 + b"}",
+    "bad UTF-8": b'{"accountName": "\xff\xfe"}',
+    "half a surrogate in a name": b'{"\\ud800": "x"}',
+    "deeply nested": b'{"a":' * 100_000 + b"1" + b"}" * 100_000,
+    "nested where text belongs": b'{"accountNumber": {"a": {"b": [1, 2, {"c": null}]}}}',
+    "a member twice": b'{"bankCode": "044", "bankCode": "058"}',
+    "a very long name": b'{"' + b"x" * 10_000 + b'": 1}',
+}
+
+
+@pytest.mark.parametrize("path", ["/balance/withdraw", "/bank/resolve"])
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES.keys())
+def test_a_body_that_is_no_request_is_refused(service: Service, path: str, body: bytes) -> None:
+    response = service.session.post(service.process.url + path, data=body, timeout=30)
+    assert response.status_code == 400
+    assert response.json()["success"] is False
+    assert 0 < len(response.json()["message"]) < 200
+    assert service.process.ledger()["withdrawals"] == []
+
+
+@pytest.mark.parametrize("size", [1024 * 1024 + 1, 10_000_000])
+def test_a_body_over_one_megabyte_is_refused(service: Service, size: int) -> None:
+    response = service.session.post(f"{service.process.url}/bank/resolve", data=b" " * size, timeout=30)
+    assert response.status_code == 413
+    assert response.json()["message"] == "the body must be at most 1048576 bytes"
+
+
+def test_a_body_of_one_megabyte_is_read(service: Service) -> None:
+    body = b'{"accountNumber": "0123456789", "bankCode": "044"}'.ljust(1024 * 1024)
+    assert (
+        service.session.post(f"{service.process.url}/bank/resolve", data=body, timeout=30).status_code == 200
+    )
+
+
+def test_a_body_in_chunks_is_read(service: Service) -> None:
+    def chunks() -> Iterator[bytes]:
+        yield b'{"accountNumber": "0123456789", '
+        yield b'"bankCode": "044"}'
+
+    response = service.session.post(f"{service.process.url}/bank/resolve", data=chunks(), timeout=30)
+    assert response.json()["data"]["accountnumber"] == "0123456789"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("POST", "/balance", "GET"),
+        ("DELETE", "/balance", "GET"),
+        ("GET", "/balance/withdraw", "POST"),
+        ("PUT", "/bank/resolve", "POST"),
+        ("PATCH", "/transaction", "GET"),
+        ("BREW", "/transaction", "GET"),
+    ],
+)
+def test_a_wrong_method_is_refused_and_the_right_one_named(
+    service: Service, method: str, path: str, allowed: str
+) -> None:
+    response = service.session.request(method, service.process.url + path, timeout=30)
+    assert response.status_code == 405
+    assert response.headers["Allow"] == allowed
+    assert allowed in response.json()["message"]
+
+
+@pytest.mark.parametrize(
+    "path", ["/v2/", "/v2/balance/", "/v2/nothing", "/v4/account", "/_sandbox/nothing", "/%ff"]
+)
+def test_an_unknown_path_is_refused_in_json(service: Service, path: str) -> None:
+    response = service.session.get(service.process.address + path, timeout=30)
+    assert response.status_code == 404
+    assert response.json() == {"success": False, "message": "there is no such path"}
+
+
+def test_a_host_header_that_is_none_is_refused(service: Service) -> None:
+    response = service.session.get(
+        f"{service.process.url}/balance", headers={"Host": "no such host"}, timeout=30
+    )
+    assert response.status_code == 400
+    assert response.json() == {"success": False, "message": "the request cannot be read"}
+
+
+def test_an_internal_error_is_logged_and_tells_nothing() -> None:
+    """Provoked for real: a table is taken away under the running service, and given back."""
+    with SandboxProcess() as process, closing(process.books()) as books:
+        books.execute("ALTER TABLE sandbox_account RENAME TO gone")
+        response = requests.get(f"{process.url}/balance", headers=process.headers, timeout=30)
+        assert response.status_code == 500
+        assert response.json() == {"success": False, "message": "internal error"}
+        assert "no such table: sandbox_account" in process.output()
+        books.execute("ALTER TABLE gone RENAME TO sandbox_account")
+        assert requests.get(f"{process.url}/balance", headers=process.headers, timeout=30).status_code == 200
+
+
+def test_a_badly_chunked_body_is_refused(service: Service) -> None:
+    head = b"POST /v2/bank/resolve HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with connection(service) as client:
+        client.sendall(head + b"zz\r\n{")
+        assert client.recv(4096).startswith(b"HTTP/1.1 400 ")
+
+
+@pytest.mark.parametrize(
+    "framing", [b"Content-Length: 100\r\n\r\n{", b"Transfer-Encoding: chunked\r\n\r\n5\r\n{"]
+)
+def test_a_client_that_leaves_in_mid_body_hurts_nobody(service: Service, framing: bytes) -> None:
+    with connection(service) as client:
+        client.sendall(b"POST /v2/bank/resolve HTTP/1.1\r\nHost: x\r\n" + framing)
+    assert service.get("/balance").status_code == 200
+
+
+def connection(service: Service) -> socket.socket:
+    address = urlsplit(service.process.address)
+    return socket.create_connection((str(address.hostname), int(address.port or 0)), timeout=10)
+
+
+def test_nothing_above_left_a_traceback_in_the_log(service: Service) -> None:
+    assert requests.get(f"{service.process.control}/token", timeout=30).status_code == 200
+    assert "Traceback" not in service.process.output()

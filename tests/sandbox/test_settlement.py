@@ -1,0 +1,79 @@
+"""How a withdrawal stops being `processing`, and what becomes of the money."""
+
+import pytest
+
+from tests.sandbox.conftest import FAILING, Service
+
+
+@pytest.fixture
+def paused(service: Service) -> Service:
+    """The service with settlement switched off, until the test asks for it."""
+    service.process.options(settle_after=None, token_reuse=True)
+    return service
+
+
+def test_a_withdrawal_is_processing_until_it_settles(paused: Service) -> None:
+    transaction_id = paused.withdraw().json()["data"]["transactionId"]
+    assert paused.record(transaction_id)["status"] == "processing"
+    assert paused.process.settle() == 1
+    record = paused.record(transaction_id)
+    assert record["status"] == "fullfiled"
+    assert record["updatedAt"] > record["createdAt"]
+    assert paused.process.settle() == 0
+
+
+def test_a_due_withdrawal_is_settled_before_anybody_looks(service: Service) -> None:
+    transaction_id = service.withdraw().json()["data"]["transactionId"]
+    assert service.record(transaction_id)["status"] == "fullfiled"
+
+
+def test_a_withdrawal_that_is_not_due_stays_open(service: Service) -> None:
+    service.process.options(settle_after=3600)
+    assert service.record(service.withdraw().json()["data"]["transactionId"])["status"] == "processing"
+
+
+def test_settling_changes_no_balance_when_it_succeeds(paused: Service) -> None:
+    paused.withdraw()
+    before = paused.balance("NGN")
+    paused.process.settle()
+    assert paused.balance("NGN") == before
+
+
+def test_accounts_ending_in_99_fail_and_the_money_comes_back_as_a_deposit(paused: Service) -> None:
+    before = paused.balance("NGN")
+    failed = paused.withdraw(**FAILING).json()["data"]["transactionId"]
+    paused.process.settle()
+    record, reversal = paused.records()[-2:]
+    assert (record["transactionId"], record["status"]) == (failed, "failed")
+    assert (reversal["type"], reversal["status"]) == ("deposit", "fullfiled")
+    assert reversal["sender"] == f"Reversal of {failed}"
+    assert reversal["amount"] == record["amount"] + record["fee"]
+    assert reversal["prevBalance"] == before["amount"] - reversal["amount"]
+    after = paused.balance("NGN")
+    assert after["amount"] == before["amount"]
+    assert after["totalSent"] - before["totalSent"] == reversal["amount"]
+    assert after["totalRecieved"] - before["totalRecieved"] == reversal["amount"]
+    assert after["txnCount"] == before["txnCount"] + 2
+
+
+def test_the_next_withdrawals_fail_when_asked_to(paused: Service) -> None:
+    assert paused.process.options(fail_next=1)["fail_next"] == 1
+    first = paused.withdraw().json()["data"]["transactionId"]
+    second = paused.withdraw().json()["data"]["transactionId"]
+    assert paused.process.options()["fail_next"] == 0
+    paused.process.settle()
+    assert [paused.record(each)["status"] for each in (first, second)] == ["failed", "fullfiled"]
+
+
+def test_a_refused_withdrawal_does_not_use_up_a_failure(paused: Service) -> None:
+    paused.process.options(fail_next=1)
+    assert paused.withdraw(token="wrong").status_code == 400
+    assert paused.process.options()["fail_next"] == 1
+
+
+@pytest.mark.parametrize("outcome", ["fullfiled", "failed"])
+def test_settling_may_say_how_it_ends(paused: Service, outcome: str) -> None:
+    normal = paused.withdraw().json()["data"]["transactionId"]
+    failing = paused.withdraw(**FAILING).json()["data"]["transactionId"]
+    assert paused.process.settle(outcome) == 2
+    assert [paused.record(each)["status"] for each in (normal, failing)] == [outcome, outcome]

@@ -1,0 +1,124 @@
+"""POST /balance/withdraw: what is accepted, what is refused, and what is entered."""
+
+from decimal import Decimal
+
+import pytest
+
+from tests.sandbox.conftest import Service
+
+WRONG = [
+    ("accountNumber", None, "is required"),
+    ("accountNumber", 123456789, "must be a string"),
+    ("accountNumber", "12345", "must be 10 digits"),
+    ("accountNumber", "0123456789\n", "must be 10 digits"),
+    ("accountNumber", "0123450000", "does not exist at Access Bank"),
+    ("accountName", None, "is required"),
+    ("accountName", "", "must be printable text"),
+    ("accountName", "   ", "must be printable text"),
+    ("accountName", "A\x00B", "must be printable text"),
+    ("accountName", "A\ud800", "must be text in valid Unicode"),
+    ("accountName", "A" * 121, "must have at most 120 characters"),
+    ("accountName", {"first": "Ada"}, "must be a string"),
+    ("bank", None, "is required"),
+    ("bank", ["Access Bank"], "must be a string"),
+    ("bankCode", None, "is required"),
+    ("bankCode", "000", "is not a known bank code"),
+    ("currency", None, "is required"),
+    ("currency", "USDT", "must be 'NGN' or 'USD'"),
+    ("currency", "ngn", "must be 'NGN' or 'USD'"),
+    ("amount", None, "is required"),
+    ("amount", 1500, "must be a string"),
+    ("amount", 15.5, "must be a string"),
+    ("amount", True, "must be a string"),
+    ("amount", "", "must have at least 1 characters"),
+    ("amount", "0", "must be more than zero"),
+    ("amount", "0.00", "must be more than zero"),
+    ("amount", "-5", "must be a plain decimal number"),
+    ("amount", "+5", "must be a plain decimal number"),
+    ("amount", "1e5", "must be a plain decimal number"),
+    ("amount", "NaN", "must be a plain decimal number"),
+    ("amount", "Infinity", "must be a plain decimal number"),
+    ("amount", "1,000.50", "must be a plain decimal number"),
+    ("amount", " 5", "must be a plain decimal number"),
+    ("amount", "5.", "must be a plain decimal number"),
+    ("amount", ".5", "must be a plain decimal number"),
+    ("amount", "\N{ARABIC-INDIC DIGIT FIVE}", "must be a plain decimal number"),
+    ("amount", "1" * 13, "must be a plain decimal number"),
+    ("amount", "1" * 41, "must have at most 40 characters"),
+    ("amount", "1.001", "must have at most 2 decimals in NGN"),
+    ("otpType", None, "is required"),
+    ("otpType", "sms", "must be 'otp' or 'totp'"),
+    ("token", None, "is required"),
+    ("token", 123456, "must be a string"),
+    ("token", "1" * 17, "must have at most 16 characters"),
+    ("memo", "hello", "is not a known member"),
+]
+
+
+def test_the_answer_has_only_data(service: Service) -> None:
+    response = service.withdraw()
+    assert response.status_code == 200
+    assert list(response.json()) == ["data"]
+    data = response.json()["data"]
+    assert data["status"] == "processing"
+    assert (data["currency"], data["amount"], data["fee"]) == ("NGN", "1500.25", "50.00")
+    assert service.record(data["transactionId"])["type"] == "withdrawal"
+
+
+@pytest.mark.parametrize(("currency", "fee"), [("NGN", Decimal(50)), ("USD", Decimal(1))])
+def test_amount_and_fee_leave_the_balance_at_once(service: Service, currency: str, fee: Decimal) -> None:
+    before = service.balance(currency)
+    service.withdraw(currency=currency, amount="120.10")
+    after = service.balance(currency)
+    assert before["amount"] - after["amount"] == Decimal("120.10") + fee
+    assert after["totalSent"] - before["totalSent"] == Decimal("120.10") + fee
+    assert after["totalRecieved"] == before["totalRecieved"]
+    assert after["txnCount"] == before["txnCount"] + 1
+
+
+def test_the_record_tells_the_balance_before_and_both_sides(service: Service) -> None:
+    before = service.balance("NGN")["amount"]
+    record = service.record(service.withdraw().json()["data"]["transactionId"])
+    assert record["prevBalance"] == record["senderPrevbalance"] == before
+    assert (record["amount"], record["fee"]) == (Decimal("1500.25"), 50)
+    assert (record["sender"], record["username"]) == (service.process.api_user, "Kelechi Eze")
+    assert (record["fromCurrency"], record["fromAmount"]) == ("NGN", Decimal("1500.25"))
+
+
+@pytest.mark.parametrize(("member", "value", "phrase"), WRONG)
+def test_a_wrong_member_is_refused_by_name_and_moves_nothing(
+    service: Service, member: str, value: object, phrase: str
+) -> None:
+    before = service.balance("NGN")
+    response = service.withdraw(**{member: value})
+    assert response.status_code == 400
+    assert response.json()["success"] is False
+    assert response.json()["message"].startswith(f"{member} {phrase}")
+    assert response.json()["errors"][0]["field"] == member
+    assert service.balance("NGN") == before
+
+
+def test_every_wrong_member_is_listed(service: Service) -> None:
+    errors = service.withdraw(amount=1, bank=None, currency="EUR").json()["errors"]
+    assert {error["field"] for error in errors} == {"amount", "bank", "currency"}
+
+
+def test_more_than_the_balance_is_refused(service: Service) -> None:
+    before = service.balance("NGN")
+    response = service.withdraw(amount=f"{before['amount'] + 1}")
+    assert response.status_code == 422
+    assert "insufficient funds" in response.json()["message"]
+    assert service.balance("NGN") == before
+
+
+def test_the_fee_must_be_covered_too(service: Service) -> None:
+    whole = service.balance("NGN")["amount"]
+    assert service.withdraw(amount=f"{whole}").status_code == 422
+    assert service.withdraw(amount=f"{whole - 50}").status_code == 200
+    assert service.balance("NGN")["amount"] == 0
+
+
+def test_a_refused_request_does_not_use_up_the_token(service: Service) -> None:
+    token = service.process.token()
+    assert service.withdraw(token=token, amount="999999999999").status_code == 422
+    assert service.withdraw(token=token).status_code == 200
