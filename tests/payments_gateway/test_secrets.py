@@ -8,6 +8,7 @@ import pytest
 from pydantic import SecretStr
 
 from payments_gateway import GatewayError, OutcomeUnknownError, PaymentsGateway, RejectedError
+from payments_gateway._connection import Answer
 from tests.payments_gateway import stub
 from tests.payments_gateway.conftest import Gateway, Serve, config
 from tests.payments_gateway.situations import BROKEN, SLOW, UNREADABLE, WITHDRAWAL, closed_port
@@ -93,6 +94,11 @@ def test_an_echo_in_a_success_is_covered(serve: Serve, gateway: Gateway) -> None
     client = gateway(serve(stub.answer(200, {"data": data})).url)
     receipt = client.balances.withdraw(WITHDRAWAL, token=SecretStr(TOKEN))
     assert receipt.raw == {"token": "[hidden]", "echo": [{"key": "[hidden]"}], "transactionId": f"id-{TOKEN}"}
+
+
+def test_an_answer_does_not_show_its_body() -> None:
+    answer = Answer(status=400, body=ECHO.encode(), is_complete=True, date=None, wait=0)
+    assert "canary" not in repr(answer)
 
 
 def test_nothing_shows_a_secret_in_its_repr(serve: Serve, gateway: Gateway) -> None:
