@@ -1,1 +1,1 @@
-"""Runs the whole product on one machine: the demo, the smoke test, the bench, and the tests that need real processes."""
+"""Runs the whole product on one machine, for the demo, the smoke test, the bench and the tests of real processes."""

@@ -13,7 +13,9 @@ from stack.processes import ROOT
 def main() -> int:
     """Run Django's deployment checks; every warning counts as a failure."""
     with tempfile.TemporaryDirectory() as folder:
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("COUNTERSIGN_")}
+        environment = {
+            name: value for name, value in os.environ.items() if not name.startswith("COUNTERSIGN_")
+        }
         production = {
             "COUNTERSIGN_ENVIRONMENT": "production",
             "COUNTERSIGN_SECRET_KEY": secrets.token_urlsafe(64),

@@ -124,7 +124,9 @@ class Stack:
         deadline = time.monotonic() + READY_WITHIN
         while time.monotonic() < deadline:
             if self.processes[name].poll() is not None:
-                raise StackError(f"The {name} process ended at once. Its last words:\n{self.last_words(name)}")
+                raise StackError(
+                    f"The {name} process ended at once. Its last words:\n{self.last_words(name)}"
+                )
             if _answers(address):
                 return
             time.sleep(0.05)

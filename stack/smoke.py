@@ -32,7 +32,10 @@ def main() -> int:
     """Print one line of JSON; 0 only if there was exactly one debit of the right amount, and all was proven."""
     began = time.monotonic()
     try:
-        with tempfile.TemporaryDirectory(prefix="countersign-smoke-") as folder, throwaway_stack(Path(folder)) as stack:
+        with (
+            tempfile.TemporaryDirectory(prefix="countersign-smoke-") as folder,
+            throwaway_stack(Path(folder)) as stack,
+        ):
             seen = run(stack)
     except (StackError, BrowserError) as exc:
         print(json.dumps({"status": "error", "problem": str(exc)}))
@@ -51,7 +54,9 @@ def run(stack: Stack) -> dict[str, Any]:
         token = requests.get(f"{stack.sandbox}/_sandbox/token", timeout=10).json()["totp"]
         checker.send(checker.get(operation), "/approve-and-send/", token=token)
         status = wait_for_the_end(checker, operation)
-        rows = list(csv.DictReader(io.StringIO(checker.get("/reports/operations.csv").content.decode("utf-8-sig"))))
+        rows = list(
+            csv.DictReader(io.StringIO(checker.get("/reports/operations.csv").content.decode("utf-8-sig")))
+        )
     [row] = [row for row in rows if Decimal(row["amount"] or 0) == AMOUNT]
     return {
         "status": status if status == row["status"] else f"{status} on the page, {row['status']} in the CSV",
@@ -65,7 +70,9 @@ def run(stack: Stack) -> dict[str, Any]:
 def prepare(browser: Browser) -> str:
     """Prepare the withdrawal through its review; the path of the operation."""
     form = browser.get("/operations/prepare/withdrawal/")
-    review = browser.send(form, "/prepare/withdrawal/", **WITHDRAWAL, typed_name="Somebody Else", step="review")
+    review = browser.send(
+        form, "/prepare/withdrawal/", **WITHDRAWAL, typed_name="Somebody Else", step="review"
+    )
     page = browser.send(review, "/prepare/withdrawal/", step="prepare")
     return "/" + page.url.split("/", 3)[3]
 

@@ -18,13 +18,13 @@ class StubService:
         self.url = ""
 
     def answer_get(self, path: str) -> Answer:
-        if path.startswith("/v2/balance"):
-            return 200, '{"success": true, "message": "ok", "data": {"balances": [%s]}}' % _BALANCE
-        page = '{"data": %s, "total": 1, "perPage": 100, "page": 1, "pages": 1}' % self.records
-        return 200, '{"success": true, "message": "ok", "data": %s}' % page
+        page = f'{{"data": {self.records}, "total": 1, "perPage": 100, "page": 1, "pages": 1}}'
+        data = f'{{"balances": [{_BALANCE}]}}' if path.startswith("/v2/balance") else page
+        return 200, f'{{"success": true, "message": "ok", "data": {data}}}'
 
 
-_BALANCE = '{"toCurrency": "NGN", "amount": 5000000, "totalRecieved": 5000000, "totalSent": 0, "txnCount": 1, "formattedAmount": 5000000}'
+_BALANCE = """{"toCurrency": "NGN", "amount": 5000000, "formattedAmount": 5000000,
+ "totalRecieved": 5000000, "totalSent": 0, "txnCount": 1}"""
 
 
 @contextmanager
@@ -33,10 +33,10 @@ def running() -> Iterator[StubService]:
     stub = StubService()
 
     class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:  # noqa: N802 - the name http.server calls
+        def do_GET(self) -> None:
             self._answer(*stub.answer_get(self.path))
 
-        def do_POST(self) -> None:  # noqa: N802 - the name http.server calls
+        def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             stub.posts.append(body.decode())
             self._answer(*stub.answer_post())

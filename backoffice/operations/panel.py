@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from backoffice.accounts.models import User
-from backoffice.operations import policy
+from backoffice.operations import permissions, policy
 from backoffice.operations.kinds import KINDS
 from backoffice.operations.models import Operation
 from backoffice.operations.progress import approvals_missing, is_released, last_attempt
@@ -53,7 +53,7 @@ _WORDS: dict[Status, tuple[str, str]] = {
 
 def takes_decisions(person: User) -> bool:
     """Whether operations can wait for this person at all."""
-    return person.has_perm(policy.APPROVE) or person.has_perm(policy.RELEASE)
+    return person.has_perm(permissions.APPROVE) or person.has_perm(permissions.RELEASE)
 
 
 def panel_for(person: User, operation: Operation) -> Panel:
@@ -64,17 +64,19 @@ def panel_for(person: User, operation: Operation) -> Panel:
         title,
         text,
         may_decide=decides,
-        may_send_at_once=decides and _is_last(operation) and person.has_perm(policy.RELEASE),
+        may_send_at_once=decides and _is_last(operation) and person.has_perm(permissions.RELEASE),
         may_release=policy.may_release(person, operation) and not is_released(operation),
         may_cancel=policy.may_cancel(person, operation),
         may_check=may_check(person, operation),
-        may_repeat=operation.status in CLOSED and person.has_perm(policy.PREPARE),
+        may_repeat=operation.status in CLOSED and person.has_perm(permissions.PREPARE),
     )
 
 
 def may_check(person: User, operation: Operation) -> bool:
     """Whether this person may have the service's list read now. Reading moves no money, but it may close the row."""
-    works_with_it = any(person.has_perm(name) for name in (policy.PREPARE, policy.APPROVE, policy.RELEASE))
+    works_with_it = any(
+        person.has_perm(name) for name in (permissions.PREPARE, permissions.APPROVE, permissions.RELEASE)
+    )
     return works_with_it and operation.status in AWAITING_THE_SERVICE
 
 

@@ -11,14 +11,10 @@ from backoffice.accounts.models import User
 from backoffice.operations import errors
 from backoffice.operations.kinds import Debit
 from backoffice.operations.models import Operation
+from backoffice.operations.permissions import APPROVE, PREPARE, RELEASE
 from backoffice.operations.states import EDGES, UNDECIDED, Status
 
 SECOND_FACTOR_FRESH = timedelta(minutes=5)  # quality.md, Security: approve and send
-PREPARE, APPROVE, RELEASE = (
-    "operations.prepare_operation",
-    "operations.approve_operation",
-    "operations.release_operation",
-)
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet
 
 from backoffice.accounts.models import User
 from backoffice.audit.models import Entry
-from backoffice.operations import policy
 from backoffice.operations.models import Approval, Attempt, Operation
+from backoffice.operations.permissions import APPROVE, RELEASE, VIEW
 from backoffice.operations.states import CLOSED, NEEDS_ATTENTION, OPEN, Status
 
 NEWEST_FIRST = ("-prepared_at", "-id")
@@ -18,10 +18,10 @@ NEWEST_FIRST = ("-prepared_at", "-id")
 def is_waiting_for(user: User) -> Q:
     """Whether this person, and not its maker, can move it on now: countersign, or send what is countersigned."""
     can = Q(pk__in=[])
-    if user.has_perm(policy.APPROVE):
+    if user.has_perm(APPROVE):
         signed = Approval.objects.filter(operation=OuterRef("pk"), approver=user)
         can |= Q(~Exists(signed), status=Status.PENDING)
-    if user.has_perm(policy.RELEASE):
+    if user.has_perm(RELEASE):
         can |= Q(status=Status.APPROVED, release__isnull=True)
     return can & ~Q(maker=user)
 
@@ -64,7 +64,7 @@ class OperationFilter:
 
 def visible_operations(user: User) -> QuerySet[Operation]:
     """What this person may see: everything, or nothing."""
-    if not user.has_perm("operations.view_operation"):
+    if not user.has_perm(VIEW):
         return Operation.objects.none()
     return Operation.objects.select_related("maker")
 

@@ -144,7 +144,8 @@ def _release(
 def claim_operation(operation_id: UUID, watermark: ledger.Watermark) -> Claim | None:
     """Win the right to make one request, or None. Token gone, attempt open, status `sending`: all in one commit.
 
-    Whoever holds the claim and dies leaves `sending`, and in time `unknown`: nobody wins it again. Raises OperationError if content, countersignatures or people are not what they must be.
+    Whoever holds the claim and dies leaves `sending`, and in time `unknown`: nobody wins it again. Raises
+    OperationError if content, countersignatures or people are not what they must be.
     """
     operation = Operation.objects.get_locked(operation_id)
     release = Release.objects.select_related("released_by", "operation").filter(operation=operation).first()
@@ -172,7 +173,7 @@ def _open_token(release: Release) -> SecretStr | None:
     if release.sealed_token is None:
         return None
     try:
-        return SecretStr(vault.open_sealed(release.sealed_token, bound_to=release.bound_to))
+        return SecretStr(vault.open_sealed(bytes(release.sealed_token), bound_to=release.bound_to))
     except vault.VaultError as exc:
         raise ContentChangedError("The token was not sealed for this content, so nothing was sent.") from exc
 

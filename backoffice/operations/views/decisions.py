@@ -13,19 +13,18 @@ from django.views.decorators.http import require_POST
 
 from backoffice.accounts.http import StaffRequest
 from backoffice.accounts.services import second_factor_at
-from backoffice.operations import policy, services
+from backoffice.operations import permissions, services
 from backoffice.operations.errors import OperationError
 from backoffice.operations.forms import DecisionForm, RejectionForm, ReleaseForm, SignedForm
 from backoffice.operations.models import Operation
 from backoffice.operations.panel import may_check
 from backoffice.operations.states import Status
 from backoffice.operations.views.detail import find, page
-from backoffice.operations.views.lists import VIEW
 
 
 @sensitive_post_parameters("token", "code")
 @require_POST
-@permission_required(policy.APPROVE, raise_exception=True)
+@permission_required(permissions.APPROVE, raise_exception=True)
 def approve(request: StaffRequest, pk: UUID) -> HttpResponse:
     form = DecisionForm(request.POST, request=request)
     return _carry_out(request, pk, form, services.approve_operation, ("digest", "comment"), _countersigned)
@@ -33,7 +32,7 @@ def approve(request: StaffRequest, pk: UUID) -> HttpResponse:
 
 @sensitive_post_parameters("token", "code")
 @require_POST
-@permission_required((policy.APPROVE, policy.RELEASE), raise_exception=True)
+@permission_required((permissions.APPROVE, permissions.RELEASE), raise_exception=True)
 def approve_and_send(request: StaffRequest, pk: UUID) -> HttpResponse:
     form = DecisionForm(request.POST, request=request)
     names = ("digest", "comment", "token")
@@ -42,7 +41,7 @@ def approve_and_send(request: StaffRequest, pk: UUID) -> HttpResponse:
 
 @sensitive_post_parameters("code")
 @require_POST
-@permission_required(policy.APPROVE, raise_exception=True)
+@permission_required(permissions.APPROVE, raise_exception=True)
 def reject(request: StaffRequest, pk: UUID) -> HttpResponse:
     form = RejectionForm(request.POST, request=request)
     return _carry_out(request, pk, form, services.reject_operation, ("digest", "reason"), _rejected)
@@ -50,14 +49,14 @@ def reject(request: StaffRequest, pk: UUID) -> HttpResponse:
 
 @sensitive_post_parameters("token", "code")
 @require_POST
-@permission_required(policy.RELEASE, raise_exception=True)
+@permission_required(permissions.RELEASE, raise_exception=True)
 def release(request: StaffRequest, pk: UUID) -> HttpResponse:
     form = ReleaseForm(request.POST, request=request)
     return _carry_out(request, pk, form, services.release_operation, ("digest", "token"), _handed_over)
 
 
 @require_POST
-@permission_required(policy.PREPARE, raise_exception=True)
+@permission_required(permissions.PREPARE, raise_exception=True)
 def cancel(request: StaffRequest, pk: UUID) -> HttpResponse:
     operation = find(request, pk)
     try:
@@ -70,7 +69,7 @@ def cancel(request: StaffRequest, pk: UUID) -> HttpResponse:
 
 
 @require_POST
-@permission_required(VIEW, raise_exception=True)
+@permission_required(permissions.VIEW, raise_exception=True)
 def check(request: StaffRequest, pk: UUID) -> HttpResponse:
     """Have the service's list of transactions read now, instead of at the next turn of the timer."""
     operation = find(request, pk)

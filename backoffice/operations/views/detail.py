@@ -10,24 +10,23 @@ from django.views.decorators.http import require_safe
 
 from backoffice.accounts.decorators import polled
 from backoffice.accounts.http import StaffRequest
-from backoffice.operations import selectors
+from backoffice.operations import permissions, selectors
 from backoffice.operations.forms import DecisionForm, RejectionForm, ReleaseForm, SignedForm
 from backoffice.operations.kinds import KINDS
 from backoffice.operations.models import Operation
 from backoffice.operations.panel import came_back, panel_for
 from backoffice.operations.progress import fingerprint, pace, steps
-from backoffice.operations.views.lists import VIEW
 
 
 @require_safe
-@permission_required(VIEW, raise_exception=True)
+@permission_required(permissions.VIEW, raise_exception=True)
 def detail(request: StaffRequest, pk: UUID) -> HttpResponse:
     return page(request, find(request, pk))
 
 
 @polled
 @require_safe
-@permission_required(VIEW, raise_exception=True)
+@permission_required(permissions.VIEW, raise_exception=True)
 def live(request: StaffRequest, pk: UUID) -> HttpResponse:
     """Nothing (204) while the operation is as the open page shows it; otherwise all of it anew."""
     operation = find(request, pk)

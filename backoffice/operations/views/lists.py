@@ -12,13 +12,12 @@ from backoffice.accounts.models import User
 from backoffice.core.pagination import keyset_page
 from backoffice.ledger import selectors as ledger
 from backoffice.ledger import services as ledger_services
-from backoffice.operations import selectors
+from backoffice.operations import permissions, selectors
 from backoffice.operations.forms import FilterForm
 from backoffice.operations.panel import takes_decisions
 from backoffice.operations.selectors import NEWEST_FIRST, TABS
 from payments_gateway import GatewayError
 
-VIEW = "operations.view_operation"
 ON_THE_OVERVIEW = 6
 
 
@@ -50,7 +49,7 @@ def balances(request: StaffRequest) -> HttpResponse:
 
 
 @require_safe
-@permission_required(VIEW, raise_exception=True)
+@permission_required(permissions.VIEW, raise_exception=True)
 def operation_list(request: StaffRequest) -> HttpResponse:
     """One tab of operations, narrowed by the filters in the address; only the rows where htmx asks."""
     form = FilterForm({**request.GET.dict(), "tab": _tab(request)})

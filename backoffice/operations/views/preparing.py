@@ -11,7 +11,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from backoffice.accounts.http import StaffRequest
 from backoffice.ledger import selectors as ledger
-from backoffice.operations import policy, selectors, services
+from backoffice.operations import permissions, policy, selectors, services
 from backoffice.operations.content import short_code
 from backoffice.operations.errors import OperationError
 from backoffice.operations.forms import SubmissionForm
@@ -20,7 +20,7 @@ from backoffice.operations.models import Operation, content_digest
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@permission_required(policy.PREPARE, raise_exception=True)
+@permission_required(permissions.PREPARE, raise_exception=True)
 def prepare(request: StaffRequest, kind_name: str) -> HttpResponse:
     """The form; and, by the button that was pressed, its check, its review, or the operation itself."""
     kind = _kind(kind_name)
@@ -31,7 +31,7 @@ def prepare(request: StaffRequest, kind_name: str) -> HttpResponse:
 
 
 @require_POST
-@permission_required(policy.PREPARE, raise_exception=True)
+@permission_required(permissions.PREPARE, raise_exception=True)
 def check(request: StaffRequest, kind_name: str) -> HttpResponse:
     """What the service says about the form so far, while it is being filled in."""
     kind = _kind(kind_name)
