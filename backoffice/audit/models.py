@@ -1,6 +1,5 @@
 """The log: entries in a chain of hashes, and the head that says where the chain ends."""
 
-import json
 from typing import ClassVar
 
 from django.conf import settings
@@ -58,8 +57,7 @@ class Entry(models.Model):
     def facts(self) -> list[tuple[str, str]]:
         """The detail as names and texts that a person can read."""
         return [
-            (name.replace("_", " ").capitalize(), value if isinstance(value, str) else json.dumps(value))
-            for name, value in self.detail.items()
+            (name.replace("_", " ").capitalize(), _readable(value)) for name, value in self.detail.items()
         ]
 
     def members(self) -> dict[str, object]:
@@ -97,3 +95,16 @@ class ChainHead(models.Model):
 
     def __str__(self) -> str:
         return f"{self.position}:{self.hash}"
+
+
+def _readable(value: object) -> str:
+    match value:
+        case bool():
+            return "yes" if value else "no"
+        case dict():
+            return ", ".join(f"{name}: {_readable(member)}" for name, member in value.items()) or "none"
+        case list():
+            return ", ".join(map(_readable, value)) or "none"
+        case None | "":
+            return "none"
+    return str(value)

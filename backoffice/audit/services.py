@@ -50,7 +50,7 @@ def record(
         **_target_members(target),
     )
     entry.hash = entry.digest()
-    _move(head, entry)
+    move_head(head, entry)
     entry.save(force_insert=True)
     return entry
 
@@ -84,8 +84,11 @@ def _locked_head() -> ChainHead:
     return head
 
 
-def _move(head: ChainHead, entry: Entry) -> None:
-    """Compare and set: on an engine without row locks two writers must not both follow the same entry."""
+def move_head(head: ChainHead, entry: Entry) -> None:
+    """Let the chain end with this entry, if it still ends where the caller saw it end (compare and set).
+
+    Locks alone do not keep two writers from following the same entry: SQLite has none for rows. Raises ChainMovedError.
+    """
     moved = ChainHead.objects.filter(pk=head.pk, position=head.position, hash=head.hash).update(
         position=entry.position, hash=entry.hash
     )

@@ -10,9 +10,14 @@ from django.db import connection, transaction
 from backoffice.accounts.models import User
 from backoffice.audit.actions import Action
 from backoffice.audit.canonical import GENESIS
-from backoffice.audit.errors import HeadMissingError, NotRecordableError, OutsideTransactionError
+from backoffice.audit.errors import (
+    ChainMovedError,
+    HeadMissingError,
+    NotRecordableError,
+    OutsideTransactionError,
+)
 from backoffice.audit.models import ChainHead, Entry
-from backoffice.audit.services import record
+from backoffice.audit.services import move_head, record
 from backoffice.audit.verification import verify_chain
 from backoffice.core import context
 from tests.append_only.triggers import lifted
@@ -95,6 +100,16 @@ def test_nothing_is_appended_to_a_log_without_its_head() -> None:
 
 
 @pytest.mark.django_db
+def test_two_writers_never_follow_the_same_entry() -> None:
+    seen_before = ChainHead.objects.get()
+    record(Action.OPERATION_PREPARED, actor=None)
+
+    with pytest.raises(ChainMovedError):
+        move_head(seen_before, Entry(position=1, hash="f" * 64))
+
+    assert verify_chain().is_whole
+
+
 def test_an_action_that_a_later_release_has_forgotten_still_reads() -> None:
     assert (
         str(Entry(actor_label="Ada", action="coin.tossed", target_label="a coin")) == "Ada coin.tossed a coin"
