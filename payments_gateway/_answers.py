@@ -107,9 +107,10 @@ class Reading:
 
     @property
     def _message(self) -> str:
-        """The words of an error: its message, then its details. Details alone are no message."""
+        """The words of an error: its message, then what its details add. Details alone are no message."""
         words = self._texts_in(self._dialect.message_members)
         details = self._texts_in(self._dialect.detail_members) if words else []
+        details = [detail for detail in details if not any(detail in word for word in words)]
         return _one_line(self._hide("; ".join(words + details)), _LONGEST_MESSAGE)
 
     @property
@@ -152,6 +153,8 @@ def _texts(value: object) -> list[str]:
             return [value] if value.strip() else []
         case list():
             return [text for item in value for text in _texts(item)]
+        case {"field": str(field), "message": str(text)}:
+            return [f"{field} {text}"]
         case dict():
             return [f"{name}: {text}" for name, item in value.items() for text in _texts(item)]
     return []

@@ -148,6 +148,11 @@ def test_a_refusal_is_sorted_by_its_words(
     [
         ({"message": "No"}, "No"),
         ({"message": "Invalid", "errors": ["amount is required"]}, "Invalid; amount is required"),
+        (
+            {"message": "Invalid", "errors": [{"field": "amount", "message": "is required"}]},
+            "Invalid; amount is required",
+        ),
+        ({"message": "amount is required", "errors": ["amount is required"]}, "amount is required"),
         ({"message": "Invalid", "errors": {"amount": ["too small"]}}, "Invalid; amount: too small"),
         ({"message": ["amount is required", "bank is required"]}, "amount is required; bank is required"),
         ({"message": "Null\x00 and\ud800\n lines"}, "Null\ufffd and\ufffd lines"),
