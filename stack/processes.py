@@ -36,6 +36,7 @@ class Stack:
     sandbox_port: int
     extra: Mapping[str, str] = field(default_factory=dict)
     settle_after: float = 4.0
+    transactions: int = 6000
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     @property
@@ -154,6 +155,7 @@ class Stack:
         return (
             *("manage.py", "sandbox", "--port", str(self.sandbox_port)),
             *("--database", database, "--settle-after", str(self.settle_after)),
+            *("--transactions", str(self.transactions)),
         )
 
     def _web_arguments(self) -> tuple[str, ...]:

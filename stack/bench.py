@@ -1,0 +1,170 @@
+"""`make bench`: the promises of size and speed in the README, measured on this machine. Nothing fails on them."""
+
+import gzip
+import json
+import re
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from urllib.parse import urljoin
+
+import psutil
+import requests
+
+from stack.browser import Browser
+from stack.processes import ROOT, Stack, throwaway_stack
+from stack.smoke import WITHDRAWAL, prepare
+
+PAGES = ("/", "/operations/?tab=open", "/operations/?tab=done", "/operations/prepare/withdrawal/", "/reports/", "/account/")
+NO_BROKER = "redis://127.0.0.1:9/0"
+ROUNDS = 9
+EXPORTED = 100_000
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One line of the table."""
+
+    what: str
+    value: float
+    unit: str
+    limit: float
+
+    def __str__(self) -> str:
+        verdict = "met" if self.value <= self.limit else "MISSED"
+        return f"{self.what:<58} {self.value:>9.1f} {self.unit:<3}  limit {self.limit:>7.0f}  {verdict}"
+
+
+def main() -> int:
+    """Print the table and write it to bench.json."""
+    measures = []
+    for measure in _measures():
+        print(measure, flush=True)
+        measures.append(asdict(measure))
+    (ROOT / "bench.json").write_text(json.dumps(measures, indent=2) + "\n")
+    return 0
+
+
+def _measures() -> Iterator[Measure]:
+    with tempfile.TemporaryDirectory() as folder:
+        yield Measure("make demo, first start after installation", _start(Path(folder)), "s", 30)
+        yield Measure("make demo, second start", _start(Path(folder)), "s", 10)
+    with tempfile.TemporaryDirectory() as folder, throwaway_stack(Path(folder)) as stack:
+        yield Measure("Memory of all processes together", _memory(stack), "MB", 600)
+        yield from _sizes(stack)
+        yield Measure("Approve and send to the service, local broker, median", _latency(stack), "ms", 150)
+    with _stack_without_broker() as stack:
+        yield Measure("Approve and send to the service, broker down, median", _latency(stack), "ms", 3000)
+    with tempfile.TemporaryDirectory() as folder, throwaway_stack(Path(folder), transactions=EXPORTED) as stack:
+        yield from _export(stack)
+
+
+def _start(folder: Path) -> float:
+    """Seconds from the command to a usable page."""
+    began = time.monotonic()
+    with throwaway_stack(folder):
+        return time.monotonic() - began
+
+
+@contextmanager
+def _stack_without_broker() -> Iterator[Stack]:
+    extra = {"COUNTERSIGN_BROKER_URL": NO_BROKER}
+    with tempfile.TemporaryDirectory() as folder, throwaway_stack(Path(folder), extra=extra) as stack:
+        yield stack
+
+
+def _memory(stack: Stack) -> float:
+    """Megabytes that the processes hold, pages that several share counted once."""
+    total = 0
+    for process in stack.processes.values():
+        parent = psutil.Process(process.pid)
+        total += sum(one.memory_full_info().pss for one in [parent, *parent.children(recursive=True)])
+    return total / 1e6
+
+
+def _sizes(stack: Stack) -> Iterator[Measure]:
+    """The largest page and the largest sum of a page and what it needs at once, gzipped."""
+    pages = {}
+    with Browser(stack.web) as browser:
+        browser.sign_in_at_the_demo("Chidi Nwosu")
+        for path in (path for path in PAGES if "prepare" not in path):
+            pages[path] = browser.get(path)
+        html = {path: len(gzip.compress(page.content)) / 1000 for path, page in pages.items()}
+        critical = {path: html[path] + _critical_assets(browser, page) for path, page in pages.items()}
+    yield Measure(f"HTML of the largest page ({max(html, key=html.__getitem__)})", max(html.values()), "kB", 14)
+    yield Measure("All critical bytes of the largest page", max(critical.values()), "kB", 50)
+
+
+def _critical_assets(browser: Browser, page: requests.Response) -> float:
+    found = set(re.findall(r'(?:src|href)="([^"]+\.(?:css|js)[^"]*)"', page.text))
+    bodies = [browser.get(urljoin(page.url, address)).content for address in found]
+    return sum(len(gzip.compress(body)) for body in bodies) / 1000
+
+
+def _latency(stack: Stack) -> float:
+    """Milliseconds from the click to the moment the service executes, the median of several operations."""
+    requests.post(f"{stack.sandbox}/_sandbox/options", json={"token_reuse": True}, timeout=10)
+    with Browser(stack.web) as maker, Browser(stack.web) as checker:
+        maker.sign_in_at_the_demo("Tunde Bello")
+        checker.sign_in_at_the_demo("Amara Okafor")
+        return statistics.median(_one_latency(stack, maker, checker) for _ in range(ROUNDS))
+
+
+def _one_latency(stack: Stack, maker: Browser, checker: Browser) -> float:
+    operation = prepare(maker)
+    token = requests.get(f"{stack.sandbox}/_sandbox/token", timeout=10).json()["totp"]
+    page = checker.get(operation)
+    before, clicked = len(_arrivals(stack)), time.time()
+    checker.send(page, "/approve-and-send/", token=token)
+    while len(arrivals := _arrivals(stack)) == before:
+        time.sleep(0.01)
+    return (arrivals[-1] - clicked) * 1000
+
+
+def _arrivals(stack: Stack) -> list[float]:
+    ledger = requests.get(f"{stack.sandbox}/_sandbox/ledger", timeout=10).json()
+    ours = [row for row in ledger["withdrawals"] if row["accountNumber"] == WITHDRAWAL["account_number"]]
+    return sorted(datetime.fromisoformat(row["receivedAt"]).timestamp() for row in ours)
+
+
+def _export(stack: Stack) -> Iterator[Measure]:
+    """A CSV of 100,000 transactions, and how much the web process grows by it."""
+    web = max(psutil.Process(stack.processes["web"].pid).children(), key=lambda one: one.memory_info().rss)
+    with Browser(stack.web) as browser:
+        browser.sign_in_at_the_demo("Femi Ade")
+        browser.get("/reports/")
+        before, began = web.memory_info().rss, time.monotonic()
+        with _peak(lambda: web.memory_info().rss) as peak:
+            answer = browser.session.get(urljoin(stack.web, "/reports/transactions.csv"), stream=True, timeout=60)
+            rows = sum(chunk.count(b"\r\n") for chunk in answer.iter_content(65536)) - 1
+    yield Measure(f"Growth of the web process by a CSV of {rows:,} rows", (peak[0] - before) / 1e6, "MB", 32)
+    yield Measure(f"CSV of {rows:,} transactions, read page by page", time.monotonic() - began, "s", 120)
+
+
+@contextmanager
+def _peak(read: Callable[[], int]) -> Iterator[list[int]]:
+    """The highest value that was read while the block ran."""
+    highest, done = [read()], threading.Event()
+
+    def watch() -> None:
+        while not done.wait(0.02):
+            highest[0] = max(highest[0], read())
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield highest
+    finally:
+        done.set()
+        thread.join()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
