@@ -22,7 +22,6 @@ _PHRASES = {
     "string_unicode": "must be text in valid Unicode",
     "string_too_short": "must have at least {min_length} characters",
     "string_too_long": "must have at most {max_length} characters",
-    "string_pattern_mismatch": "is not in the expected form",
     "literal_error": "must be {expected}",
     "bool_type": "must be true or false",
     "int_type": "must be a whole number",
@@ -77,11 +76,11 @@ def _received(request: HttpRequest) -> bytes:
     stream = request.META["wsgi.input"]
     try:
         body: bytes = stream.read(MAXIMUM_BYTES + 1)
+        if len(body) > MAXIMUM_BYTES:
+            _discard(stream)  # a client that is still sending would never see the answer
+            raise RefusedError(413, f"the body must be at most {MAXIMUM_BYTES} bytes")
     except (OSError, ParseException) as exc:
         raise RefusedError(400, "the body ended early or is badly cut into chunks") from exc
-    if len(body) > MAXIMUM_BYTES:
-        _discard(stream)  # a client that is still sending would never see the answer
-        raise RefusedError(413, f"the body must be at most {MAXIMUM_BYTES} bytes")
     return body
 
 
@@ -103,10 +102,11 @@ def _no_constant(name: str) -> NoReturn:
 
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    members = dict(pairs)
-    if len(members) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise _repeated(next(name for name in names if names.count(name) > 1))
+    members: dict[str, object] = {}
+    for name, value in pairs:
+        if name in members:
+            raise _repeated(name)
+        members[name] = value
     return members
 
 

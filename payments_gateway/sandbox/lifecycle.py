@@ -79,6 +79,7 @@ def reset() -> int:
 
 
 def _recount() -> None:
+    Account.objects.update(balance=0, received=0, sent=0, transactions=0)
     added = Sum(Case(When(amount__gt=0, then=F("amount")), default=0))
     taken = Sum(Case(When(amount__lt=0, then=-F("amount")), default=0))
     totals = Entry.objects.values("account").annotate(added=added, taken=taken, lines=Count("id"))

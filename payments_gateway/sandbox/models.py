@@ -33,7 +33,7 @@ class Simulation(models.Model):
 
 
 class Account(models.Model):
-    """What one owner holds in one currency. The totals are running sums over the entries."""
+    """What one owner holds in one currency. The totals run along with the entries; `transactions` counts them."""
 
     id = models.BigAutoField(primary_key=True)
     owner = models.CharField(max_length=16)

@@ -36,7 +36,7 @@ class Service:
     def withdrawal(self, **changes: object) -> dict[str, object]:
         """A body that the service accepts, with changes; None takes a member away."""
         body: dict[str, object] = {**ACCOUNT, "currency": "NGN", "amount": "1500.25", "otpType": "totp"}
-        body |= {"token": self.process.token()} | changes
+        body |= changes if "token" in changes else {"token": self.process.token(), **changes}
         return {name: value for name, value in body.items() if value is not None}
 
     def withdraw(self, **changes: object) -> requests.Response:

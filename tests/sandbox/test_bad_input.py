@@ -28,6 +28,7 @@ BODIES = {
     "deeply nested": b'{"a":' * 100_000 + b"1" + b"}" * 100_000,
     "nested where text belongs": b'{"accountNumber": {"a": {"b": [1, 2, {"c": null}]}}}',
     "a member twice": b'{"bankCode": "044", "bankCode": "058"}',
+    "a member twice among very many": b"{" + b",".join(b'"m%d":1' % n for n in range(80_000)) + b',"m0":1}',
     "a very long name": b'{"' + b"x" * 10_000 + b'": 1}',
 }
 

@@ -4,6 +4,7 @@ import pytest
 import requests
 
 from tests.sandbox.conftest import FAILING, Service
+from tests.sandbox_process import SandboxProcess
 
 DEFAULTS = {"settle_after": 0, "token_required": True, "token_reuse": False, "fail_next": 0}
 
@@ -43,6 +44,17 @@ def test_a_reset_returns_exactly_to_the_seed(service: Service) -> None:
     service.process.reset()
     assert (service.records(), service.get("/balance").json(), service.process.ledger()) == before
     assert service.process.options() == DEFAULTS
+
+
+def test_a_reset_empties_accounts_that_the_seed_never_touched() -> None:
+    """Three records are the opening deposits alone: no fee was ever paid before."""
+    with SandboxProcess(transactions=3) as process, requests.Session() as session:
+        session.headers.update(process.headers)
+        service = Service(process, session)
+        assert service.withdraw().status_code == 200
+        process.reset()
+        assert process.ledger()["differences"] == []
+        assert len(service.records()) == 3
 
 
 def test_a_reset_makes_a_used_token_fresh(service: Service) -> None:
