@@ -1,0 +1,73 @@
+"""Every address of operations against every role."""
+
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from pytest_django import Settings
+
+from backoffice.accounts.models import User
+from backoffice.operations import urls
+from tests import factories
+
+pytestmark = pytest.mark.django_db
+
+ROLES = ("maker", "checker", "auditor", "administrator", "outsider")
+UNREACHABLE = "http://127.0.0.1:9/v2"
+
+# What each role is answered with. Forms are posted empty: 422 and 302 mean that the person may.
+#                     method  maker checker auditor administrator outsider
+ANSWERS = {
+    "overview":         ("get",  200, 200, 200, 200, 200),
+    "balances":         ("get",  200, 200, 200, 200, 403),
+    "list":             ("get",  200, 200, 200, 200, 403),
+    "prepare":          ("post", 422, 403, 403, 403, 403),
+    "prepare_check":    ("post", 200, 403, 403, 403, 403),
+    "detail":           ("get",  200, 200, 200, 200, 403),
+    "live":             ("get",  200, 200, 200, 200, 403),
+    "approve":          ("post", 403, 422, 403, 403, 403),
+    "approve_and_send": ("post", 403, 422, 403, 403, 403),
+    "reject":           ("post", 403, 422, 403, 403, 403),
+    "release":          ("post", 403, 422, 403, 403, 403),
+    "cancel":           ("post", 302, 403, 403, 403, 403),
+    "check":            ("post", 403, 403, 403, 403, 403),
+}  # fmt: skip
+KINDS_OF_ADDRESS = {"prepare": ["withdrawal"], "prepare_check": ["withdrawal"]}
+WITHOUT_OPERATION = {"overview", "balances", "list"}
+
+
+def address_of(name: str, maker: User) -> str:
+    if name in WITHOUT_OPERATION:
+        return reverse(f"operations:{name}")
+    return reverse(f"operations:{name}", args=KINDS_OF_ADDRESS.get(name) or [factories.prepared(maker).pk])
+
+
+def test_the_table_names_every_address() -> None:
+    assert set(ANSWERS) == {pattern.name for pattern in urls.urlpatterns}
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("name", ANSWERS)
+def test_a_role_opens_what_the_table_says(
+    sign_in: Callable[[Client, User], Client],
+    request: pytest.FixtureRequest,
+    settings: Settings,
+    maker: User,
+    name: str,
+    role: str,
+) -> None:
+    method, *answers = ANSWERS[name]
+    client = sign_in(Client(), request.getfixturevalue(role))
+    settings.GATEWAY_URL = UNREACHABLE
+    answer = getattr(client, str(method))(address_of(name, maker))
+    assert answer.status_code == answers[ROLES.index(role)]
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, row in ANSWERS.items() if row[0] == "post" and name != "prepare"]
+)
+def test_what_changes_something_is_never_done_by_a_link(
+    sign_in: Callable[[Client, User], Client], maker: User, name: str
+) -> None:
+    assert sign_in(Client(), maker).get(address_of(name, maker)).status_code == 405
