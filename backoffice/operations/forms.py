@@ -1,6 +1,5 @@
-"""What people type about operations: filters, decisions, and the submission of a prepared form."""
+"""What people type about operations: filters and decisions. Each kind brings the form that prepares it."""
 
-import uuid
 from datetime import timedelta
 from typing import Any
 
@@ -36,7 +35,7 @@ class FilterForm(PeriodForm):
         required=False,
         label="Search",
         max_length=200,
-        widget=forms.TextInput(attrs={"type": "search", "placeholder": "Reference, name or bank"}),
+        widget=forms.TextInput(attrs={"type": "search", "placeholder": "Reference, name or bank", "aria-keyshortcuts": "/"}),
     )
     kind = forms.ChoiceField(
         required=False, choices=[("", "All kinds"), *((kind.name, kind.label) for kind in KINDS.values())]
@@ -147,17 +146,3 @@ class ReleaseForm(SignedForm):
 
     def clean_token(self) -> SecretStr:
         return SecretStr(self.cleaned_data["token"])
-
-
-class SubmissionForm(forms.Form):
-    """Names one filled-in form, so that sending it twice finds the same operation; and the content reviewed."""
-
-    submission = forms.UUIDField()
-    digest = forms.CharField(required=False)
-
-    @classmethod
-    def id_in(cls, data: Any) -> uuid.UUID:
-        """The id that the form came with; a new one where it has none that is usable."""
-        form = cls(data)
-        form.is_valid()
-        return form.cleaned_data.get("submission") or uuid.uuid4()

@@ -1,12 +1,20 @@
 """Words for operations in templates."""
 
+from typing import Any
+
 from django import template
 
 from backoffice.audit.models import Entry
-from backoffice.operations.kinds import KINDS
+from backoffice.operations.kinds import KINDS, Kind
 
 register = template.Library()
 _SAID = ("comment", "reason", "answer", "seen")
+
+
+@register.simple_tag
+def kinds() -> list[Kind[Any]]:
+    """Every kind of operation, in the order of the registry."""
+    return list(KINDS.values())
 
 
 @register.filter

@@ -1,7 +1,7 @@
 """Preparing an operation: fill in, check, review, prepare. Nothing is stored before the last step."""
 
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
@@ -14,7 +14,6 @@ from backoffice.ledger import selectors as ledger
 from backoffice.operations import permissions, policy, selectors, services
 from backoffice.operations.content import short_code
 from backoffice.operations.errors import OperationError
-from backoffice.operations.forms import SubmissionForm
 from backoffice.operations.kinds import KINDS, Kind, KindForm
 from backoffice.operations.models import Operation, content_digest
 
@@ -58,10 +57,10 @@ def _prepare(request: StaffRequest, kind: Kind[Any]) -> HttpResponse:
     form = kind.form_type(request.POST)
     if not form.is_valid():
         return _refused(request, kind, form)
-    submission, payload = SubmissionForm.id_in(request.POST), form.payload()
+    submission, payload = _submission(request), form.payload()
     if request.POST.get("digest") != content_digest(submission, kind.name, payload.stored()):
         return _review_page(request, kind, form, changed=True)
-    copied = _original(request)
+    copied = _original(request, kind)
     try:
         operation = services.prepare_operation(
             submission,
@@ -94,8 +93,8 @@ def _form_page(
         "form": form,
         "check": checked,
         "fields": f"operations/kinds/{kind.name}_form.html",
-        "submission": SubmissionForm.id_in(request.POST),
-        "original": _original(request),
+        "submission": _submission(request),
+        "original": _original(request, kind),
         "balances": ledger.known_balances(),
     }
     return render(request, "operations/prepare.html", context, status=status)
@@ -104,7 +103,7 @@ def _form_page(
 def _review_page(
     request: StaffRequest, kind: Kind[Any], form: KindForm, *, changed: bool = False
 ) -> HttpResponse:
-    submission, payload = SubmissionForm.id_in(request.POST), form.payload()
+    submission, payload = _submission(request), form.payload()
     digest, debit = content_digest(submission, kind.name, payload.stored()), kind.debit(payload)
     context = {
         "kind": kind,
@@ -139,14 +138,25 @@ def _as_typed(request: StaffRequest, kind: Kind[Any]) -> KindForm:
 
 def _copied(request: StaffRequest, kind: Kind[Any]) -> dict[str, Any]:
     """The values to prepare the same again."""
-    original = _original(request)
-    return kind.initial(kind.read(original.payload)) if original and original.kind == kind.name else {}
+    original = _original(request, kind)
+    return kind.initial(kind.read(original.payload)) if original else {}
 
 
-def _original(request: StaffRequest) -> Operation | None:
-    """The operation named by `?copy=`, if this person may see it."""
+def _original(request: StaffRequest, kind: Kind[Any]) -> Operation | None:
+    """The operation named by `?copy=`; 404 if it is not of this kind or this person may not see it."""
+    pk = _uuid(request.GET.get("copy", ""))
+    return (
+        get_object_or_404(selectors.visible_operations(request.user), pk=pk, kind=kind.name) if pk else None
+    )
+
+
+def _submission(request: StaffRequest) -> UUID:
+    """The id that the filled-in form came with, so that sending it twice finds the same operation; or a new one."""
+    return _uuid(request.POST.get("submission", "")) or uuid4()
+
+
+def _uuid(text: str) -> UUID | None:
     try:
-        pk = UUID(request.GET.get("copy", ""))
+        return UUID(text)
     except ValueError:
         return None
-    return get_object_or_404(selectors.visible_operations(request.user), pk=pk)
