@@ -36,6 +36,9 @@ GATEWAY_URL_V4: str = env.str("COUNTERSIGN_GATEWAY_URL_V4", default="http://127.
 GATEWAY_API_KEY: str = env.str("COUNTERSIGN_GATEWAY_API_KEY", default="sandbox-key-of-the-simulation")
 GATEWAY_API_USER: str = env.str("COUNTERSIGN_GATEWAY_API_USER", default="countersign-demo")
 GATEWAY_USER_VERSION: str = env.str("COUNTERSIGN_GATEWAY_USER_VERSION", default="v2")
+# Where the service differs from our reading of its specification: a TOML file, see payments_gateway/dialect.py.
+GATEWAY_DIALECT: str = env.str("COUNTERSIGN_GATEWAY_DIALECT", default="")
+GATEWAY_CA_FILE: str = env.str("COUNTERSIGN_GATEWAY_CA_FILE", default="")
 
 # The two-person rule
 TOKEN_LIFETIME_SECONDS = 90  # the longest that the service's token may wait, encrypted, for the worker

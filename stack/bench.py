@@ -22,7 +22,14 @@ from stack.browser import Browser
 from stack.processes import ROOT, Stack, throwaway_stack
 from stack.smoke import WITHDRAWAL, prepare
 
-PAGES = ("/", "/operations/?tab=open", "/operations/?tab=done", "/operations/prepare/withdrawal/", "/reports/", "/account/")
+PAGES = (
+    "/",
+    "/operations/?tab=open",
+    "/operations/?tab=done",
+    "/operations/prepare/withdrawal/",
+    "/reports/",
+    "/account/",
+)
 NO_BROKER = "redis://127.0.0.1:9/0"
 ROUNDS = 9
 EXPORTED = 100_000
@@ -62,7 +69,10 @@ def _measures() -> Iterator[Measure]:
         yield Measure("Approve and send to the service, local broker, median", _latency(stack), "ms", 150)
     with _stack_without_broker() as stack:
         yield Measure("Approve and send to the service, broker down, median", _latency(stack), "ms", 3000)
-    with tempfile.TemporaryDirectory() as folder, throwaway_stack(Path(folder), transactions=EXPORTED) as stack:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        throwaway_stack(Path(folder), transactions=EXPORTED) as stack,
+    ):
         yield from _export(stack)
 
 
@@ -98,7 +108,9 @@ def _sizes(stack: Stack) -> Iterator[Measure]:
             pages[path] = browser.get(path)
         html = {path: len(gzip.compress(page.content)) / 1000 for path, page in pages.items()}
         critical = {path: html[path] + _critical_assets(browser, page) for path, page in pages.items()}
-    yield Measure(f"HTML of the largest page ({max(html, key=html.__getitem__)})", max(html.values()), "kB", 14)
+    yield Measure(
+        f"HTML of the largest page ({max(html, key=html.__getitem__)})", max(html.values()), "kB", 14
+    )
     yield Measure("All critical bytes of the largest page", max(critical.values()), "kB", 50)
 
 
@@ -110,7 +122,7 @@ def _critical_assets(browser: Browser, page: requests.Response) -> float:
 
 def _latency(stack: Stack) -> float:
     """Milliseconds from the click to the moment the service executes, the median of several operations."""
-    requests.post(f"{stack.sandbox}/_sandbox/options", json={"token_reuse": True}, timeout=10)
+    stack.set_sandbox(token_reuse=True)
     with Browser(stack.web) as maker, Browser(stack.web) as checker:
         maker.sign_in_at_the_demo("Tunde Bello")
         checker.sign_in_at_the_demo("Amara Okafor")
@@ -119,7 +131,7 @@ def _latency(stack: Stack) -> float:
 
 def _one_latency(stack: Stack, maker: Browser, checker: Browser) -> float:
     operation = prepare(maker)
-    token = requests.get(f"{stack.sandbox}/_sandbox/token", timeout=10).json()["totp"]
+    token = stack.service_token()
     page = checker.get(operation)
     before, clicked = len(_arrivals(stack)), time.time()
     checker.send(page, "/approve-and-send/", token=token)
@@ -142,7 +154,9 @@ def _export(stack: Stack) -> Iterator[Measure]:
         browser.get("/reports/")
         before, began = web.memory_info().rss, time.monotonic()
         with _peak(lambda: web.memory_info().rss) as peak:
-            answer = browser.session.get(urljoin(stack.web, "/reports/transactions.csv"), stream=True, timeout=60)
+            answer = browser.session.get(
+                urljoin(stack.web, "/reports/transactions.csv"), stream=True, timeout=60
+            )
             rows = sum(chunk.count(b"\r\n") for chunk in answer.iter_content(65536)) - 1
     yield Measure(f"Growth of the web process by a CSV of {rows:,} rows", (peak[0] - before) / 1e6, "MB", 32)
     yield Measure(f"CSV of {rows:,} transactions, read page by page", time.monotonic() - began, "s", 120)

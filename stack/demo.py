@@ -13,7 +13,8 @@ def main() -> int:
     """Run the demo until Ctrl-C."""
     arguments = _arguments()
     stack = Stack(arguments.folder, arguments.port, arguments.sandbox_port)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     began = time.monotonic()
     print("Starting Countersign …", flush=True)
     try:

@@ -82,14 +82,16 @@ class Stack:
             _demand_free(port)
         self.run("sandbox", *self._sandbox_arguments())
         self.wait_for("sandbox", f"{self.sandbox}/_sandbox/token")
-        self.manage("preparedemo")
+        self.set_sandbox(token_reuse=True, settle_after=0)  # while the demo's history is made
+        self.manage("preparedemo", "--token", self.service_token())
+        self.set_sandbox(token_reuse=False, settle_after=self.settle_after)
+        self.run("web", "-m", "gunicorn", "backoffice.wsgi", *self._web_arguments())
+        self.wait_for("web", f"{self.web}/account/sign-in/")
         celery = ("-m", "celery", "-A", "backoffice.celery")
         quiet = ("--without-gossip", "--without-mingle", "--without-heartbeat")
         self.run("worker", *celery, "worker", "--pool", "threads", "--concurrency", "4", *quiet)
         self.run("beat", *celery, "beat", "--pidfile=")
         self.run("sweeper", "manage.py", "sweep")
-        self.run("web", "-m", "gunicorn", "backoffice.wsgi", *self._web_arguments())
-        self.wait_for("web", f"{self.web}/account/sign-in/")
 
     def run(self, name: str, *arguments: str) -> None:
         """Start one process in a group of its own; what it prints goes to `logs/<name>.log`."""
@@ -105,6 +107,14 @@ class Stack:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+
+    def service_token(self) -> str:
+        """The one-time token that the simulated service accepts now."""
+        return str(requests.get(f"{self.sandbox}/_sandbox/token", timeout=10).json()["totp"])
+
+    def set_sandbox(self, **options: object) -> None:
+        """Change options of the simulated service, until its next start."""
+        requests.post(f"{self.sandbox}/_sandbox/options", json=options, timeout=30).raise_for_status()
 
     def manage(self, *arguments: str) -> str:
         """Run a management command to its end; what it printed. Raises StackError if it failed."""

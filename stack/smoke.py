@@ -51,7 +51,7 @@ def run(stack: Stack) -> dict[str, Any]:
         maker.sign_in_at_the_demo("Tunde Bello")
         operation = prepare(maker)
         checker.sign_in_at_the_demo("Amara Okafor")
-        token = requests.get(f"{stack.sandbox}/_sandbox/token", timeout=10).json()["totp"]
+        token = stack.service_token()
         checker.send(checker.get(operation), "/approve-and-send/", token=token)
         status = wait_for_the_end(checker, operation)
         rows = list(

@@ -1,11 +1,13 @@
 """The one seam to the service: nothing else builds the client."""
 
+import tomllib
 from functools import cache
+from pathlib import Path
 
 from django.conf import settings
 from pydantic import SecretStr
 
-from payments_gateway import GatewayConfig, PaymentsGateway
+from payments_gateway import Dialect, GatewayConfig, PaymentsGateway
 
 
 def gateway() -> PaymentsGateway:
@@ -16,13 +18,13 @@ def gateway() -> PaymentsGateway:
         settings.GATEWAY_API_KEY,
         settings.GATEWAY_API_USER,
         settings.GATEWAY_USER_VERSION,
+        settings.GATEWAY_DIALECT,
     )
 
 
 @cache
-def _build(
-    base_url: str, base_url_v4: str, api_key: str, api_user: str, user_version: str
-) -> PaymentsGateway:
+def _build(*configured: str) -> PaymentsGateway:
+    base_url, base_url_v4, api_key, api_user, user_version, dialect = configured
     return PaymentsGateway(
         GatewayConfig(
             base_url=base_url,
@@ -30,5 +32,7 @@ def _build(
             api_key=SecretStr(api_key),
             api_user=api_user,
             user_version=user_version,
+            dialect=Dialect().overridden(tomllib.loads(Path(dialect).read_text()) if dialect else {}),
+            ca_file=settings.GATEWAY_CA_FILE or None,
         )
     )

@@ -30,7 +30,6 @@ _REASONS = (
     "The account is not the one in the contract.",
 )
 _BANK_CODES = ("044", "058", "057", "033", "011", "214")
-_TOKEN = SecretStr("000000")  # the simulated service does not ask for tokens while the history is made
 
 
 @dataclass
@@ -39,6 +38,7 @@ class History:
 
     people: dict[str, User]
     random: random.Random
+    token: SecretStr
 
     def prepare(self, *, ending: str = "", amount: str = "", currency: str = "NGN") -> Operation:
         """A pending withdrawal to an account whose number ends as told; the simulation acts on some endings."""
@@ -64,7 +64,7 @@ class History:
             actor=self.people["Amara"],
             digest=approved.digest,
             second_factor_at=timezone.now(),
-            token=_TOKEN,
+            token=self.token,
         )
 
     def send(self, operation: Operation) -> Operation:
@@ -156,16 +156,12 @@ class History:
         )
 
 
-def make_history() -> int:
-    """Make the operations, unless there are some; how many there are now."""
-    if not Operation.objects.exists():
-        people = {
-            user.first_name: user for user in User.objects.filter(email__in=[one.email for one in CAST])
-        }
-        history = History(people, random.Random(2026))  # noqa: S311 - the same history each time, nothing secret
-        for make in _plan(history):
-            make()
-    return Operation.objects.count()
+def make_history(token: SecretStr) -> None:
+    """Make the operations. Call once, on an empty database, with a token that the service accepts repeatedly."""
+    people = {user.first_name: user for user in User.objects.filter(email__in=[one.email for one in CAST])}
+    history = History(people, random.Random(2026), token)  # noqa: S311 - the same history each time, nothing secret
+    for make in _plan(history):
+        make()
 
 
 def _plan(history: History) -> list[Callable[[], object]]:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from django.db import connection
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.db.transaction import atomic
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
@@ -12,6 +12,8 @@ from django.http.response import HttpResponseBase
 from payments_gateway.sandbox import clock, ledger
 from payments_gateway.sandbox.models import Simulation, Status, Withdrawal
 
+_SLOW_SUFFIX = "88"
+_SLOW_FOR = timedelta(days=1)
 _OPEN_EXISTS = "SELECT EXISTS (SELECT 1 FROM sandbox_transaction WHERE status = 'processing')"
 
 
@@ -29,14 +31,16 @@ class SettlementMiddleware:
 
 @atomic(durable=True)
 def settle_due() -> int:
-    """Settle withdrawals older than the option `settle_after`; none while that is off. How many is returned."""
+    """Settle withdrawals older than the option `settle_after`; none while that is off. How many is returned.
+
+    A bank that takes a day is simulated too: by account numbers that end in 88.
+    """
     settle_after = Simulation.objects.get().settle_after
     if settle_after is None:
         return 0
-    return _settle(
-        _open().filter(transaction__created_at__lte=clock.now() - timedelta(seconds=settle_after)),
-        failed=None,
-    )
+    due = _open().filter(transaction__created_at__lte=clock.now() - timedelta(seconds=settle_after))
+    slow = Q(account_number__endswith=_SLOW_SUFFIX, transaction__created_at__gt=clock.now() - _SLOW_FOR)
+    return _settle(due.exclude(slow), failed=None)
 
 
 @atomic(durable=True)

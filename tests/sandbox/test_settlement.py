@@ -32,6 +32,11 @@ def test_a_withdrawal_that_is_not_due_stays_open(service: Service) -> None:
     assert service.record(service.withdraw().json()["data"]["transactionId"])["status"] == "processing"
 
 
+def test_accounts_ending_in_88_take_a_day(service: Service) -> None:
+    transaction_id = service.withdraw(accountNumber="0123456788").json()["data"]["transactionId"]
+    assert service.record(transaction_id)["status"] == "processing"
+
+
 def test_settling_changes_no_balance_when_it_succeeds(paused: Service) -> None:
     paused.withdraw()
     before = paused.balance("NGN")

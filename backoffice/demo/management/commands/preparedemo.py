@@ -1,11 +1,14 @@
+from argparse import ArgumentParser
 from typing import Any
 
 from django.core.management import call_command
 from django.core.management.base import BaseCommand
+from pydantic import SecretStr
 
 from backoffice.demo.cast import ensure_cast
 from backoffice.demo.history import make_history
 from backoffice.ledger.services import refresh_balances
+from backoffice.operations.models import Operation
 
 
 class Command(BaseCommand):
@@ -13,9 +16,14 @@ class Command(BaseCommand):
 
     help = "Bring the demo's database, static files, people and operations to where a newcomer finds them."
 
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--token", required=True, help="the simulated service's one-time token")
+
     def handle(self, *args: Any, **options: Any) -> None:
         call_command("migrate", verbosity=0, interactive=False)
         call_command("collectstatic", verbosity=0, interactive=False)
-        people, operations = ensure_cast(), make_history()
+        people = ensure_cast()
+        if not Operation.objects.exists():
+            make_history(SecretStr(options["token"]))
         refresh_balances()
-        self.stdout.write(f"{len(people)} people, {operations} operations")
+        self.stdout.write(f"{len(people)} people, {Operation.objects.count()} operations")
