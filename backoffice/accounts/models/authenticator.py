@@ -103,7 +103,7 @@ class AuthenticatorDevice(TimestampMixin, ThrottlingMixin, Device):
 
     def _use(self, code: int) -> bool:
         totp = self.totp()
-        if not totp.verify(code, tolerance=_TOLERATED_STEPS, min_t=self.last_t + 1):
+        if not totp.verify(code, tolerance=_TOLERATED_STEPS):
             return False
         used = AuthenticatorDevice.objects.filter(pk=self.pk, last_t__lt=totp.t()).update(last_t=totp.t())
         if used:
