@@ -35,7 +35,9 @@ class FilterForm(PeriodForm):
         required=False,
         label="Search",
         max_length=200,
-        widget=forms.TextInput(attrs={"type": "search", "placeholder": "Reference, name or bank", "aria-keyshortcuts": "/"}),
+        widget=forms.TextInput(
+            attrs={"type": "search", "placeholder": "Reference, name or bank", "aria-keyshortcuts": "/"}
+        ),
     )
     kind = forms.ChoiceField(
         required=False, choices=[("", "All kinds"), *((kind.name, kind.label) for kind in KINDS.values())]
