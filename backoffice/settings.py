@@ -46,7 +46,7 @@ PENDING_LIFETIME_HOURS: int = env.int("COUNTERSIGN_PENDING_LIFETIME_HOURS", defa
 SECOND_APPROVAL_ABOVE: dict[str, str] = env.dict(
     "COUNTERSIGN_SECOND_APPROVAL_ABOVE", default={"NGN": "10000000", "USD": "10000", "USDT": "10000"}
 )
-SEND_DEADLINE_SECONDS: float = env.float("COUNTERSIGN_SEND_DEADLINE_SECONDS", default=30.0)
+SEND_DEADLINE_SECONDS = 30.0
 
 # Django
 ALLOWED_HOSTS: list[str] = env.list("COUNTERSIGN_ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
@@ -105,7 +105,7 @@ TEMPLATES: list[dict[str, Any]] = [
                 "django.contrib.messages.context_processors.messages",
                 "backoffice.core.shell.shell",
                 "backoffice.operations.shell.waiting",
-                *(["backoffice.demo.context_processors.sign_in_aids"] if DEMO else []),
+                *(["backoffice.demo.context_processors.demo"] if DEMO else []),
             ],
         },
     },
@@ -151,6 +151,7 @@ SESSION_ABSOLUTE_SECONDS = 12 * 60 * 60
 AXES_FAILURE_LIMIT = 5
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_COOLOFF_TIME = timedelta(minutes=30)
+AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False  # knocking does not keep the owner out for longer
 AXES_RESET_ON_SUCCESS = True
 AXES_LOCKOUT_CALLABLE = "backoffice.accounts.lockout.keep_answer"
 AXES_CLIENT_IP_CALLABLE = "backoffice.core.middleware.client_address"

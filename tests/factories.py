@@ -58,7 +58,9 @@ def payload(**changes: Any) -> WithdrawalPayload:
 
 def prepared(maker: User, **changes: Any) -> Operation:
     """A pending withdrawal."""
-    return services.prepare_operation(uuid.uuid4(), actor=maker, kind="withdrawal", payload=payload(**changes))
+    return services.prepare_operation(
+        uuid.uuid4(), actor=maker, kind="withdrawal", payload=payload(**changes)
+    )
 
 
 def approved(maker: User, checker: User, **changes: Any) -> Operation:

@@ -46,12 +46,12 @@ class Action(models.TextChoices):
     OPERATION_RELEASED = "operation.released", "released for sending"
     OPERATION_RELEASE_LAPSED = (
         "operation.release_lapsed",
-        "withdrew the release, which was not sent in time, of",
+        "dropped the release, not sent in time, of",
     )
     OPERATION_CLAIMED = "operation.claimed", "began to send"
-    OPERATION_RETURNED = "operation.returned", "returned, because nothing was executed,"
-    OPERATION_ACCEPTED = "operation.accepted", "had accepted by the service"
-    OPERATION_UNRESOLVED = "operation.unresolved", "does not know the outcome of"
+    OPERATION_RETURNED = "operation.returned", "took back, because nothing was executed,"
+    OPERATION_ACCEPTED = "operation.accepted", "noted that the service accepted"
+    OPERATION_UNRESOLVED = "operation.unresolved", "could not tell the outcome of"
     OPERATION_ESCALATED = "operation.escalated", "asked people to review"
     OPERATION_SUCCEEDED = "operation.succeeded", "confirmed"
     OPERATION_FAILED = "operation.failed", "closed as failed"

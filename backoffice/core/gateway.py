@@ -10,9 +10,13 @@ from pydantic import SecretStr
 from payments_gateway import Dialect, GatewayConfig, PaymentsGateway
 
 
-def gateway() -> PaymentsGateway:
-    """The client for the configured service, one for each process."""
+PATIENCE_OF_A_PAGE = 8.0  # seconds that a person who waits for a page is made to wait for the service
+
+
+def gateway(*, deadline: float = 30.0) -> PaymentsGateway:
+    """The client for the configured service, one for each process and deadline (seconds for a whole call)."""
     return _build(
+        deadline,
         settings.GATEWAY_URL,
         settings.GATEWAY_URL_V4,
         settings.GATEWAY_API_KEY,
@@ -23,7 +27,7 @@ def gateway() -> PaymentsGateway:
 
 
 @cache
-def _build(*configured: str) -> PaymentsGateway:
+def _build(deadline: float, *configured: str) -> PaymentsGateway:
     base_url, base_url_v4, api_key, api_user, user_version, dialect = configured
     return PaymentsGateway(
         GatewayConfig(
@@ -34,5 +38,6 @@ def _build(*configured: str) -> PaymentsGateway:
             user_version=user_version,
             dialect=Dialect().overridden(tomllib.loads(Path(dialect).read_text()) if dialect else {}),
             ca_file=settings.GATEWAY_CA_FILE or None,
+            deadline=deadline,
         )
     )

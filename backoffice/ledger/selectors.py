@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from django.core.cache import cache
 
-from backoffice.core.gateway import gateway
+from backoffice.core.gateway import PATIENCE_OF_A_PAGE, gateway
 from backoffice.ledger.models import Balance
 from payments_gateway import AccountHolder, TransactionRecord
 
@@ -30,7 +30,8 @@ def known_balances() -> list[Balance]:
 
 def current_balance(currency: str) -> Decimal | None:
     """The balance the service tells now, or None if it names no such currency. Raises GatewayError."""
-    found = [balance for balance in gateway().balances.list(currency) if balance.currency == currency]
+    balances = gateway(deadline=PATIENCE_OF_A_PAGE).balances.list(currency)
+    found = [balance for balance in balances if balance.currency == currency]
     return found[0].amount if found else None
 
 
@@ -42,7 +43,9 @@ def account_holder(account_number: str, bank_code: str) -> AccountHolder:
     key = f"holder:{bank_code}:{account_number}"
     known: AccountHolder | None = cache.get(key)
     if known is None:
-        known = gateway().banks.resolve(account_number=account_number, bank_code=bank_code)
+        known = gateway(deadline=PATIENCE_OF_A_PAGE).banks.resolve(
+            account_number=account_number, bank_code=bank_code
+        )
         cache.set(key, known, _HOLDER_KEPT_SECONDS)
     return known
 

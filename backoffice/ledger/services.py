@@ -2,13 +2,13 @@
 
 from django.utils import timezone
 
-from backoffice.core.gateway import gateway
+from backoffice.core.gateway import PATIENCE_OF_A_PAGE, gateway
 from backoffice.ledger.models import Balance
 
 
 def refresh_balances() -> list[Balance]:
     """Read every balance from the service and keep it. Raises GatewayError; then nothing is changed."""
-    answered, now = gateway().balances.list(), timezone.now()
+    answered, now = gateway(deadline=PATIENCE_OF_A_PAGE).balances.list(), timezone.now()
     rows = [
         Balance(
             currency=balance.currency,

@@ -25,13 +25,15 @@ ON_THE_OVERVIEW = 6
 def overview(request: StaffRequest) -> HttpResponse:
     """The money as last known, what waits for this person, and what nobody knows the end of."""
     person = request.user
+    waiting = list(selectors.operations_waiting_for(person)[:ON_THE_OVERVIEW])
+    newest = selectors.visible_operations(person)[: 2 * ON_THE_OVERVIEW]
     context = {
         "greeting": _greeting(timezone.localtime().hour),
         "decides": takes_decisions(person),
         "balances": ledger.known_balances() if person.has_perm("ledger.view_balance") else [],
-        "waiting": selectors.operations_waiting_for(person)[:ON_THE_OVERVIEW],
+        "waiting": waiting,
         "attention": selectors.operations_needing_attention(person)[:ON_THE_OVERVIEW],
-        "latest": selectors.visible_operations(person)[:ON_THE_OVERVIEW],
+        "latest": [operation for operation in newest if operation not in waiting][:ON_THE_OVERVIEW],
     }
     return render(request, "operations/overview.html", context)
 
