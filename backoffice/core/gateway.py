@@ -9,7 +9,6 @@ from pydantic import SecretStr
 
 from payments_gateway import Dialect, GatewayConfig, PaymentsGateway
 
-
 PATIENCE_OF_A_PAGE = 8.0  # seconds that a person who waits for a page is made to wait for the service
 
 

@@ -33,7 +33,7 @@ def demo(db: None, settings: Settings) -> Client:
     templates = settings.TEMPLATES[0]
     processors = [
         *templates["OPTIONS"]["context_processors"],
-        "backoffice.demo.context_processors.sign_in_aids",
+        "backoffice.demo.context_processors.demo",
     ]
     settings.TEMPLATES = [
         {**templates, "OPTIONS": {**templates["OPTIONS"], "context_processors": processors}}
