@@ -6,3 +6,9 @@ class CoreConfig(AppConfig):
 
     name = "backoffice.core"
     label = "core"
+
+    def ready(self) -> None:
+        """Build the client now, without calling anybody: a wrong address or dialect stops the start."""
+        from backoffice.core.gateway import gateway
+
+        gateway()
