@@ -25,6 +25,7 @@ check: $(READY)  ## formatting, lint, types, import directions, templates, migra
 	$(BIN)/djade --target-version 5.2 --check $$(git ls-files 'templates/*.html' '*/templates/*.html')
 	$(BIN)/djhtml --tabwidth 2 --check $$(git ls-files 'templates/*.html')
 	$(BIN)/python manage.py makemigrations --check --dry-run
+	$(BIN)/django-admin makemigrations --check --dry-run --pythonpath . --settings payments_gateway.sandbox.settings
 	$(BIN)/python -m stack.deploy_check
 
 bench: $(READY)  ## what `make bench` promises in the README, measured on this machine
