@@ -8,6 +8,8 @@ from django.conf import settings
 from django.contrib.auth import SESSION_KEY
 from django.contrib.auth import middleware as django_auth
 from django.contrib.auth.models import AnonymousUser
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.utils.functional import SimpleLazyObject
@@ -17,6 +19,10 @@ from backoffice.accounts.http import StaffRequest
 from backoffice.accounts.models import User
 from backoffice.accounts.navigation import step
 from backoffice.accounts.sessions import SessionStore
+from backoffice.audit.actions import Action
+from backoffice.audit.services import record
+
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class AuthenticationMiddleware(django_auth.AuthenticationMiddleware):
@@ -62,6 +68,12 @@ class StaffOnlyMiddleware:
             cast(SessionStore, request.session).note_use()
         missing = _missing_step(cast(StaffRequest, request), view)
         return step(request, missing) if missing else None
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> None:
+        """Record who tried to change something without the permission; the page is still the plain 403."""
+        if isinstance(exception, PermissionDenied) and request.method not in SAFE_METHODS:
+            with transaction.atomic():
+                record(Action.ACCESS_REFUSED, actor=cast(User, request.user), target=request.path)
 
 
 def _missing_step(request: StaffRequest, view: Callable[..., Any]) -> str | None:

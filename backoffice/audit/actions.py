@@ -18,6 +18,7 @@ class Action(models.TextChoices):
     REPORT_EXPORTED = "report.exported", "exported"
 
     # accounts
+    ACCESS_REFUSED = "access.refused", "has no permission and was refused"
     PASSWORD_ACCEPTED = "password.accepted", "gave the right password"
     PASSWORD_CHANGED = "password.changed", "changed the password of"
     SIGN_IN_REFUSED = "sign_in.refused", "was refused a sign-in as"

@@ -9,6 +9,8 @@ from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
 from backoffice.accounts import urls
 from backoffice.accounts.models import User
+from backoffice.audit.actions import Action
+from backoffice.audit.models import Entry
 from tests.accounts import steps
 
 pytestmark = pytest.mark.django_db
@@ -99,6 +101,13 @@ def test_a_request_by_htmx_is_told_to_load_the_whole_sign_in_page(client: Client
 @pytest.mark.parametrize("name", ["me", "password", "sign_in", "second_factor", "recovery_codes"])
 def test_no_page_stays_in_a_cache(signed_in: Client, name: str) -> None:
     assert signed_in.get(reverse(f"accounts:{name}"))["Cache-Control"] == "no-store"
+
+
+def test_a_change_without_the_permission_is_refused_and_recorded(signed_in: Client, maker: User) -> None:
+    address = reverse("operations:approve", args=["00000000-0000-4000-8000-000000000000"])
+    assert signed_in.post(address).status_code == 403
+    entry = Entry.objects.get(action=Action.ACCESS_REFUSED)
+    assert (entry.actor, entry.target_label) == (maker, address)
 
 
 def test_times_are_shown_in_the_time_zone_of_the_person(signed_in: Client, maker: User) -> None:
