@@ -1,0 +1,45 @@
+"""One running product and one Chromium for all tests of this package; fresh browsers for each test."""
+
+import shutil
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, expect, sync_playwright
+
+from stack.processes import Stack, throwaway_stack
+from tests.browser.office import Office, SignIn
+
+ARGUMENTS = ["--no-sandbox", "--disable-background-networking", "--disable-component-update"]
+
+
+# Scope "package", not "session": while Playwright is running, Django refuses its ORM to every test in the process.
+@pytest.fixture(scope="package")
+def chromium() -> Iterator[Browser]:
+    expect.set_options(timeout=15_000)
+    with (
+        sync_playwright() as playwright,
+        playwright.chromium.launch(executable_path=shutil.which("chromium"), args=ARGUMENTS) as browser,
+    ):
+        yield browser
+
+
+@pytest.fixture(scope="package")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """Everything that `make demo` runs, with its history. The service takes one token several times here."""
+    with throwaway_stack(tmp_path_factory.mktemp("stack"), settle_after=1.0) as running:
+        running.set_sandbox(token_reuse=True)
+        yield running
+
+
+@pytest.fixture(scope="package")
+def sign_ins() -> dict[str, SignIn]:
+    """Who is signed in already: a code works once in thirty seconds, so tests share their people's sessions."""
+    return {}
+
+
+@pytest.fixture
+def office(chromium: Browser, stack: Stack, sign_ins: dict[str, SignIn]) -> Iterator[Office]:
+    """Browsers for the test. Whatever it is about: no script failed and no page broke its security policy."""
+    with Office(chromium, stack.web, sign_ins) as office:
+        yield office
+    assert office.complaints == []
