@@ -18,11 +18,11 @@ app.config_from_object("django.conf:settings", namespace="CELERY")
 
 
 def broker_options(url: str, data_dir: Path) -> dict[str, Any]:
-    """What each broker's transport needs: folders for the one without a server, short waits for Redis."""
+    """What each broker's transport needs: folders for the one without a server, no long waits for the others."""
     if url.startswith("redis"):
         return {"socket_connect_timeout": 1, "socket_timeout": 5, "max_retries": 0}
     if not url.startswith("filesystem"):
-        return {}
+        return {"max_retries": 0}
     folders = {name: data_dir / "broker" / name for name in ("messages", "control", "processed")}
     for folder in folders.values():
         folder.mkdir(parents=True, exist_ok=True)

@@ -13,7 +13,7 @@ import environ
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
-env = environ.Env()
+env = environ.FileAwareEnv()  # COUNTERSIGN_…_FILE names a file that holds the value
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = Path(env.str("COUNTERSIGN_DATA_DIR", default=str(BASE_DIR / "var")))
 DATA_DIR.mkdir(parents=True, exist_ok=True)
@@ -26,19 +26,25 @@ _IN_SANDBOX = ENVIRONMENT == "sandbox"
 
 # Secrets
 _DEVELOPMENT_SECRET = "development-only-" + "0" * 48
-_DEVELOPMENT_ENCRYPTION_KEY = "development:" + "A" * 43 + "="
-SECRET_KEY: str = env.str("COUNTERSIGN_SECRET_KEY", default=_DEVELOPMENT_SECRET)
-ENCRYPTION_KEYS: list[str] = env.list("COUNTERSIGN_ENCRYPTION_KEYS", default=[_DEVELOPMENT_ENCRYPTION_KEY])
+_DEVELOPMENT_ENCRYPTION_KEY = "A" * 43 + "="
+_SANDBOX_API_KEY = "sandbox-key-of-the-simulation"
+SECRET_KEY: str = env.str("COUNTERSIGN_SECRET_KEY", default=_DEVELOPMENT_SECRET).strip()
+SECRET_KEY_FALLBACKS: list[str] = env.list("COUNTERSIGN_SECRET_KEY_FALLBACKS", default=[])
+ENCRYPTION_KEYS: list[str] = env.list(
+    "COUNTERSIGN_ENCRYPTION_KEYS", default=[f"development:{_DEVELOPMENT_ENCRYPTION_KEY}"]
+)
 
 # The service
 GATEWAY_URL: str = env.str("COUNTERSIGN_GATEWAY_URL", default="http://127.0.0.1:8001/v2")
 GATEWAY_URL_V4: str = env.str("COUNTERSIGN_GATEWAY_URL_V4", default="http://127.0.0.1:8001/v4")
-GATEWAY_API_KEY: str = env.str("COUNTERSIGN_GATEWAY_API_KEY", default="sandbox-key-of-the-simulation")
+GATEWAY_API_KEY: str = env.str("COUNTERSIGN_GATEWAY_API_KEY", default=_SANDBOX_API_KEY).strip()
 GATEWAY_API_USER: str = env.str("COUNTERSIGN_GATEWAY_API_USER", default="countersign-demo")
 GATEWAY_USER_VERSION: str = env.str("COUNTERSIGN_GATEWAY_USER_VERSION", default="v2")
 # Where the service differs from our reading of its specification: a TOML file, see payments_gateway/dialect.py.
 GATEWAY_DIALECT: str = env.str("COUNTERSIGN_GATEWAY_DIALECT", default="")
 GATEWAY_CA_FILE: str = env.str("COUNTERSIGN_GATEWAY_CA_FILE", default="")
+# What the host names of the service's staging addresses contain, and those of production never do.
+GATEWAY_STAGING_MARK: str = env.str("COUNTERSIGN_GATEWAY_STAGING_MARK", default="staging").lower()
 
 # The two-person rule
 TOKEN_LIFETIME_SECONDS = 90  # the longest that the service's token may wait, encrypted, for the worker
@@ -209,14 +215,22 @@ LOGGING: dict[str, Any] = {
     "disable_existing_loggers": False,
     "filters": {
         "request": {"()": "backoffice.core.logs.RequestIdFilter"},
-        "secrets": {"()": "backoffice.core.logs.SecretsFilter"},
     },
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s [%(request_id)s] %(message)s"}},
+    "formatters": {
+        "line": {
+            "class": "backoffice.core.logs.SecretsFormatter",
+            "format": "%(asctime)s %(levelname)s %(name)s [%(request_id)s] %(message)s",
+        }
+    },
     "handlers": {
-        "stderr": {"class": "logging.StreamHandler", "filters": ["request", "secrets"], "formatter": "line"}
+        "stderr": {"class": "logging.StreamHandler", "filters": ["request"], "formatter": "line"}
     },
     "root": {"handlers": ["stderr"], "level": env.str("COUNTERSIGN_LOG_LEVEL", default="INFO")},
-    "loggers": {"django.request": {"level": "ERROR"}, "axes": {"level": "WARNING"}},
+    "loggers": {
+        "django": {"handlers": []},  # its own console and mail would go past our formatter
+        "django.request": {"level": "ERROR"},
+        "axes": {"level": "WARNING"},
+    },
 }
 
 
@@ -227,6 +241,7 @@ def _is_loopback(host: str | None) -> bool:
 def _refuse() -> None:
     """Stop the start with a message that names the setting, wherever a value would be unsafe."""
     gateways = [urlsplit(GATEWAY_URL), urlsplit(GATEWAY_URL_V4)]
+    at_staging = [GATEWAY_STAGING_MARK in (url.hostname or "") for url in gateways]
     rules = [
         (ENVIRONMENT in {"sandbox", "staging", "production"}, "COUNTERSIGN_ENVIRONMENT is not known"),
         (
@@ -238,18 +253,26 @@ def _refuse() -> None:
             "In the sandbox COUNTERSIGN_GATEWAY_URL and _V4 must be loopback addresses",
         ),
         (_IN_SANDBOX or not DEBUG, "COUNTERSIGN_DEBUG must be off outside the sandbox"),
-        (_IN_SANDBOX or SECRET_KEY != _DEVELOPMENT_SECRET, "COUNTERSIGN_SECRET_KEY is not set"),
+        (_IN_SANDBOX or SECRET_KEY not in {"", _DEVELOPMENT_SECRET}, "COUNTERSIGN_SECRET_KEY is not set"),
         (
-            _IN_SANDBOX or _DEVELOPMENT_ENCRYPTION_KEY not in ENCRYPTION_KEYS,
+            _IN_SANDBOX or not any(_DEVELOPMENT_ENCRYPTION_KEY in item for item in ENCRYPTION_KEYS),
             "COUNTERSIGN_ENCRYPTION_KEYS is not set",
+        ),
+        (
+            _IN_SANDBOX or GATEWAY_API_KEY not in {"", _SANDBOX_API_KEY},
+            "COUNTERSIGN_GATEWAY_API_KEY is not set",
         ),
         (
             _IN_SANDBOX or all(url.scheme == "https" and not _is_loopback(url.hostname) for url in gateways),
             "COUNTERSIGN_GATEWAY_URL and _V4 must be https addresses of the service",
         ),
         (
-            ENVIRONMENT != "production" or not any("staging" in (url.hostname or "") for url in gateways),
-            "COUNTERSIGN_GATEWAY_URL is a staging address in production",
+            ENVIRONMENT != "production" or not any(at_staging),
+            "COUNTERSIGN_GATEWAY_URL or _V4 is a staging address in production",
+        ),
+        (
+            ENVIRONMENT != "staging" or all(at_staging),
+            "COUNTERSIGN_GATEWAY_URL or _V4 is no staging address: COUNTERSIGN_GATEWAY_STAGING_MARK is not in it",
         ),
     ]
     for holds, message in rules:

@@ -8,7 +8,9 @@ class CoreConfig(AppConfig):
     label = "core"
 
     def ready(self) -> None:
-        """Build the client now, without calling anybody: a wrong address or dialect stops the start."""
+        """Build the client now, without calling anybody: a wrong address, dialect or key stops the start."""
+        from backoffice.core import vault
         from backoffice.core.gateway import gateway
 
+        vault.check_keys()
         gateway()

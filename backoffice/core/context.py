@@ -9,7 +9,7 @@ _address: ContextVar[str | None] = ContextVar("address", default=None)
 
 
 def request_id() -> str:
-    """The id of the request or background job in hand, or the empty string outside one."""
+    """The id of the request in hand, or the empty string outside one."""
     return _request_id.get()
 
 

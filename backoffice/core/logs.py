@@ -1,4 +1,4 @@
-"""Log filters: the request id on every line, and no secret on any."""
+"""What stands on a line of the log: the request id on every one, and no secret on any."""
 
 import logging
 import re
@@ -8,7 +8,11 @@ from django.conf import settings
 from backoffice.core import context
 
 _SECRET_MEMBERS = re.compile(
-    r"""(?ix) (["']?(?:x-)?(?:api[-_]?key|token|otp|password|secret)["']?\s*[:=]\s*) (["']?)[^\s"',}&]+\2"""
+    r"""(?ix)
+    ( (?: api[-_]?key | token | otp | password | secret (?:[-_]?key)? | seed | session )
+      \\?["']? \s* [:=] \s* \[? )               # the name, and perhaps the list that Django keeps a field in
+    (?: (\\?["']) .*? \2 | [^\s"',;&}\]]+ )    # the value: to the closing quote, or to the end of the word
+    """
 )
 
 
@@ -20,18 +24,23 @@ class RequestIdFilter(logging.Filter):
         return True
 
 
-class SecretsFilter(logging.Filter):
-    """The last line of defence: blanks the API key, and whatever stands behind the name of a secret."""
+class SecretsFormatter(logging.Formatter):
+    """The last line of defence: the finished line, traceback included, without secrets.
 
-    def filter(self, record: logging.LogRecord) -> bool:
-        record.msg, record.args = without_secrets(record.getMessage()), None
-        if record.exc_info and not record.exc_text:
-            record.exc_text = without_secrets(logging.Formatter().formatException(record.exc_info))
-        return True
+    A formatter and no filter, because a filter sees the line before it is finished, and fails in the caller's hands.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        return without_secrets(super().format(record))
 
 
 def without_secrets(text: str) -> str:
     """The text with known secrets, and the values of members named like one, replaced by dots."""
-    if settings.GATEWAY_API_KEY:
-        text = text.replace(settings.GATEWAY_API_KEY, "•••")
+    for secret in _known_secrets():
+        text = text.replace(secret, "•••")
     return _SECRET_MEMBERS.sub(r"\1•••", text)
+
+
+def _known_secrets() -> list[str]:
+    keys = [item.partition(":")[2] for item in settings.ENCRYPTION_KEYS]
+    return [secret for secret in (settings.GATEWAY_API_KEY, settings.SECRET_KEY, *keys) if secret]

@@ -1,5 +1,6 @@
 """Keyset pagination: any page costs the same, and rows arriving in between neither repeat nor vanish."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -7,7 +8,6 @@ from django.core import signing
 from django.db.models import Model, Q, QuerySet
 
 Row = TypeVar("Row", bound=Model)
-_SALT = "core.pagination"
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ def keyset_page(
 
     `order` names columns, `-` for descending, together unique and never null. One query, whatever the depth.
     """
-    backwards, position = _read(cursor, len(order))
+    backwards, position = _read(cursor, order)
     direction = _reverse(order) if backwards else order
     selected = queryset.order_by(*direction)
     if position is not None:
@@ -48,29 +48,42 @@ def _reverse(order: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _after(order: tuple[str, ...], position: list[Any]) -> Q:
-    """Rows behind the position: (a, b) > (x, y) written as a > x or (a = x and b > y)."""
+    """Rows behind the position: (a, b) > (x, y) written as a >= x and (a > x or (a = x and b > y)).
+
+    The first condition follows from the second. Without it a database would read the index from its beginning.
+    """
     condition, equal = Q(), Q()
-    for name, value in zip(order, position, strict=True):
-        column, operator = (name[1:], "lt") if name.startswith("-") else (name, "gt")
+    for column, operator, value in _comparisons(order, position):
         condition |= equal & Q(**{f"{column}__{operator}": value})
         equal &= Q(**{column: value})
-    return condition
+    column, operator, value = next(_comparisons(order, position))
+    return Q(**{f"{column}__{operator}e": value}) & condition
+
+
+def _comparisons(order: tuple[str, ...], position: list[Any]) -> Iterator[tuple[str, str, Any]]:
+    for name, value in zip(order, position, strict=True):
+        yield (name[1:], "lt", value) if name.startswith("-") else (name, "gt", value)
 
 
 def _write(row: Model, order: tuple[str, ...], *, backwards: bool) -> str:
     values = [_plain(getattr(row, name.lstrip("-"))) for name in order]
-    return signing.dumps([backwards, values], salt=_SALT)
+    return signing.dumps([backwards, values], salt=_salt(order))
 
 
 def _plain(value: object) -> object:
     return value if isinstance(value, int) else str(value)
 
 
-def _read(cursor: str | None, columns: int) -> tuple[bool, list[Any] | None]:
+def _read(cursor: str | None, order: tuple[str, ...]) -> tuple[bool, list[Any] | None]:
     if not cursor:
         return False, None
     try:
-        backwards, values = signing.loads(cursor, salt=_SALT)
+        backwards, position = signing.loads(cursor, salt=_salt(order))
     except signing.BadSignature:
         return False, None
-    return (backwards, values) if len(values) == columns else (False, None)
+    return backwards, position
+
+
+def _salt(order: tuple[str, ...]) -> str:
+    """A cursor counts in the order that it was made for, and in no other."""
+    return f"core.pagination:{','.join(order)}"

@@ -5,6 +5,7 @@ so a key is rotated by putting a new one in front and dropping the old one once 
 """
 
 import base64
+import binascii
 import os
 from functools import cache
 
@@ -38,19 +39,30 @@ def open_sealed(sealed: bytes, *, bound_to: str) -> str:
         raise VaultError("The key that sealed this is not among the configured keys")
     try:
         return key.decrypt(rest[:_NONCE_BYTES], rest[_NONCE_BYTES:], bound_to.encode()).decode()
-    except InvalidTag as exc:
+    except (InvalidTag, ValueError) as exc:  # ValueError: cut off within the nonce
         raise VaultError("This was not sealed for this row, or it was altered") from exc
+
+
+def check_keys() -> None:
+    """Raise ImproperlyConfigured, which names no key, if the configured keys cannot be used."""
+    _keys(tuple(settings.ENCRYPTION_KEYS))
 
 
 @cache
 def _keys(configured: tuple[str, ...]) -> dict[str, AESGCM]:
-    keys = {}
-    for item in configured:
-        key_id, _, encoded = item.partition(":")
-        raw = base64.b64decode(encoded)
-        if not key_id or len(raw) != 32:
-            raise ImproperlyConfigured(
-                "COUNTERSIGN_ENCRYPTION_KEYS: each key is `id:` and 32 bytes in base64"
-            )
-        keys[key_id] = AESGCM(raw)
+    pairs = [_key(item.strip()) for item in configured]
+    keys = dict(pairs)
+    if not keys or len(keys) != len(pairs):
+        raise ImproperlyConfigured("COUNTERSIGN_ENCRYPTION_KEYS: at least one key, each with an id of its own")
     return keys
+
+
+def _key(item: str) -> tuple[str, AESGCM]:
+    key_id, _, encoded = item.partition(":")
+    try:
+        raw = base64.b64decode(encoded, validate=True)
+    except binascii.Error:
+        raw = b""
+    if not key_id or len(raw) != 32:
+        raise ImproperlyConfigured("COUNTERSIGN_ENCRYPTION_KEYS: each key is `id:` and 32 bytes in base64")
+    return key_id, AESGCM(raw)

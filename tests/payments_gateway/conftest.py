@@ -37,8 +37,8 @@ def config(url: str, **changes: Any) -> GatewayConfig:
         "base_url_v4": url.replace("/v2", "/v4"),
         "api_key": SecretStr("canary-key-7f3a"),
         "api_user": "merchant",
-        "connect_timeout": 0.3,
-        "deadline": 5.0,
+        "connect_timeout": 10.0,
+        "deadline": 20.0,
     }
     return GatewayConfig(**(settings | changes))
 

@@ -94,8 +94,8 @@ def test_a_slow_read_ends_with_the_deadline(
 ) -> None:
     started = time.monotonic()
     with pytest.raises(ReadFailedError):
-        gateway(serve(behaviour).url, deadline=0.2, tries=1).balances.list()
-    assert 0.2 <= time.monotonic() - started < 3
+        gateway(serve(behaviour).url, deadline=1.0, tries=1).balances.list()
+    assert 0.2 <= time.monotonic() - started < 15
 
 
 @pytest.mark.parametrize("behaviour", BROKEN.values(), ids=BROKEN)

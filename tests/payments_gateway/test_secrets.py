@@ -58,7 +58,7 @@ def test_no_failure_leaves_a_secret(
     serve: Serve, gateway: Gateway, caplog: pytest.LogCaptureFixture, behaviour: stub.Behaviour
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    error = fail(gateway(serve(behaviour).url, deadline=0.3))
+    error = fail(gateway(serve(behaviour).url, deadline=1.0))
     assert_clean(error)
     left = [error.message, error.body_excerpt, caplog.text, traces(error, with_locals=False)]
     left += [repr(vars(record)) for record in caplog.records]
@@ -69,7 +69,7 @@ def test_no_failure_leaves_a_secret(
 def test_no_frame_of_ours_holds_a_secret_in_clear(
     serve: Serve, gateway: Gateway, behaviour: stub.Behaviour
 ) -> None:
-    error = fail(gateway(serve(behaviour).url, deadline=0.3))
+    error = fail(gateway(serve(behaviour).url, deadline=1.0))
     held = traces(error, with_locals=True)
     assert "send_once" in held
     assert KEY not in held

@@ -188,8 +188,8 @@ def test_a_slow_answer_is_waited_for_until_the_deadline(
 ) -> None:
     server = serve(behaviour)
     started = time.monotonic()
-    assert type(refused(gateway(server.url, deadline=0.3))) is OutcomeUnknownError
-    assert 0.3 <= time.monotonic() - started < 3
+    assert type(refused(gateway(server.url, deadline=1.0))) is OutcomeUnknownError
+    assert 1.0 <= time.monotonic() - started < 15
     assert len(server.requests) == server.connections == 1
 
 
@@ -207,7 +207,7 @@ def test_a_refused_connection_proves_that_nothing_was_sent(gateway: Gateway) -> 
 
 def test_a_connection_that_never_comes_proves_that_nothing_was_sent(gateway: Gateway) -> None:
     with full_port() as port:
-        assert type(refused(gateway(f"http://127.0.0.1:{port}/v2"))) is NotSentError
+        assert type(refused(gateway(f"http://127.0.0.1:{port}/v2", connect_timeout=0.3))) is NotSentError
 
 
 def test_an_unknown_name_proves_that_nothing_was_sent(
