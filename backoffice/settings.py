@@ -222,9 +222,7 @@ LOGGING: dict[str, Any] = {
             "format": "%(asctime)s %(levelname)s %(name)s [%(request_id)s] %(message)s",
         }
     },
-    "handlers": {
-        "stderr": {"class": "logging.StreamHandler", "filters": ["request"], "formatter": "line"}
-    },
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "filters": ["request"], "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": env.str("COUNTERSIGN_LOG_LEVEL", default="INFO")},
     "loggers": {
         "django": {"handlers": []},  # its own console and mail would go past our formatter

@@ -1,6 +1,6 @@
 """Model fields that hold money exactly on both engines."""
 
-from decimal import Decimal
+from decimal import Context, Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
 from django.db import models
@@ -14,21 +14,29 @@ else:
     DecimalColumn = models.Field
 
 
+DIGITS, DECIMALS = 40, 18
+
+
 class ExactDecimalField(DecimalColumn):
     """A decimal of any currency: up to 22 digits before the point and 18 behind it, exact to the last one.
 
     PostgreSQL keeps a numeric. SQLite has no decimal type and would keep a float: there the value is kept as text,
-    which compares for equality only. Not a `DecimalField`, because Django reads those back through floats on SQLite.
+    which compares for equality only, so nothing else is offered. Not a `DecimalField`, because Django reads those back
+    through floats on SQLite.
     """
 
     def db_type(self, connection: BaseDatabaseWrapper) -> str:
-        return "text" if connection.vendor == "sqlite" else "numeric(40, 18)"
+        return "text" if connection.vendor == "sqlite" else f"numeric({DIGITS}, {DECIMALS})"
+
+    def get_lookup(self, lookup_name: str) -> Any:
+        return super().get_lookup(lookup_name) if lookup_name in {"exact", "in", "isnull"} else None
 
     def to_python(self, value: Any) -> Decimal | None:
         return None if value is None else Decimal(value)
 
     def get_prep_value(self, value: Any) -> Decimal | None:
-        return self.to_python(super().get_prep_value(value))
+        number = self.to_python(super().get_prep_value(value))
+        return None if number is None else storable(number)
 
     def get_db_prep_value(self, value: Any, connection: BaseDatabaseWrapper, prepared: bool = False) -> Any:
         number = self.get_prep_value(value)
@@ -38,7 +46,18 @@ class ExactDecimalField(DecimalColumn):
         return None if value is None else Decimal(normal_text(Decimal(value)))
 
 
+def storable(number: Decimal) -> Decimal:
+    """The number as both engines keep it: with 18 decimals, further ones rounded. Raises ValueError if it has no room."""
+    try:
+        kept = number.quantize(Decimal(1).scaleb(-DECIMALS), context=Context(prec=DIGITS))
+    except InvalidOperation as exc:
+        raise ValueError(f"More than {DIGITS - DECIMALS} digits before the point cannot be stored") from exc
+    if not kept.is_finite():
+        raise ValueError("What is not a number cannot be stored")
+    return kept
+
+
 def normal_text(number: Decimal) -> str:
-    """The number without trailing zeros: always the same text for the same value."""
-    text = plain(number)
+    """The number without trailing zeros, and zero without a sign: always the same text for the same value."""
+    text = plain(abs(number) if number.is_zero() else number)
     return text.rstrip("0").rstrip(".") if "." in text else text

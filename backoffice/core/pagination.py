@@ -1,6 +1,5 @@
 """Keyset pagination: any page costs the same, and rows arriving in between neither repeat nor vanish."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -52,17 +51,13 @@ def _after(order: tuple[str, ...], position: list[Any]) -> Q:
 
     The first condition follows from the second. Without it a database would read the index from its beginning.
     """
-    condition, equal = Q(), Q()
-    for column, operator, value in _comparisons(order, position):
-        condition |= equal & Q(**{f"{column}__{operator}": value})
+    comparisons = [(name.lstrip("-"), "lt" if name.startswith("-") else "gt") for name in order]
+    behind, equal = Q(), Q()
+    for (column, operator), value in zip(comparisons, position, strict=True):
+        behind |= equal & Q(**{f"{column}__{operator}": value})
         equal &= Q(**{column: value})
-    column, operator, value = next(_comparisons(order, position))
-    return Q(**{f"{column}__{operator}e": value}) & condition
-
-
-def _comparisons(order: tuple[str, ...], position: list[Any]) -> Iterator[tuple[str, str, Any]]:
-    for name, value in zip(order, position, strict=True):
-        yield (name[1:], "lt", value) if name.startswith("-") else (name, "gt", value)
+    column, operator = comparisons[0]
+    return Q(**{f"{column}__{operator}e": position[0]}) & behind
 
 
 def _write(row: Model, order: tuple[str, ...], *, backwards: bool) -> str:

@@ -53,7 +53,9 @@ def _keys(configured: tuple[str, ...]) -> dict[str, AESGCM]:
     pairs = [_key(item.strip()) for item in configured]
     keys = dict(pairs)
     if not keys or len(keys) != len(pairs):
-        raise ImproperlyConfigured("COUNTERSIGN_ENCRYPTION_KEYS: at least one key, each with an id of its own")
+        raise ImproperlyConfigured(
+            "COUNTERSIGN_ENCRYPTION_KEYS: at least one key, each with an id of its own"
+        )
     return keys
 
 

@@ -78,7 +78,7 @@ def test_a_stranger_s_certificate_proves_that_nothing_was_sent(
 
 def test_a_server_without_tls_proves_that_nothing_was_sent(serve: Serve, gateway: Gateway) -> None:
     server = serve(stub.raw(b"HTTP/1.1 400 Bad Request\r\n\r\n"))
-    assert type(refused(gateway(server.url.replace("http:", "https:", connect_timeout=0.5)))) is NotSentError
+    assert type(refused(gateway(server.url.replace("http:", "https:"), connect_timeout=0.5))) is NotSentError
 
 
 @pytest.mark.parametrize("behaviour", [stub.reset_after_accept, stub.silent])
@@ -86,7 +86,7 @@ def test_a_handshake_that_fails_proves_that_nothing_was_sent(
     serve: Serve, gateway: Gateway, behaviour: stub.Behaviour
 ) -> None:
     server = serve(behaviour)
-    assert type(refused(gateway(server.url.replace("http:", "https:", connect_timeout=0.5)))) is NotSentError
+    assert type(refused(gateway(server.url.replace("http:", "https:"), connect_timeout=0.5))) is NotSentError
 
 
 @pytest.mark.parametrize(
