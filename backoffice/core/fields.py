@@ -47,7 +47,7 @@ class ExactDecimalField(DecimalColumn):
 
 
 def storable(number: Decimal) -> Decimal:
-    """The number as both engines keep it: with 18 decimals, further ones rounded. Raises ValueError if it has no room."""
+    """The number as both engines keep it: rounded to 18 decimals. Raises ValueError where it has no room."""
     try:
         kept = number.quantize(Decimal(1).scaleb(-DECIMALS), context=Context(prec=DIGITS))
     except InvalidOperation as exc:
