@@ -73,3 +73,5 @@ def transactions_since(
             return
         if record.transaction_id != mark.transaction_id:
             yield record
+        elif oldest is None:
+            return

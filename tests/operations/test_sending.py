@@ -14,6 +14,7 @@ from pytest_django import Settings
 from backoffice.accounts.models import User
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
+from backoffice.ledger import selectors as ledger
 from backoffice.operations import errors, services
 from backoffice.operations.models import Attempt, Operation, Release
 from backoffice.operations.states import Outcome, Status
@@ -53,7 +54,7 @@ def released(maker: User, checker: User) -> Operation:
 def test_a_withdrawal_is_sent_once_and_confirmed_by_the_service(
     sandbox: SandboxProcess, maker: User, checker: User
 ) -> None:
-    name = sandbox_holder(sandbox)
+    name = ledger.account_holder("0123456789", "044").account_name
     operation = factories.approved(maker, checker, account_name=name, typed_name=name)
     release(operation, checker, sandbox.token())
     services.send_operation(operation.pk)
@@ -65,12 +66,6 @@ def test_a_withdrawal_is_sent_once_and_confirmed_by_the_service(
     assert attempt.service_transaction_id == withdrawal["transactionId"]
     assert (attempt.outcome, attempt.fee) == (Outcome.SUCCEEDED, Decimal("50"))
     assert Decimal(withdrawal["amount"]) == operation.amount
-
-
-def sandbox_holder(sandbox: SandboxProcess) -> str:
-    from backoffice.ledger.selectors import account_holder
-
-    return account_holder("0123456789", "044").account_name
 
 
 @pytest.mark.parametrize(
@@ -145,11 +140,8 @@ def test_after_a_refused_token_a_new_one_sends_it(
 
 
 def test_a_service_that_cannot_be_reached_leaves_it_approved(settings: Settings, released: Operation) -> None:
-    from payments_gateway import GatewayError
-
     settings.GATEWAY_URL = "http://127.0.0.1:9/v2"
-    with pytest.raises(GatewayError):
-        services.send_operation(released.pk)
+    services.send_operation(released.pk)
     assert reloaded(released).status == Status.APPROVED
     assert Release.objects.exists()
     assert not Attempt.objects.exists()
@@ -259,8 +251,6 @@ def test_a_cancelled_operation_is_not_sent_even_if_it_was_released(
 def test_a_sender_that_died_leaves_unknown_and_is_never_followed_by_another(
     service: StubService, released: Operation
 ) -> None:
-    from backoffice.ledger import selectors as ledger
-
     claim = services.claim_operation(released.pk, ledger.watermark("NGN"))
     assert claim is not None
     assert services.tidy_up() == 0

@@ -5,6 +5,7 @@ make exactly one request with no transaction open; record what came back in a se
 between leaves a `sending` row, which only ever becomes `unknown`, and is closed by what the service's list shows.
 """
 
+import logging
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -34,7 +35,9 @@ from backoffice.operations.services.deciding import add_approval
 from backoffice.operations.services.moves import move, record_refusal, refusals_are_audited
 from backoffice.operations.services.recording import Answer, answer_of, record_answer
 from backoffice.operations.states import Status
+from payments_gateway import GatewayError
 
+logger = logging.getLogger(__name__)
 SEND_TASK = "operations.send"
 
 
@@ -83,17 +86,19 @@ def approve_and_release_operation(
 def send_operation(operation_id: UUID) -> None:
     """Send a released operation, at most once, and record what came back.
 
-    May be called any number of times, at once and by several processes. Raises GatewayError only from the read before
-    the claim: then nothing was sent, the release still stands, and the sweeper calls again while it lasts.
+    May be called any number of times, at once and by several processes. If the service cannot be read before the claim,
+    nothing is sent, the release still stands, and the sweeper calls again while it lasts.
     """
     operation = Operation.objects.filter(
         pk=operation_id, status=Status.APPROVED, release__isnull=False
     ).first()
     if operation is None:
         return
-    watermark = ledger.watermark(operation.currency)
     try:
-        claim = claim_operation(operation_id, watermark)
+        claim = claim_operation(operation_id, ledger.watermark(operation.currency))
+    except GatewayError as exc:
+        logger.warning("%s is not sent yet: the service cannot be read (%s)", operation.reference, exc)
+        return
     except OperationError as exc:
         _withdraw_release(operation_id)
         record_refusal(operation_id, "send_operation", None, exc)

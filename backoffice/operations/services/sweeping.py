@@ -1,6 +1,5 @@
 """Finds what is due in the database, whether or not the doorbell rang. Any number may run at once."""
 
-import logging
 from datetime import timedelta
 
 from django.db.models import Q
@@ -11,9 +10,7 @@ from backoffice.operations.services.confirming import GRACE_AFTER_DEADLINE, aban
 from backoffice.operations.services.deciding import expire_operation
 from backoffice.operations.services.sending import lapse_release, send_operation
 from backoffice.operations.states import AWAITING_THE_SERVICE, UNDECIDED, Status
-from payments_gateway import GatewayError
 
-logger = logging.getLogger(__name__)
 DOORBELL_HAS = timedelta(seconds=1)  # so long the worker is given before the sweeper sends itself
 AT_ONCE = 100
 
@@ -24,10 +21,7 @@ def send_due() -> int:
     due = Release.objects.filter(released_at__lte=now - DOORBELL_HAS, expires_at__gt=now)
     pks = list(due.order_by("released_at").values_list("pk", flat=True)[:AT_ONCE])
     for pk in pks:
-        try:
-            send_operation(pk)
-        except GatewayError as exc:
-            logger.warning("Operation %s is not sent yet: the service cannot be read (%s)", pk, exc)
+        send_operation(pk)
     return len(pks)
 
 

@@ -5,6 +5,7 @@ import signal
 import threading
 from argparse import ArgumentParser
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from django.core.management.base import BaseCommand
@@ -35,17 +36,19 @@ class Command(BaseCommand):
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, lambda *_: stop.set())
         # A thread each: reading the service slowly must not keep a released operation waiting.
-        threads = [threading.Thread(target=_repeat, args=(job, stop, options["every"])) for job in jobs]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(len(jobs)) as pool:
+            for running in [pool.submit(_repeat, job, stop, options["every"]) for job in jobs]:
+                running.result()
 
 
 def _repeat(job: Callable[[], int], stop: threading.Event, pause: float) -> None:
-    while not stop.wait(pause):
-        close_old_connections()
-        try:
-            job()
-        except DatabaseError:
-            logger.exception("The database did not allow %s; the next round tries again", job.__name__)
+    """Do the job until told to stop. What nobody foresaw ends the whole process, for its supervisor to see."""
+    try:
+        while not stop.wait(pause):
+            close_old_connections()
+            try:
+                job()
+            except DatabaseError:
+                logger.exception("The database did not allow %s; the next round tries again", job.__name__)
+    finally:
+        stop.set()
