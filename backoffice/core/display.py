@@ -1,18 +1,19 @@
 """How money and time are written for people."""
 
 from datetime import datetime
-from decimal import ROUND_HALF_EVEN, Decimal
+from decimal import Decimal
 
 from django.utils import timezone
 
+from backoffice.core.fields import normal_text
 from payments_gateway.money import CURRENCIES
 
 
 def format_amount(amount: Decimal, currency: str) -> str:
     """`250,000.00`: grouped, with the currency's own number of decimals, or more if the amount has more."""
     usual = CURRENCIES[currency].decimals if currency in CURRENCIES else 0
-    places = max(usual, -int(amount.normalize().as_tuple().exponent))
-    return f"{amount.quantize(Decimal(1).scaleb(-places), rounding=ROUND_HALF_EVEN):,f}"
+    places = max(usual, len(normal_text(amount).partition(".")[2]))
+    return f"{amount:,.{places}f}"
 
 
 def mask_account(number: str) -> str:

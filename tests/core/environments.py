@@ -1,0 +1,50 @@
+"""Environments of deployments, and what the product's settings make of them."""
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+SECRETS = {
+    "COUNTERSIGN_SECRET_KEY": "a-secret-of-this-test-" + "1" * 40,
+    "COUNTERSIGN_ENCRYPTION_KEYS": "first:" + "B" * 43 + "=",
+    "COUNTERSIGN_GATEWAY_API_KEY": "a-key-of-this-test",
+    "COUNTERSIGN_GATEWAY_API_USER": "a-merchant-of-this-test",
+}
+PRODUCTION = {
+    "COUNTERSIGN_ENVIRONMENT": "production",
+    "COUNTERSIGN_ALLOWED_HOSTS": "countersign.example",
+    "COUNTERSIGN_GATEWAY_URL": "https://api.service.example/v2",
+    "COUNTERSIGN_GATEWAY_URL_V4": "https://api.service.example/v4",
+    **SECRETS,
+}
+STAGING = {
+    **PRODUCTION,
+    "COUNTERSIGN_ENVIRONMENT": "staging",
+    "COUNTERSIGN_GATEWAY_URL": "https://staging.service.example/v2",
+    "COUNTERSIGN_GATEWAY_URL_V4": "https://staging.service.example/v4",
+}
+SANDBOX: dict[str, str] = {}
+DEMO = {"COUNTERSIGN_DEMO": "true"}
+
+_TELL = """
+import json, backoffice.settings as values
+print(json.dumps({name: getattr(values, name) for name in dir(values) if name.isupper()}, default=str))
+"""
+
+
+def run(code: str, environment: dict[str, str]) -> str:
+    """What a Python process of its own printed in this environment and in no other COUNTERSIGN_ variables."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("COUNTERSIGN_")}
+    own = {"COUNTERSIGN_DATA_DIR": os.environ["COUNTERSIGN_DATA_DIR"], **environment}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**inherited, **own}, capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+def settings_in(environment: dict[str, str]) -> dict[str, Any]:
+    """The settings as JSON can tell them: tuples are lists, paths and times are texts."""
+    values: dict[str, Any] = json.loads(run(_TELL, environment))
+    return values

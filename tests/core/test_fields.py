@@ -1,0 +1,135 @@
+"""Money in the database: the same number comes back on either engine, and is found again."""
+
+from decimal import Decimal
+
+import pytest
+from django.core.exceptions import FieldError
+from django.db import connection, transaction
+from django.utils import timezone
+
+from backoffice.core.display import format_amount
+from backoffice.core.fields import ExactDecimalField, normal_text
+from backoffice.ledger.models import Balance
+
+pytestmark = pytest.mark.django_db
+
+NUMBERS = [
+    "0",
+    "-0",
+    "0.00",
+    "-0.00",
+    "0E+5",
+    "1",
+    "-1",
+    "0.1",
+    "0.3",
+    "1E-18",
+    "-1E-18",
+    "1E+3",
+    "1.10",
+    "100",
+    "250000.00",
+    "1E+21",
+    "12345678901234567890.12",
+    "0.000001",
+    "9007199254740993",
+    "1.7976931348623157",
+    "2.675",
+    "9999999999999999999999.999999999999999999",
+    "-9999999999999999999999.999999999999999999",
+]
+
+
+def kept(amount: Decimal, currency: str = "NGN") -> Balance:
+    zero = Decimal(0)
+    return Balance.objects.create(
+        currency=currency,
+        amount=amount,
+        total_received=zero,
+        total_sent=zero,
+        transaction_count=0,
+        as_of=timezone.now(),
+    )
+
+
+@pytest.mark.parametrize("text", NUMBERS)
+def test_a_number_comes_back_as_it_was_and_without_trailing_zeros(text: str) -> None:
+    kept(Decimal(text))
+    [amount] = Balance.objects.values_list("amount", flat=True)
+    assert amount == Decimal(text)
+    assert f"{amount:f}" == normal_text(Decimal(text))
+
+
+@pytest.mark.parametrize("text", NUMBERS)
+def test_a_number_is_found_however_it_is_written(text: str) -> None:
+    number = Decimal(text)
+    kept(number)
+    for way in (number, text, f"{number:f}", f"{number:E}", f"{number:.18f}"):
+        assert Balance.objects.filter(amount=way).exists(), way
+        assert Balance.objects.filter(amount__in=[way, Decimal("-77")]).exists(), way
+    assert not Balance.objects.filter(amount=Decimal("-77")).exists()
+
+
+def test_neighbours_that_a_float_could_not_tell_apart_stay_apart() -> None:
+    kept(Decimal("12345678901234567890.12"), "NGN")
+    kept(Decimal("12345678901234567890.13"), "USD")
+    assert Balance.objects.get(amount=Decimal("12345678901234567890.13")).currency == "USD"
+    assert set(Balance.objects.values_list("amount", flat=True)) == {
+        Decimal("12345678901234567890.12"),
+        Decimal("12345678901234567890.13"),
+    }
+
+
+def test_the_same_number_is_the_same_text_on_sqlite() -> None:
+    kept(Decimal("1.50"), "NGN")
+    kept(Decimal("1.5"), "USD")
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT COUNT(DISTINCT amount) FROM ledger_balance")
+        assert cursor.fetchone() == (1,)
+
+
+@pytest.mark.parametrize(
+    ("given", "stored"),
+    [
+        ("0.30000000000000000449", "0.300000000000000004"),
+        ("1E-19", "0"),
+        ("-1E-19", "0"),
+        ("5E-19", "0"),
+        ("1.5E-18", "0.000000000000000002"),
+    ],
+)
+def test_what_lies_behind_the_eighteenth_decimal_is_rounded_alike_on_both_engines(
+    given: str, stored: str
+) -> None:
+    kept(Decimal(given))
+    assert f"{Balance.objects.get().amount:f}" == stored
+    assert Balance.objects.filter(amount=Decimal(given)).exists()
+
+
+@pytest.mark.parametrize(
+    "text", ["1E+22", "-1E+22", "9" * 22 + "." + "9" * 19, "NaN", "Infinity", "-Infinity"]
+)
+def test_what_has_no_room_is_refused_before_the_database_sees_it(text: str) -> None:
+    with pytest.raises(ValueError, match="cannot be stored"), transaction.atomic():
+        kept(Decimal(text))
+    assert not Balance.objects.exists()
+
+
+@pytest.mark.parametrize("lookup", ["gt", "gte", "lt", "lte", "range", "contains", "startswith"])
+def test_no_comparison_is_offered_that_text_would_get_wrong(lookup: str) -> None:
+    with pytest.raises(FieldError, match=lookup):
+        Balance.objects.filter(**{f"amount__{lookup}": Decimal(9)}).exists()
+
+
+@pytest.mark.parametrize("text", NUMBERS)
+def test_whatever_can_be_stored_can_be_shown_to_the_last_digit(text: str) -> None:
+    shown = format_amount(Decimal(text), "NGN")
+    assert Decimal(shown.replace(",", "")) == Decimal(text)
+    assert len(shown.partition(".")[2]) >= 2
+
+
+def test_nothing_is_nothing() -> None:
+    field: ExactDecimalField = ExactDecimalField(null=True)
+    assert field.get_db_prep_value(None, connection) is None
+    assert field.to_python(None) is None
+    assert not Balance.objects.filter(amount__isnull=True).exists()

@@ -1,0 +1,121 @@
+"""Settings: which environments the process starts in, and which it refuses by name."""
+
+import base64
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from payments_gateway.sandbox.credentials import API_KEY as SANDBOX_API_KEY
+from tests.core.environments import DEMO, PRODUCTION, SANDBOX, STAGING, settings_in
+
+Start = Callable[..., "subprocess.CompletedProcess[str]"]
+ALL_ZERO_KEY = base64.b64encode(bytes(32)).decode()
+
+STARTS = {
+    "sandbox, nothing set": SANDBOX,
+    "sandbox, debug": {"COUNTERSIGN_DEBUG": "true"},
+    "sandbox, by name and IPv6": {"COUNTERSIGN_GATEWAY_URL": "http://[::1]:9/v2"},
+    "demo": DEMO,
+    "staging": STAGING,
+    "staging, named in another way": {
+        **STAGING,
+        "COUNTERSIGN_GATEWAY_STAGING_MARK": "Preview",
+        "COUNTERSIGN_GATEWAY_URL": "https://preview.service.example/v2",
+        "COUNTERSIGN_GATEWAY_URL_V4": "https://preview.service.example/v4",
+    },
+    "production": PRODUCTION,
+}
+
+# What is refused: an environment that would start, the one thing that is wrong with it, and the setting it is told by.
+REFUSED = [
+    (SANDBOX, "ENVIRONMENT", "live"),
+    (SANDBOX, "ENVIRONMENT", "Production"),
+    (SANDBOX, "ENVIRONMENT", ""),
+    (SANDBOX, "GATEWAY_URL", "https://api.service.example/v2"),
+    (SANDBOX, "GATEWAY_URL", "http://127.0.0.1.service.example/v2"),
+    (SANDBOX, "GATEWAY_URL", "http://127.0.0.1@service.example/v2"),
+    (SANDBOX, "GATEWAY_URL_V4", "https://api.service.example/v4"),
+    (DEMO, "ALLOWED_HOSTS", "countersign.example"),
+    (DEMO, "ALLOWED_HOSTS", "localhost,*"),
+    (DEMO, "GATEWAY_URL", "https://api.service.example/v2"),
+    (STAGING, "DEMO", "true"),
+    (STAGING, "DEBUG", "true"),
+    (STAGING, "SECRET_KEY", None),
+    (STAGING, "SECRET_KEY", ""),
+    (STAGING, "ENCRYPTION_KEYS", None),
+    (STAGING, "GATEWAY_API_KEY", None),
+    (STAGING, "GATEWAY_URL", None),
+    (STAGING, "GATEWAY_URL", "http://staging.service.example/v2"),
+    (STAGING, "GATEWAY_URL", "https://api.service.example/v2"),
+    (STAGING, "GATEWAY_URL_V4", "https://api.service.example/v4"),
+    (PRODUCTION, "DEMO", "true"),
+    (PRODUCTION, "DEBUG", "true"),
+    (PRODUCTION, "SECRET_KEY", None),
+    (PRODUCTION, "SECRET_KEY", " "),
+    (PRODUCTION, "ENCRYPTION_KEYS", None),
+    (PRODUCTION, "ENCRYPTION_KEYS", f"another-name:{ALL_ZERO_KEY}"),
+    (PRODUCTION, "ENCRYPTION_KEYS", f"first:{'B' * 43}=,old:{ALL_ZERO_KEY}"),
+    (PRODUCTION, "GATEWAY_API_KEY", None),
+    (PRODUCTION, "GATEWAY_API_KEY", SANDBOX_API_KEY),
+    (PRODUCTION, "GATEWAY_API_KEY", ""),
+    (PRODUCTION, "GATEWAY_URL", None),
+    (PRODUCTION, "GATEWAY_URL", "http://api.service.example/v2"),
+    (PRODUCTION, "GATEWAY_URL", "https://127.0.0.1:8001/v2"),
+    (PRODUCTION, "GATEWAY_URL", "https://staging.service.example/v2"),
+    (PRODUCTION, "GATEWAY_URL", "https://api.STAGING.service.example/v2"),
+    (PRODUCTION, "GATEWAY_URL_V4", "http://api.service.example/v4"),
+    (PRODUCTION, "GATEWAY_URL_V4", "https://staging.service.example/v4"),
+]
+
+
+@pytest.mark.parametrize("environment", STARTS.values(), ids=STARTS)
+def test_it_starts(start_settings: Start, environment: dict[str, str]) -> None:
+    answer = start_settings(**environment)
+    assert (answer.returncode, answer.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("environment", "name", "value"),
+    REFUSED,
+    ids=[f"{base.get('COUNTERSIGN_ENVIRONMENT', 'sandbox')}-{name}-{value}" for base, name, value in REFUSED],
+)
+def test_it_refuses_to_start_and_names_the_setting(
+    start_settings: Start, environment: dict[str, str], name: str, value: str | None
+) -> None:
+    wrong = {} if value is None else {f"COUNTERSIGN_{name}": value}
+    kept = {key: text for key, text in environment.items() if key != f"COUNTERSIGN_{name}"}
+    answer = start_settings(**kept, **wrong)
+    assert answer.returncode != 0
+    told = answer.stderr.strip().splitlines()[-1]
+    assert "ImproperlyConfigured" in told
+    named = {"ALLOWED_HOSTS": "DEMO", "GATEWAY_URL_V4": "_V4"}.get(name, f"COUNTERSIGN_{name}")
+    assert named in told
+    assert not [text for text in (value or "").split() if len(text) > 20 and text in told]
+
+
+def test_the_key_that_is_refused_is_the_one_that_the_simulation_prints() -> None:
+    assert settings_in(SANDBOX)["GATEWAY_API_KEY"] == SANDBOX_API_KEY
+
+
+@pytest.mark.parametrize(
+    "environment", [SANDBOX, STAGING, PRODUCTION], ids=["sandbox", "staging", "production"]
+)
+def test_nothing_of_the_demo_is_installed_outside_of_it(environment: dict[str, str]) -> None:
+    values = settings_in(environment)
+    processors = values["TEMPLATES"][0]["OPTIONS"]["context_processors"]
+    assert not [name for name in [*values["INSTALLED_APPS"], *processors] if "demo" in name]
+    assert "backoffice.demo" in settings_in(DEMO)["INSTALLED_APPS"]
+
+
+def test_a_secret_may_come_from_a_file_that_ends_with_a_line(tmp_path: Path) -> None:
+    environment = dict(PRODUCTION)
+    for name in ("SECRET_KEY", "GATEWAY_API_KEY", "ENCRYPTION_KEYS"):
+        file = tmp_path / name
+        file.write_text(environment.pop(f"COUNTERSIGN_{name}") + "\n")
+        environment[f"COUNTERSIGN_{name}_FILE"] = str(file)
+    values = settings_in(environment)
+    assert values["SECRET_KEY"] == PRODUCTION["COUNTERSIGN_SECRET_KEY"]
+    assert values["GATEWAY_API_KEY"] == PRODUCTION["COUNTERSIGN_GATEWAY_API_KEY"]
+    assert [key.strip() for key in values["ENCRYPTION_KEYS"]] == [PRODUCTION["COUNTERSIGN_ENCRYPTION_KEYS"]]
