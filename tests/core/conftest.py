@@ -8,11 +8,17 @@ import pytest
 
 
 @pytest.fixture
-def log_lines() -> Iterator[Callable[[], str]]:
-    """What the handlers of the product's own settings have written since the test began."""
-    written = io.StringIO()
+def log_handler() -> logging.StreamHandler[io.StringIO]:
+    """The one handler that the product's own settings make."""
     [handler] = [found for found in logging.getLogger().handlers if found.name == "stderr"]
     assert isinstance(handler, logging.StreamHandler)
-    before = handler.setStream(written)
+    return handler
+
+
+@pytest.fixture
+def log_lines(log_handler: logging.StreamHandler[io.StringIO]) -> Iterator[Callable[[], str]]:
+    """What that handler has written since the test began."""
+    written = io.StringIO()
+    before = log_handler.setStream(written)
     yield written.getvalue
-    handler.setStream(before or handler.stream)
+    log_handler.setStream(before or log_handler.stream)

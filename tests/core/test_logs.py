@@ -1,0 +1,161 @@
+"""Lines of the log: no secret in the message, its arguments, or the traceback, however it is written."""
+
+import logging
+import sys
+from collections.abc import Callable
+
+import pytest
+from pytest_django import Settings
+
+from backoffice.core import context
+from backoffice.core.logs import SecretsFormatter, without_secrets
+
+CANARY = "canary 7f3a, 482913"
+WORD = "canary-7f3a"
+logger = logging.getLogger("backoffice.tests")
+
+Lines = Callable[[], str]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"token={WORD}",
+        f"Token: {WORD}",
+        f"?currency=NGN&token={WORD}&page=2",
+        f"X-Api-Key: {WORD}",
+        f"api_key={WORD};",
+        f"apikey = {WORD})",
+        f"COUNTERSIGN_SECRET_KEY={WORD}",
+        f"countersign_session={WORD}; Path=/",
+        f"otpauth://totp/Countersign:ada?secret={WORD}&issuer=Countersign",
+        f'{{"token": "{CANARY}", "amount": "1.00"}}',
+        f"{{'password': '{CANARY}'}}",
+        f"{{'new_password': ['{CANARY}'], 'next': ['']}}",
+        f"<QueryDict: {{'token': ['{WORD}']}}>",
+        f'b\'{{"token": "{CANARY}"}}\'',
+        rf'"{{\"otp\": \"{CANARY}\", \"otpType\": \"totp\"}}"',
+        f'{{"seed":"{CANARY}"}}',
+    ],
+)
+def test_what_stands_behind_the_name_of_a_secret_is_covered(text: str) -> None:
+    safe = without_secrets(text)
+    assert "•••" in safe
+    assert not [piece for piece in ("canary", "7f3a", "482913") if piece in safe]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "POST /v2/balance/withdraw answered 422",
+        "Operation W-7Q2K9F is not sent yet: the service cannot be read (ReadFailedError)",
+        "Invalid OTP token",
+        "otpType is missing; tokens of 6 digits are accepted",
+        '{"amount": "250000.00", "accountNumber": "0123456789"}',
+        "2 other sessions ended",
+    ],
+)
+def test_what_is_no_secret_stays_readable(text: str) -> None:
+    assert without_secrets(text) == text
+
+
+def test_members_beside_a_secret_stay_readable() -> None:
+    text = f'{{"currency": "NGN", "token": "{CANARY}", "amount": "1.00"}}'
+    assert without_secrets(text) == '{"currency": "NGN", "token": •••, "amount": "1.00"}'
+
+
+@pytest.mark.parametrize("name", ["GATEWAY_API_KEY", "SECRET_KEY"])
+def test_a_known_secret_is_covered_wherever_it_stands(settings: Settings, name: str) -> None:
+    setattr(settings, name, WORD)
+    assert without_secrets(f"refused by the service: <{WORD}>") == "refused by the service: <•••>"
+
+
+def test_an_encryption_key_is_covered_without_its_id(settings: Settings) -> None:
+    settings.ENCRYPTION_KEYS = ["2026:" + "N" * 43 + "=", "2025:" + "O" * 43 + "="]
+    for item in settings.ENCRYPTION_KEYS:
+        assert item.partition(":")[2] not in without_secrets(f"cannot use {item} as a key")
+
+
+def test_a_secret_that_is_not_set_covers_nothing(settings: Settings) -> None:
+    settings.GATEWAY_API_KEY = ""
+    assert without_secrets("as it was") == "as it was"
+
+
+def test_arguments_are_covered_like_the_message(log_lines: Lines) -> None:
+    logger.info("sent %s and %r", f"token={WORD}", {"password": CANARY})
+    assert "canary" not in log_lines()
+    assert "sent token=•••" in log_lines()
+
+
+def test_a_traceback_is_covered_with_its_cause_and_its_notes(settings: Settings, log_lines: Lines) -> None:
+    settings.GATEWAY_API_KEY = WORD
+    try:
+        fail()
+    except RuntimeError:
+        logger.exception("It failed")
+    lines = log_lines()
+    assert "canary" not in lines
+    assert "RuntimeError: refused •••" in lines
+    assert "ValueError: body was {'token': •••}" in lines
+    assert "the key was •••" in lines
+
+
+def fail() -> None:
+    try:
+        raise ValueError(f"body was {{'token': '{CANARY}'}}")
+    except ValueError as exc:
+        error = RuntimeError(f"refused {WORD}")
+        error.add_note(f"the key was {WORD}")
+        raise error from exc
+
+
+def test_a_traceback_that_another_handler_wrote_before_is_covered_too(
+    settings: Settings, log_lines: Lines
+) -> None:
+    settings.GATEWAY_API_KEY = WORD
+    try:
+        fail()
+    except RuntimeError:
+        record = logger.makeRecord("x", logging.ERROR, __file__, 1, "It failed", (), sys.exc_info())
+    careless = logging.Formatter().format(record)
+    assert WORD in careless
+    logger.handle(record)
+    assert "canary" not in log_lines()
+    assert "RuntimeError" in log_lines()
+
+
+def test_a_log_call_that_does_not_fit_its_arguments_harms_nobody(
+    log_handler: logging.Handler, log_lines: Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        logging, "raiseExceptions", False
+    )  # which would end as a note on stderr
+    log_handler.handle(logger.makeRecord("x", logging.INFO, __file__, 1, "%d rows", ("many",), None))
+    logger.info("and on it goes")
+    assert log_lines().splitlines()[-1].endswith("and on it goes")
+
+
+def test_the_request_id_is_on_every_line_and_a_dash_without_one(log_lines: Lines) -> None:
+    with context.calling(request_id="3f2a"):
+        logger.info("inside")
+    logging.getLogger("somebody.elses").warning("outside")
+    inside, outside = log_lines().splitlines()
+    assert inside.endswith("INFO backoffice.tests [3f2a] inside")
+    assert outside.endswith("WARNING somebody.elses [-] outside")
+
+
+@pytest.mark.parametrize(
+    "name", ["", "django", "django.request", "payments_gateway", "celery", "axes", "x.y"]
+)
+def test_every_line_leaves_through_the_one_safe_handler(log_handler: logging.Handler, name: str) -> None:
+    assert isinstance(log_handler.formatter, SecretsFormatter)
+    found: logging.Logger | None = logging.getLogger(name)
+    while found is not None:
+        assert [handler for handler in found.handlers if writes(handler)] in ([], [log_handler])
+        assert found.propagate
+        found = found.parent
+
+
+def writes(handler: logging.Handler) -> bool:
+    """Whether it is one of the program's, and not pytest's, that brings lines anywhere."""
+    return not isinstance(handler, logging.NullHandler) and not type(handler).__module__.startswith("_pytest")
