@@ -13,6 +13,8 @@ import environ
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
+from backoffice.core.limits import approval_limits
+
 env = environ.FileAwareEnv()  # COUNTERSIGN_…_FILE names a file that holds the value
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = Path(env.str("COUNTERSIGN_DATA_DIR", default=str(BASE_DIR / "var")))
@@ -49,10 +51,8 @@ GATEWAY_STAGING_MARK: str = env.str("COUNTERSIGN_GATEWAY_STAGING_MARK", default=
 # The two-person rule
 TOKEN_LIFETIME_SECONDS = 90  # the longest that the service's token may wait, encrypted, for the worker
 PENDING_LIFETIME_HOURS: int = env.int("COUNTERSIGN_PENDING_LIFETIME_HOURS", default=72)
-SECOND_APPROVAL_ABOVE: dict[str, str] = env.dict(
-    "COUNTERSIGN_SECOND_APPROVAL_ABOVE", default={"NGN": "10000000", "USD": "10000", "USDT": "10000"}
-)
-SEND_DEADLINE_SECONDS = 30.0
+SECOND_APPROVAL_ABOVE = approval_limits(env.list("COUNTERSIGN_SECOND_APPROVAL_ABOVE", default=[]))
+SEND_DEADLINE_SECONDS = 30.0  # the longest that one call to the service may take
 
 # Django
 ALLOWED_HOSTS: list[str] = env.list("COUNTERSIGN_ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])

@@ -1,20 +1,19 @@
 """Who may do what to which operation. Each check raises the reason; each `may_` answers for the screens."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from decimal import Decimal
+from datetime import datetime
 
 from django.conf import settings
 from django.utils import timezone
 
 from backoffice.accounts.models import User
+from backoffice.accounts.policy import is_fresh
+from backoffice.core.display import format_amount
 from backoffice.operations import errors
 from backoffice.operations.kinds import Debit
 from backoffice.operations.models import Operation
 from backoffice.operations.permissions import APPROVE, PREPARE, RELEASE
 from backoffice.operations.states import EDGES, UNDECIDED, Status
-
-SECOND_FACTOR_FRESH = timedelta(minutes=5)  # quality.md, Security: approve and send
 
 
 @dataclass(frozen=True)
@@ -27,12 +26,9 @@ class Requirement:
 
 def requirement(kind_label: str, debit: Debit | None) -> Requirement:
     """The rule for an operation: one other person, two above the deployment's limit for the currency."""
-    limit = settings.SECOND_APPROVAL_ABOVE.get(debit.currency) if debit else None
-    if debit is not None and limit is not None and debit.amount > Decimal(limit):
-        return Requirement(
-            2,
-            f"{kind_label}s above {debit.currency} {int(limit):,} need two approvers who did not prepare them.",
-        )
+    if debit is not None and debit.amount > (limit := settings.SECOND_APPROVAL_ABOVE[debit.currency]):
+        above = f"{debit.currency} {format_amount(limit, debit.currency)}"
+        return Requirement(2, f"{kind_label}s above {above} need two approvers who did not prepare them.")
     return Requirement(1, f"{kind_label}s need one approver who did not prepare them.")
 
 
@@ -136,11 +132,6 @@ def may_cancel(person: User, operation: Operation) -> bool:
     )
 
 
-def second_factor_is_fresh(second_factor_at: datetime | None) -> bool:
-    """Whether the second factor was confirmed within the last five minutes."""
-    return second_factor_at is not None and timezone.now() - second_factor_at <= SECOND_FACTOR_FRESH
-
-
 def _check_permission(person: User, permission: str) -> None:
     if not _is_entitled(person, permission):
         raise errors.NotAllowedError
@@ -162,5 +153,5 @@ def _check_in_time(operation: Operation) -> None:
 
 
 def _check_second_factor(second_factor_at: datetime | None) -> None:
-    if not second_factor_is_fresh(second_factor_at):
+    if not is_fresh(second_factor_at):
         raise errors.SecondFactorStaleError

@@ -50,6 +50,22 @@ REFUSED = [
     (STAGING, "GATEWAY_URL", "http://staging.service.example/v2"),
     (STAGING, "GATEWAY_URL", "https://api.service.example/v2"),
     (STAGING, "GATEWAY_URL_V4", "https://api.service.example/v4"),
+    *(
+        (PRODUCTION, "SECOND_APPROVAL_ABOVE", wrong)
+        for wrong in (
+            "ngn=1",
+            "NGN",
+            "NGN=",
+            "NGN=1e9",
+            "NGN=-1",
+            "NGN=NaN",
+            "NGN=10_000",
+            "NGN=10 000",
+            "EUR=1",
+            "NGN=1,NGN=2",
+            "10000000",
+        )
+    ),
     (PRODUCTION, "DEMO", "true"),
     (PRODUCTION, "DEBUG", "true"),
     (PRODUCTION, "SECRET_KEY", None),
@@ -107,6 +123,22 @@ def test_nothing_of_the_demo_is_installed_outside_of_it(environment: dict[str, s
     processors = values["TEMPLATES"][0]["OPTIONS"]["context_processors"]
     assert not [name for name in [*values["INSTALLED_APPS"], *processors] if "demo" in name]
     assert "backoffice.demo" in settings_in(DEMO)["INSTALLED_APPS"]
+
+
+@pytest.mark.parametrize(
+    ("written", "limits"),
+    [
+        (None, {"NGN": "10000000", "USD": "10000", "USDT": "10000"}),
+        ("", {"NGN": "10000000", "USD": "10000", "USDT": "10000"}),
+        ("NGN=10000000.50", {"NGN": "10000000.50", "USD": "10000", "USDT": "10000"}),
+        ("USDT=0, USD=5000", {"NGN": "10000000", "USD": "5000", "USDT": "0"}),
+    ],
+)
+def test_a_currency_keeps_its_limit_unless_it_is_given_another(
+    written: str | None, limits: dict[str, str]
+) -> None:
+    changed = {} if written is None else {"COUNTERSIGN_SECOND_APPROVAL_ABOVE": written}
+    assert settings_in({**PRODUCTION, **changed})["SECOND_APPROVAL_ABOVE"] == limits
 
 
 def test_a_secret_may_come_from_a_file_that_ends_with_a_line(tmp_path: Path) -> None:
