@@ -20,7 +20,7 @@ from backoffice.ledger import selectors as ledger
 from backoffice.operations import services
 from backoffice.operations.kinds.withdrawal import WithdrawalPayload
 from backoffice.operations.models import Attempt, Operation
-from backoffice.operations.services.confirming import CHECK_AFTER
+from backoffice.operations.services.confirming import HORIZON
 from payments_gateway.reference import BANKS
 
 _MEMOS = ("Invoice 2026-{}", "Diesel, week {}", "Rent, store {}", "Cold chain {}", "Payroll batch {}", "")
@@ -121,13 +121,13 @@ class History:
 
     def be_unknown(self) -> Attempt:
         attempt = self.be_lost_while_sending()
-        services.abandon_attempt(attempt.pk, now=attempt.deadline_at + timedelta(hours=1))
+        services.record_silence(attempt.pk, now=attempt.deadline_at + timedelta(hours=1))
         services.confirm_operation(attempt.operation_id)
         return attempt
 
     def need_review(self) -> None:
         attempt = self.be_unknown()
-        Attempt.objects.filter(pk=attempt.pk).update(checks=len(CHECK_AFTER) - 1)
+        Attempt.objects.filter(pk=attempt.pk).update(started_at=attempt.started_at - HORIZON)
         services.confirm_operation(attempt.operation_id)
 
     def _payload(self, ending: str, amount: str, currency: str) -> WithdrawalPayload:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from decimal import Decimal
 
 from django.core.cache import cache
@@ -12,6 +12,8 @@ from backoffice.ledger.models import Balance
 from payments_gateway import AccountHolder, TransactionRecord
 
 _HOLDER_KEPT_SECONDS = 120
+_FILTERED_BY = ("NGN", "USD")
+_PAGE = 100
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ def account_holder(account_number: str, bank_code: str) -> AccountHolder:
 
 def watermark(currency: str) -> Watermark:
     """The newest transaction and the balance of a currency, right now. Raises GatewayError."""
-    newest = gateway().transactions.page(page=1, per_page=1)
+    newest = gateway().transactions.page(currency=_filter(currency), page=1, per_page=1)
     return Watermark(
         transaction_id=newest.records[0].transaction_id if newest.records else "",
         balance=current_balance(currency),
@@ -60,18 +62,20 @@ def watermark(currency: str) -> Watermark:
     )
 
 
-def transactions_since(
-    mark: Watermark, *, currency: str, tolerance: timedelta
-) -> Iterator[TransactionRecord]:
-    """The service's transactions of a currency newer than the watermark, newest first. Raises GatewayError.
+def recent_transactions(currency: str, *, back_to: datetime) -> Iterator[TransactionRecord]:
+    """The service's transactions, newest first, until a whole page of them is older. Raises GatewayError.
 
-    Times are the service's own, so our clock plays no part; the tolerance covers a list that is not quite in order.
+    Some older ones come along, because the list is not strictly in order; whoever asks looks at each one's own time.
     """
-    oldest = mark.service_time - tolerance if mark.service_time else None
-    for record in gateway().transactions.iterate(currency=currency):
-        if oldest and record.created_at and record.created_at < oldest:
+    older_in_a_row = 0
+    for record in gateway().transactions.iterate(currency=_filter(currency), per_page=_PAGE):
+        is_older = record.created_at is not None and record.created_at < back_to
+        older_in_a_row = older_in_a_row + 1 if is_older else 0
+        if older_in_a_row > _PAGE:
             return
-        if record.transaction_id != mark.transaction_id:
-            yield record
-        elif oldest is None:
-            return
+        yield record
+
+
+def _filter(currency: str) -> str | None:
+    """The currency, where the service can filter its transactions by it (specification, GET /transaction)."""
+    return currency if currency in _FILTERED_BY else None

@@ -34,6 +34,10 @@ class ContentChangedError(OperationError):
     message = "The content is not the one you saw, so nothing was done. Look at the operation again."
 
 
+class UnreadableContentError(OperationError):
+    message = "The content cannot be read by this version of the program, so nothing can be done with it."
+
+
 class SecondFactorStaleError(OperationError):
     message = "Enter your authenticator code: the last one is more than five minutes old."
 

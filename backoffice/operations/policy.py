@@ -10,7 +10,7 @@ from backoffice.accounts.models import User
 from backoffice.accounts.policy import is_fresh
 from backoffice.core.display import format_amount
 from backoffice.operations import errors
-from backoffice.operations.kinds import Debit
+from backoffice.operations.kinds import Debit, content_of
 from backoffice.operations.models import Operation
 from backoffice.operations.permissions import APPROVE, PREPARE, RELEASE
 from backoffice.operations.states import EDGES, UNDECIDED, Status
@@ -81,9 +81,11 @@ def check_may_release(
 def check_may_leave(operation: Operation, releaser: User) -> None:
     """The last look before money leaves: content, countersignatures and people, as they are at this moment.
 
-    Raises ContentChangedError, ExpiredError or NotAllowedError (architecture.md, "What must always hold", 2 and 3).
+    Raises ContentChangedError, UnreadableContentError, ExpiredError or NotAllowedError (architecture.md, "What must
+    always hold", 2 and 3).
     """
     check_content(operation, operation.digest)
+    content_of(operation)
     _check_in_time(operation)
     _check_permission(releaser, RELEASE)
     _check_other_person(releaser, operation)

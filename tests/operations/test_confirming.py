@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 from pydantic import SecretStr
 from pytest_django import Settings
@@ -14,9 +15,10 @@ from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.operations import services
 from backoffice.operations.models import Attempt, Operation
-from backoffice.operations.services.confirming import CHECK_AFTER
+from backoffice.operations.services.confirming import HORIZON, WINDOW
 from backoffice.operations.states import Outcome, Status
 from tests import factories, stub_service
+from tests.append_only.triggers import lifted
 from tests.stub_service import StubService
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -72,15 +74,33 @@ def confirmed(operation: Operation, service: StubService, *records: dict[str, ob
     return services.confirm_operation(operation.pk)
 
 
-@pytest.mark.parametrize(
-    ("status", "ends"),
-    [("fullfiled", Status.SUCCEEDED), ("failed", Status.FAILED), ("processing", Status.PROCESSING)],
-)
+def later(passed: timedelta) -> None:
+    """Let so much time have passed since the attempt began, by our clock."""
+    for attempt in Attempt.objects.all():
+        Attempt.objects.filter(pk=attempt.pk).update(started_at=attempt.started_at - passed)
+
+
 def test_an_unknown_one_is_closed_by_the_one_transaction_that_matches(
-    unknown: Operation, service: StubService, status: str, ends: Status
+    unknown: Operation, service: StubService
 ) -> None:
-    assert confirmed(unknown, service, record("T-7", status)).status == ends
+    assert confirmed(unknown, service, record("T-7")).status == Status.SUCCEEDED
     assert Attempt.objects.get().service_transaction_id == "T-7"
+
+
+def test_a_transaction_under_way_binds_nothing_before_its_end(
+    unknown: Operation, service: StubService
+) -> None:
+    assert confirmed(unknown, service, record("T-7", "processing")).status == Status.UNKNOWN
+    assert Attempt.objects.get().service_transaction_id is None
+    assert confirmed(unknown, service, record("T-7")).status == Status.SUCCEEDED
+
+
+def test_a_failed_one_proves_failure_only_when_ours_cannot_come_any_more(
+    unknown: Operation, service: StubService
+) -> None:
+    assert confirmed(unknown, service, record("T-7", "failed")).status == Status.UNKNOWN
+    later(WINDOW)
+    assert confirmed(unknown, service, record("T-7", "failed")).status == Status.FAILED
 
 
 @pytest.mark.parametrize(
@@ -90,6 +110,9 @@ def test_an_unknown_one_is_closed_by_the_one_transaction_that_matches(
         record("T-7", type="deposit"),
         record("T-7", currency="USD"),
         record("T-7", createdAt="2026-01-01T08:00:00Z"),
+        record("T-7", createdAt=(datetime.now(UTC) - timedelta(minutes=1)).isoformat()),
+        record("T-7", createdAt=(datetime.now(UTC) + timedelta(hours=2)).isoformat()),
+        record("T-7", createdAt="last week"),
     ],
 )
 def test_a_transaction_that_differs_closes_nothing(
@@ -108,12 +131,37 @@ def test_two_candidates_close_nothing(unknown: Operation, service: StubService) 
     assert Attempt.objects.get().service_transaction_id is None
 
 
-def test_one_transaction_belongs_to_one_attempt(
+def test_what_could_be_two_operations_closes_neither(
     unknown: Operation, service: StubService, maker: User, checker: User
 ) -> None:
     twin = sent(service, maker, checker, 502, "bad gateway")
+    for operation in (unknown, twin):
+        assert confirmed(operation, service, record("T-7")).status == Status.UNKNOWN
+
+
+def test_a_twin_whose_transaction_was_named_does_not_stand_in_the_way(
+    unknown: Operation, service: StubService, maker: User, checker: User
+) -> None:
+    sent(service, maker, checker, 200, '{"data": {"transactionId": "T-8"}}')
+    assert confirmed(unknown, service, record("T-7"), record("T-8")).status == Status.SUCCEEDED
+    assert Attempt.objects.get(operation=unknown).service_transaction_id == "T-7"
+
+
+def test_one_transaction_belongs_to_one_attempt(
+    unknown: Operation, service: StubService, maker: User, checker: User
+) -> None:
     assert confirmed(unknown, service, record("T-7")).status == Status.SUCCEEDED
+    twin = sent(service, maker, checker, 502, "bad gateway")
     assert confirmed(twin, service, record("T-7")).status == Status.UNKNOWN
+
+
+def test_an_answer_that_names_anothers_transaction_proves_nothing_and_says_so(
+    unknown: Operation, service: StubService, maker: User, checker: User
+) -> None:
+    confirmed(unknown, service, record("T-7"))
+    twin = sent(service, maker, checker, 200, '{"data": {"transactionId": "T-7"}}')
+    assert Operation.objects.get(pk=twin.pk).status == Status.UNKNOWN
+    assert Entry.objects.filter(action=Action.OPERATION_CONTRADICTED, target_id=str(twin.pk)).exists()
 
 
 def test_a_processing_one_follows_its_own_transaction(processing: Operation, service: StubService) -> None:
@@ -121,25 +169,58 @@ def test_a_processing_one_follows_its_own_transaction(processing: Operation, ser
     assert confirmed(processing, service, record("T-2"), record("T-1", "failed")).status == Status.FAILED
 
 
-def test_absence_sends_nothing_and_ends_in_review_after_the_horizon(
+def test_a_named_transaction_is_found_whatever_its_time_says(
+    processing: Operation, service: StubService
+) -> None:
+    old = (datetime.now(UTC) - timedelta(hours=3)).isoformat()
+    assert confirmed(processing, service, record("T-1", createdAt=old)).status == Status.SUCCEEDED
+
+
+def test_a_named_transaction_under_way_is_waited_for_beyond_the_horizon(
+    processing: Operation, service: StubService
+) -> None:
+    later(HORIZON)
+    assert confirmed(processing, service, record("T-1", "processing")).status == Status.PROCESSING
+    assert confirmed(processing, service, record("T-1")).status == Status.SUCCEEDED
+
+
+def test_looking_often_does_not_bring_review_nearer(unknown: Operation, service: StubService) -> None:
+    for _ in range(30):
+        assert services.confirm_operation(unknown.pk).status == Status.UNKNOWN
+
+
+def test_absence_sends_nothing_and_ends_in_review_after_a_day(
     unknown: Operation, service: StubService
 ) -> None:
-    for _ in CHECK_AFTER:
-        assert services.confirm_operation(unknown.pk).status in {Status.UNKNOWN, Status.REVIEW}
-    assert Operation.objects.get().status == Status.REVIEW
-    assert sum(CHECK_AFTER, timedelta()) > timedelta(hours=24)
+    later(HORIZON)
+    assert services.confirm_operation(unknown.pk).status == Status.REVIEW
     assert len(service.posts) == 1
     assert Entry.objects.filter(action=Action.OPERATION_ESCALATED).count() == 1
 
 
+@pytest.mark.parametrize("passed", [timedelta(), HORIZON])
 def test_a_list_that_cannot_be_read_changes_nothing_and_is_read_again(
-    unknown: Operation, service: StubService
+    unknown: Operation, service: StubService, passed: timedelta
 ) -> None:
+    later(passed)
     service.records = "nonsense"
     assert services.confirm_operation(unknown.pk).status == Status.UNKNOWN
     attempt = Attempt.objects.get()
     assert attempt.last_check.startswith("The list could not be read")
     assert attempt.next_check_at is not None
+
+
+def test_content_that_cannot_be_read_stops_nobody_else(
+    unknown: Operation, service: StubService, maker: User, checker: User
+) -> None:
+    other = sent(service, maker, checker, 200, '{"data": {"transactionId": "T-9"}}')
+    with lifted(connection):
+        Operation.objects.filter(pk=unknown.pk).update(kind="from another release")
+    service.records = json.dumps([record("T-9")])
+    Attempt.objects.update(next_check_at=timezone.now())
+    assert services.close_due() == 2
+    assert Operation.objects.get(pk=other.pk).status == Status.SUCCEEDED
+    assert "cannot be read" in Attempt.objects.get(operation=unknown).last_check
 
 
 def test_a_closed_operation_is_not_changed_by_later_news(unknown: Operation, service: StubService) -> None:

@@ -7,6 +7,7 @@ from decimal import Decimal
 
 import pytest
 from django.contrib.auth.models import Group
+from django.db import connection
 from django.utils import timezone
 from pydantic import SecretStr
 from pytest_django import Settings
@@ -16,9 +17,11 @@ from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.ledger import selectors as ledger
 from backoffice.operations import errors, services
-from backoffice.operations.models import Attempt, Operation, Release
+from backoffice.operations.models import Approval, Attempt, Operation, Release, content_digest
+from backoffice.operations.services.recording import Answer, record_answer
 from backoffice.operations.states import Outcome, Status
 from tests import factories, stub_service
+from tests.append_only.triggers import lifted
 from tests.sandbox_process import SandboxProcess
 from tests.stub_service import StubService
 
@@ -176,7 +179,8 @@ def test_a_token_of_another_operation_opens_nothing(
 
 
 def test_content_changed_after_approval_is_not_sent(service: StubService, released: Operation) -> None:
-    Operation.objects.update(payload={**released.payload, "account_number": "9999999999"})
+    with lifted(connection):
+        Operation.objects.update(payload={**released.payload, "account_number": "9999999999"})
     services.send_operation(released.pk)
     assert (reloaded(released).status, service.posts) == (Status.APPROVED, [])
     refusal = Entry.objects.filter(action=Action.OPERATION_REFUSED).get()
@@ -248,16 +252,125 @@ def test_a_cancelled_operation_is_not_sent_even_if_it_was_released(
     assert (reloaded(released).status, service.posts) == (Status.CANCELLED, [])
 
 
+def claimed(operation: Operation) -> services.Claim:
+    claim = services.claim_operation(operation.pk, ledger.watermark("NGN"))
+    assert claim is not None
+    return claim
+
+
 def test_a_sender_that_died_leaves_unknown_and_is_never_followed_by_another(
     service: StubService, released: Operation
 ) -> None:
-    claim = services.claim_operation(released.pk, ledger.watermark("NGN"))
-    assert claim is not None
+    claimed(released)
     assert services.tidy_up() == 0
     Attempt.objects.update(deadline_at=timezone.now() - timedelta(minutes=5))
     assert services.tidy_up() == 1
     services.send_operation(released.pk)
     assert (reloaded(released).status, service.posts) == (Status.UNKNOWN, [])
+
+
+def test_a_sender_that_was_frozen_past_its_deadline_sends_nothing(
+    service: StubService, released: Operation, settings: Settings
+) -> None:
+    ledger.watermark("NGN")  # the client is built with the deadline of before
+    settings.SEND_DEADLINE_SECONDS = -1
+    services.send_operation(released.pk)
+    assert (reloaded(released).status, service.posts) == (Status.APPROVED, [])
+    assert Attempt.objects.get().outcome == Outcome.NOT_SENT
+
+
+NAMED = Answer(
+    Status.PROCESSING,
+    Outcome.OPEN,
+    Action.OPERATION_ACCEPTED,
+    "Accepted by the service",
+    transaction_id="T-1",
+)
+NEVER_LEFT = Answer(
+    Status.APPROVED, Outcome.NOT_SENT, Action.OPERATION_RETURNED, "The service could not be reached"
+)
+
+
+def test_an_answer_after_unknown_still_counts(service: StubService, released: Operation) -> None:
+    attempt_id = claimed(released).attempt_id
+    services.record_silence(attempt_id, now=timezone.now() + timedelta(hours=1))
+    record_answer(attempt_id, NAMED)
+    assert reloaded(released).status == Status.PROCESSING
+    assert Attempt.objects.get().service_transaction_id == "T-1"
+
+
+def test_proof_after_unknown_that_nothing_left_closes_it_as_failed(
+    service: StubService, released: Operation
+) -> None:
+    attempt_id = claimed(released).attempt_id
+    services.record_silence(attempt_id, now=timezone.now() + timedelta(hours=1))
+    record_answer(attempt_id, NEVER_LEFT)
+    assert reloaded(released).status == Status.FAILED
+
+
+def test_an_answer_in_review_moves_nothing_and_is_on_record(
+    service: StubService, released: Operation
+) -> None:
+    attempt_id = claimed(released).attempt_id
+    services.record_silence(attempt_id, now=timezone.now() + timedelta(hours=1))
+    Attempt.objects.update(started_at=timezone.now() - timedelta(days=2))
+    assert services.confirm_operation(released.pk).status == Status.REVIEW
+    record_answer(attempt_id, NAMED)
+    assert reloaded(released).status == Status.REVIEW
+    assert Attempt.objects.get().service_transaction_id == "T-1"
+    assert Entry.objects.filter(action=Action.OPERATION_ANSWERED_LATE).count() == 1
+
+
+def test_silence_is_declared_only_while_nothing_was_recorded(
+    service: StubService, released: Operation
+) -> None:
+    attempt_id = claimed(released).attempt_id
+    record_answer(attempt_id, NAMED)
+    services.record_silence(attempt_id, now=timezone.now() + timedelta(hours=1))
+    assert reloaded(released).status == Status.PROCESSING
+
+
+def test_an_answer_outlives_a_database_that_goes_away_meanwhile(
+    service: StubService, released: Operation
+) -> None:
+    """The connections of before the call are dead when the answer arrives, as after a fail-over."""
+
+    def answer_after_fail_over() -> tuple[int, str]:
+        if connection.vendor == "postgresql":
+            end_other_connections()
+        return 200, '{"data": {"transactionId": "T-1"}}'
+
+    service.answer_post = answer_after_fail_over
+    services.send_operation(released.pk)
+    assert reloaded(released).status == Status.PROCESSING
+
+
+def end_other_connections() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+    connection.close()
+
+
+def test_a_release_that_ran_out_gives_way_to_a_new_one(
+    service: StubService, released: Operation, checker: User
+) -> None:
+    Release.objects.update(expires_at=timezone.now())
+    services.send_operation(release(released, checker, "654321").pk)
+    assert '"token": "654321"' in service.posts[0]
+
+
+def test_content_that_cannot_be_read_is_not_sent(service: StubService, released: Operation) -> None:
+    payload = {**released.payload, "member_of_a_later_release": "x"}
+    digest = content_digest(released.pk, released.kind, payload)
+    with lifted(connection):
+        Operation.objects.update(payload=payload, digest=digest)
+        Approval.objects.update(digest=digest)
+        Release.objects.update(sealed_token=None)
+    services.send_operation(released.pk)
+    assert (reloaded(released).status, Attempt.objects.count(), service.posts) == (Status.APPROVED, 0, [])
 
 
 def test_an_unknown_operation_id_sends_nothing(service: StubService, db: None) -> None:

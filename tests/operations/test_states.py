@@ -1,6 +1,7 @@
 """The table of states, in the code and in the database."""
 
 import itertools
+from typing import Any
 
 import pytest
 from django.db import DatabaseError, connection, transaction
@@ -103,3 +104,26 @@ def test_the_database_keeps_a_countersignature_as_it_was_given(
     operation = factories.approved(maker, checker)
     with pytest.raises(DatabaseError, match="approval_keeps_maker"), transaction.atomic():
         operation.approvals.update(approver=second_checker)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"payload": {"amount": "9"}},
+        {"kind": "other"},
+        {"sentence": "Withdraw NGN 1.00 to a friend"},
+        {"amount": 1},
+        {"approvals_needed": 3},
+        {"digest": "0" * 64},
+    ],
+)
+def test_the_database_keeps_what_was_prepared(maker: User, change: dict[str, Any]) -> None:
+    operation = factories.prepared(maker)
+    with pytest.raises(DatabaseError, match="operation_keeps_content"), transaction.atomic():
+        Operation.objects.filter(pk=operation.pk).update(**change)
+
+
+def test_the_database_keeps_the_maker(maker: User, checker: User) -> None:
+    operation = factories.prepared(maker)
+    with pytest.raises(DatabaseError, match="operation_keeps_content"), transaction.atomic():
+        Operation.objects.filter(pk=operation.pk).update(maker=checker)

@@ -14,7 +14,7 @@ from payments_gateway import PaymentsGateway, TransactionRecord
 class Payload(BaseModel):
     """The content that is countersigned and sent. Amounts are `Decimal` here and text in the database."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     def stored(self) -> dict[str, Any]:
         """JSON members only, amounts as plain text: what the digest covers."""
@@ -42,9 +42,10 @@ class Counterparty:
 
 @dataclass(frozen=True)
 class Receipt:
-    """What a definitive answer of the service told: its id of the transaction, if it gave one."""
+    """What a definitive answer of the service told: its id of the transaction, and its status, if it gave them."""
 
     transaction_id: str | None
+    status: str = ""
 
 
 class KindForm(forms.Form):

@@ -202,7 +202,8 @@ class WithdrawalKind(Kind[WithdrawalPayload]):
             currency=payload.currency,
             amount=payload.amount,
         )
-        return Receipt(gateway.balances.withdraw(request, token=token).transaction_id)
+        receipt = gateway.balances.withdraw(request, token=token)
+        return Receipt(receipt.transaction_id, receipt.status)
 
     def recognises(self, payload: WithdrawalPayload, record: TransactionRecord) -> bool:
         """By type, currency and amount: the service's record names no account and no reference of ours."""

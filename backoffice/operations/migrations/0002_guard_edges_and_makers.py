@@ -1,7 +1,8 @@
-"""The database's own word on the two rules that a check constraint cannot hold.
+"""The database's own word on the rules that a check constraint cannot hold.
 
-An operation begins as pending and moves along the table of states only; an approval names the operation's real maker, so
-that "never by the maker" (a check constraint) cannot be passed by naming another.
+An operation begins as pending, moves along the table of states only, and never changes what was countersigned; an
+approval names the operation's real maker, so that "never by the maker" (a check constraint) cannot be passed by naming
+another. On SQLite a later migration that rebuilds one of these tables drops its triggers and must create them again.
 """
 
 from django.db import migrations
@@ -20,6 +21,24 @@ _KNOWN = " OR ".join(
     for start, ends in EDGES.items()
 )
 _BAD_EDGE = f"OLD.status <> NEW.status AND NOT ({_KNOWN})"
+_CONTENT = [
+    "id",
+    "reference",
+    "kind",
+    "payload",
+    "digest",
+    "sentence",
+    "currency",
+    "amount",
+    "counterparty",
+    "counterparty_detail",
+    "approvals_needed",
+    "rule",
+    "maker_id",
+    "prepared_from_id",
+    "prepared_at",
+]
+_OTHER_CONTENT = " OR ".join(f"NEW.{column} {{differs}} OLD.{column}" for column in _CONTENT)
 _BAD_MAKER = "NEW.maker_id <> (SELECT maker_id FROM operations_operation WHERE id = NEW.operation_id)"
 
 RULES = (
@@ -38,6 +57,13 @@ RULES = (
         "NEW.status <> 'pending'",
         "begins as pending",
     ),
+    (
+        "operation_keeps_content",
+        "UPDATE",
+        "operations_operation",
+        _OTHER_CONTENT,
+        "its content does not change",
+    ),
     ("approval_names_maker", "INSERT", "operations_approval", _BAD_MAKER, "the maker is another"),
     (
         "approval_keeps_maker",
@@ -51,8 +77,9 @@ RULES = (
 
 def create_triggers(_apps: object, schema_editor: BaseDatabaseSchemaEditor) -> None:
     create = _create_on_sqlite if schema_editor.connection.vendor == "sqlite" else _create_on_postgresql
+    differs = "IS NOT" if schema_editor.connection.vendor == "sqlite" else "IS DISTINCT FROM"
     for name, moment, table, condition, message in RULES:
-        create(schema_editor, name, moment, table, condition, message)
+        create(schema_editor, name, moment, table, condition.format(differs=differs), message)
 
 
 def drop_triggers(_apps: object, schema_editor: BaseDatabaseSchemaEditor) -> None:

@@ -1,6 +1,6 @@
 """Everything that changes an operation. Each function is one transaction, or says why it is not."""
 
-from backoffice.operations.services.confirming import abandon_attempt, confirm_operation
+from backoffice.operations.services.confirming import confirm_operation
 from backoffice.operations.services.deciding import (
     approve_operation,
     cancel_operation,
@@ -8,7 +8,10 @@ from backoffice.operations.services.deciding import (
     prepare_operation,
     reject_operation,
 )
+from backoffice.operations.services.moves import record_refusal
+from backoffice.operations.services.recording import record_silence
 from backoffice.operations.services.sending import (
+    Claim,
     approve_and_release_operation,
     claim_operation,
     lapse_release,
@@ -18,7 +21,7 @@ from backoffice.operations.services.sending import (
 from backoffice.operations.services.sweeping import close_due, send_due, tidy_up
 
 __all__ = [
-    "abandon_attempt",
+    "Claim",
     "approve_and_release_operation",
     "approve_operation",
     "cancel_operation",
@@ -28,6 +31,8 @@ __all__ = [
     "expire_operation",
     "lapse_release",
     "prepare_operation",
+    "record_refusal",
+    "record_silence",
     "reject_operation",
     "release_operation",
     "send_due",

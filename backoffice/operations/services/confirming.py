@@ -1,5 +1,11 @@
-"""Closes `processing` and `unknown` operations by what the service's own transaction list shows. Never sends."""
+"""Closes `processing` and `unknown` operations by what the service's own transaction list shows. Never sends.
 
+Two kinds of proof. The service named its transaction when it answered: then that transaction decides. It named none:
+then a transaction may be taken for ours by type, currency and amount only if nothing else can be meant, which is to say
+one candidate in the time after our watermark, and no other operation that it could belong to as well.
+"""
+
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -10,55 +16,96 @@ from backoffice.accounts.models import User
 from backoffice.audit import services as audit
 from backoffice.audit.actions import Action
 from backoffice.ledger import selectors as ledger
-from backoffice.operations.kinds import KINDS
+from backoffice.operations.errors import UnreadableContentError
+from backoffice.operations.kinds import content_of
 from backoffice.operations.models import Attempt, Operation
 from backoffice.operations.services.moves import move
-from backoffice.operations.services.recording import no_answer, record_answer
+from backoffice.operations.services.recording import bind_transaction
 from backoffice.operations.states import AWAITING_THE_SERVICE, Outcome, Status
 from payments_gateway import GatewayError, TransactionRecord
 
-CHECK_AFTER = tuple(
-    timedelta(seconds=seconds) for seconds in (2, 3, 5, 5, 15, 30, 60, 300, 900, 3600, 6 * 3600, 24 * 3600)
+LOOK_AFTER = tuple(
+    timedelta(seconds=seconds) for seconds in (2, 5, 10, 15, 30, 60, 300, 900, 3600, 6 * 3600, 24 * 3600)
 )
-LIST_TOLERANCE = timedelta(minutes=5)
-GRACE_AFTER_DEADLINE = timedelta(seconds=30)
+HORIZON = timedelta(hours=24)  # so long the list is asked; then people have to
+WINDOW = timedelta(hours=1)  # so long after our request the service may still execute it
+SKEW = timedelta(seconds=5)  # between two clocks of the service
+NAMED_REACHES_BACK = timedelta(
+    days=1
+)  # how much older than our watermark a transaction that was named may claim to be
+LOOK_AGAIN_AFTER = timedelta(minutes=15)
+
+_ENDS = {
+    "fulfilled": (Status.SUCCEEDED, Outcome.SUCCEEDED, Action.OPERATION_SUCCEEDED),
+    "failed": (Status.FAILED, Outcome.FAILED, Action.OPERATION_FAILED),
+}
+
+
+@dataclass(frozen=True)
+class Look:
+    """What one reading of the list showed: the transactions that can be ours, or why it could not be read."""
+
+    at: datetime
+    found: list[TransactionRecord] = field(default_factory=list)
+    problem: str = ""
+
+    def __str__(self) -> str:
+        if self.problem:
+            return self.problem
+        if len(self.found) == 1:
+            return f"Found as {self.found[0].transaction_id}: {self.found[0].status}"
+        if self.found:
+            return f"{len(self.found)} transactions in the list could be this one"
+        return "Not in the service's list yet"
 
 
 def confirm_operation(operation_id: UUID, *, actor: User | None = None) -> Operation:
-    """Read the service's list and close the operation if exactly one transaction can be it.
+    """Read the service's list and close the operation if the list proves its end.
 
-    Called by a timer, or by a person (`actor`). Whatever the list shows, nothing is ever sent; absence proves nothing,
-    so an operation that cannot be told for a day goes to `review`.
+    Called by a timer, or by a person (`actor`). Nothing is ever sent. Absence proves nothing: what cannot be told for a
+    day goes to `review`.
     """
     operation = Operation.objects.get(pk=operation_id)
     attempt = operation.attempts.filter(closed_at__isnull=True).first()
     if attempt is None or operation.status not in AWAITING_THE_SERVICE:
         return operation
+    return _note(operation_id, attempt.pk, _look(operation, attempt), actor)
+
+
+def _look(operation: Operation, attempt: Attempt) -> Look:
+    now = timezone.now()
     try:
-        candidates = _candidates(operation, attempt)
+        found = (
+            _named(operation, attempt) if attempt.service_transaction_id else _candidates(operation, attempt)
+        )
     except GatewayError as exc:
-        return _note(operation_id, attempt.pk, [], f"The list could not be read: {exc}", actor)
-    return _note(operation_id, attempt.pk, candidates, _seen(candidates), actor)
+        return Look(now, problem=f"The list could not be read: {exc}")
+    except UnreadableContentError as exc:
+        return Look(now, problem=str(exc))
+    return Look(now, found)
 
 
-def abandon_attempt(attempt_id: int, *, now: datetime) -> None:
-    """Declare the outcome of a `sending` operation unknown if its sender never came back."""
-    attempt = Attempt.objects.select_related("operation").get(pk=attempt_id)
-    if attempt.operation.status == Status.SENDING and now > attempt.deadline_at + GRACE_AFTER_DEADLINE:
-        record_answer(attempt_id, no_answer())
+def _named(operation: Operation, attempt: Attempt) -> list[TransactionRecord]:
+    """The transaction that the service named in its answer."""
+    back_to = (attempt.watermark_service_time or attempt.started_at) - NAMED_REACHES_BACK
+    records = ledger.recent_transactions(operation.currency, back_to=back_to)
+    return [record for record in records if record.transaction_id == attempt.service_transaction_id]
 
 
 def _candidates(operation: Operation, attempt: Attempt) -> list[TransactionRecord]:
-    """Transactions that can be this attempt and that no other attempt has claimed."""
-    mark = ledger.Watermark(
-        attempt.watermark_transaction_id, attempt.watermark_balance, attempt.watermark_service_time
-    )
-    kind = KINDS[operation.kind]
-    payload = kind.read(operation.payload)
-    records = ledger.transactions_since(mark, currency=operation.currency, tolerance=LIST_TOLERANCE)
-    if attempt.service_transaction_id:
-        return [record for record in records if record.transaction_id == attempt.service_transaction_id]
-    found = [record for record in records if kind.recognises(payload, record)]
+    """Transactions that can be this attempt by content and by the service's own clock, and that nobody has claimed."""
+    mark = attempt.watermark_service_time
+    if mark is None:
+        return []  # without the service's time nothing tells new from old
+    kind, payload = content_of(operation)
+    found = [
+        record
+        for record in ledger.recent_transactions(operation.currency, back_to=mark - SKEW)
+        if kind.recognises(payload, record)
+        and record.created_at is not None
+        and mark - SKEW <= record.created_at <= mark + WINDOW
+        and record.transaction_id != attempt.watermark_transaction_id
+    ]
     ids = [record.transaction_id for record in found]
     claimed = set(
         Attempt.objects.filter(service_transaction_id__in=ids).values_list(
@@ -68,73 +115,79 @@ def _candidates(operation: Operation, attempt: Attempt) -> list[TransactionRecor
     return [record for record in found if record.transaction_id not in claimed]
 
 
-def _seen(candidates: list[TransactionRecord]) -> str:
-    if len(candidates) == 1:
-        return f"Found as {candidates[0].transaction_id}: {candidates[0].status}"
-    if candidates:
-        return f"{len(candidates)} transactions in the list could be this one"
-    return "Not in the service's list yet"
-
-
 @transaction.atomic
-def _note(
-    operation_id: UUID, attempt_id: int, candidates: list[TransactionRecord], seen: str, actor: User | None
-) -> Operation:
-    """Write down one look at the list, and close the operation where it proves the end."""
+def _note(operation_id: UUID, attempt_id: int, look: Look, actor: User | None) -> Operation:
+    """Write down one look at the list, and move the operation where the look proves something."""
     operation = Operation.objects.get_locked(operation_id)
-    attempt = Attempt.objects.select_for_update().get(pk=attempt_id)
-    if attempt.closed_at is not None or operation.status not in AWAITING_THE_SERVICE:
+    rivals = _open_attempts_alike(operation)
+    attempt = next((one for one in rivals if one.pk == attempt_id), None)
+    if attempt is None or operation.status not in AWAITING_THE_SERVICE:
         return operation
     attempt.checks += 1
-    attempt.last_check = seen[:300]
-    attempt.next_check_at = timezone.now() + CHECK_AFTER[min(attempt.checks, len(CHECK_AFTER) - 1)]
-    status = Status(operation.status)
-    if len(candidates) == 1 and _is_free(candidates[0], attempt):
-        status = _take(attempt, candidates[0], status)
-    elif attempt.checks >= len(CHECK_AFTER):
-        status, attempt.next_check_at = Status.REVIEW, None
+    attempt.last_check = str(look)[:300]
+    attempt.next_check_at = _next_look(attempt, look)
+    proof = _proof(attempt, look, alone=_is_alone(attempt, rivals))
+    if proof is not None and bind_transaction(attempt, proof.transaction_id):
+        _close(operation, attempt, proof, actor)
+    elif attempt.next_check_at is None:
+        _move(operation, attempt, Status.REVIEW, Action.OPERATION_ESCALATED, actor)
     attempt.save()
-    if status != operation.status:
-        _close(operation, attempt, status, actor)
     return operation
 
 
-def _is_free(record: TransactionRecord, attempt: Attempt) -> bool:
-    """Whether nobody claimed the transaction since the list was read. The unique index has the last word."""
-    return (
-        not Attempt.objects.filter(service_transaction_id=record.transaction_id)
-        .exclude(pk=attempt.pk)
-        .exists()
+def _open_attempts_alike(operation: Operation) -> list[Attempt]:
+    """Every open attempt of this kind, currency and amount, locked in one order, so that lookers never deadlock."""
+    alike = Attempt.objects.filter(
+        closed_at__isnull=True,
+        operation__kind=operation.kind,
+        operation__currency=operation.currency,
+        operation__amount=operation.amount,
     )
+    return list(alike.select_for_update(of=("self",)).order_by("pk"))
 
 
-def _take(attempt: Attempt, record: TransactionRecord, status: Status) -> Status:
-    """Make the transaction this attempt's own; the status that it proves."""
-    attempt.service_transaction_id = record.transaction_id
+def _is_alone(attempt: Attempt, alike: list[Attempt]) -> bool:
+    """Whether no other open attempt without a transaction could be meant by the same one."""
+    return all(other.pk == attempt.pk or other.service_transaction_id for other in alike)
+
+
+def _proof(attempt: Attempt, look: Look, *, alone: bool) -> TransactionRecord | None:
+    """The transaction that proves the end, if one does.
+
+    One that was not named proves success when it is the only one possible; it proves failure only once our own could
+    not come any more, so that `failed` never hides a debit.
+    """
+    if len(look.found) != 1 or look.found[0].status not in _ENDS:
+        return None
+    record = look.found[0]
+    if attempt.service_transaction_id:
+        return record
+    is_final = record.status == "fulfilled" or look.at >= attempt.started_at + WINDOW
+    return record if alone and is_final else None
+
+
+def _next_look(attempt: Attempt, look: Look) -> datetime | None:
+    """When to look again; None once the horizon is reached and there is nothing definite to wait for."""
+    for pause in LOOK_AFTER:
+        if attempt.started_at + pause > look.at:
+            return attempt.started_at + pause
+    is_under_way = bool(attempt.service_transaction_id and look.found)
+    return look.at + LOOK_AGAIN_AFTER if look.problem or is_under_way else None
+
+
+def _close(operation: Operation, attempt: Attempt, record: TransactionRecord, actor: User | None) -> None:
+    status, attempt.outcome, action = _ENDS[record.status]
     attempt.fee = record.fee
-    ends = {"fulfilled": (Status.SUCCEEDED, Outcome.SUCCEEDED), "failed": (Status.FAILED, Outcome.FAILED)}
-    if record.status not in ends:
-        return Status.PROCESSING if record.status == "processing" else status
-    status, attempt.outcome = ends[record.status]
     attempt.closed_at, attempt.next_check_at = timezone.now(), None
-    return status
+    attempt.save()
+    _move(operation, attempt, status, action, actor)
 
 
-_ACTIONS = {
-    Status.SUCCEEDED: Action.OPERATION_SUCCEEDED,
-    Status.FAILED: Action.OPERATION_FAILED,
-    Status.PROCESSING: Action.OPERATION_ACCEPTED,
-    Status.REVIEW: Action.OPERATION_ESCALATED,
-}
-
-
-def _close(operation: Operation, attempt: Attempt, status: Status, actor: User | None) -> None:
-    reason = (
-        {"reason": "The service executed this and reports it as failed."} if status == Status.FAILED else {}
-    )
-    move(operation, status, **reason)
+def _move(operation: Operation, attempt: Attempt, status: Status, action: Action, actor: User | None) -> None:
+    failed = {"reason": "The service reports this transaction as failed."} if status == Status.FAILED else {}
+    move(operation, status, **failed)
     audit.record(
-        _ACTIONS[status],
+        action,
         actor=actor,
         target=operation,
         attempt=attempt.number,

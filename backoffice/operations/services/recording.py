@@ -1,10 +1,10 @@
 """What came back from the one request, sorted by what it proves, and written down."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from backoffice.audit import services as audit
@@ -16,6 +16,7 @@ from backoffice.operations.states import Outcome, Status
 from payments_gateway import GatewayError, NotSentError, RejectedError, TokenRefusedError
 
 FIRST_CHECK_AFTER = timedelta(seconds=2)
+GRACE_AFTER_DEADLINE = timedelta(seconds=30)
 
 
 @dataclass(frozen=True)
@@ -42,54 +43,71 @@ def answer_of(request: Callable[[], Receipt]) -> Answer:
         return _answer(exc, Status.FAILED, Outcome.REJECTED, Action.OPERATION_FAILED)
     except GatewayError as exc:
         return _answer(exc, Status.UNKNOWN, Outcome.OPEN, Action.OPERATION_UNRESOLVED)
+    message = f"Accepted by the service{f', as {receipt.status}' if receipt.status else ''}"
     return Answer(
         Status.PROCESSING,
         Outcome.OPEN,
         Action.OPERATION_ACCEPTED,
-        "Accepted by the service",
-        http_status=200,
+        message,
         transaction_id=receipt.transaction_id,
     )
 
 
-def no_answer() -> Answer:
-    """The process that sent is gone, or took longer than its deadline: anything may have happened."""
-    return Answer(
-        Status.UNKNOWN,
-        Outcome.OPEN,
-        Action.OPERATION_UNRESOLVED,
-        "No answer was recorded before the deadline",
-    )
-
-
 def _answer(exc: GatewayError, status: Status, outcome: Outcome, action: Action) -> Answer:
-    return Answer(status, outcome, action, str(exc)[:500], http_status=exc.status)
+    message = str(exc)
+    if exc.body_excerpt and status == Status.UNKNOWN:
+        message = f"{message} It said: {exc.body_excerpt}"
+    return Answer(status, outcome, action, message[:500], http_status=exc.status)
 
 
 @transaction.atomic
 def record_answer(attempt_id: int, answer: Answer) -> None:
-    """Write down what came back; does nothing if the operation was closed by other evidence meanwhile."""
+    """Write down what came back. An answer that no longer fits the state moves nothing, and is put on record."""
+    operation, attempt = _locked(attempt_id)
+    if attempt.closed_at is None and operation.status in {Status.SENDING, Status.UNKNOWN}:
+        _apply(operation, attempt, answer)
+    else:
+        _record_late(operation, attempt, answer)
+
+
+@transaction.atomic
+def record_silence(attempt_id: int, *, now: datetime) -> None:
+    """Declare the outcome unknown if the operation is still `sending` long after its deadline.
+
+    The process that sent is gone, or frozen: anything may have happened.
+    """
+    operation, attempt = _locked(attempt_id)
+    if operation.status == Status.SENDING and now > attempt.deadline_at + GRACE_AFTER_DEADLINE:
+        silence = "No answer was recorded before the deadline"
+        _apply(operation, attempt, Answer(Status.UNKNOWN, Outcome.OPEN, Action.OPERATION_UNRESOLVED, silence))
+
+
+def bind_transaction(attempt: Attempt, transaction_id: str) -> bool:
+    """Make a transaction of the service this attempt's own; False if it is another's. The unique index decides."""
+    try:
+        with transaction.atomic():
+            Attempt.objects.filter(pk=attempt.pk).update(service_transaction_id=transaction_id)
+    except IntegrityError:
+        return False
+    attempt.service_transaction_id = transaction_id
+    return True
+
+
+def _locked(attempt_id: int) -> tuple[Operation, Attempt]:
     operation = Operation.objects.get_locked(Attempt.objects.get(pk=attempt_id).operation_id)
-    attempt = Attempt.objects.select_for_update().get(pk=attempt_id)
-    if attempt.closed_at is not None or operation.status not in {Status.SENDING, Status.UNKNOWN}:
-        return
-    answer = _as_late(answer) if operation.status == Status.UNKNOWN else answer
+    return operation, Attempt.objects.select_for_update().get(pk=attempt_id)
+
+
+def _apply(operation: Operation, attempt: Attempt, answer: Answer) -> None:
+    if operation.status == Status.UNKNOWN:
+        answer = _as_late(answer)
+    if answer.transaction_id and not bind_transaction(attempt, answer.transaction_id):
+        answer = _contradicted(answer)
     _write(attempt, answer)
     if answer.status != operation.status:
-        move(
-            operation, answer.status, **({"reason": answer.message} if answer.status == Status.FAILED else {})
-        )
-    audit.record(
-        answer.action,
-        actor=None,
-        target=operation,
-        attempt=attempt.number,
-        outcome=attempt.outcome,
-        answer=answer.message,
-        http_status=answer.http_status,
-        service_transaction_id=attempt.service_transaction_id,
-        status=operation.status,
-    )
+        reason = {"reason": answer.message} if answer.status == Status.FAILED else {}
+        move(operation, answer.status, **reason)
+    _audit(answer.action, operation, attempt, answer)
 
 
 def _as_late(answer: Answer) -> Answer:
@@ -99,21 +117,50 @@ def _as_late(answer: Answer) -> Answer:
     """
     if answer.status != Status.APPROVED:
         return answer
-    return Answer(Status.FAILED, answer.outcome, Action.OPERATION_FAILED, answer.message, answer.http_status)
+    return replace(answer, status=Status.FAILED, action=Action.OPERATION_FAILED)
+
+
+def _contradicted(answer: Answer) -> Answer:
+    """The service names a transaction that closed another operation: one of the two is wrong, so nothing is proven."""
+    other = Attempt.objects.select_related("operation").get(service_transaction_id=answer.transaction_id)
+    return replace(
+        answer,
+        status=Status.UNKNOWN,
+        outcome=Outcome.OPEN,
+        action=Action.OPERATION_CONTRADICTED,
+        message=f"The service names transaction {answer.transaction_id}, by which "
+        f"{other.operation.reference} was closed. People must look at both.",
+    )
 
 
 def _write(attempt: Attempt, answer: Answer) -> None:
-    attempt.outcome, attempt.answer, attempt.answer_status = (
-        answer.outcome,
-        answer.message,
-        answer.http_status,
-    )
     now = timezone.now()
-    if answer.outcome == Outcome.OPEN:
-        attempt.next_check_at = now + FIRST_CHECK_AFTER
-    else:
-        attempt.closed_at, attempt.next_check_at = now, None
-    claimed = Attempt.objects.filter(service_transaction_id=answer.transaction_id).exclude(pk=attempt.pk)
-    if answer.transaction_id and not claimed.exists():
-        attempt.service_transaction_id = answer.transaction_id
+    is_open = answer.outcome == Outcome.OPEN
+    attempt.outcome = answer.outcome
+    attempt.answer = answer.message
+    attempt.answer_status = answer.http_status
+    attempt.closed_at = None if is_open else now
+    attempt.next_check_at = now + FIRST_CHECK_AFTER if is_open else None
     attempt.save()
+
+
+def _record_late(operation: Operation, attempt: Attempt, answer: Answer) -> None:
+    """Keep an answer that came after the end, with its transaction if that is still free, for people to see."""
+    if answer.transaction_id and attempt.service_transaction_id is None:
+        bind_transaction(attempt, answer.transaction_id)
+    _audit(Action.OPERATION_ANSWERED_LATE, operation, attempt, answer)
+
+
+def _audit(action: Action, operation: Operation, attempt: Attempt, answer: Answer) -> None:
+    audit.record(
+        action,
+        actor=None,
+        target=operation,
+        attempt=attempt.number,
+        outcome=attempt.outcome,
+        answer=answer.message,
+        http_status=answer.http_status,
+        named_transaction_id=answer.transaction_id,
+        service_transaction_id=attempt.service_transaction_id,
+        status=operation.status,
+    )

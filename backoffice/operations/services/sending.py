@@ -6,12 +6,13 @@ between leaves a `sending` row, which only ever becomes `unknown`, and is closed
 """
 
 import logging
+import time
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.conf import settings
-from django.db import transaction
+from django.db import InterfaceError, OperationalError, connection, transaction
 from django.utils import timezone
 from pydantic import SecretStr
 
@@ -29,16 +30,17 @@ from backoffice.operations.errors import (
     TokenMissingError,
     WrongStatusError,
 )
-from backoffice.operations.kinds import KINDS
+from backoffice.operations.kinds import KINDS, Receipt, content_of
 from backoffice.operations.models import Attempt, Operation, Release
 from backoffice.operations.services.deciding import add_approval
 from backoffice.operations.services.moves import move, record_refusal, refusals_are_audited
 from backoffice.operations.services.recording import Answer, answer_of, record_answer
 from backoffice.operations.states import Status
-from payments_gateway import GatewayError
+from payments_gateway import GatewayError, NotSentError
 
 logger = logging.getLogger(__name__)
 SEND_TASK = "operations.send"
+RECORD_AGAIN_AFTER = (0.1, 0.5, 2.0, 5.0, 10.0, 20.0)  # seconds
 
 
 @refusals_are_audited
@@ -89,32 +91,32 @@ def send_operation(operation_id: UUID) -> None:
     May be called any number of times, at once and by several processes. If the service cannot be read before the claim,
     nothing is sent, the release still stands, and the sweeper calls again while it lasts.
     """
-    operation = Operation.objects.filter(
-        pk=operation_id, status=Status.APPROVED, release__isnull=False
-    ).first()
-    if operation is None:
+    release = (
+        Release.objects.select_related("operation")
+        .filter(operation=operation_id, operation__status=Status.APPROVED)
+        .first()
+    )
+    if release is None:
         return
     try:
-        claim = claim_operation(operation_id, ledger.watermark(operation.currency))
+        claim = claim_operation(operation_id, ledger.watermark(release.operation.currency))
     except GatewayError as exc:
-        logger.warning("%s is not sent yet: the service cannot be read (%s)", operation.reference, exc)
+        logger.warning(
+            "%s is not sent yet: the service cannot be read (%s)", release.operation.reference, exc
+        )
         return
     except OperationError as exc:
-        _withdraw_release(operation_id)
-        record_refusal(operation_id, "send_operation", None, exc)
+        _withdraw(release, exc)
         return
     if claim is not None:
-        record_answer(claim.attempt_id, _request(claim))
+        connection.close()  # nothing is held during the call, and a database that fails over meanwhile is found again
+        _record(claim.attempt_id, _request(claim))
 
 
 @transaction.atomic
 def lapse_release(operation_id: UUID) -> bool:
     """Destroy a token that waited too long; the operation stays approved. False if there was nothing to do."""
-    operation = Operation.objects.get_locked(operation_id)
-    lapsed, _ = Release.objects.filter(operation=operation, expires_at__lte=timezone.now()).delete()
-    if lapsed:
-        audit.record(Action.OPERATION_RELEASE_LAPSED, actor=None, target=operation)
-    return bool(lapsed)
+    return _lapse(Operation.objects.get_locked(operation_id))
 
 
 @dataclass(frozen=True)
@@ -123,6 +125,7 @@ class Claim:
 
     attempt_id: int
     operation: Operation
+    deadline_at: datetime
     token: SecretStr | None
 
 
@@ -131,6 +134,7 @@ def _release(
 ) -> Operation:
     operation = Operation.objects.get_locked(operation_id)
     policy.check_may_release(actor, operation, digest=digest, second_factor_at=second_factor_at)
+    _lapse(operation)
     if Release.objects.filter(operation=operation).exists():
         raise AlreadyReleasedError
     if KINDS[operation.kind].needs_token and not (token and token.get_secret_value().strip()):
@@ -171,7 +175,7 @@ def claim_operation(operation_id: UUID, watermark: ledger.Watermark) -> Claim | 
         attempt=attempt.number,
         released_by=str(release.released_by),
     )
-    return Claim(attempt.pk, operation, token)
+    return Claim(attempt.pk, operation, attempt.deadline_at, token)
 
 
 def _open_token(release: Release) -> SecretStr | None:
@@ -200,11 +204,43 @@ def _open_attempt(operation: Operation, releaser: User, watermark: ledger.Waterm
 
 def _request(claim: Claim) -> Answer:
     """The one request. No transaction is open here, and nothing here repeats it."""
-    kind = KINDS[claim.operation.kind]
-    payload = kind.read(claim.operation.payload)
-    return answer_of(lambda: kind.send(gateway(), payload, claim.token))
+    kind, payload = content_of(claim.operation)
+
+    def send() -> Receipt:
+        if (
+            timezone.now() >= claim.deadline_at
+        ):  # frozen since the claim: people may have been told otherwise by now
+            raise NotSentError("The time for sending had passed before it began. Nothing was sent.")
+        return kind.send(gateway(), payload, claim.token)
+
+    return answer_of(send)
+
+
+def _record(attempt_id: int, answer: Answer) -> None:
+    """Write down the answer, which nobody will give a second time; a database that is away is waited for."""
+    for pause in RECORD_AGAIN_AFTER:
+        try:
+            record_answer(attempt_id, answer)
+        except (OperationalError, InterfaceError):
+            logger.exception("The answer of attempt %s is not recorded yet: %s", attempt_id, answer.message)
+            connection.close()
+            time.sleep(pause)
+        else:
+            return
+    record_answer(attempt_id, answer)
+
+
+def _lapse(operation: Operation) -> bool:
+    lapsed, _ = Release.objects.filter(operation=operation, expires_at__lte=timezone.now()).delete()
+    if lapsed:
+        audit.record(Action.OPERATION_RELEASE_LAPSED, actor=None, target=operation)
+    return bool(lapsed)
 
 
 @transaction.atomic
-def _withdraw_release(operation_id: UUID) -> None:
-    Release.objects.filter(operation_id=operation_id).delete()
+def _withdraw(release: Release, reason: OperationError) -> None:
+    """Take back exactly this release, which may not be sent, and say why."""
+    Operation.objects.get_locked(release.operation_id)
+    withdrawn, _ = Release.objects.filter(pk=release.pk, released_at=release.released_at).delete()
+    if withdrawn:
+        record_refusal(release.operation_id, "send_operation", None, reason)

@@ -6,8 +6,9 @@ from django.db.models import Q
 from django.utils import timezone
 
 from backoffice.operations.models import Attempt, Operation, Release
-from backoffice.operations.services.confirming import GRACE_AFTER_DEADLINE, abandon_attempt, confirm_operation
+from backoffice.operations.services.confirming import confirm_operation
 from backoffice.operations.services.deciding import expire_operation
+from backoffice.operations.services.recording import GRACE_AFTER_DEADLINE, record_silence
 from backoffice.operations.services.sending import lapse_release, send_operation
 from backoffice.operations.states import AWAITING_THE_SERVICE, UNDECIDED, Status
 
@@ -29,10 +30,12 @@ def close_due() -> int:
     """Look for the outcome of what the service has not answered finally; how many were looked for."""
     now = timezone.now()
     due = Attempt.objects.filter(next_check_at__lte=now, operation__status__in=AWAITING_THE_SERVICE)
-    taken = [attempt for attempt in due.order_by("next_check_at")[:AT_ONCE] if _take_turn(attempt)]
-    for attempt in taken:
-        confirm_operation(attempt.operation_id)
-    return len(taken)
+    looked = 0
+    for attempt in due.order_by("next_check_at")[:AT_ONCE]:
+        if _take_turn(attempt):
+            confirm_operation(attempt.operation_id)
+            looked += 1
+    return looked
 
 
 def tidy_up() -> int:
@@ -48,7 +51,7 @@ def tidy_up() -> int:
     done = [lapse_release(pk) for pk in list(lapsed[:AT_ONCE])]
     done += [expire_operation(pk) is not None for pk in list(expired[:AT_ONCE])]
     for attempt_id in list(gone[:AT_ONCE]):
-        abandon_attempt(attempt_id, now=now)
+        record_silence(attempt_id, now=now)
         done.append(True)
     return sum(done)
 
