@@ -39,13 +39,19 @@ class SignInForm(forms.Form):
         return str(self.cleaned_data["email"]).lower()
 
 
+class OneTimeInput(forms.PasswordInput):
+    """A code that is read off another screen: shown while it is typed, never sent back with a page."""
+
+    input_type = "text"
+
+
 class CodeForm(forms.Form):
     """A code of the authenticator; a recovery code does as well where the view says so."""
 
     code = forms.CharField(
         label="Code",
         max_length=64,
-        widget=forms.TextInput(
+        widget=OneTimeInput(
             attrs={
                 "autocomplete": "one-time-code",
                 "inputmode": "numeric",

@@ -7,6 +7,7 @@ from django import forms
 from django.db.models import Q
 from pydantic import SecretStr
 
+from backoffice.accounts.forms import OneTimeInput
 from backoffice.accounts.http import StaffRequest
 from backoffice.accounts.models import User
 from backoffice.accounts.services import confirm_second_factor, has_fresh_second_factor
@@ -15,12 +16,6 @@ from backoffice.operations.kinds import KINDS
 from backoffice.operations.selectors import TABS, OperationFilter
 from backoffice.operations.states import Status
 from payments_gateway.money import CURRENCIES
-
-
-class OneTimeInput(forms.PasswordInput):
-    """A code that is read off another screen: shown while it is typed, never sent back with a page."""
-
-    input_type = "text"
 
 
 class FilterForm(PeriodForm):

@@ -183,3 +183,9 @@ def _at_once(browsers: list[Client], code: str) -> list[int]:
     for thread in threads:
         thread.join(timeout=30)
     return answers
+
+
+def test_a_refused_code_is_not_sent_back_with_the_page(password_only: Client) -> None:
+    page = password_only.post(reverse("accounts:second_factor"), {"code": "ABCD-EFGH-JKLM-NPQR"})
+    assert page.status_code == 422
+    assert "ABCD-EFGH-JKLM-NPQR" not in page.content.decode()
