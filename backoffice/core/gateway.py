@@ -12,10 +12,13 @@ from payments_gateway import Dialect, GatewayConfig, PaymentsGateway
 PATIENCE_OF_A_PAGE = 8.0  # seconds that a person who waits for a page is made to wait for the service
 
 
-def gateway(*, deadline: float = 30.0) -> PaymentsGateway:
-    """The client for the configured service, one for each process and deadline (seconds for a whole call)."""
+def gateway(*, deadline: float | None = None) -> PaymentsGateway:
+    """The client for the configured service, one for each process and deadline.
+
+    The deadline is in seconds and for a whole call; without one it is what sending is given.
+    """
     return _build(
-        deadline,
+        settings.SEND_DEADLINE_SECONDS if deadline is None else deadline,
         settings.GATEWAY_URL,
         settings.GATEWAY_URL_V4,
         settings.GATEWAY_API_KEY,
