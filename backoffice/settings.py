@@ -14,6 +14,7 @@ from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 from backoffice.core.limits import approval_limits
+from payments_gateway.config import is_loopback
 
 env = environ.FileAwareEnv()  # COUNTERSIGN_…_FILE names a file that holds the value
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -128,6 +129,10 @@ if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
         "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;",
     }
 else:
+    # A commit returns once it is on disk, whatever the server's own default: a crash must not bring a release
+    # back that was already sent.
+    _options = DATABASES["default"].setdefault("OPTIONS", {})
+    _options["options"] = f"{_options.get('options', '')} -c synchronous_commit=on".strip()
     DATABASES["default"]["CONN_MAX_AGE"] = 60
     DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
 
@@ -174,7 +179,10 @@ SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 SECURE_SSL_REDIRECT = _TLS
 SECURE_HSTS_SECONDS = 365 * 24 * 60 * 60 if _TLS else 0
-SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = _TLS
+# These two speak for the whole domain of the customer, so they are the customer's to switch on.
+SECURE_HSTS_INCLUDE_SUBDOMAINS: bool = env.bool("COUNTERSIGN_HSTS_SUBDOMAINS", default=False)
+SECURE_HSTS_PRELOAD: bool = env.bool("COUNTERSIGN_HSTS_PRELOAD", default=False)
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]  # which ask for those two
 SECURE_PROXY_SSL_HEADER = (
     ("HTTP_X_FORWARDED_PROTO", "https") if env.bool("COUNTERSIGN_BEHIND_PROXY", default=False) else None
 )
@@ -232,10 +240,6 @@ LOGGING: dict[str, Any] = {
 }
 
 
-def _is_loopback(host: str | None) -> bool:
-    return host in {"localhost", "127.0.0.1", "::1", "[::1]"}
-
-
 def _refuse() -> None:
     """Stop the start with a message that names the setting, wherever a value would be unsafe."""
     gateways = [urlsplit(GATEWAY_URL), urlsplit(GATEWAY_URL_V4)]
@@ -243,11 +247,11 @@ def _refuse() -> None:
     rules = [
         (ENVIRONMENT in {"sandbox", "staging", "production"}, "COUNTERSIGN_ENVIRONMENT is not known"),
         (
-            not DEMO or (_IN_SANDBOX and all(_is_loopback(host) for host in ALLOWED_HOSTS)),
+            not DEMO or (_IN_SANDBOX and all(is_loopback(host) for host in ALLOWED_HOSTS)),
             "COUNTERSIGN_DEMO shows sign-in codes: it needs the sandbox environment and loopback hosts only",
         ),
         (
-            not (DEMO or _IN_SANDBOX) or all(_is_loopback(url.hostname) for url in gateways),
+            not (DEMO or _IN_SANDBOX) or all(is_loopback(url.hostname) for url in gateways),
             "In the sandbox COUNTERSIGN_GATEWAY_URL and _V4 must be loopback addresses",
         ),
         (_IN_SANDBOX or not DEBUG, "COUNTERSIGN_DEBUG must be off outside the sandbox"),
@@ -261,7 +265,7 @@ def _refuse() -> None:
             "COUNTERSIGN_GATEWAY_API_KEY is not set",
         ),
         (
-            _IN_SANDBOX or all(url.scheme == "https" and not _is_loopback(url.hostname) for url in gateways),
+            _IN_SANDBOX or all(url.scheme == "https" and not is_loopback(url.hostname) for url in gateways),
             "COUNTERSIGN_GATEWAY_URL and _V4 must be https addresses of the service",
         ),
         (

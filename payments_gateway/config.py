@@ -59,15 +59,16 @@ def _check_address(name: str, address: str) -> None:
         raise ValueError(f"{name} must not carry credentials.")
     if parts.query or parts.fragment:
         raise ValueError(f"{name} must not carry a query or a fragment.")
-    if parts.scheme == "http" and not _is_loopback(parts.hostname):
+    if parts.scheme == "http" and not is_loopback(parts.hostname):
         raise ValueError(f"{name} must use https: plain http is allowed on this machine only.")
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str | None) -> bool:
+    """Whether a host, as an address or a list of allowed hosts names it, is this very machine."""
     if host == "localhost":
         return True
     try:
-        return ipaddress.ip_address(host).is_loopback
+        return ipaddress.ip_address((host or "").strip("[]")).is_loopback
     except ValueError:
         return False
 

@@ -160,7 +160,7 @@ def test_deployed_cookies_belong_to_this_host_and_to_tls_alone(over_tls: Client,
 
 def test_a_deployed_answer_binds_the_browser_to_tls_for_a_year(over_tls: Client) -> None:
     answer = over_tls.get("/account/sign-in/", secure=True)
-    assert answer["Strict-Transport-Security"] == "max-age=31536000; includeSubDomains; preload"
+    assert answer["Strict-Transport-Security"] == "max-age=31536000"
     assert_guarded(answer)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from django.db import connection
 
 from payments_gateway.sandbox.credentials import API_KEY as SANDBOX_API_KEY
 from tests.core.environments import DEMO, PRODUCTION, SANDBOX, STAGING, settings_in
@@ -139,6 +140,35 @@ def test_a_currency_keeps_its_limit_unless_it_is_given_another(
 ) -> None:
     changed = {} if written is None else {"COUNTERSIGN_SECOND_APPROVAL_ABOVE": written}
     assert settings_in({**PRODUCTION, **changed})["SECOND_APPROVAL_ABOVE"] == limits
+
+
+def test_the_domain_of_the_customer_is_bound_to_tls_only_where_the_customer_says_so() -> None:
+    names = {"COUNTERSIGN_HSTS_SUBDOMAINS": "true", "COUNTERSIGN_HSTS_PRELOAD": "true"}
+    for environment, bound in ((PRODUCTION, False), ({**PRODUCTION, **names}, True)):
+        values = settings_in(environment)
+        assert values["SECURE_HSTS_SECONDS"] == 365 * 24 * 60 * 60
+        assert (values["SECURE_HSTS_INCLUDE_SUBDOMAINS"], values["SECURE_HSTS_PRELOAD"]) == (bound, bound)
+
+
+def test_on_postgresql_a_commit_is_on_disk_and_what_the_address_says_still_counts() -> None:
+    address = "postgres://countersign@db.example/countersign?sslmode=require&options=-c%20lock_timeout%3D5s"
+    database = settings_in({**PRODUCTION, "COUNTERSIGN_DATABASE_URL": address})["DATABASES"]["default"]
+    assert database["OPTIONS"] == {
+        "sslmode": "require",
+        "options": "-c lock_timeout=5s -c synchronous_commit=on",
+    }
+
+
+@pytest.mark.django_db
+def test_a_commit_waits_for_the_disk_in_this_very_database() -> None:
+    query = (
+        "PRAGMA synchronous"
+        if connection.vendor == "sqlite"
+        else "SELECT setting, source FROM pg_settings WHERE name = 'synchronous_commit'"
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(query)
+        assert cursor.fetchone() in [(2,), ("on", "client")]  # 2 is FULL
 
 
 def test_a_secret_may_come_from_a_file_that_ends_with_a_line(tmp_path: Path) -> None:

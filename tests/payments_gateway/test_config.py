@@ -7,6 +7,7 @@ import pytest
 from pydantic import SecretStr
 
 from payments_gateway import Dialect, GatewayConfig
+from payments_gateway.config import is_loopback
 from tests.payments_gateway.conftest import config
 
 
@@ -132,3 +133,16 @@ def test_every_open_point_is_explained() -> None:
     for name, _value, confidence, why in Dialect().open_points():
         assert confidence in {"sure", "likely", "hint", "unknown"}, name
         assert len(why) > 10, name
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.0.0.2", "::1", "[::1]"])
+def test_this_machine_is_loopback(host: str) -> None:
+    assert is_loopback(host)
+
+
+@pytest.mark.parametrize(
+    "host",
+    [None, "", "*", ".localhost", "::", "127.0.0.1.service.example", "10.0.0.1", "LOCALHOST.example"],
+)
+def test_nothing_else_is(host: str | None) -> None:
+    assert not is_loopback(host)
