@@ -8,9 +8,12 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, Literal, Self, get_args
 
 from payments_gateway.errors import REFUSALS
+
+OtpType = Literal["otp", "totp"]
+OTP_TYPES: tuple[OtpType, ...] = get_args(OtpType)
 
 
 def _open(default: Any, confidence: str, why: str) -> Any:
@@ -41,6 +44,9 @@ class Dialect:
         "Durations of the specification -> what is sent. The literal phrases, percent-encoded.",
     )
     otp_type_member: str = _open("otpType", "sure", "OTP-type member of a withdrawal.")
+    otp_type: str = _open(
+        "totp", "hint", "Which token the merchant has: totp of an authenticator app, otp sent by the service."
+    )
     token_required: bool = _open(
         True, "hint", "Some merchants call with an API key and no token; the others are refused without one."
     )
@@ -122,7 +128,9 @@ class Dialect:
     )
 
     def __post_init__(self) -> None:
-        """Refuse at once, with ValueError, what would otherwise fail in the middle of a refusal."""
+        """Refuse at once, with ValueError, what would otherwise fail in the middle of a call."""
+        if self.otp_type not in OTP_TYPES:
+            raise ValueError(f"otp_type is one of {', '.join(OTP_TYPES)}.")
         for pattern in self.refusal_patterns.values():
             try:
                 re.compile(pattern)

@@ -15,12 +15,11 @@ from pydantic import (
     model_validator,
 )
 
-from payments_gateway.dialect import Dialect
+from payments_gateway.dialect import Dialect, OtpType
 from payments_gateway.money import check_amount, plain
 
 TransactionType = Literal["deposit", "withdrawal", "sent", "transfer", "internalTransfer", "conversion"]
 Duration = Literal["one day", "one week", "one month", "one year"]
-OtpType = Literal["otp", "totp"]
 
 _NUMBER = re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,40})?")
 _SECONDS = re.compile(r"[0-9]{1,16}(\.[0-9]{1,9})?")
@@ -112,7 +111,7 @@ class Withdrawal(_Wire):
     bank_code: Annotated[Filled, Field(alias="bankCode")]
     currency: str
     amount: Amount
-    otp_type: Annotated[OtpType, Field(alias="otpType")] = "totp"
+    otp_type: Annotated[OtpType | None, Field(alias="otpType")] = None
 
     @model_validator(mode="after")
     def _amount_can_be_moved(self) -> Self:
@@ -120,9 +119,12 @@ class Withdrawal(_Wire):
         return self
 
     def wire(self, token: SecretStr | None, dialect: Dialect) -> dict[str, object]:
-        """Return the body of POST /balance/withdraw: the amount as text, the token still covered."""
+        """Return the body of POST /balance/withdraw: the amount as text, the token still covered.
+
+        An OTP type that the request does not name is the one of the dialect.
+        """
         body: dict[str, object] = self.model_dump(by_alias=True, exclude={"otp_type", "amount"})
-        body |= {"amount": plain(self.amount), dialect.otp_type_member: self.otp_type}
+        body |= {"amount": plain(self.amount), dialect.otp_type_member: self.otp_type or dialect.otp_type}
         return body if token is None else body | {"token": token}
 
 

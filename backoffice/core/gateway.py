@@ -28,9 +28,22 @@ def gateway(*, deadline: float | None = None) -> PaymentsGateway:
     )
 
 
+def dialect() -> Dialect:
+    """How the configured service speaks where its specification leaves it open.
+
+    Raises ValueError or OSError for a file that cannot be used, which stops the start.
+    """
+    return _dialect(settings.GATEWAY_DIALECT)
+
+
+@cache
+def _dialect(file: str) -> Dialect:
+    return Dialect().overridden(tomllib.loads(Path(file).read_text()) if file else {})
+
+
 @cache
 def _build(deadline: float, *configured: str) -> PaymentsGateway:
-    base_url, base_url_v4, api_key, api_user, user_version, dialect = configured
+    base_url, base_url_v4, api_key, api_user, user_version, dialect_file = configured
     return PaymentsGateway(
         GatewayConfig(
             base_url=base_url,
@@ -38,7 +51,7 @@ def _build(deadline: float, *configured: str) -> PaymentsGateway:
             api_key=SecretStr(api_key),
             api_user=api_user,
             user_version=user_version,
-            dialect=Dialect().overridden(tomllib.loads(Path(dialect).read_text()) if dialect else {}),
+            dialect=_dialect(dialect_file),
             ca_file=settings.GATEWAY_CA_FILE or None,
             deadline=deadline,
         )

@@ -1,8 +1,12 @@
 """The one seam to the service: who is asked, how long, and in which dialect."""
 
+from pathlib import Path
+
+import pytest
 from pytest_django import Settings
 
-from backoffice.core.gateway import gateway
+from backoffice.core.gateway import dialect, gateway
+from payments_gateway import Dialect
 
 
 def test_a_call_takes_as_long_as_sending_may_unless_it_is_told(settings: Settings) -> None:
@@ -16,3 +20,19 @@ def test_there_is_one_client_for_each_configuration(settings: Settings) -> None:
     assert gateway() is first
     settings.GATEWAY_API_USER = "another-merchant"
     assert gateway() is not first
+
+
+def test_the_dialect_is_ours_unless_a_file_says_otherwise(settings: Settings, tmp_path: Path) -> None:
+    assert dialect() == Dialect()
+    file = tmp_path / "dialect.toml"
+    file.write_text('token_required = false\notp_type = "otp"\n')
+    settings.GATEWAY_DIALECT = str(file)
+    assert (dialect().token_required, dialect().otp_type) == (False, "otp")
+
+
+def test_a_wrong_dialect_stops_the_start(settings: Settings, tmp_path: Path) -> None:
+    file = tmp_path / "dialect.toml"
+    file.write_text('otp_type = "sms"\n')
+    settings.GATEWAY_DIALECT = str(file)
+    with pytest.raises(ValueError, match="otp_type"):
+        gateway()

@@ -98,6 +98,8 @@ def test_the_defaults_are_those_of_the_design() -> None:
         {"first_page": "1"},
         {"token_required": 1},
         {"otp_type_member": ["otpType"]},
+        {"otp_type": "sms"},
+        {"otp_type": True},
         {"success_statuses": 200},
         {"success_statuses": ["200"]},
         {"withdrawal_id_paths": ["transactionId"]},

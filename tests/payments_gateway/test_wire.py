@@ -90,6 +90,14 @@ def test_the_dialect_renames_what_the_specification_leaves_open(serve: Serve, ga
     assert json.loads(server.requests[1].body)["otp_type"] == "totp"
 
 
+def test_the_otp_type_is_the_one_that_the_request_names_or_else_of_the_dialect() -> None:
+    codes_by_mail = Dialect().overridden({"otp_type": "otp"})
+    assert WITHDRAWAL.wire(None, Dialect())["otpType"] == "totp"
+    assert WITHDRAWAL.wire(None, codes_by_mail)["otpType"] == "otp"
+    named = WITHDRAWAL.model_copy(update={"otp_type": "totp"})
+    assert named.wire(None, codes_by_mail)["otpType"] == "totp"
+
+
 def test_v4_operations_show_two_headers(serve: Serve) -> None:
     server = serve(stub.answer(200, {"data": []}))
     transport = Transport(config(server.url))
