@@ -99,7 +99,7 @@ def move_head(head: ChainHead, entry: Entry) -> None:
 def _actor_label(actor: AbstractBaseUser | None) -> str:
     if actor is not None:
         return storable(str(actor))
-    return STRANGER if context.address() else SYSTEM
+    return STRANGER if context.in_request() else SYSTEM
 
 
 def _target_members(target: models.Model | str | None) -> dict[str, str]:

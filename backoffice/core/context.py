@@ -1,29 +1,42 @@
-"""Who is calling: the id and address of the request in hand, for the audit log and the logs."""
+"""Who is calling: the id and address of the request or of the job in hand, for the audit log and the logs."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 
-_request_id: ContextVar[str] = ContextVar("request_id", default="")
-_address: ContextVar[str | None] = ContextVar("address", default=None)
+
+@dataclass(frozen=True)
+class _Call:
+    request_id: str = ""
+    address: str | None = None
+    by_request: bool = False
+
+
+_OUTSIDE = _Call()
+_call: ContextVar[_Call] = ContextVar("call", default=_OUTSIDE)
 
 
 def request_id() -> str:
-    """The id of the request in hand, or the empty string outside one."""
-    return _request_id.get()
+    """The id of the request or job in hand, or the empty string outside both."""
+    return _call.get().request_id
 
 
 def address() -> str | None:
-    """The network address that the request in hand came from; None in the background."""
-    return _address.get()
+    """The network address that the request in hand came from; None in the background, or where it is not known."""
+    return _call.get().address
+
+
+def in_request() -> bool:
+    """Whether somebody outside asked for this; False where the program works by itself."""
+    return _call.get().by_request
 
 
 @contextmanager
-def calling(*, request_id: str, address: str | None = None) -> Iterator[None]:
-    """Everything inside is done on behalf of this request."""
-    id_token, address_token = _request_id.set(request_id), _address.set(address)
+def calling(*, request_id: str, address: str | None = None, by_request: bool = False) -> Iterator[None]:
+    """Everything inside is done on behalf of this request (`by_request`), or of this job of the program itself."""
+    token = _call.set(_Call(request_id, address, by_request))
     try:
         yield
     finally:
-        _request_id.reset(id_token)
-        _address.reset(address_token)
+        _call.reset(token)

@@ -1,12 +1,16 @@
 """Gives each request an id and remembers its address while it is answered."""
 
+import re
 import uuid
 from collections.abc import Callable
+from ipaddress import ip_address
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
 from backoffice.core import context
+
+_WITH_PORT = re.compile(r"\[([^\]]+)\](?::[0-9]+)?|([^:]+):[0-9]+")
 
 
 class RequestContextMiddleware:
@@ -17,15 +21,28 @@ class RequestContextMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         request_id = uuid.uuid4().hex[:12]
-        with context.calling(request_id=request_id, address=client_address(request)):
+        with context.calling(request_id=request_id, address=client_address(request), by_request=True):
             response = self.get_response(request)
         response["X-Request-ID"] = request_id
         return response
 
 
 def client_address(request: HttpRequest) -> str | None:
-    """The caller's address. The proxy's own entry, the last one, counts only where a proxy is configured."""
+    """The caller's address in its usual form; None where what we are told is no address.
+
+    The proxy's own entry, the last one, counts only where a proxy is configured.
+    """
     forwarded = request.META.get("HTTP_X_FORWARDED_FOR", "")
     if settings.TRUST_FORWARDED_FOR and forwarded:
-        return str(forwarded).rsplit(",", 1)[-1].strip()
-    return request.META.get("REMOTE_ADDR") or None
+        return _address(str(forwarded).rsplit(",", 1)[-1].strip())
+    return _address(str(request.META.get("REMOTE_ADDR", "")))
+
+
+def _address(written: str) -> str | None:
+    """The address out of `192.0.2.1`, `192.0.2.1:4711`, `2001:db8::1`, `[2001:db8::1]` or `[2001:db8::1]:4711`."""
+    with_port = _WITH_PORT.fullmatch(written)
+    bare = with_port[1] or with_port[2] if with_port else written
+    try:
+        return str(ip_address(bare))
+    except ValueError:
+        return None

@@ -60,7 +60,8 @@ class Export:
             self._ended = True
 
     def _record(self, action: Action, **outcome: object) -> None:
-        with context.calling(request_id=self._request_id, address=self._address), transaction.atomic():
+        caller = context.calling(request_id=self._request_id, address=self._address, by_request=True)
+        with caller, transaction.atomic():
             audit.record(
                 action,
                 actor=self._user,

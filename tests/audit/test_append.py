@@ -54,11 +54,14 @@ def test_each_entry_follows_the_one_before_it_and_the_head_moves_along(maker: Us
 
 @pytest.mark.django_db
 def test_the_program_itself_and_strangers_are_told_apart() -> None:
-    by_program = record(Action.OPERATION_EXPIRED, actor=None, target="CS-1")
-    with context.calling(request_id="r", address="10.0.0.9"):
+    by_program = record(Action.OPERATION_EXPIRED, actor=None, target="W-1")
+    with context.calling(request_id="sweep-1"):
+        by_job = record(Action.OPERATION_EXPIRED, actor=None, target="W-2")
+    with context.calling(request_id="r", by_request=True):
         by_stranger = record(Action.OPERATION_REFUSED, actor=None)
 
-    assert str(by_program) == "Countersign closed as expired CS-1"
+    assert str(by_program) == "Countersign closed as expired W-1"
+    assert str(by_job) == "Countersign closed as expired W-2"
     assert by_stranger.actor_label == "Someone not signed in"
 
 

@@ -17,7 +17,14 @@ from tests.accounts import steps
 
 
 def test_outside_a_request_there_is_neither_id_nor_address() -> None:
-    assert (context.request_id(), context.address()) == ("", None)
+    assert (context.request_id(), context.address(), context.in_request()) == ("", None, False)
+
+
+def test_a_job_has_an_id_and_is_no_request() -> None:
+    with context.calling(request_id="outer", address="10.0.0.1", by_request=True):
+        assert context.in_request()
+        with context.calling(request_id="task-1"):
+            assert (context.request_id(), context.address(), context.in_request()) == ("task-1", None, False)
 
 
 def test_what_is_inside_another_call_is_put_back_even_by_an_error() -> None:
@@ -72,15 +79,34 @@ def test_a_caller_cannot_choose_the_id_or_the_address(maker: User) -> None:
         (True, "203.0.113.9", "203.0.113.9"),
         (True, "6.6.6.6, 203.0.113.9", "203.0.113.9"),
         (True, "6.6.6.6,2001:db8::1 ", "2001:db8::1"),
+        (True, "203.0.113.9:4711", "203.0.113.9"),
+        (True, "2001:DB8:0::1", "2001:db8::1"),
+        (True, "[2001:db8::1]", "2001:db8::1"),
+        (True, "[2001:db8::1]:4711", "2001:db8::1"),
+        (True, "203.0.113.9, unknown", None),
+        (True, "203.0.113.9, ", None),
+        (True, "[203.0.113.9", None),
+        (True, "203.0.113.999", None),
     ],
 )
 def test_the_address_is_the_peers_or_what_our_own_proxy_added(
-    settings: Settings, behind_proxy: bool, forwarded: str | None, address: str
+    settings: Settings, behind_proxy: bool, forwarded: str | None, address: str | None
 ) -> None:
     settings.TRUST_FORWARDED_FOR = behind_proxy
     headers = {} if forwarded is None else {"X-Forwarded-For": forwarded}
     request = RequestFactory().get("/", headers=headers, REMOTE_ADDR="198.51.100.7")
     assert client_address(request) == address
+
+
+def test_a_peer_without_an_address_has_none() -> None:
+    assert client_address(RequestFactory().get("/", REMOTE_ADDR="")) is None
+
+
+@pytest.mark.django_db
+def test_a_stranger_whose_address_nobody_knows_is_still_a_stranger(maker: User) -> None:
+    steps.give_password(Client(REMOTE_ADDR=""), maker, "a wrong password")
+    entry = Entry.objects.get()
+    assert (entry.actor_label, entry.address) == ("Someone not signed in", "")
 
 
 @pytest.mark.django_db
