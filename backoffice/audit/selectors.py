@@ -1,12 +1,12 @@
 """Reads from the log."""
 
-from datetime import date, timedelta
+from datetime import date
 
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.db.models import Q, QuerySet
 
 from backoffice.audit.models import Entry
-from backoffice.core.period import start_of
+from backoffice.core.period import end_of, start_of
 
 
 def entries(
@@ -31,5 +31,5 @@ def entries(
     if since is not None:
         found = found.filter(at__gte=start_of(since))
     if until is not None:
-        found = found.filter(at__lt=start_of(until + timedelta(days=1)))
+        found = found.filter(at__lt=end_of(until))
     return found

@@ -1,17 +1,33 @@
 """From one day to another, in the time zone of the person who asks."""
 
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta
 from typing import Any
 
 from django import forms
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.utils import timezone
+
+FIRST_DAY, LAST_DAY = date(2000, 1, 1), date(2099, 12, 31)
+_OUT_OF_REACH = f"Choose a day from {FIRST_DAY} to {LAST_DAY}."
+
+
+def _day(label: str) -> forms.DateField:
+    return forms.DateField(
+        required=False,
+        label=label,
+        widget=forms.DateInput(attrs={"type": "date"}),
+        validators=[MinValueValidator(FIRST_DAY, _OUT_OF_REACH), MaxValueValidator(LAST_DAY, _OUT_OF_REACH)],
+    )
 
 
 class PeriodForm(forms.Form):
-    """Filters with a first and a last day, both included, both optional."""
+    """Filters with a first and a last day, both included, both optional.
 
-    since = forms.DateField(required=False, label="From", widget=forms.DateInput(attrs={"type": "date"}))
-    until = forms.DateField(required=False, label="To", widget=forms.DateInput(attrs={"type": "date"}))
+    Days far off are refused: at the ends of the calendar a day has no beginning or no end in some time zones.
+    """
+
+    since = _day("From")
+    until = _day("To")
 
     def clean(self) -> dict[str, Any]:
         """Refuse a period that ends before it begins."""
@@ -24,3 +40,8 @@ class PeriodForm(forms.Form):
 def start_of(day: date) -> datetime:
     """Midnight at the beginning of the day, in the current time zone."""
     return timezone.make_aware(datetime.combine(day, time.min))
+
+
+def end_of(day: date) -> datetime:
+    """Midnight at the end of the day, in the current time zone: the first moment that no longer belongs to it."""
+    return start_of(day + timedelta(days=1))

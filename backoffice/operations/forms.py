@@ -1,6 +1,5 @@
 """What people type about operations: filters and decisions. Each kind brings the form that prepares it."""
 
-from datetime import timedelta
 from typing import Any
 
 from django import forms
@@ -11,7 +10,7 @@ from backoffice.accounts.forms import OneTimeInput
 from backoffice.accounts.http import StaffRequest
 from backoffice.accounts.models import User
 from backoffice.accounts.services import confirm_second_factor, has_fresh_second_factor
-from backoffice.core.period import PeriodForm, start_of
+from backoffice.core.period import PeriodForm, end_of, start_of
 from backoffice.operations.kinds import KINDS
 from backoffice.operations.selectors import TABS, OperationFilter
 from backoffice.operations.states import Status
@@ -58,7 +57,7 @@ class FilterForm(PeriodForm):
             currency=values["currency"],
             maker=user if values["mine"] else None,
             since=start_of(values["since"]) if values["since"] else None,
-            until=start_of(values["until"] + timedelta(days=1)) if values["until"] else None,
+            until=end_of(values["until"]) if values["until"] else None,
             text=values["text"],
         )
 

@@ -177,13 +177,21 @@ def test_the_days_of_a_filter_are_days_of_the_person_who_asks(
     assert references(page(signed_in, f"{LIST}?since=2026-03-02&until=2026-03-02"), operation) == [False]
 
 
+@pytest.mark.parametrize(
+    ("filters", "message"),
+    [
+        ("since=2026-03-02&until=2026-03-01", "before the first one"),
+        ("until=9999-12-31", "Choose a day from 2000-01-01 to 2099-12-31."),
+        ("since=0001-01-01", "Choose a day from 2000-01-01 to 2099-12-31."),
+    ],
+)
 def test_a_filter_that_cannot_be_is_refused_and_nothing_is_listed(
-    client: Client, sign_in: SignIn, maker: User
+    client: Client, sign_in: SignIn, maker: User, filters: str, message: str
 ) -> None:
     operation = factories.prepared(maker)
-    answer = sign_in(client, maker).get(f"{LIST}?since=2026-03-02&until=2026-03-01")
+    answer = sign_in(client, maker).get(f"{LIST}?{filters}")
     assert answer.status_code == 422
-    assert "before the first one" in answer.content.decode()
+    assert message in answer.content.decode()
     assert operation.reference not in answer.content.decode()
 
 

@@ -97,6 +97,8 @@ def test_a_download_is_a_link_and_nothing_else(reader: Client) -> None:
             "operations-until",
             "before the first one",
         ),
+        ("operations", {"until": "9999-12-31"}, "operations-until", "Choose a day from 2000-01-01"),
+        ("audit-log", {"since": "0001-01-01"}, "audit-log-since", "Choose a day from 2000-01-01"),
         ("transactions", {"currency": "EUR"}, "transactions-currency", "Select a valid choice"),
         ("transactions", {"duration": "one decade"}, "transactions-duration", "Select a valid choice"),
         ("audit-log", {"actor": "x"}, "audit-log-actor", "Select a valid choice"),
