@@ -60,8 +60,8 @@ def run(stack: Stack) -> dict[str, Any]:
     [row] = [row for row in rows if Decimal(row["amount"] or 0) == AMOUNT]
     return {
         "status": status if status == row["status"] else f"{status} on the page, {row['status']} in the CSV",
-        "debits_at_service": debits(stack),
-        "approvals": len(row["approved_by"].split("; ")),
+        **told_by_service(requests.get(f"{stack.sandbox}/_sandbox/ledger", timeout=10).json()),
+        "approvals": len(names(row["approved_by"])),
         "audit_entries": verified_entries(stack),
         "csv_rows": len(rows),
     }
@@ -87,11 +87,16 @@ def wait_for_the_end(browser: Browser, operation: str) -> str:
     return status
 
 
-def debits(stack: Stack) -> list[str]:
-    """What the service itself says was withdrawn to our account, before fees."""
-    ledger = requests.get(f"{stack.sandbox}/_sandbox/ledger", timeout=10).json()
+def told_by_service(ledger: dict[str, Any]) -> dict[str, Any]:
+    """What the service itself withdrew to our account: how often the right amount, and how much in all, before fees."""
     account = WITHDRAWAL["account_number"]
-    return [row["amount"] for row in ledger["withdrawals"] if row["accountNumber"] == account]
+    debits = [Decimal(row["amount"]) for row in ledger["withdrawals"] if row["accountNumber"] == account]
+    return {"debits_at_service": debits.count(AMOUNT), "debited": str(sum(debits, Decimal(0)))}
+
+
+def names(cell: str) -> list[str]:
+    """The people that one cell of a report lists; nobody in an empty one."""
+    return [name for name in cell.split("; ") if name]
 
 
 def verified_entries(stack: Stack) -> int:
@@ -104,7 +109,8 @@ def is_right(seen: dict[str, Any]) -> bool:
     """Exactly one debit of the right amount, countersigned once, confirmed, and on record."""
     return (
         seen["status"] == "succeeded"
-        and [Decimal(amount) for amount in seen["debits_at_service"]] == [AMOUNT]
+        and seen["debits_at_service"] == 1
+        and Decimal(seen["debited"]) == AMOUNT
         and seen["approvals"] == 1
         and seen["audit_entries"] > 0
         and seen["csv_rows"] > 0

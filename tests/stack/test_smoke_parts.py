@@ -13,7 +13,8 @@ from stack.processes import Stack, StackError, free_port
 
 SEEN = {
     "status": "succeeded",
-    "debits_at_service": ["123456.78"],
+    "debits_at_service": 1,
+    "debited": "123456.78",
     "approvals": 1,
     "audit_entries": 12,
     "csv_rows": 40,
@@ -29,7 +30,7 @@ def taken_port() -> Iterator[int]:
 
 def test_one_debit_of_the_right_amount_with_its_proof_is_right() -> None:
     assert smoke.is_right(SEEN)
-    assert smoke.is_right({**SEEN, "debits_at_service": ["123456.780"]})
+    assert smoke.is_right({**SEEN, "debited": "123456.780"})
 
 
 @pytest.mark.parametrize(
@@ -37,9 +38,10 @@ def test_one_debit_of_the_right_amount_with_its_proof_is_right() -> None:
     [
         {"status": "processing"},
         {"status": "succeeded on the page, unknown in the CSV"},
-        {"debits_at_service": []},
-        {"debits_at_service": ["123456.78", "123456.78"]},
-        {"debits_at_service": ["123456.79"]},
+        {"debits_at_service": 0, "debited": "0"},
+        {"debits_at_service": 0, "debited": "123456.78"},
+        {"debits_at_service": 2, "debited": "246913.56"},
+        {"debited": "123456.79"},
         {"approvals": 0},
         {"approvals": 2},
         {"audit_entries": 0},
@@ -49,6 +51,32 @@ def test_one_debit_of_the_right_amount_with_its_proof_is_right() -> None:
 )
 def test_anything_else_is_wrong(difference: dict[str, Any]) -> None:
     assert not smoke.is_right({**SEEN, **difference})
+
+
+@pytest.mark.parametrize(
+    ("amounts", "count", "sum_"),
+    [
+        ([], 0, "0"),
+        (["123456.78"], 1, "123456.78"),
+        (["123456.780"], 1, "123456.780"),
+        (["123456.78", "123456.78"], 2, "246913.56"),
+        (["123456.78", "0.01"], 1, "123456.79"),
+        (["61728.39", "61728.39"], 0, "123456.78"),
+    ],
+    ids=str,
+)
+def test_what_the_service_withdrew_to_our_account_is_counted_and_summed(
+    amounts: list[str], count: int, sum_: str
+) -> None:
+    ours = [{"accountNumber": smoke.WITHDRAWAL["account_number"], "amount": amount} for amount in amounts]
+    others = [{"accountNumber": "0000000000", "amount": "123456.78"}]
+    told = smoke.told_by_service({"withdrawals": [*others, *ours]})
+    assert told == {"debits_at_service": count, "debited": sum_}
+
+
+@pytest.mark.parametrize(("cell", "people"), [("", 0), ("Amara Okafor", 1), ("Amara Okafor; Chidi Nwosu", 2)])
+def test_an_empty_cell_is_nobodys_approval(cell: str, people: int) -> None:
+    assert len(smoke.names(cell)) == people
 
 
 def test_the_processes_see_no_setting_of_the_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
