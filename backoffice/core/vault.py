@@ -1,7 +1,8 @@
 """Encryption of the few secrets that must be stored: AES-256-GCM, bound to the row they belong to.
 
 Keys come from `ENCRYPTION_KEYS` as `id:base64`, newest first. The first one encrypts; all of them decrypt,
-so a key is rotated by putting a new one in front and dropping the old one once nothing needs it.
+so a key is rotated by putting a new one in front and dropping the old one once nothing needs it, which
+`manage.py resealsecrets` sees to.
 """
 
 import base64
@@ -26,21 +27,31 @@ def seal(plaintext: str, *, bound_to: str) -> bytes:
 
     Shape: key id, a zero byte, 12 bytes of nonce, ciphertext with tag.
     """
-    key_id, key = next(iter(_keys(tuple(settings.ENCRYPTION_KEYS)).items()))
-    nonce = os.urandom(_NONCE_BYTES)
+    key_id = newest_key_id()
+    key, nonce = _keys(tuple(settings.ENCRYPTION_KEYS))[key_id], os.urandom(_NONCE_BYTES)
     return key_id.encode() + b"\0" + nonce + key.encrypt(nonce, plaintext.encode(), bound_to.encode())
 
 
 def open_sealed(sealed: bytes, *, bound_to: str) -> str:
     """The text that was sealed. Raises VaultError; its message holds nothing of the content."""
-    key_id, _, rest = bytes(sealed).partition(b"\0")
-    key = _keys(tuple(settings.ENCRYPTION_KEYS)).get(key_id.decode(errors="replace"))
+    rest = bytes(sealed).partition(b"\0")[2]
+    key = _keys(tuple(settings.ENCRYPTION_KEYS)).get(key_id_of(sealed))
     if key is None:
         raise VaultError("The key that sealed this is not among the configured keys")
     try:
         return key.decrypt(rest[:_NONCE_BYTES], rest[_NONCE_BYTES:], bound_to.encode()).decode()
     except (InvalidTag, ValueError) as exc:  # ValueError: cut off within the nonce
         raise VaultError("This was not sealed for this row, or it was altered") from exc
+
+
+def newest_key_id() -> str:
+    """The id of the key that seals."""
+    return next(iter(_keys(tuple(settings.ENCRYPTION_KEYS))))
+
+
+def key_id_of(sealed: bytes) -> str:
+    """The id of the key that this was sealed under."""
+    return bytes(sealed).partition(b"\0")[0].decode(errors="replace")
 
 
 def check_keys() -> None:

@@ -52,6 +52,16 @@ class AuthenticatorDevice(TimestampMixin, ThrottlingMixin, Device):
         """Draw a new secret and seal it to this row. Nothing is saved."""
         self.sealed_seed = vault.seal(secrets.token_hex(_SEED_BYTES), bound_to=self._binding)
 
+    def reseal(self) -> None:
+        """Seal the same secret under the newest key, unless the row has changed meanwhile. Raises VaultError."""
+        before = bytes(self.sealed_seed)
+        self.sealed_seed = vault.seal(
+            vault.open_sealed(before, bound_to=self._binding), bound_to=self._binding
+        )
+        AuthenticatorDevice.objects.filter(pk=self.pk, sealed_seed=before).update(
+            sealed_seed=self.sealed_seed
+        )
+
     def totp(self) -> TOTP:
         """The generator of codes, at the present time."""
         seed = bytes.fromhex(vault.open_sealed(bytes(self.sealed_seed), bound_to=self._binding))
