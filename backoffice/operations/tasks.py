@@ -4,18 +4,21 @@ from uuid import UUID
 
 from celery import shared_task
 
+from backoffice.core.context import calling
 from backoffice.operations import services
 
 
 @shared_task(name="operations.send", ignore_result=True, acks_late=False, max_retries=0)
 def send(operation_id: str) -> None:
     """Send one released operation, if it still is one."""
-    services.send_operation(UUID(operation_id))
+    with calling(request_id=f"send-{operation_id[:8]}"):
+        services.send_operation(UUID(operation_id))
 
 
 @shared_task(name="operations.sweep", ignore_result=True, acks_late=False, max_retries=0)
 def sweep() -> None:
     """Do what is due. `manage.py sweep` does the same without a broker."""
-    services.tidy_up()
-    services.send_due()
-    services.close_due()
+    with calling(request_id="sweep"):
+        services.tidy_up()
+        services.send_due()
+        services.close_due()

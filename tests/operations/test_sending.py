@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 
@@ -19,6 +20,7 @@ from backoffice.ledger import selectors as ledger
 from backoffice.operations import errors, services
 from backoffice.operations.models import Approval, Attempt, Operation, Release, content_digest
 from backoffice.operations.services.recording import Answer, record_answer
+from backoffice.operations.services.sending import make_request
 from backoffice.operations.states import Outcome, Status
 from tests import factories, stub_service
 from tests.append_only.triggers import lifted
@@ -270,13 +272,10 @@ def test_a_sender_that_died_leaves_unknown_and_is_never_followed_by_another(
 
 
 def test_a_sender_that_was_frozen_past_its_deadline_sends_nothing(
-    service: StubService, released: Operation, settings: Settings
+    service: StubService, released: Operation
 ) -> None:
-    ledger.watermark("NGN")  # the client is built with the deadline of before
-    settings.SEND_DEADLINE_SECONDS = -1
-    services.send_operation(released.pk)
-    assert (reloaded(released).status, service.posts) == (Status.APPROVED, [])
-    assert Attempt.objects.get().outcome == Outcome.NOT_SENT
+    answer = make_request(replace(claimed(released), deadline_at=timezone.now()))
+    assert (answer.outcome, service.posts) == (Outcome.NOT_SENT, [])
 
 
 NAMED = Answer(

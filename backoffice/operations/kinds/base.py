@@ -63,13 +63,17 @@ class Kind(ABC, Generic[P]):
     label: ClassVar[str]
     letter: ClassVar[str]  # first letter of the reference
     verb: ClassVar[str]  # the entry in the menu
-    needs_token: ClassVar[bool]
     payload_type: type[P]
     form_type: type[KindForm]
 
     def read(self, stored: dict[str, Any]) -> P:
         """The payload as it stands in the database."""
         return self.payload_type.model_validate(stored)
+
+    @property
+    @abstractmethod
+    def needs_token(self) -> bool:
+        """Whether the service demands its one-time token to send this."""
 
     @abstractmethod
     def sentence(self, payload: P) -> str:

@@ -8,6 +8,7 @@ from django.core.validators import RegexValidator
 from pydantic import SecretStr
 
 from backoffice.core.display import format_amount, mask_account
+from backoffice.core.gateway import dialect
 from backoffice.ledger import selectors as ledger
 from backoffice.operations.kinds.base import Counterparty, Debit, Kind, KindForm, Payload, Receipt
 from backoffice.operations.kinds.names import Match, compare_names
@@ -157,9 +158,12 @@ class WithdrawalKind(Kind[WithdrawalPayload]):
     label = "Withdrawal"
     letter = "W"
     verb = "Withdraw"
-    needs_token = True
     payload_type = WithdrawalPayload
     form_type = WithdrawalForm
+
+    @property
+    def needs_token(self) -> bool:
+        return dialect().token_required
 
     def sentence(self, payload: WithdrawalPayload) -> str:
         amount = format_amount(payload.amount, payload.currency)

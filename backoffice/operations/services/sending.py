@@ -110,7 +110,7 @@ def send_operation(operation_id: UUID) -> None:
         return
     if claim is not None:
         connection.close()  # nothing is held during the call, and a database that fails over meanwhile is found again
-        _record(claim.attempt_id, _request(claim))
+        _record(claim.attempt_id, make_request(claim))
 
 
 @transaction.atomic
@@ -202,8 +202,8 @@ def _open_attempt(operation: Operation, releaser: User, watermark: ledger.Waterm
     )
 
 
-def _request(claim: Claim) -> Answer:
-    """The one request. No transaction is open here, and nothing here repeats it."""
+def make_request(claim: Claim) -> Answer:
+    """Make the one request that a claim entitles to. No transaction is open here, and nothing here repeats it."""
     kind, payload = content_of(claim.operation)
 
     def send() -> Receipt:

@@ -11,6 +11,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from django.db import DatabaseError, close_old_connections
 
+from backoffice.core.context import calling
 from backoffice.operations import services
 
 logger = logging.getLogger(__name__)
@@ -47,7 +48,8 @@ def _repeat(job: Callable[[], int], stop: threading.Event, pause: float) -> None
         while not stop.wait(pause):
             close_old_connections()
             try:
-                job()
+                with calling(request_id=f"sweep-{job.__name__}"):
+                    job()
             except DatabaseError:
                 logger.exception("The database did not allow %s; the next round tries again", job.__name__)
     finally:
