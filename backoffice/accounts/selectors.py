@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
 from backoffice.accounts.models import AuthenticatorDevice, RecoveryCode, StaffSession, User
 
@@ -31,5 +31,8 @@ def sessions_of(user: User) -> QuerySet[StaffSession]:
 def people_who_may(permission: str) -> QuerySet[User]:
     """The active people whose roles allow this, such as "operations.approve_operation"."""
     app, _, codename = permission.partition(".")
-    allowed = Q(groups__permissions__content_type__app_label=app, groups__permissions__codename=codename)
-    return User.objects.filter(allowed | Q(is_superuser=True), is_active=True).distinct()
+    return User.objects.filter(
+        groups__permissions__content_type__app_label=app,
+        groups__permissions__codename=codename,
+        is_active=True,
+    ).distinct()

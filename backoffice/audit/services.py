@@ -28,10 +28,11 @@ def record(
 ) -> Entry:
     """Append one entry in the caller's transaction: both are kept, or neither is.
 
-    Call it last in a service, since the head of the chain stays locked until the commit. `actor` is None
-    where nobody is signed in or the program itself acts; `target` is a row, or the name of a thing that has
-    none ("the operations report"). Raises OutsideTransactionError, ChainMovedError,
-    HeadMissingError, and NotRecordableError for a detail without a stable form.
+    Call it last in a service: the head of the chain stays locked until the commit, and whoever locks a row after
+    it may wait for somebody who waits for the head. `actor` is None where nobody is signed in or the program itself
+    acts; `target` is a row, or the name of a thing that has none ("the operations report"). Raises
+    OutsideTransactionError, ChainMovedError, HeadMissingError, and NotRecordableError for a detail without a
+    stable form.
     """
     if not connection.in_atomic_block:
         raise OutsideTransactionError(f"{action} must be recorded in the transaction of the change")

@@ -65,6 +65,19 @@ def test_those_who_may_do_something_are_found_by_their_roles(
     assert set(selectors.people_who_may("operations.view_operation")) == {maker, checker, auditor}
 
 
+def test_the_superuser_flag_counts_for_nothing(outsider: User) -> None:
+    User.objects.filter(pk=outsider.pk).update(is_superuser=True)
+    person = User.objects.get(pk=outsider.pk)
+    assert not person.has_perm("operations.approve_operation")
+    assert not person.has_module_perms("operations")
+    assert list(selectors.people_who_may("operations.approve_operation")) == []
+
+
+def test_a_role_opens_its_applications_and_no_others(auditor: User) -> None:
+    assert auditor.has_module_perms("audit")
+    assert not auditor.has_module_perms("accounts")
+
+
 def test_creating_somebody_is_audited_with_the_roles(administrator: User) -> None:
     user = services.create_staff(
         " Ada@Countersign.example ",

@@ -1,5 +1,6 @@
 """A member of staff."""
 
+from typing import Any
 from zoneinfo import available_timezones
 
 from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
@@ -31,11 +32,19 @@ class UserManager(BaseUserManager["User"]):
     def get_by_natural_key(self, username: str | None) -> "User":
         return self.get(email=(username or "").strip().lower())
 
+    def get_locked(self, pk: int) -> "User":
+        """The person, locked to the end of the transaction.
+
+        Without the key: an audit entry that names the person, written meanwhile, only needs the row to stay.
+        """
+        return self.select_for_update(no_key=True).get(pk=pk)
+
 
 class User(AbstractBaseUser, PermissionsMixin):
     """A person who signs in. The e-mail address is the user name and is stored in lower case.
 
-    Rights come from roles alone: permissions given to one person directly count for nothing.
+    Rights come from roles alone: permissions given to one person directly and Django's superuser flag count for
+    nothing, so every right has a role behind it that can be named.
     """
 
     email = models.EmailField("e-mail address", unique=True)
@@ -73,11 +82,19 @@ class User(AbstractBaseUser, PermissionsMixin):
         words = self.full_name.split()
         return "".join(word[0] for word in dict.fromkeys((words[0], words[-1]))).upper() if words else "?"
 
+    def has_perm(self, perm: str, obj: Any = None) -> bool:
+        """Whether a role of this person allows it; always False for somebody who was deactivated."""
+        return perm in self.get_all_permissions(obj)
+
+    def has_module_perms(self, app_label: str) -> bool:
+        """Whether a role of this person allows anything in this application."""
+        return any(name.startswith(f"{app_label}.") for name in self.get_all_permissions())
+
     @cached_property
     def permission_names(self) -> frozenset[str]:
         """What this person's roles allow, such as "operations.view_operation".
 
-        One query, unless the request's session brought the names along (`StaffSession.objects.with_person`).
+        One query, unless the request's session brought the names along (`live_with_person`).
         """
         names = Permission.objects.filter(group__user=self).values_list("content_type__app_label", "codename")
         return frozenset(f"{app}.{codename}" for app, codename in names)

@@ -20,6 +20,7 @@ def begin_enrolment(request: StaffRequest) -> AuthenticatorDevice:
     Its secret was drawn for this session: one that another session began is thrown away, so nobody who saw
     a secret earlier can wait for its owner to confirm it. Raises EnrolmentNotAllowedError.
     """
+    User.objects.get_locked(request.user.pk)
     _check_may_enrol(request)
     device = _begun_by(request)
     if device is None:
@@ -38,7 +39,7 @@ def finish_enrolment(request: StaffRequest, code: str) -> bool:
     All other sessions of the person end. False if the code is wrong, which is audited. Raises
     EnrolmentNotAllowedError if somebody else was faster or the second factor is no longer fresh.
     """
-    user = User.objects.select_for_update().get(pk=request.user.pk)
+    user = User.objects.get_locked(pk=request.user.pk)
     _check_may_enrol(request)
     device = _begun_by(request)
     if device is None:

@@ -15,7 +15,7 @@ from backoffice.audit.services import record
 @transaction.atomic
 def change_password(request: StaffRequest, new_password: str) -> None:
     """Give the person a new, already validated password and end all other sessions."""
-    user = User.objects.select_for_update().get(pk=request.user.pk)
+    user = User.objects.get_locked(pk=request.user.pk)
     user.set_password(new_password)
     user.save(update_fields=["password"])
     update_session_auth_hash(request, user)

@@ -33,15 +33,20 @@ def confirm_codes_kept(user: User) -> None:
         record(Action.RECOVERY_CODES_KEPT, actor=user)
 
 
-def use_recovery_code(user: User, device: AuthenticatorDevice, code: str) -> bool:
-    """Use a code up, in the caller's transaction. A wrong one slows down the next attempt like a wrong
-    code of the authenticator.
+def use_recovery_code(device: AuthenticatorDevice, code: str) -> bool:
+    """Use a code up, in the caller's transaction, who then calls `record_use`. A wrong one slows down the next
+    attempt like a wrong code of the authenticator.
     """
-    mine = RecoveryCode.objects.filter(user=user, digest__in=RecoveryCode.digests(code, user_id=user.pk))
+    digests = RecoveryCode.digests(code, user_id=device.user_id)
+    mine = RecoveryCode.objects.filter(user=device.user_id, digest__in=digests)
     if mine.filter(used_at=None).update(used_at=timezone.now()) != 1:
         device.charge_failure()
         return False
     device.forgive_failures()
+    return True
+
+
+def record_use(user: User) -> None:
+    """Put the use of a code on record, once everything else of the transaction is written."""
     left = RecoveryCode.objects.filter(user=user, used_at=None).count()
     record(Action.RECOVERY_CODE_USED, actor=user, left=left)
-    return True

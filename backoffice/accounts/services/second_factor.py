@@ -5,10 +5,10 @@ from datetime import datetime
 
 from django.db import transaction
 
-from backoffice.accounts import policy
+from backoffice.accounts import policy, selectors
 from backoffice.accounts.http import StaffRequest
-from backoffice.accounts.models import AuthenticatorDevice
-from backoffice.accounts.services.recovery import use_recovery_code
+from backoffice.accounts.models import AuthenticatorDevice, User
+from backoffice.accounts.services.recovery import record_use, use_recovery_code
 from backoffice.audit.actions import Action
 from backoffice.audit.services import record
 
@@ -30,24 +30,26 @@ def confirm_second_factor(request: StaffRequest, code: str) -> bool:
     Either counts once. False if it is wrong, used, or came too soon after a wrong one; that is audited. The
     transaction is the outermost one, so that a refusal is never rolled back with something else.
     """
-    device = AuthenticatorDevice.objects.select_for_update().filter(user=request.user, confirmed=True).first()
+    device = selectors.authenticator_of(User.objects.get_locked(request.user.pk))
     if device is None:
         return False
     completes_sign_in = request.session.authenticator is None
-    if not _accepts(device, code, request):
+    written = re.sub(r"[\s-]", "", code)
+    is_recovery_code = re.fullmatch(r"[0-9]{6}", written) is None
+    accepts = _accepts_recovery_code if is_recovery_code else AuthenticatorDevice.verify_token
+    if not accepts(device, written):
         return _refuse(request, device)
     request.session.confirm_second_factor(device)
+    if is_recovery_code:
+        record_use(request.user)
     record(
         Action.SIGN_IN_COMPLETED if completes_sign_in else Action.SECOND_FACTOR_CONFIRMED, actor=request.user
     )
     return True
 
 
-def _accepts(device: AuthenticatorDevice, code: str, request: StaffRequest) -> bool:
-    written = re.sub(r"[\s-]", "", code)
-    if re.fullmatch(r"[0-9]{6}", written):
-        return device.verify_token(written)
-    return device.wait() is None and use_recovery_code(request.user, device, written)
+def _accepts_recovery_code(device: AuthenticatorDevice, written: str) -> bool:
+    return device.wait() is None and use_recovery_code(device, written)
 
 
 def _refuse(request: StaffRequest, device: AuthenticatorDevice) -> bool:

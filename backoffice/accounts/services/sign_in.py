@@ -41,8 +41,9 @@ def sign_in(request: HttpRequest, session: SessionStore, *, email: str, password
 @transaction.atomic
 def sign_out(request: StaffRequest) -> None:
     """End the session in which this was asked."""
-    record(Action.SESSION_SIGNED_OUT, actor=request.user)
+    user = request.user
     auth.logout(request)
+    record(Action.SESSION_SIGNED_OUT, actor=user)
 
 
 def _refusal(request: HttpRequest, email: str) -> SignInRefusedError | LockedOutError:

@@ -37,7 +37,7 @@ def create_staff(
 @transaction.atomic
 def set_roles(user_id: int, *, roles: Iterable[str], actor: User | None) -> User:
     """Give the person exactly these roles and end the person's sessions. Raises UnknownRoleError."""
-    user = User.objects.select_for_update().get(pk=user_id)
+    user = User.objects.get_locked(pk=user_id)
     names, before = _known(roles), _role_names(user)
     user.groups.set(Group.objects.filter(name__in=names))
     ended = end_sessions_of(user)
@@ -55,7 +55,7 @@ def save_preferences(user: User, *, time_zone: str, theme: str) -> None:
 @transaction.atomic
 def deactivate(user_id: int, *, actor: User | None) -> User:
     """The person can no longer sign in, and every session ends at once. What was done remains on record."""
-    user = User.objects.select_for_update().get(pk=user_id)
+    user = User.objects.get_locked(pk=user_id)
     user.is_active = False
     user.save(update_fields=["is_active"])
     ended = end_sessions_of(user)
@@ -66,7 +66,7 @@ def deactivate(user_id: int, *, actor: User | None) -> User:
 @transaction.atomic
 def reset_second_factor(user_id: int, *, actor: User | None) -> User:
     """Throw away authenticator and recovery codes; the person sets up new ones at the next sign-in."""
-    user = User.objects.select_for_update().get(pk=user_id)
+    user = User.objects.get_locked(pk=user_id)
     ended = end_sessions_of(user)
     AuthenticatorDevice.objects.filter(user=user).delete()
     RecoveryCode.objects.filter(user=user).delete()
