@@ -2,7 +2,8 @@
 
 What it can and cannot show: a changed, removed, inserted, reordered or cut-off entry shows. Somebody who can
 write to the database, lift its triggers *and* work every hash out anew could replace the whole log; against
-that, keep the newest position and hash somewhere else (they are printed, and stand in every export).
+that, keep the newest position and hash somewhere else: `verify_audit` prints them, and the first row of an
+exported audit log carries them.
 """
 
 from collections.abc import Iterator
