@@ -9,12 +9,20 @@ from pathlib import Path
 from typing import Any
 
 from celery import Celery
+from celery.signals import setup_logging
 from django.conf import settings
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backoffice.settings")
 
 app = Celery("countersign")
 app.config_from_object("django.conf:settings", namespace="CELERY")
+
+
+@setup_logging.connect
+def keep_our_logging(**_wanted: object) -> None:
+    """Celery configures no logging once somebody listens here: without its handlers every line, a failed task's
+    traceback included, leaves through the one that covers secrets (settings.LOGGING).
+    """
 
 
 def broker_options(url: str, data_dir: Path) -> dict[str, Any]:
@@ -42,7 +50,6 @@ app.conf.update(
     task_serializer="json",
     accept_content=["json"],
     worker_prefetch_multiplier=1,
-    worker_hijack_root_logger=False,
     broker_connection_retry_on_startup=True,
     broker_connection_timeout=1,
     timezone="UTC",
