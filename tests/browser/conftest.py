@@ -1,4 +1,4 @@
-"""One running product and one Chromium for all tests of this package; fresh browsers for each test."""
+"""One running product and one Chromium for all tests of this package; every test opens pages of its own."""
 
 import shutil
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 
 from stack.processes import Stack, throwaway_stack
-from tests.browser.office import Office, SignIn
+from tests.browser.office import Office
 
 ARGUMENTS = ["--no-sandbox", "--disable-background-networking", "--disable-component-update"]
 
@@ -32,14 +32,13 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 
 @pytest.fixture(scope="package")
-def sign_ins() -> dict[str, SignIn]:
-    """Who is signed in already: a code works once in thirty seconds, so tests share their people's sessions."""
-    return {}
+def everybodys_browsers(chromium: Browser, stack: Stack) -> Iterator[Office]:
+    with Office(chromium, stack.web) as office:
+        yield office
 
 
 @pytest.fixture
-def office(chromium: Browser, stack: Stack, sign_ins: dict[str, SignIn]) -> Iterator[Office]:
+def office(everybodys_browsers: Office) -> Iterator[Office]:
     """Browsers for the test. Whatever it is about: no script failed and no page broke its security policy."""
-    with Office(chromium, stack.web, sign_ins) as office:
-        yield office
-    assert office.complaints == []
+    yield everybodys_browsers
+    assert everybodys_browsers.close_pages() == []

@@ -1,14 +1,16 @@
-"""Browsers for the people of the demo, and what must never happen in any of them."""
+"""The browsers of the people of the demo, and what must never happen in any of them."""
 
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
+import requests
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, StorageState, WebError, expect
 
+from stack.browser import Browser as ScreenlessBrowser
 from stack.browser import shown_person
 
 MAKER, OTHER_MAKER = "Tunde Bello", "Ngozi Eze"
@@ -23,7 +25,7 @@ _Seen = TypeVar("_Seen")
 
 @dataclass(frozen=True)
 class SignIn:
-    """The cookies of somebody who signed in, and when that was."""
+    """The session of somebody who signed in, and when that was."""
 
     state: StorageState
     at: float
@@ -35,13 +37,16 @@ class SignIn:
 
 @dataclass
 class Office:
-    """The browsers of one test. Use it as a context manager; it keeps what their consoles complained about."""
+    """Everybody's browsers. Use it as a context manager.
+
+    A code works once in thirty seconds, so people stay signed in from one test to the next; pages do not stay open.
+    """
 
     chromium: Browser
     address: str
-    sign_ins: dict[str, SignIn]
+    sign_ins: dict[str, SignIn] = field(default_factory=dict)
+    browsers: dict[tuple[str, bool], BrowserContext] = field(default_factory=dict)
     complaints: list[str] = field(default_factory=list)
-    contexts: list[BrowserContext] = field(default_factory=list)
 
     def __enter__(self) -> Self:
         return self
@@ -49,23 +54,28 @@ class Office:
     def __exit__(
         self, _type: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
-        for context in self.contexts:
+        for context in self.chromium.contexts:
             context.close()
 
-    def browser(self, **options: Any) -> Page:
-        """A page in a browser of its own, where nobody is signed in."""
-        context = self.chromium.new_context(base_url=self.address, locale="en-GB", **options)
-        context.on("console", self._note_console)
-        context.on("weberror", self._note_error)
-        self.contexts.append(context)
-        return context.new_page()
+    def browser(self, *, scripts: bool = True) -> Page:
+        """A page in a new browser of its own, where nobody is signed in."""
+        return self._context(scripts=scripts).new_page()
 
-    def page_of(self, name: str, **options: Any) -> Page:
-        """A page in a browser of its own, where this person signed in a short while ago."""
-        known = self.sign_ins.get(name)
-        if known is None or not known.is_fresh:
+    def page_of(self, name: str, *, scripts: bool = True) -> Page:
+        """A page of somebody who signed in a short while ago."""
+        if name not in self.sign_ins or not self.sign_ins[name].is_fresh:
             self.sign_in(self.browser(), name)
-        return self.browser(storage_state=self.sign_ins[name].state, **options)
+        if (name, scripts) not in self.browsers:
+            state = self.sign_ins[name].state
+            self.browsers[name, scripts] = self._context(scripts=scripts, storage_state=state)
+        return self.browsers[name, scripts].new_page()
+
+    def screenless_browser_of(self, name: str) -> ScreenlessBrowser:
+        """The same person's session without Chromium, for what a test only needs to be done."""
+        session = requests.Session()
+        for cookie in self.page_of(name).context.cookies():
+            session.cookies.set(cookie["name"], cookie["value"])
+        return ScreenlessBrowser(self.address, session)
 
     def sign_in(self, page: Page, name: str) -> None:
         """Sign in as a person does, with the password and the code that the demo shows."""
@@ -74,6 +84,26 @@ class Office:
         page.get_by_role("button", name="Sign in", exact=True).click()
         expect(page.get_by_role("heading", level=1)).to_contain_text(name.split()[0])
         self.sign_ins[name] = SignIn(page.context.storage_state(), time.monotonic())
+        for scripts in (True, False):
+            self.browsers.pop((name, scripts), None)
+
+    def close_pages(self) -> list[str]:
+        """After a test: what the consoles complained about meanwhile."""
+        for context in self.chromium.contexts:
+            for page in context.pages:
+                page.close()
+            if context not in self.browsers.values():
+                context.close()
+        complaints, self.complaints = self.complaints, []
+        return complaints
+
+    def _context(self, *, scripts: bool, storage_state: StorageState | None = None) -> BrowserContext:
+        context = self.chromium.new_context(
+            base_url=self.address, java_script_enabled=scripts, storage_state=storage_state
+        )
+        context.on("console", self._note_console)
+        context.on("weberror", self._note_error)
+        return context
 
     def _note_console(self, message: ConsoleMessage) -> None:
         """Whatever the console calls an error, but for pages that answer a person with 403, 404 or 422."""

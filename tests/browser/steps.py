@@ -14,6 +14,7 @@ from backoffice.core.display import format_amount
 from payments_gateway.reference import BANKS
 from payments_gateway.sandbox.names import holder_of
 from stack.processes import Stack
+from tests.browser.office import Office
 
 _NUMBERS = count(1)
 
@@ -67,6 +68,21 @@ def prepare(page: Page, payment: Payment) -> str:
     press(page, "Prepare")
     expect(badge(page)).to_have_text("Pending")
     return path_of(page)
+
+
+def prepared(office: Office, name: str, payment: Payment) -> str:
+    """The path of an operation that this person has just prepared, out of sight."""
+    path = "/operations/prepare/withdrawal/"
+    values = {
+        "currency": "NGN",
+        "amount": payment.amount,
+        "bank_code": payment.bank_code,
+        "account_number": payment.account_number,
+        "typed_name": payment.holder,
+    }
+    with office.screenless_browser_of(name) as browser:
+        review = browser.send(browser.get(path), path, **values, step="review")
+        return urlsplit(browser.send(review, path, step="prepare").url).path
 
 
 def press(page: Page, name: str) -> None:

@@ -44,8 +44,8 @@ def test_a_withdrawal_is_prepared_countersigned_sent_once_and_proven(office: Off
 
 
 def test_the_main_job_needs_no_javascript(office: Office, stack: Stack) -> None:
-    maker = office.browser(java_script_enabled=False)
-    checker = office.browser(java_script_enabled=False)
+    maker = office.browser(scripts=False)
+    checker = office.browser(scripts=False)
     payment = steps.new_payment()
     office.sign_in(maker, OTHER_MAKER)
     steps.fill_in(maker, payment)
@@ -58,6 +58,7 @@ def test_the_main_job_needs_no_javascript(office: Office, stack: Stack) -> None:
     expect(steps.decision(checker).locator(".digest")).to_have_text(code)
     checker.get_by_label("The service's token").fill(stack.service_token())
     steps.press(checker, "Approve and send")
+    expect(checker.get_by_role("status")).to_contain_text("Handed over for sending")
     wait_until(lambda: checker.reload() and steps.badge(checker).text_content() == "Succeeded")
 
     assert steps.debits(stack, payment) == [payment.amount]

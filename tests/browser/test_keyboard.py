@@ -1,0 +1,95 @@
+"""Everything can be done without a mouse, and one always sees where one is."""
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from stack.browser import shown_person
+from tests.browser import steps
+from tests.browser.office import MAKER, OTHER_CHECKER, Office, present_code
+
+pytestmark = [pytest.mark.browser, pytest.mark.stack]
+
+FOCUS_IS_SEEN = """() => {
+    const focused = document.activeElement, style = getComputedStyle(focused), box = focused.getBoundingClientRect();
+    const marked = parseFloat(style.outlineWidth) > 0 && style.outlineStyle !== "none" || style.boxShadow !== "none";
+    const onScreen = box.bottom > 0 && box.top < innerHeight && box.right > 0 && box.left < innerWidth;
+    return marked && onScreen || focused.outerHTML.slice(0, 200);
+}"""
+
+
+def test_a_person_signs_in_opens_an_operation_and_approves_it_with_the_keyboard(office: Office) -> None:
+    path = steps.prepared(office, MAKER, steps.new_payment())
+    page = office.browser()
+    sign_in(page, OTHER_CHECKER)
+
+    tab_to(page, page.get_by_role("navigation", name="Main").get_by_role("link", name="Operations"))
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Operations")
+    skip_to_the_content(page)
+    tab_to(page, page.locator(f"main a[href='{path}']"))
+    page.keyboard.press("Enter")
+    expect(steps.badge(page)).to_have_text("Pending")
+    skip_to_the_content(page)
+    tab_to(page, page.get_by_label("Comment"))
+    page.keyboard.type("Compared")
+    tab_to(page, steps.button(page, "Approve"))
+    page.keyboard.press("Enter")
+    expect(steps.badge(page)).to_have_text("Approved")
+    expect(steps.timeline(page, f"{OTHER_CHECKER} countersigned")).to_contain_text("Compared")
+
+
+def test_a_slash_goes_to_the_search_and_escape_closes_the_menu(office: Office) -> None:
+    page = office.page_of(MAKER)
+    page.goto("/operations/")
+    page.keyboard.press("/")
+    expect(page.get_by_role("searchbox")).to_be_focused()
+    expect(page.get_by_role("searchbox")).to_have_value("")
+    menu = page.locator(".bar details.person")
+    menu.locator("summary").focus()
+    page.keyboard.press("Enter")
+    expect(menu.get_by_role("link", name="My account")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(menu.get_by_role("link", name="My account")).to_be_hidden()
+    expect(menu.locator("summary")).to_be_focused()
+
+
+def test_after_a_refused_form_the_first_thing_to_mend_has_the_focus(office: Office) -> None:
+    page, payment = office.page_of(MAKER), steps.new_payment()
+    steps.fill_in(page, payment)
+    page.get_by_label("Amount").fill("1e5")
+    steps.press(page, "Review…")
+    expect(page.get_by_label("Amount")).to_be_focused()
+
+
+def sign_in(page: Page, name: str) -> None:
+    """Type what the demo shows. The first field has the focus already."""
+    page.goto("/account/sign-in/")
+    shown = shown_person(page.content(), name)
+    expect(page.get_by_label("E-mail address")).to_be_focused()
+    page.keyboard.type(shown["email"])
+    page.keyboard.press("Tab")
+    page.keyboard.type(shown["password"])
+    page.keyboard.press("Enter")
+    expect(page.get_by_label("Code", exact=True)).to_be_focused()
+    code = present_code(page, name)
+    page.get_by_label("Code", exact=True).focus()
+    page.keyboard.type(code)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_contain_text(name.split()[0])
+
+
+def skip_to_the_content(page: Page) -> None:
+    """The first stop of every page leads past the bar and the menu."""
+    tab_to(page, page.get_by_role("link", name="Skip to the content"), within=1)
+    page.keyboard.press("Enter")
+    expect(page.locator("main")).to_be_focused()
+
+
+def tab_to(page: Page, wanted: Locator, *, within: int = 80) -> None:
+    """Press Tab until it has the focus; at each stop on the way the focus is seen."""
+    for _ in range(within):
+        page.keyboard.press("Tab")
+        assert page.evaluate(FOCUS_IS_SEEN) is True
+        if wanted.evaluate("element => element === document.activeElement"):
+            return
+    raise AssertionError(f"{within} times Tab did not lead to {wanted}")
