@@ -106,10 +106,11 @@ def test_an_unknown_role_is_refused_and_nothing_changes(maker: User, roles: list
 
 
 def test_changing_roles_is_audited_with_before_and_after(maker: User, administrator: User) -> None:
-    services.set_roles(maker.pk, roles=[Role.APPROVER, Role.AUDITOR], actor=administrator)
+    services.set_roles(maker.pk, roles=[Role.APPROVER, Role.AUDITOR], actor=administrator, reason="Moved")
     assert Entry.objects.get().detail == {
         "before": ["Preparer"],
         "after": ["Approver", "Auditor"],
+        "reason": "Moved",
         "sessions_ended": 0,
     }
     assert User.objects.get(pk=maker.pk).has_perm("operations.approve_operation")

@@ -35,14 +35,23 @@ def create_staff(
 
 
 @transaction.atomic
-def set_roles(user_id: int, *, roles: Iterable[str], actor: User | None) -> User:
-    """Give the person exactly these roles and end the person's sessions. Raises UnknownRoleError."""
+def set_roles(user_id: int, *, roles: Iterable[str], actor: User | None, reason: str = "") -> User:
+    """Give the person exactly these roles and end the person's sessions. Raises UnknownRoleError.
+
+    `actor` is None on the command line; then `reason` says who wanted it.
+    """
     user = User.objects.get_locked(pk=user_id)
     names, before = _known(roles), _role_names(user)
     user.groups.set(Group.objects.filter(name__in=names))
     ended = end_sessions_of(user)
     record(
-        Action.STAFF_ROLES_CHANGED, actor=actor, target=user, before=before, after=names, sessions_ended=ended
+        Action.STAFF_ROLES_CHANGED,
+        actor=actor,
+        target=user,
+        before=before,
+        after=names,
+        reason=reason,
+        sessions_ended=ended,
     )
     return user
 
@@ -53,18 +62,18 @@ def save_preferences(user: User, *, time_zone: str, theme: str) -> None:
 
 
 @transaction.atomic
-def deactivate(user_id: int, *, actor: User | None) -> User:
+def deactivate(user_id: int, *, actor: User | None, reason: str = "") -> User:
     """The person can no longer sign in, and every session ends at once. What was done remains on record."""
     user = User.objects.get_locked(pk=user_id)
     user.is_active = False
     user.save(update_fields=["is_active"])
     ended = end_sessions_of(user)
-    record(Action.STAFF_DEACTIVATED, actor=actor, target=user, sessions_ended=ended)
+    record(Action.STAFF_DEACTIVATED, actor=actor, target=user, reason=reason, sessions_ended=ended)
     return user
 
 
 @transaction.atomic
-def reset_second_factor(user_id: int, *, actor: User | None) -> User:
+def reset_second_factor(user_id: int, *, actor: User | None, reason: str = "") -> User:
     """Throw away authenticator and recovery codes; the person sets up new ones at the next sign-in."""
     user = User.objects.get_locked(pk=user_id)
     ended = end_sessions_of(user)
@@ -72,7 +81,7 @@ def reset_second_factor(user_id: int, *, actor: User | None) -> User:
     RecoveryCode.objects.filter(user=user).delete()
     user.recovery_codes_kept_at = None
     user.save(update_fields=["recovery_codes_kept_at"])
-    record(Action.AUTHENTICATOR_RESET, actor=actor, target=user, sessions_ended=ended)
+    record(Action.AUTHENTICATOR_RESET, actor=actor, target=user, reason=reason, sessions_ended=ended)
     return user
 
 

@@ -1,0 +1,17 @@
+"""`manage.py deactivatestaff`: lets a member of staff go."""
+
+from typing import Any
+
+from backoffice.accounts.management.staff_command import StaffCommand
+from backoffice.accounts.models import User
+from backoffice.accounts.services import deactivate
+
+
+class Command(StaffCommand):
+    """The account stays, because the audit log and operations name it."""
+
+    help = "Keep a member of staff from signing in, and end the person's sessions at once."
+
+    def change(self, user: User, reason: str, options: dict[str, Any]) -> str:
+        deactivate(user.pk, actor=None, reason=reason)
+        return f"{user} can no longer sign in. Every session has ended."
