@@ -177,6 +177,7 @@ CSRF_COOKIE_NAME = "__Host-csrf" if _TLS else "countersign_csrf"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _TLS
 SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
+CSRF_FAILURE_VIEW = "backoffice.accounts.views.refusals.form_out_of_date"
 SECURE_SSL_REDIRECT = _TLS
 SECURE_HSTS_SECONDS = 365 * 24 * 60 * 60 if _TLS else 0
 # These two speak for the whole domain of the customer, so they are the customer's to switch on.

@@ -18,8 +18,15 @@ class LockedOutError(AccountsError):
     def __init__(self) -> None:
         super().__init__(
             "Too many wrong passwords for this e-mail address from where you are. "
-            "Nobody was signed in. Wait 30 minutes, then try again."
+            "Nothing was done. Wait 30 minutes, then try again."
         )
+
+
+class PasswordRefusedError(AccountsError):
+    """Somebody who is signed in gave a wrong present password."""
+
+    def __init__(self) -> None:
+        super().__init__("This is not your present password. Nothing was changed.")
 
 
 class EnrolmentNotAllowedError(AccountsError):

@@ -6,7 +6,10 @@ from zoneinfo import available_timezones
 from django import forms
 from django.contrib.auth.password_validation import password_validators_help_texts, validate_password
 
-from backoffice.accounts.models import Theme, User
+from backoffice.accounts.errors import AccountsError
+from backoffice.accounts.http import StaffRequest
+from backoffice.accounts.models import Theme
+from backoffice.accounts.services import confirm_password
 
 _REGIONS = ("Africa", "America", "Asia", "Atlantic", "Australia", "Europe", "Indian", "Pacific")
 
@@ -95,20 +98,22 @@ class PasswordForm(forms.Form):
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
     )
 
-    def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, request: StaffRequest, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.user = user
+        self.request = request
         self.fields["new_password"].help_text = " ".join(password_validators_help_texts())
 
     def clean_old_password(self) -> str:
         old = str(self.cleaned_data["old_password"])
-        if not self.user.check_password(old):
-            raise forms.ValidationError("This is not your present password.")
+        try:
+            confirm_password(self.request, old)
+        except AccountsError as exc:
+            raise forms.ValidationError(str(exc)) from exc
         return old
 
     def clean_new_password(self) -> str:
         new = str(self.cleaned_data["new_password"])
-        validate_password(new, self.user)
+        validate_password(new, self.request.user)
         return new
 
     def clean(self) -> dict[str, Any]:

@@ -20,6 +20,7 @@ class Action(models.TextChoices):
     # accounts
     ACCESS_REFUSED = "access.refused", "has no permission and was refused"
     PASSWORD_ACCEPTED = "password.accepted", "gave the right password"
+    PASSWORD_REFUSED = "password.refused", "gave a wrong present password"
     PASSWORD_CHANGED = "password.changed", "changed the password of"
     SIGN_IN_REFUSED = "sign_in.refused", "was refused a sign-in as"
     SIGN_IN_LOCKED = "sign_in.locked", "gave too many wrong passwords and was locked out as"

@@ -62,3 +62,9 @@ def recovery_codes(user: User) -> list[str]:
     codes = services.issue_recovery_codes(user)
     services.confirm_codes_kept(user)
     return codes
+
+
+def change_password(client: Client, **change: str) -> Any:
+    new = "another horse battery staple"
+    typed = {"old_password": PASSWORD, "new_password": new, "repeated": new, **change}
+    return client.post(reverse("accounts:password"), typed, follow=True)

@@ -2,7 +2,7 @@
 
 from backoffice.accounts.policy import SECOND_FACTOR_FRESH
 from backoffice.accounts.services.enrolment import begin_enrolment, finish_enrolment
-from backoffice.accounts.services.passwords import change_password
+from backoffice.accounts.services.passwords import change_password, confirm_password
 from backoffice.accounts.services.recovery import confirm_codes_kept, issue_recovery_codes
 from backoffice.accounts.services.second_factor import (
     confirm_second_factor,
@@ -24,6 +24,7 @@ __all__ = [
     "begin_enrolment",
     "change_password",
     "confirm_codes_kept",
+    "confirm_password",
     "confirm_second_factor",
     "create_staff",
     "deactivate",

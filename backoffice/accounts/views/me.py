@@ -32,7 +32,7 @@ def preferences(request: StaffRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @fresh_second_factor_required
 def password(request: StaffRequest) -> HttpResponse:
-    form = PasswordForm(request.POST if request.method == "POST" else None, user=request.user)
+    form = PasswordForm(request.POST if request.method == "POST" else None, request=request)
     if not form.is_valid():
         status = 422 if form.is_bound else 200
         return render(request, "accounts/password.html", {"form": form}, status=status)

@@ -1,0 +1,55 @@
+"""What a person may do, as the session brings it along."""
+
+from collections.abc import Callable
+
+import pytest
+from django.contrib.auth.models import Group, Permission
+from django.test import Client
+
+from backoffice.accounts.models import User
+from backoffice.accounts.roles import PERMISSIONS, Role
+from backoffice.accounts.sessions import SessionStore
+
+pytestmark = pytest.mark.django_db
+SignIn = Callable[[Client, User], Client]
+
+
+@pytest.mark.parametrize("role", Role)
+def test_the_permissions_that_come_with_the_session_are_those_of_the_role(
+    client: Client, outsider: User, sign_in: SignIn, role: Role
+) -> None:
+    outsider.groups.set(Group.objects.filter(name=role))
+    session = SessionStore(sign_in(client, outsider).session.session_key)
+    assert session.person is not None
+    assert session.person.permission_names == PERMISSIONS[role]
+    assert User.objects.get(pk=outsider.pk).permission_names == PERMISSIONS[role]
+
+
+def test_somebody_without_a_role_may_nothing(client: Client, outsider: User, sign_in: SignIn) -> None:
+    session = SessionStore(sign_in(client, outsider).session.session_key)
+    assert session.person is not None
+    assert session.person.permission_names == frozenset()
+    assert session.person.get_all_permissions() == set()
+
+
+def test_a_permission_given_to_one_person_directly_counts_for_nothing(maker: User) -> None:
+    maker.user_permissions.set(Permission.objects.filter(codename="approve_operation"))
+    person = User.objects.get(pk=maker.pk)
+    assert not person.has_perm("operations.approve_operation")
+    assert person.get_user_permissions() == set()
+
+
+def test_a_deactivated_person_may_nothing(maker: User) -> None:
+    maker.is_active = False
+    assert not maker.has_perm("operations.prepare_operation")
+    assert maker.get_all_permissions() == set()
+
+
+def test_a_removed_permission_is_gone_at_the_next_request(
+    client: Client, checker: User, sign_in: SignIn
+) -> None:
+    sign_in(client, checker)
+    Group.objects.get(name=Role.APPROVER).permissions.clear()
+    person = SessionStore(client.session.session_key).person
+    assert person is not None
+    assert not person.has_perm("operations.approve_operation")
