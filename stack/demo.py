@@ -5,16 +5,20 @@ import signal
 import sys
 import time
 from pathlib import Path
+from types import FrameType
+from typing import NoReturn
 
 from stack.processes import ROOT, Stack, StackError
+
+_STOPS = (signal.SIGINT, signal.SIGTERM)
 
 
 def main() -> int:
     """Run the demo until Ctrl-C."""
     arguments = _arguments()
     stack = Stack(arguments.folder, arguments.port, arguments.sandbox_port)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.default_int_handler)
+    for number in _STOPS:
+        signal.signal(number, _stop)
     began = time.monotonic()
     print("Starting Countersign …", flush=True)
     try:
@@ -27,6 +31,13 @@ def main() -> int:
     except KeyboardInterrupt:
         print("\nStopped. Everything is kept; `make demo` goes on from here, `make clean` begins anew.")
         return 0
+
+
+def _stop(_number: int, _frame: FrameType | None) -> NoReturn:
+    """Begin to stop; whoever presses again meanwhile cannot break that off and leave processes behind."""
+    for number in _STOPS:
+        signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 def _arguments() -> argparse.Namespace:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -153,11 +153,10 @@ class Stack:
             _signal_group(process, signal.SIGTERM)
         deadline = time.monotonic() + STOP_WITHIN
         for process in reversed(self.processes.values()):
-            try:
+            with suppress(subprocess.TimeoutExpired):
                 process.wait(max(0.1, deadline - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                _signal_group(process, signal.SIGKILL)
-                process.wait()
+            _signal_group(process, signal.SIGKILL)  # whoever is left of its group, its own children included
+            process.wait()
         self.processes.clear()
 
     def _sandbox_arguments(self) -> tuple[str, ...]:
