@@ -127,9 +127,7 @@ def test_a_traceback_that_another_handler_wrote_before_is_covered_too(
 def test_a_log_call_that_does_not_fit_its_arguments_harms_nobody(
     log_handler: logging.Handler, log_lines: Lines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        logging, "raiseExceptions", False
-    )  # which would end as a note on stderr
+    monkeypatch.setattr(logging, "raiseExceptions", False)  # which would end as a note on stderr
     log_handler.handle(logger.makeRecord("x", logging.INFO, __file__, 1, "%d rows", ("many",), None))
     logger.info("and on it goes")
     assert log_lines().splitlines()[-1].endswith("and on it goes")
