@@ -5,6 +5,7 @@ from datetime import timedelta
 from decimal import Decimal
 
 import pytest
+from django.db import connection
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -15,6 +16,7 @@ from backoffice.ledger.models import Balance
 from backoffice.operations import services
 from backoffice.operations.models import Operation
 from tests import factories
+from tests.append_only.triggers import lifted
 from tests.sandbox_process import SandboxProcess
 
 pytestmark = pytest.mark.django_db
@@ -170,7 +172,8 @@ def test_the_days_of_a_filter_are_days_of_the_person_who_asks(
     client: Client, sign_in: SignIn, maker: User
 ) -> None:
     operation = factories.prepared(maker)
-    Operation.objects.filter(pk=operation.pk).update(prepared_at="2026-03-01T23:30:00Z")
+    with lifted(connection):
+        Operation.objects.filter(pk=operation.pk).update(prepared_at="2026-03-01T23:30:00Z")
     signed_in = sign_in(client, maker)
     assert references(page(signed_in, f"{LIST}?since=2026-03-02&until=2026-03-02"), operation) == [True]
     User.objects.filter(pk=maker.pk).update(time_zone="UTC")
@@ -255,7 +258,10 @@ def test_a_page_needs_six_queries_at_most(
 ) -> None:
     for days in range(3):
         operation = factories.prepared(maker)
-        Operation.objects.filter(pk=operation.pk).update(prepared_at=timezone.now() - timedelta(days=days))
+        with lifted(connection):
+            Operation.objects.filter(pk=operation.pk).update(
+                prepared_at=timezone.now() - timedelta(days=days)
+            )
     balance()
     signed_in = sign_in(client, request.getfixturevalue(person))
     with django_assert_max_num_queries(6):
