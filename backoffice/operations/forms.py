@@ -116,6 +116,18 @@ class DecisionForm(SignedForm):
         return SecretStr(token) if token else None
 
 
+class ApproveAndSendForm(DecisionForm):
+    """The same form, sent by the button that needs the token as well."""
+
+    def clean_token(self) -> SecretStr:
+        token = super().clean_token()
+        if token is None:
+            raise forms.ValidationError(
+                "Enter the service's one-time token. Nothing was approved and nothing was sent."
+            )
+        return token
+
+
 class RejectionForm(SignedForm):
     """To close a pending operation with a reason. Stands beside another form, so its ids are its own."""
 

@@ -1,12 +1,21 @@
 """The decision panel: what the state means for the person who looks, and what this person may do now."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from backoffice.accounts.models import User
+from backoffice.audit.actions import Action
+from backoffice.audit.models import Entry
 from backoffice.operations import permissions, policy
-from backoffice.operations.kinds import KINDS
+from backoffice.operations.errors import NotAllowedError
 from backoffice.operations.models import Operation
-from backoffice.operations.progress import approvals_missing, is_released, last_attempt
+from backoffice.operations.progress import (
+    approvals_missing,
+    has_lost_a_signature,
+    is_released,
+    last_attempt,
+    needs_token,
+)
 from backoffice.operations.states import AWAITING_THE_SERVICE, CLOSED, Outcome, Status
 
 
@@ -51,6 +60,11 @@ _WORDS: dict[Status, tuple[str, str]] = {
 }
 
 
+# A release that stands in the log last and is no longer there has run out, though nobody has swept it away yet.
+_NOT_IN_TIME = {Action.OPERATION_RELEASED, Action.OPERATION_RELEASE_LAPSED}
+_ANEW = "Whoever prepared it has to cancel it and prepare it again."
+
+
 def takes_decisions(person: User) -> bool:
     """Whether operations can wait for this person at all."""
     return person.has_perm(permissions.APPROVE) or person.has_perm(permissions.RELEASE)
@@ -65,19 +79,26 @@ def panel_for(person: User, operation: Operation) -> Panel:
         text,
         may_decide=decides,
         may_send_at_once=decides and _is_last(operation) and person.has_perm(permissions.RELEASE),
-        may_release=policy.may_release(person, operation) and not is_released(operation),
+        may_release=_may_release(person, operation),
         may_cancel=policy.may_cancel(person, operation),
-        may_check=may_check(person, operation),
+        may_check=works_on_operations(person) and operation.status in AWAITING_THE_SERVICE,
         may_repeat=operation.status in CLOSED and person.has_perm(permissions.PREPARE),
     )
 
 
-def may_check(person: User, operation: Operation) -> bool:
-    """Whether this person may have the service's list read now. Reading moves no money, but it may close the row."""
-    works_with_it = any(
+def without_content(panel: Panel) -> Panel:
+    """The same where nobody can see what would be signed or sent: no decision, no sending, no copy."""
+    if panel.may_decide or panel.may_release:
+        title, text = "Nothing can be decided", "Nobody can see what would be signed or sent."
+        panel = replace(panel, title=title, text=text, may_decide=False, may_release=False)
+    return replace(panel, may_send_at_once=False, may_repeat=False)
+
+
+def works_on_operations(person: User) -> bool:
+    """Whether operations are this person's work, and not only reading: who works on them may have the service asked."""
+    return any(
         person.has_perm(name) for name in (permissions.PREPARE, permissions.APPROVE, permissions.RELEASE)
     )
-    return works_with_it and operation.status in AWAITING_THE_SERVICE
 
 
 def has_signed(person: User, operation: Operation) -> bool:
@@ -85,10 +106,41 @@ def has_signed(person: User, operation: Operation) -> bool:
     return any(approval.approver_id == person.pk for approval in operation.approvals.all())
 
 
-def came_back(operation: Operation) -> str:
-    """Why an approved operation is not sent although somebody tried; empty if nobody did."""
+def came_back(operation: Operation, timeline: Sequence[Entry]) -> str:
+    """Why an approved operation is not sent although somebody gave the word, and what to do; empty if nobody did.
+
+    The newest entry that can tell it does: the word may have been given more than once. Where a countersignature is
+    lost, the panel itself says all there is to say.
+    """
+    if operation.status != Status.APPROVED or is_released(operation) or has_lost_a_signature(operation):
+        return ""
+    last = next((entry for entry in reversed(timeline) if _ends_a_release(entry)), None)
+    if last is not None and last.action in _NOT_IN_TIME:
+        return (
+            "It was not sent in time: the service could not be read, or no worker was free. Nothing was sent, and "
+            "the token is destroyed. Give the word again, with a new token."
+        )
+    if last is not None and last.action == Action.OPERATION_REFUSED:
+        return _held_back(str(last.detail["reason"]))
+    return _tried(operation)
+
+
+def _ends_a_release(entry: Entry) -> bool:
+    is_last_look = entry.detail.get("attempted") == "send_operation"
+    return entry.action in {*_NOT_IN_TIME, Action.OPERATION_RETURNED} or (
+        entry.action == Action.OPERATION_REFUSED and is_last_look
+    )
+
+
+def _held_back(reason: str) -> str:
+    if reason == NotAllowedError.message:
+        return "Held back before it was sent: whoever gave the word may no longer send. Somebody else has to give it."
+    return f"Held back before it was sent. {reason} {_ANEW}"
+
+
+def _tried(operation: Operation) -> str:
     attempt = last_attempt(operation)
-    if operation.status != Status.APPROVED or attempt is None or is_released(operation):
+    if attempt is None:
         return ""
     reason = (
         "the service refused the token" if attempt.outcome == Outcome.TOKEN_REFUSED else "nothing left us"
@@ -97,7 +149,12 @@ def came_back(operation: Operation) -> str:
 
 
 def _is_last(operation: Operation) -> bool:
-    return approvals_missing(operation) == 1 and KINDS[operation.kind].needs_token
+    return approvals_missing(operation) == 1 and needs_token(operation)
+
+
+def _may_release(person: User, operation: Operation) -> bool:
+    stands_still = not is_released(operation) and not has_lost_a_signature(operation)
+    return stands_still and policy.may_release(person, operation)
 
 
 def _words(person: User, operation: Operation) -> tuple[str, str]:
@@ -125,6 +182,11 @@ def _pending(person: User, operation: Operation) -> tuple[str, str]:
 def _approved(person: User, operation: Operation) -> tuple[str, str]:
     if is_released(operation):
         return "About to be sent", "The word to send is given; a worker takes it up within seconds."
+    if has_lost_a_signature(operation):
+        return (
+            "Countersigned, but not validly any more",
+            f"Somebody who countersigned is no longer entitled to, so this will not be sent. {_ANEW}",
+        )
     if policy.may_release(person, operation):
         return "Ready to be sent", "Everybody needed has countersigned. It leaves when you give the word."
     return (

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from django.utils import timezone
+
 from backoffice.core.display import local_time
 from backoffice.operations.kinds import KINDS
 from backoffice.operations.models import Attempt, Operation
@@ -59,8 +61,18 @@ def approvals_missing(operation: Operation) -> int:
 
 
 def is_released(operation: Operation) -> bool:
-    """Whether the word to send is given and a worker has not taken it up yet."""
-    return hasattr(operation, "release")
+    """Whether the word to send is given and still stands: no worker has taken it up, and its time has not run out."""
+    return hasattr(operation, "release") and operation.release.expires_at > timezone.now()
+
+
+def has_lost_a_signature(operation: Operation) -> bool:
+    """Whether somebody who countersigned may no longer do so (`selectors.operation_page` looked): it is not sent then."""
+    return not all(getattr(approval, "still_entitled", True) for approval in operation.approvals.all())
+
+
+def needs_token(operation: Operation) -> bool:
+    """Whether the service asks for its one-time token; False for a kind that this release does not know."""
+    return operation.kind in KINDS and KINDS[operation.kind].needs_token
 
 
 def fingerprint(operation: Operation) -> str:
@@ -71,6 +83,7 @@ def fingerprint(operation: Operation) -> str:
         operation.status,
         len(operation.approvals.all()),
         int(is_released(operation)),
+        int(has_lost_a_signature(operation)),
         len(attempts),
         checks,
     )
@@ -103,9 +116,7 @@ def _sent(operation: Operation) -> str:
     if operation.status == Status.APPROVED:
         if is_released(operation):
             return "handed to the worker"
-        return (
-            "needs the service's token" if KINDS[operation.kind].needs_token else "waits for the word to send"
-        )
+        return "needs the service's token" if needs_token(operation) else "waits for the word to send"
     if operation.status == Status.SENDING:
         return "being sent now"
     if operation.status in {Status.EXPIRED, Status.CANCELLED} and operation.decided_at:

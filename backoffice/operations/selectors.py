@@ -3,10 +3,13 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from uuid import UUID
 
 from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet
+from django.utils import timezone
 
 from backoffice.accounts.models import User
+from backoffice.accounts.selectors import people_who_may
 from backoffice.audit.models import Entry
 from backoffice.operations.models import Approval, Attempt, Operation
 from backoffice.operations.permissions import APPROVE, RELEASE, VIEW
@@ -22,7 +25,8 @@ def is_waiting_for(user: User) -> Q:
         signed = Approval.objects.filter(operation=OuterRef("pk"), approver=user)
         can |= Q(~Exists(signed), status=Status.PENDING)
     if user.has_perm(RELEASE):
-        can |= Q(status=Status.APPROVED, release__isnull=True)
+        stands_still = Q(release__isnull=True) | Q(release__expires_at__lte=timezone.now())
+        can |= Q(stands_still, status=Status.APPROVED)
     return can & ~Q(maker=user)
 
 
@@ -80,15 +84,26 @@ def operations_needing_attention(user: User) -> QuerySet[Operation]:
 
 
 def operation_page(user: User) -> QuerySet[Operation]:
-    """Operations with everything that their page shows, in three queries."""
+    """Operations with everything that their page shows, in three queries.
+
+    Each countersignature says as `still_entitled` whether its person may give it to this day.
+    """
+    entitled = people_who_may(APPROVE).filter(pk=OuterRef("approver"))
+    approvals = Approval.objects.select_related("approver").annotate(still_entitled=Exists(entitled))
     return (
         visible_operations(user)
         .select_related("maker", "release", "prepared_from")
         .prefetch_related(
-            Prefetch("approvals", Approval.objects.select_related("approver")),
+            Prefetch("approvals", approvals),
             Prefetch("attempts", Attempt.objects.select_related("released_by")),
         )
     )
+
+
+def submitted_before(user: User, submission: UUID, digest: str) -> Operation | None:
+    """What this person prepared by this very form with this content; None for another content or another person."""
+    operation = Operation.objects.filter(pk=submission, maker=user).first()
+    return operation if operation is not None and operation.digest == digest else None
 
 
 def timeline(operation: Operation) -> list[Entry]:

@@ -11,6 +11,7 @@ from django.test import Client
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from backoffice.accounts.models import User
+from backoffice.accounts.roles import Role
 from backoffice.ledger import selectors as ledger
 from backoffice.operations.models import Operation
 from tests import factories, stub_service
@@ -94,6 +95,33 @@ def test_the_same_form_sent_twice_is_one_operation(as_maker: Client, holder: str
     first, second = prepare(as_maker, values), prepare(as_maker, values)
     assert first["Location"] == second["Location"]
     assert Operation.objects.count() == 1
+
+
+def test_the_same_form_sent_again_while_the_service_is_down_finds_its_operation(
+    as_maker: Client, settings: Settings, holder: str
+) -> None:
+    values = filled_in(holder)
+    digest = review(as_maker, values).context["digest"]
+    first = as_maker.post(ADDRESS, {**values, "digest": digest, "step": "prepare"})
+    cache.clear()
+    settings.GATEWAY_URL = "http://127.0.0.1:9/v2"
+    again = as_maker.post(ADDRESS, {**values, "digest": digest, "step": "prepare"}, follow=True)
+    assert again.redirect_chain == [(first["Location"], 302)]
+    assert "This form had been sent before. It was prepared once." in text_of(again)
+    assert Operation.objects.count() == 1
+
+
+def test_a_form_with_the_number_of_somebody_elses_operation_shows_nothing_of_it(
+    as_maker: Client, settings: Settings
+) -> None:
+    other = factories.person("Ngozi Eze", Role.PREPARER)
+    operation = factories.prepared(other)
+    settings.GATEWAY_URL = "http://127.0.0.1:9/v2"
+    values = filled_in("Somebody Else", submission=str(operation.pk), amount="1")
+    answer = as_maker.post(ADDRESS, {**values, "digest": operation.digest, "step": "prepare"})
+    assert answer.status_code == 422
+    assert operation.reference not in text_of(answer)
+    assert operation.counterparty not in text_of(answer)
 
 
 def test_a_form_sent_again_with_other_content_is_refused(as_maker: Client, holder: str) -> None:

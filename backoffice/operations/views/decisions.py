@@ -15,10 +15,16 @@ from backoffice.accounts.http import StaffRequest
 from backoffice.accounts.services import second_factor_at
 from backoffice.operations import permissions, services
 from backoffice.operations.errors import OperationError
-from backoffice.operations.forms import DecisionForm, RejectionForm, ReleaseForm, SignedForm
+from backoffice.operations.forms import (
+    ApproveAndSendForm,
+    DecisionForm,
+    RejectionForm,
+    ReleaseForm,
+    SignedForm,
+)
 from backoffice.operations.models import Operation
-from backoffice.operations.panel import may_check
-from backoffice.operations.states import Status
+from backoffice.operations.panel import works_on_operations
+from backoffice.operations.states import AWAITING_THE_SERVICE, Status
 from backoffice.operations.views.detail import find, page
 
 
@@ -34,7 +40,7 @@ def approve(request: StaffRequest, pk: UUID) -> HttpResponse:
 @require_POST
 @permission_required((permissions.APPROVE, permissions.RELEASE), raise_exception=True)
 def approve_and_send(request: StaffRequest, pk: UUID) -> HttpResponse:
-    form = DecisionForm(request.POST, request=request)
+    form = ApproveAndSendForm(request.POST, request=request)
     names = ("digest", "comment", "token")
     return _carry_out(request, pk, form, services.approve_and_release_operation, names, _handed_over)
 
@@ -72,13 +78,15 @@ def cancel(request: StaffRequest, pk: UUID) -> HttpResponse:
 @permission_required(permissions.VIEW, raise_exception=True)
 def check(request: StaffRequest, pk: UUID) -> HttpResponse:
     """Have the service's list of transactions read now, instead of at the next turn of the timer."""
-    operation = find(request, pk)
-    if not may_check(request.user, operation):
+    if not works_on_operations(request.user):
         raise PermissionDenied
-    seen = services.confirm_operation(pk, actor=request.user)
-    messages.info(
-        request, f"The service's list was read just now. The operation is: {seen.get_status_display()}."
-    )
+    operation = find(request, pk)
+    if operation.status in AWAITING_THE_SERVICE:
+        operation = services.confirm_operation(pk, actor=request.user)
+        read = "The service's list was read just now."
+    else:
+        read = "There is nothing to ask the service about any more."
+    messages.info(request, f"{read} The operation is: {operation.get_status_display()}.")
     return redirect(operation)
 
 
@@ -90,9 +98,14 @@ def _carry_out(
     names: tuple[str, ...],
     done: Callable[[Operation], str],
 ) -> HttpResponse:
-    """Call the service with the named fields; on refusal the page comes back with the reason and what was typed."""
+    """Call the service with the named fields; on refusal the page comes back with the reason and what was typed.
+
+    Services put what they refuse on record themselves; what the form refuses is put on record here.
+    """
     operation = find(request, pk)
-    if form.is_valid():
+    if not form.is_valid():
+        services.record_refusal(pk, service.__name__, request.user, _missing(form))
+    else:
         values = {name: form.cleaned_data[name] for name in names}
         try:
             changed = service(pk, actor=request.user, second_factor_at=second_factor_at(request), **values)
@@ -103,6 +116,11 @@ def _carry_out(
             messages.success(request, done(changed))
             return redirect(changed)
     return page(request, operation, refused=form)
+
+
+def _missing(form: SignedForm) -> OperationError:
+    """All that is wrong with the form, in one reason."""
+    return OperationError(" ".join(str(error) for errors in form.errors.values() for error in errors))
 
 
 def _countersigned(operation: Operation) -> str:

@@ -11,10 +11,11 @@ from django.views.decorators.http import require_safe
 from backoffice.accounts.decorators import polled
 from backoffice.accounts.http import StaffRequest
 from backoffice.operations import permissions, selectors
+from backoffice.operations.errors import UnreadableContentError
 from backoffice.operations.forms import DecisionForm, RejectionForm, ReleaseForm, SignedForm
-from backoffice.operations.kinds import KINDS
+from backoffice.operations.kinds import content_of
 from backoffice.operations.models import Operation
-from backoffice.operations.panel import came_back, panel_for
+from backoffice.operations.panel import came_back, panel_for, without_content
 from backoffice.operations.progress import fingerprint, pace, steps
 
 
@@ -50,23 +51,34 @@ def page(request: StaffRequest, operation: Operation, *, refused: SignedForm | N
 def _context(
     request: StaffRequest, operation: Operation, *, refused: SignedForm | None = None, notice: str = ""
 ) -> dict[str, Any]:
-    kind = KINDS[operation.kind]
+    facts, timeline = _facts(operation), selectors.timeline(operation)
     panel = panel_for(request.user, operation)
+    if facts is None:
+        panel = without_content(panel)
     return {
         "operation": operation,
-        "facts": kind.facts(kind.read(operation.payload)),
+        "facts": facts,
         "steps": steps(operation),
         "panel": panel,
-        "came_back": came_back(operation),
+        "came_back": came_back(operation, timeline),
         "refused": refused,
         "decision": _form(DecisionForm, refused, request) if panel.may_decide else None,
         "rejection": _form(RejectionForm, refused, request) if panel.may_decide else None,
         "release": _form(ReleaseForm, refused, request) if panel.may_release else None,
-        "timeline": selectors.timeline(operation),
+        "timeline": timeline,
         "seen": fingerprint(operation),
         "pace": pace(operation),
         "notice": notice,
     }
+
+
+def _facts(operation: Operation) -> list[tuple[str, str]] | None:
+    """Everything that is signed, as label and value; None if it cannot be read."""
+    try:
+        kind, payload = content_of(operation)
+    except UnreadableContentError:
+        return None
+    return kind.facts(payload)
 
 
 def _form(form_type: type[SignedForm], refused: SignedForm | None, request: StaffRequest) -> SignedForm:

@@ -13,8 +13,8 @@ from backoffice.accounts.http import StaffRequest
 from backoffice.ledger import selectors as ledger
 from backoffice.operations import permissions, policy, selectors, services
 from backoffice.operations.content import short_code
-from backoffice.operations.errors import OperationError
-from backoffice.operations.kinds import KINDS, Kind, KindForm
+from backoffice.operations.errors import OperationError, UnreadableContentError
+from backoffice.operations.kinds import KINDS, Kind, KindForm, content_of
 from backoffice.operations.models import Operation, content_digest
 
 
@@ -53,11 +53,18 @@ def _review(request: StaffRequest, kind: Kind[Any]) -> HttpResponse:
 
 
 def _prepare(request: StaffRequest, kind: Kind[Any]) -> HttpResponse:
-    """Store what was reviewed. If it is not what was reviewed any more, it is reviewed again."""
-    form = kind.form_type(request.POST)
+    """Store what was reviewed. If it is not what was reviewed any more, it is reviewed again.
+
+    The same form sent again is answered with its operation, before the service is asked about anything.
+    """
+    submission, form = _submission(request), kind.form_type(request.POST)
+    before = selectors.submitted_before(request.user, submission, request.POST.get("digest", ""))
+    if before is not None:
+        messages.info(request, "This form had been sent before. It was prepared once.")
+        return redirect(before)
     if not form.is_valid():
         return _refused(request, kind, form)
-    submission, payload = _submission(request), form.payload()
+    payload = form.payload()
     if request.POST.get("digest") != content_digest(submission, kind.name, payload.stored()):
         return _review_page(request, kind, form, changed=True)
     copied = _original(request, kind)
@@ -137,9 +144,12 @@ def _as_typed(request: StaffRequest, kind: Kind[Any]) -> KindForm:
 
 
 def _copied(request: StaffRequest, kind: Kind[Any]) -> dict[str, Any]:
-    """The values to prepare the same again."""
+    """The values to prepare the same again; 404 if they cannot be read any more."""
     original = _original(request, kind)
-    return kind.initial(kind.read(original.payload)) if original else {}
+    try:
+        return kind.initial(content_of(original)[1]) if original else {}
+    except UnreadableContentError as exc:
+        raise Http404(str(exc)) from exc
 
 
 def _original(request: StaffRequest, kind: Kind[Any]) -> Operation | None:
