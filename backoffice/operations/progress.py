@@ -66,7 +66,7 @@ def is_released(operation: Operation) -> bool:
 
 
 def has_lost_a_signature(operation: Operation) -> bool:
-    """Whether somebody who countersigned may no longer do so (`selectors.operation_page` looked): it is not sent then."""
+    """Whether somebody who countersigned may no longer do so, so that it is not sent. Told by `operation_page`."""
     return not all(getattr(approval, "still_entitled", True) for approval in operation.approvals.all())
 
 
