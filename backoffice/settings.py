@@ -165,6 +165,7 @@ AXES_COOLOFF_TIME = timedelta(minutes=30)
 AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False  # knocking does not keep the owner out for longer
 AXES_RESET_ON_SUCCESS = True
 AXES_LOCKOUT_CALLABLE = "backoffice.accounts.lockout.keep_answer"
+AXES_SENSITIVE_PARAMETERS = ["username", "ip_address", "old_password", "new_password", "repeated"]
 AXES_CLIENT_IP_CALLABLE = "backoffice.core.middleware.client_address"
 AXES_ENABLE_ADMIN = False
 AXES_VERBOSE = False
