@@ -41,4 +41,5 @@ def everybodys_browsers(chromium: Browser, stack: Stack) -> Iterator[Office]:
 def office(everybodys_browsers: Office) -> Iterator[Office]:
     """Browsers for the test. Whatever it is about: no script failed and no page broke its security policy."""
     yield everybodys_browsers
-    assert everybodys_browsers.close_pages() == []
+    everybodys_browsers.close_pages()
+    assert everybodys_browsers.take_complaints() == []

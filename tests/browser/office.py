@@ -87,13 +87,16 @@ class Office:
         for scripts in (True, False):
             self.browsers.pop((name, scripts), None)
 
-    def close_pages(self) -> list[str]:
-        """After a test: what the consoles complained about meanwhile."""
+    def close_pages(self) -> None:
+        """After a test. Whoever signed in stays signed in."""
         for context in self.chromium.contexts:
             for page in context.pages:
                 page.close()
             if context not in self.browsers.values():
                 context.close()
+
+    def take_complaints(self) -> list[str]:
+        """What the consoles complained about since this was last asked."""
         complaints, self.complaints = self.complaints, []
         return complaints
 

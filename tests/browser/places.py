@@ -1,0 +1,159 @@
+"""Every page that people can come to: who comes there, and how."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from playwright.sync_api import Page, expect
+
+from backoffice.operations.states import CLOSED, Status
+from tests.browser import steps
+from tests.browser.office import (
+    ADMINISTRATOR,
+    AUDITOR,
+    CHECKER,
+    MAKER,
+    Office,
+    give_password,
+)
+
+NOBODY = "nobody"
+LONG_WORD = "Donaudampfschifffahrtsgesellschaft" * 6
+_OPERATION = "/operations/00000000-0000-0000-0000-000000000000/"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A page, and the person in front of it."""
+
+    person: str
+    name: str
+    come: Callable[[Office, Page], object]
+
+    def __str__(self) -> str:
+        return f"{self.person.split()[0]}: {self.name}"
+
+
+def at(path: str) -> Callable[[Office, Page], object]:
+    return lambda _office, page: page.goto(path)
+
+
+def sending(path: str, button: str, **typed: str) -> Callable[[Office, Page], object]:
+    """What the page answers to its form, with these fields typed."""
+
+    def come(_office: Office, page: Page) -> None:
+        page.goto(path)
+        for label, text in typed.items():
+            page.get_by_label(label.replace("_", " "), exact=True).fill(text)
+        steps.press(page, button)
+        page.wait_for_load_state()
+
+    return come
+
+
+def operation(status: Status, *, mine: bool = False) -> Callable[[Office, Page], object]:
+    """The oldest operation listed in this status."""
+    tab = "done" if status in CLOSED else "open"
+    address = f"/operations/?tab={tab}&status={status}{'&mine=on' if mine else ''}"
+
+    def come(_office: Office, page: Page) -> None:
+        listed = re.findall(r'class="row" href="([^"]+)"', page.request.get(address).text())
+        page.goto(listed[-1])
+        expect(steps.badge(page)).to_have_text(status.label)
+
+    return come
+
+
+def long_words(office: Office, page: Page) -> None:
+    """An operation that somebody rejected without ever pressing the space bar."""
+    page.goto(steps.prepared(office, MAKER, steps.new_payment()))
+    page.get_by_text("Reject…").click()
+    page.get_by_label("Reason").fill(LONG_WORD)
+    steps.press(page, "Reject")
+    expect(steps.badge(page)).to_have_text("Rejected")
+
+
+def refused_rejection(office: Office, page: Page) -> None:
+    page.goto(steps.prepared(office, MAKER, steps.new_payment()))
+    page.get_by_text("Reject…").click()
+    page.get_by_label("Reason").fill(" ")
+    steps.press(page, "Reject")
+    expect(page.locator("[aria-invalid=true]")).to_have_count(1)
+
+
+def checked_account(_office: Office, page: Page) -> None:
+    steps.fill_in(page, steps.new_payment(), typed_name=LONG_WORD[:120])
+    expect(page.get_by_label("Why the other name is right")).to_be_visible()
+
+
+def reviewed(_office: Office, page: Page) -> None:
+    payment = steps.new_payment()
+    steps.fill_in(page, payment)
+    steps.review(page, payment)
+
+
+def new_recovery_codes(office: Office, page: Page) -> None:
+    """They are stored at once, because nobody may go on before that."""
+    page.goto("/account/recovery-codes/")
+    steps.press(page, "Draw ten new codes")
+    expect(page.locator(".codes li")).to_have_count(10)
+    with office.screenless_browser_of(MAKER) as browser:
+        browser.send(browser.get("/account/recovery-codes/"), "/account/recovery-codes/kept/")
+
+
+def form_out_of_date(_office: Office, page: Page) -> None:
+    page.goto("/account/sign-in/")
+    page.locator("[name=csrfmiddlewaretoken]").first.evaluate("field => field.value = ''")
+    page.get_by_label("E-mail address").fill("somebody@countersign.example")
+    page.get_by_label("Password").fill("of no importance")
+    steps.press(page, "Continue")
+    expect(page.get_by_role("heading", level=1)).to_have_text("This form is out of date")
+
+
+PLACES = [
+    Place(NOBODY, "sign-in", at("/account/sign-in/")),
+    Place(NOBODY, "sign-in for a page", at("/operations/?tab=done")),
+    Place(
+        NOBODY,
+        "sign-in refused",
+        sending("/account/sign-in/", "Continue", **{"E-mail address": "somebody@countersign.example"}),
+    ),
+    Place(NOBODY, "form out of date", form_out_of_date),
+    Place(NOBODY, "second factor", lambda _office, page: give_password(page, ADMINISTRATOR)),
+    Place(MAKER, "overview", at("/")),
+    Place(MAKER, "open operations", at("/operations/")),
+    Place(MAKER, "filters that nothing fits", at("/operations/?tab=done&text=nobody&currency=USD")),
+    Place(MAKER, "filters that make no sense", at("/operations/?tab=done&since=yesterday&status=lost")),
+    Place(MAKER, "own pending operation", operation(Status.PENDING, mine=True)),
+    Place(MAKER, "rejected operation", operation(Status.REJECTED)),
+    Place(MAKER, "withdrawal", at("/operations/prepare/withdrawal/")),
+    Place(MAKER, "withdrawal refused", sending("/operations/prepare/withdrawal/", "Review…", Amount="1e5")),
+    Place(MAKER, "withdrawal with another name", checked_account),
+    Place(MAKER, "review", reviewed),
+    Place(MAKER, "not allowed", at("/audit/")),
+    Place(MAKER, "nothing there", at(_OPERATION)),
+    Place(MAKER, "my account", at("/account/")),
+    Place(MAKER, "password", at("/account/password/")),
+    Place(MAKER, "password refused", sending("/account/password/", "Change the password")),
+    Place(MAKER, "authenticator", at("/account/authenticator/")),
+    Place(MAKER, "recovery codes", at("/account/recovery-codes/")),
+    Place(MAKER, "new recovery codes", new_recovery_codes),
+    Place(CHECKER, "overview", at("/")),
+    Place(CHECKER, "waiting operations", at("/operations/?tab=waiting")),
+    Place(CHECKER, "done operations", at("/operations/?tab=done")),
+    *[Place(CHECKER, f"{status} operation", operation(status)) for status in Status],
+    Place(CHECKER, "rejection refused", refused_rejection),
+    Place(CHECKER, "long words", long_words),
+    Place(CHECKER, "reports", at("/reports/")),
+    Place(CHECKER, "report refused", at("/reports/operations.csv?since=yesterday")),
+    Place(AUDITOR, "overview", at("/")),
+    Place(AUDITOR, "pending operation", operation(Status.PENDING)),
+    Place(AUDITOR, "reports", at("/reports/")),
+    Place(AUDITOR, "audit log", at("/audit/")),
+    Place(AUDITOR, "audit log without entries", at("/audit/?about=nobody")),
+    Place(AUDITOR, "verdict", sending("/audit/", "Verify")),
+    Place(ADMINISTRATOR, "overview", at("/")),
+    Place(ADMINISTRATOR, "open operations", at("/operations/")),
+    Place(ADMINISTRATOR, "audit log", at("/audit/?group=operation")),
+    Place(ADMINISTRATOR, "my account", at("/account/")),
+]

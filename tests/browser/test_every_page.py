@@ -1,0 +1,54 @@
+"""What holds for every page, whoever opens it."""
+
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+
+import pytest
+
+from tests.browser.office import Office
+from tests.browser.places import PLACES, Place
+from tests.browser.visit import Visit, Visitor
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.stack,
+    pytest.mark.parametrize("place", PLACES, ids=str, scope="module"),
+]
+HTML_AT_MOST, CRITICAL_AT_MOST = 14 * 1024, 50 * 1024
+
+
+@pytest.fixture(scope="module")
+def visitors(everybodys_browsers: Office) -> Iterator[Callable[[str], Visitor]]:
+    """One page for each person, which goes to all of that person's places."""
+    yield cache(partial(Visitor, everybodys_browsers))
+    everybodys_browsers.close_pages()
+
+
+@pytest.fixture(scope="module")
+def seen(visitors: Callable[[str], Visitor], place: Place) -> Visit:
+    """One visit for all that is asked about the page."""
+    return visitors(place.person).visit(place)
+
+
+def test_no_page_scrolls_sideways(seen: Visit) -> None:
+    assert seen.too_wide == []
+
+
+def test_no_page_breaks_its_security_policy_or_fails_in_a_script(seen: Visit) -> None:
+    assert seen.complaints == []
+
+
+def test_every_page_keeps_to_its_bytes(seen: Visit) -> None:
+    assert 0 < seen.html <= HTML_AT_MOST
+    assert seen.html < seen.critical <= CRITICAL_AT_MOST
+
+
+def test_every_page_says_what_it_is_and_in_which_language(seen: Visit) -> None:
+    assert seen.language == "en"
+    assert len(seen.headings) == 1
+    assert seen.headings[0].strip()
+
+
+def test_everything_on_every_page_has_a_name_of_its_own(seen: Visit) -> None:
+    assert seen.nameless == []
+    assert seen.repeated_ids == []

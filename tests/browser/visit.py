@@ -1,0 +1,122 @@
+"""One look at a page, and everything that is measured during it."""
+
+import gzip
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from playwright.sync_api import CDPSession, Request, Response, ViewportSize, expect
+
+from tests.browser.office import Office
+from tests.browser.places import NOBODY, Place
+
+_NARROW, _WIDE = ViewportSize(width=390, height=844), ViewportSize(width=1440, height=900)
+_Scheme = Literal["light", "dark"]
+LOOKS: tuple[tuple[ViewportSize, _Scheme], ...] = (
+    (_NARROW, "light"),
+    (_NARROW, "dark"),
+    (_WIDE, "dark"),
+    (_WIDE, "light"),
+)
+WANT_A_NAME = {
+    *("textbox", "searchbox", "combobox", "listbox", "checkbox", "radio", "spinbutton", "Date"),
+    *("button", "link", "DisclosureTriangle", "image", "img", "SvgRoot"),
+}
+
+TOO_WIDE = """() => {
+    const beyond = [...document.querySelectorAll("main *, header *")]
+        .filter((element) => element.getBoundingClientRect().right > innerWidth + 1);
+    return document.scrollingElement.scrollWidth <= innerWidth ? null
+        : `${document.scrollingElement.scrollWidth} px: ` + beyond.slice(-1).map((one) => one.outerHTML.slice(0, 150));
+}"""
+OPEN_EVERYTHING = "document.querySelectorAll('details').forEach((details) => { details.open = true; })"
+REPEATED_IDS = """() => {
+    const ids = [...document.querySelectorAll("[id]")].map((element) => element.id);
+    return ids.filter((id, place) => ids.indexOf(id) !== place);
+}"""
+
+
+@dataclass
+class Visit:
+    """What was found on one page."""
+
+    complaints: list[str] = field(default_factory=list)
+    too_wide: list[str] = field(default_factory=list)
+    html: int = 0
+    critical: int = 0
+    language: str | None = None
+    headings: list[str] = field(default_factory=list)
+    nameless: list[str] = field(default_factory=list)
+    repeated_ids: list[str] = field(default_factory=list)
+
+
+class Visitor:
+    """A page of one person that goes from place to place, and notes what it consists of each time."""
+
+    def __init__(self, office: Office, person: str) -> None:
+        self.office = office
+        self.page = office.browser() if person == NOBODY else office.page_of(person)
+        self.devtools = self.page.context.new_cdp_session(self.page)
+        self.devtools.send("Network.enable")
+        self.devtools.send("Network.setCacheDisabled", {"cacheDisabled": True})
+        self.responses: list[Response] = []
+        self.page.on("request", self._begin_anew_with_a_page)
+        self.page.on("response", self._note)
+
+    def visit(self, place: Place) -> Visit:
+        """Come to the place and look at it wide and narrow, light and dark, folded and unfolded."""
+        self.office.take_complaints()
+        place.come(self.office, self.page)
+        expect(self.page.locator(".htmx-request")).to_have_count(0)
+        seen = Visit(
+            html=self._bytes_of("document"),
+            critical=self._bytes_of("document", "stylesheet", "script"),
+            language=self.page.locator("html").get_attribute("lang"),
+            headings=self.page.locator("h1").all_inner_texts(),
+            repeated_ids=self.page.evaluate(REPEATED_IDS),
+            too_wide=self._too_wide(),
+        )
+        self.page.evaluate(OPEN_EVERYTHING)
+        seen.too_wide += self._too_wide()
+        seen.nameless = nameless(self.devtools)
+        seen.complaints = self.office.take_complaints()
+        return seen
+
+    def _too_wide(self) -> list[str]:
+        found = []
+        for size, scheme in LOOKS:
+            if self.page.viewport_size != size:
+                self.page.set_viewport_size(size)
+            self.page.emulate_media(color_scheme=scheme)
+            if wide := self.page.evaluate(TOO_WIDE):
+                found.append(f"{size['width']} {scheme}: {wide}")
+        return found
+
+    def _bytes_of(self, *types: str) -> int:
+        return sum(transferred(one) for one in self.responses if one.request.resource_type in types)
+
+    def _begin_anew_with_a_page(self, request: Request) -> None:
+        if request.is_navigation_request():
+            self.responses.clear()
+
+    def _note(self, response: Response) -> None:
+        self.responses.append(response)
+
+
+def transferred(response: Response) -> int:
+    """Bytes of the body on the wire. A page that the web server leaves to a proxy to compress counts as compressed."""
+    response.finished()
+    if response.request.resource_type == "document" and "content-encoding" not in response.headers:
+        return len(gzip.compress(response.body()))
+    return response.request.sizes()["responseBodySize"]
+
+
+def nameless(devtools: CDPSession) -> list[str]:
+    """What a screen reader would call by its role alone."""
+    nodes: list[dict[str, Any]] = devtools.send("Accessibility.getFullAXTree")["nodes"]
+    return [
+        node["role"]["value"]
+        for node in nodes
+        if not node["ignored"]
+        and node["role"]["value"] in WANT_A_NAME
+        and not node.get("name", {}).get("value", "").strip()
+    ]
