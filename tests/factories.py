@@ -7,6 +7,7 @@ from typing import Any
 from django.contrib.auth.models import Group
 from django.test import Client
 from django.utils import timezone
+from pydantic import SecretStr
 
 from backoffice.accounts.models import AuthenticatorDevice, User
 from backoffice.accounts.roles import Role
@@ -69,3 +70,9 @@ def approved(maker: User, checker: User, **changes: Any) -> Operation:
     return services.approve_operation(
         operation.pk, actor=checker, digest=operation.digest, second_factor_at=timezone.now()
     )
+
+
+def release(operation: Operation, actor: User, token: str = "123456", **changes: Any) -> Operation:
+    """The word to send an approved operation."""
+    arguments = {"digest": operation.digest, "second_factor_at": timezone.now(), **changes}
+    return services.release_operation(operation.pk, actor=actor, token=SecretStr(token), **arguments)

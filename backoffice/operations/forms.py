@@ -10,6 +10,7 @@ from backoffice.accounts.forms import OneTimeInput
 from backoffice.accounts.http import StaffRequest
 from backoffice.accounts.models import User
 from backoffice.accounts.services import confirm_second_factor, has_fresh_second_factor
+from backoffice.core.gateway import dialect
 from backoffice.core.period import PeriodForm, end_of, start_of
 from backoffice.operations.kinds import KINDS
 from backoffice.operations.selectors import TABS, OperationFilter
@@ -152,5 +153,10 @@ class ReleaseForm(SignedForm):
         help_text="It waits encrypted for the sending, at most 90 seconds, and is then destroyed.",
     )
 
-    def clean_token(self) -> SecretStr:
-        return SecretStr(self.cleaned_data["token"])
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["token"].required = dialect().token_required
+
+    def clean_token(self) -> SecretStr | None:
+        token = self.cleaned_data["token"]
+        return SecretStr(token) if token else None

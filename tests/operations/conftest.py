@@ -1,13 +1,15 @@
 """One pending withdrawal, and the people around it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 from django.test import Client
+from pytest_django import Settings
 
 from backoffice.accounts.models import User
 from backoffice.operations.models import Operation
-from tests import factories
+from tests import factories, stub_service
+from tests.stub_service import StubService
 
 SignIn = Callable[[Client, User], Client]
 
@@ -25,3 +27,17 @@ def as_checker(sign_in: SignIn, checker: User) -> Client:
 @pytest.fixture
 def as_maker(sign_in: SignIn, maker: User) -> Client:
     return sign_in(Client(), maker)
+
+
+@pytest.fixture
+def service(settings: Settings) -> Iterator[StubService]:
+    """A service that answers as the test tells it."""
+    with stub_service.running() as stub:
+        settings.GATEWAY_URL = stub.url
+        yield stub
+
+
+@pytest.fixture
+def released(maker: User, checker: User) -> Operation:
+    """A withdrawal that a second person countersigned and gave the word to send."""
+    return factories.release(factories.approved(maker, checker), checker)
