@@ -62,7 +62,7 @@ def _after(order: tuple[str, ...], position: list[Any]) -> Q:
 
 def _write(row: Model, order: tuple[str, ...], *, backwards: bool) -> str:
     values = [_plain(getattr(row, name.lstrip("-"))) for name in order]
-    return signing.dumps([backwards, values], salt=_salt(order))
+    return signing.Signer(salt=_salt(order)).sign_object([backwards, values])
 
 
 def _plain(value: object) -> object:
@@ -73,7 +73,7 @@ def _read(cursor: str | None, order: tuple[str, ...]) -> tuple[bool, list[Any] |
     if not cursor:
         return False, None
     try:
-        backwards, position = signing.loads(cursor, salt=_salt(order))
+        backwards, position = signing.Signer(salt=_salt(order)).unsign_object(cursor)
     except signing.BadSignature:
         return False, None
     return backwards, position
