@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from payments_gateway.sandbox.arguments import add_options
-from payments_gateway.sandbox.errors import CannotListenError
 from payments_gateway.sandbox.server import bound_socket, serve
+from payments_gateway.sandbox.wire.errors import CannotListenError
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from payments_gateway.sandbox import clock, credentials
+from payments_gateway.sandbox import clock
 from payments_gateway.sandbox.models import Simulation
+from payments_gateway.sandbox.wire import credentials
 
 
 def text(simulation: Simulation, address: Sequence[Any]) -> str:

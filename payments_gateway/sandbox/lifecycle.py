@@ -8,8 +8,8 @@ from django.db.models import Case, Count, F, Sum, When
 from django.db.transaction import atomic
 
 from payments_gateway.sandbox import clock, otp
+from payments_gateway.sandbox.books.seed import sow
 from payments_gateway.sandbox.models import Account, Entry, Simulation, Transaction, Withdrawal
-from payments_gateway.sandbox.seed import sow
 from payments_gateway.sandbox.settings import DATABASE, SEED, SETTLE_AFTER, TRANSACTIONS
 
 _OPTIONS = ("settle_after", "token_required", "token_reuse", "fail_next")

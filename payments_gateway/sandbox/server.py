@@ -6,7 +6,7 @@ from typing import Any
 
 from gunicorn.app.base import BaseApplication
 
-from payments_gateway.sandbox.errors import CannotListenError
+from payments_gateway.sandbox.wire.errors import CannotListenError
 
 _THREADS = 8
 

@@ -19,8 +19,8 @@ INSTALLED_APPS = ["payments_gateway.sandbox"]
 APPEND_SLASH = False
 MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",  # gives every answer its Content-Length
-    "payments_gateway.sandbox.answers.RefusalMiddleware",
-    "payments_gateway.sandbox.settlement.SettlementMiddleware",
+    "payments_gateway.sandbox.wire.answers.RefusalMiddleware",
+    "payments_gateway.sandbox.books.settlement.SettlementMiddleware",
 ]
 ROOT_URLCONF = "payments_gateway.sandbox.urls"
 TEMPLATES = [{"BACKEND": "django.template.backends.django.DjangoTemplates", "APP_DIRS": True}]

@@ -3,7 +3,8 @@
 from django.urls import include, path
 from django.views.generic import RedirectView
 
-from payments_gateway.sandbox import balances, banks, control, transactions
+from payments_gateway.sandbox.control import views as control
+from payments_gateway.sandbox.service import balances, banks, transactions
 
 v2 = [
     path("balance", balances.balance),
@@ -27,6 +28,6 @@ urlpatterns = [
     path("_sandbox/", include(simulation)),
 ]
 
-handler400 = "payments_gateway.sandbox.answers.bad_request"
-handler404 = "payments_gateway.sandbox.answers.not_found"
-handler500 = "payments_gateway.sandbox.answers.internal_error"
+handler400 = "payments_gateway.sandbox.wire.answers.bad_request"
+handler404 = "payments_gateway.sandbox.wire.answers.not_found"
+handler500 = "payments_gateway.sandbox.wire.answers.internal_error"

@@ -12,7 +12,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from backoffice.core.display import format_amount
 from payments_gateway.reference import BANKS
-from payments_gateway.sandbox.names import holder_of
+from payments_gateway.sandbox.books.names import holder_of
 from stack.processes import Stack
 from tests.browser.office import Office
 

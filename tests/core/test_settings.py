@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
-from payments_gateway.sandbox.credentials import API_KEY as SANDBOX_API_KEY
+from payments_gateway.sandbox.wire.credentials import API_KEY as SANDBOX_API_KEY
 from tests.core.environments import DEMO, PRODUCTION, SANDBOX, STAGING, settings_in
 
 Start = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from payments_gateway.sandbox.books.history import Event, history
+from payments_gateway.sandbox.books.rhythm import is_payday
 from payments_gateway.sandbox.clock import LAGOS
-from payments_gateway.sandbox.history import Event, history
-from payments_gateway.sandbox.rhythm import is_payday
 
 END = datetime(2026, 6, 30, 23, 0, tzinfo=UTC)
 

@@ -5,13 +5,13 @@ from typing import Literal
 
 from django.http import HttpRequest, HttpResponse
 
-from payments_gateway.sandbox import ledger
-from payments_gateway.sandbox.amounts import amount_number, amount_text, minor_units
-from payments_gateway.sandbox.answers import answer, envelope, operation
-from payments_gateway.sandbox.bodies import Body, read_body, read_query
-from payments_gateway.sandbox.fields import AccountNumber, AmountText, BankCode, Name, TokenText
+from payments_gateway.sandbox.books import ledger
 from payments_gateway.sandbox.models import Account, Transaction
 from payments_gateway.sandbox.otp import Token
+from payments_gateway.sandbox.wire.amounts import amount_number, amount_text, minor_units
+from payments_gateway.sandbox.wire.answers import answer, envelope, operation
+from payments_gateway.sandbox.wire.bodies import Body, read_body, read_query
+from payments_gateway.sandbox.wire.fields import AccountNumber, AmountText, BankCode, Name, TokenText
 
 
 class BalanceQuery(Body):

@@ -9,7 +9,8 @@ from django.db.transaction import atomic
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
-from payments_gateway.sandbox import clock, ledger
+from payments_gateway.sandbox import clock
+from payments_gateway.sandbox.books import ledger
 from payments_gateway.sandbox.models import Simulation, Status, Withdrawal
 
 _SLOW_SUFFIX = "88"

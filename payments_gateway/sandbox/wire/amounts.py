@@ -4,7 +4,7 @@ import re
 from decimal import Decimal
 
 from payments_gateway.money import CURRENCIES
-from payments_gateway.sandbox.errors import RefusedError
+from payments_gateway.sandbox.wire.errors import RefusedError
 
 DECIMALS = {code: currency.decimals for code, currency in CURRENCIES.items()}
 _PLAIN = re.compile(r"[0-9]{1,12}(\.[0-9]{1,18})?", re.ASCII)

@@ -5,11 +5,11 @@ import hashlib
 from django.http import HttpRequest, HttpResponse
 
 from payments_gateway.reference import BANKS
-from payments_gateway.sandbox.answers import answer, operation
-from payments_gateway.sandbox.bodies import Body, read_body
-from payments_gateway.sandbox.errors import RefusedError
-from payments_gateway.sandbox.fields import AccountNumber, BankCode
-from payments_gateway.sandbox.names import holder_of
+from payments_gateway.sandbox.books.names import holder_of
+from payments_gateway.sandbox.wire.answers import answer, operation
+from payments_gateway.sandbox.wire.bodies import Body, read_body
+from payments_gateway.sandbox.wire.errors import RefusedError
+from payments_gateway.sandbox.wire.fields import AccountNumber, BankCode
 
 _LISTED_SINCE = "2021-03-01T09:00:00.000Z"
 

@@ -7,7 +7,7 @@ from secrets import compare_digest
 
 from django.http import HttpRequest
 
-from payments_gateway.sandbox.errors import RefusedError
+from payments_gateway.sandbox.wire.errors import RefusedError
 
 API_KEY = "sandbox-key-of-the-simulation"
 API_USER = "countersign-demo"

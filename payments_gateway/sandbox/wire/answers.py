@@ -8,8 +8,8 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
 from payments_gateway.money import dumps
-from payments_gateway.sandbox.credentials import check_credentials
-from payments_gateway.sandbox.errors import RefusedError
+from payments_gateway.sandbox.wire.credentials import check_credentials
+from payments_gateway.sandbox.wire.errors import RefusedError
 
 View = Callable[..., HttpResponse]
 

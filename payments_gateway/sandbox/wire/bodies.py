@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails
 
-from payments_gateway.sandbox.errors import RefusedError
+from payments_gateway.sandbox.wire.errors import RefusedError
 
 MAXIMUM_BYTES = 1024 * 1024
 _DISCARDED_BYTES = 64 * 1024 * 1024

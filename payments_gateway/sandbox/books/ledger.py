@@ -19,11 +19,17 @@ from django.db.models import Sum
 from django.db.transaction import atomic
 
 from payments_gateway.sandbox import clock, otp
-from payments_gateway.sandbox.credentials import API_USER
-from payments_gateway.sandbox.errors import RefusedError
+from payments_gateway.sandbox.books.movements import (
+    FEE_OF_WITHDRAWAL,
+    MERCHANT,
+    WITHDRAWAL,
+    Movement,
+    reversal_of,
+)
+from payments_gateway.sandbox.books.names import holder_of
 from payments_gateway.sandbox.models import Account, Entry, Simulation, Status, Transaction, Withdrawal
-from payments_gateway.sandbox.movements import FEE_OF_WITHDRAWAL, MERCHANT, WITHDRAWAL, Movement, reversal_of
-from payments_gateway.sandbox.names import holder_of
+from payments_gateway.sandbox.wire.credentials import API_USER
+from payments_gateway.sandbox.wire.errors import RefusedError
 
 _FAILING_SUFFIX = "99"
 

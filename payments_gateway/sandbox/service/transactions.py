@@ -10,13 +10,13 @@ from django.http import HttpRequest, HttpResponse
 from pydantic import Field
 
 from payments_gateway.sandbox import clock
-from payments_gateway.sandbox.amounts import amount_number
-from payments_gateway.sandbox.answers import envelope, operation
-from payments_gateway.sandbox.bodies import Body, read_query
-from payments_gateway.sandbox.credentials import BUSINESS_ID
-from payments_gateway.sandbox.fields import Whole
+from payments_gateway.sandbox.books.movements import INTERNAL_TRANSFER, TRANSFER
 from payments_gateway.sandbox.models import Transaction
-from payments_gateway.sandbox.movements import INTERNAL_TRANSFER, TRANSFER
+from payments_gateway.sandbox.wire.amounts import amount_number
+from payments_gateway.sandbox.wire.answers import envelope, operation
+from payments_gateway.sandbox.wire.bodies import Body, read_query
+from payments_gateway.sandbox.wire.credentials import BUSINESS_ID
+from payments_gateway.sandbox.wire.fields import Whole
 
 DURATIONS = {
     "one day": timedelta(days=1),

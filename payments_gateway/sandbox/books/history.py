@@ -12,9 +12,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 from payments_gateway.reference import BANKS
-from payments_gateway.sandbox.clock import LAGOS
-from payments_gateway.sandbox.credentials import API_USER, BUSINESS_NAME
-from payments_gateway.sandbox.movements import (
+from payments_gateway.sandbox.books.movements import (
     CONVERSION,
     DEPOSIT,
     FEE_OF_WITHDRAWAL,
@@ -25,8 +23,10 @@ from payments_gateway.sandbox.movements import (
     Movement,
     reversal_of,
 )
-from payments_gateway.sandbox.names import ABROAD, firm, holder_of, person
-from payments_gateway.sandbox.rhythm import is_payday, moments
+from payments_gateway.sandbox.books.names import ABROAD, firm, holder_of, person
+from payments_gateway.sandbox.books.rhythm import is_payday, moments
+from payments_gateway.sandbox.clock import LAGOS
+from payments_gateway.sandbox.wire.credentials import API_USER, BUSINESS_NAME
 
 _TARGET = {"NGN": 28_000_000_00, "USD": 52_000_00, "USDT": 19_000_000000}
 _ROUND = {"NGN": (500_00, 50_00, 1_00), "USD": (50_00, 5_00, 1), "USDT": (50_000000, 500000, 1)}

@@ -22,12 +22,14 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from pydantic import BaseModel, ConfigDict, Field
 
-from payments_gateway.sandbox import clock, credentials, ledger, lifecycle, otp, settlement
-from payments_gateway.sandbox.amounts import amount_text
-from payments_gateway.sandbox.answers import answer, operation
-from payments_gateway.sandbox.bodies import Body, read_body, read_optional_body
-from payments_gateway.sandbox.fields import Number
+from payments_gateway.sandbox import clock, lifecycle, otp
+from payments_gateway.sandbox.books import ledger, settlement
 from payments_gateway.sandbox.models import Simulation, Withdrawal
+from payments_gateway.sandbox.wire import credentials
+from payments_gateway.sandbox.wire.amounts import amount_text
+from payments_gateway.sandbox.wire.answers import answer, operation
+from payments_gateway.sandbox.wire.bodies import Body, read_body, read_optional_body
+from payments_gateway.sandbox.wire.fields import Number
 
 _LATEST = 10
 

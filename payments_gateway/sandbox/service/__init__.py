@@ -1,0 +1,1 @@
+"""The operations of the specification, one module per resource: read, ask the books, answer."""
