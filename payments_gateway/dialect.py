@@ -51,6 +51,19 @@ class Dialect:
         True, "hint", "Some merchants call with an API key and no token; the others are refused without one."
     )
 
+    # Key management (its five operations have no shape in the specification)
+    key_generate_path: str = _open(
+        "/user/api-key", "sure", "Path of: generate a key. In use, too: /user/apikey."
+    )
+    key_list_path: str = _open("/user/api-keys", "sure", "Path of: list keys. In use, too: /user/apikeys.")
+    key_scopes_path: str = _open(
+        "/user/api-key/scopes", "sure", "Path of: view key scopes. In use, too: /user/apikey-scope."
+    )
+    key_invalidate_path: str = _open(
+        "/user/api-key/invalidate", "sure", "Path of: invalidate a key. In use, too: /user/invalidate-apikey."
+    )
+    key_delete_path: str = _open("/user/api-key", "sure", "Path of: delete a key. In use, too: /user/apikey.")
+
     # Answers
     success_statuses: tuple[int, ...] = _open(
         (200, 201), "sure", "200 is shown, 201 tolerated; no other is trusted."

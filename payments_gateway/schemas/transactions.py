@@ -1,0 +1,45 @@
+"""What the operations under /transaction take and give."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from payments_gateway.schemas.fields import Amount, Count, Moment, Text, Wire
+
+TransactionType = Literal["deposit", "withdrawal", "sent", "transfer", "internalTransfer", "conversion"]
+Duration = Literal["one day", "one week", "one month", "one year"]
+
+
+class TransactionRecord(Wire):
+    """One line of the service's ledger. `status` is fulfilled, processing, failed, or the service's own word."""
+
+    transaction_id: Annotated[Text, Field(alias="transactionId", min_length=1)]
+    amount: Amount
+    currency: Text = ""
+    type: Text = ""
+    status: Text = ""
+    fee: Amount | None = None
+    previous_balance: Annotated[Amount | None, Field(alias="prevBalance")] = None
+    sender_previous_balance: Annotated[Amount | None, Field(alias="senderPrevbalance")] = None
+    sender: Text = ""
+    username: Text = ""
+    from_currency: Annotated[Text, Field(alias="fromCurrency")] = ""
+    from_amount: Annotated[Amount | None, Field(alias="fromAmount")] = None
+    business_id: Annotated[Text, Field(alias="businessId")] = ""
+    version: Text = ""
+    is_from_registered_user: Annotated[bool | None, Field(alias="isFromRegUser")] = None
+    date: Text = ""
+    created_at: Annotated[Moment, Field(alias="createdAt")] = None
+    updated_at: Annotated[Moment, Field(alias="updatedAt")] = None
+
+
+class TransactionPage(Wire):
+    """One page of the ledger. `answered_at` is the service's own clock, from its Date header."""
+
+    records: Annotated[list[TransactionRecord], Field(alias="data")]
+    total: Count
+    per_page: Annotated[Count, Field(alias="perPage")]
+    page: Count
+    pages: Count
+    answered_at: datetime | None = None
