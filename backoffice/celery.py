@@ -11,8 +11,11 @@ from typing import Any
 from celery import Celery
 from celery.signals import setup_logging
 from django.conf import settings
+from kombu.transport import TRANSPORT_ALIASES
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backoffice.settings")
+
+TRANSPORT_ALIASES["filesystem"] = "backoffice.core.local_broker:Transport"
 
 app = Celery("countersign")
 app.config_from_object("django.conf:settings", namespace="CELERY")
@@ -31,14 +34,13 @@ def broker_options(url: str, data_dir: Path) -> dict[str, Any]:
         return {"socket_connect_timeout": 1, "socket_timeout": 5, "max_retries": 0}
     if not url.startswith("filesystem"):
         return {"max_retries": 0}
-    folders = {name: data_dir / "broker" / name for name in ("messages", "control", "processed")}
+    folders = {name: data_dir / "broker" / name for name in ("messages", "control")}
     for folder in folders.values():
         folder.mkdir(parents=True, exist_ok=True)
     return {
         "data_folder_in": str(folders["messages"]),
         "data_folder_out": str(folders["messages"]),
         "control_folder": str(folders["control"]),
-        "processed_folder": str(folders["processed"]),
         "polling_interval": 0.05,
     }
 
