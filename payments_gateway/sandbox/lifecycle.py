@@ -1,18 +1,30 @@
 """The life of a simulation: made and seeded at its first start, changed by options, set back by a reset."""
 
 from collections.abc import Mapping
+from datetime import timedelta
 from decimal import Decimal
 
 from django.core.management import call_command
-from django.db.models import Case, Count, F, Sum, When
+from django.db.models import Case, Count, F, Q, Sum, When
 from django.db.transaction import atomic
 
 from payments_gateway.sandbox import clock, otp
 from payments_gateway.sandbox.books.seed import sow
-from payments_gateway.sandbox.models import Account, Entry, Simulation, Transaction, Withdrawal
+from payments_gateway.sandbox.models import (
+    Account,
+    Arrival,
+    Entry,
+    Payment,
+    Simulation,
+    Transaction,
+    Transfer,
+    WalletTransfer,
+    Withdrawal,
+)
 from payments_gateway.sandbox.settings import DATABASE, SEED, SETTLE_AFTER, TRANSACTIONS
 
-_OPTIONS = ("settle_after", "token_required", "token_reuse", "fail_next")
+_OPTIONS = ("settle_after", "token_required", "token_reuse", "fail_next", "customer_pays_after")
+_SECONDS = ("settle_after", "customer_pays_after")
 
 
 def prepare() -> Simulation:
@@ -22,6 +34,7 @@ def prepare() -> Simulation:
     with atomic(durable=True):
         simulation = Simulation.objects.first() or _make()
         _restore_options(simulation)
+    clock.keep(simulation.clock_ahead)
     return simulation
 
 
@@ -41,14 +54,18 @@ def _restore_options(simulation: Simulation) -> None:
     simulation.token_required = True
     simulation.token_reuse = False
     simulation.fail_next = 0
+    simulation.customer_pays_after = None
     simulation.save(update_fields=_OPTIONS)
 
 
 def options_of(simulation: Simulation) -> dict[str, object]:
     """The options in force."""
     values = {name: getattr(simulation, name) for name in _OPTIONS}
-    seconds = simulation.settle_after
-    return {**values, "settle_after": None if seconds is None else Decimal(str(seconds)).normalize()}
+    return values | {name: _exact(values[name]) for name in _SECONDS}
+
+
+def _exact(seconds: float | None) -> Decimal | None:
+    return None if seconds is None else Decimal(str(seconds)).normalize()
 
 
 @atomic(durable=True)
@@ -57,25 +74,31 @@ def change_options(changes: Mapping[str, object]) -> None:
     Simulation.objects.update(**changes)
 
 
-@atomic(durable=True)
 def reset() -> int:
-    """Truncate the books to the seeded history and return how many records that is.
+    """Truncate the books to the seeded history, set the clock right, and return how many records that is.
 
     Seeded records are final, so removing what came later restores them exactly.
     """
-    simulation = Simulation.objects.get()
-    for later in (
-        Withdrawal.objects.filter(transaction_id__gt=simulation.last_seeded_id),
-        Entry.objects.filter(transaction_id__gt=simulation.last_seeded_id),
-        Transaction.objects.filter(id__gt=simulation.last_seeded_id),
-    ):
-        later.delete()
-    _recount()
-    _restore_options(simulation)
-    simulation.last_totp_step = 0
-    simulation.save(update_fields=["last_totp_step"])
-    otp.issue_code(simulation)
+    with atomic(durable=True):
+        simulation = Simulation.objects.get()
+        _forget(simulation.last_seeded_id)
+        _recount()
+        _restore_options(simulation)
+        simulation.last_totp_step = 0
+        simulation.clock_ahead = timedelta()
+        simulation.save(update_fields=["last_totp_step", "clock_ahead"])
+        otp.issue_code(simulation)
+    clock.keep(timedelta())
     return simulation.last_seeded_id
+
+
+def _forget(last_seeded_id: int) -> None:
+    for orders in (Withdrawal, Transfer, WalletTransfer):
+        orders.objects.filter(transaction_id__gt=last_seeded_id).delete()
+    Entry.objects.filter(Q(transaction_id__gt=last_seeded_id) | Q(payment__isnull=False)).delete()
+    Transaction.objects.filter(id__gt=last_seeded_id).delete()
+    Arrival.objects.all().delete()
+    Payment.objects.all().delete()
 
 
 def _recount() -> None:

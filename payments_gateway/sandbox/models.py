@@ -1,5 +1,6 @@
 """The books of the simulation. All amounts are integers in minor units of the currency."""
 
+from datetime import timedelta
 from typing import ClassVar
 
 from django.db import models
@@ -22,6 +23,8 @@ class Simulation(models.Model):
     token_required = models.BooleanField(default=True)
     token_reuse = models.BooleanField(default=False)
     fail_next = models.PositiveIntegerField(default=0)
+    clock_ahead = models.DurationField(default=timedelta)
+    customer_pays_after = models.FloatField(null=True)
 
     objects: ClassVar["models.Manager[Simulation]"] = models.Manager()
 
@@ -106,11 +109,90 @@ class Transaction(models.Model):
         return f"{self.type} {self.transaction_id}"
 
 
-class Entry(models.Model):
-    """One line of double entry. The entries of a transaction add up to zero."""
+class Payment(models.Model):
+    """One off-ramp payment. `due_at` is when time alone changes it next; a final one has none.
+
+    `rate` is a decimal written out, because SQLite would keep a number as a float.
+    """
+
+    class State(models.TextChoices):
+        """From the address to the payout, as `books/payments.py` tells."""
+
+        PENDING = "pending", "pending"
+        UNCONFIRMED = "unconfirmed", "unconfirmed"
+        PROCESSING = "processing", "processing"
+        COMPLETED = "completed", "completed"
+        FAILED = "failed", "failed"
+        UNDERPAID = "underpaid", "underpaid"
+        EXPIRED = "expired", "expired"
 
     id = models.BigAutoField(primary_key=True)
-    transaction = models.ForeignKey(Transaction, on_delete=models.CASCADE, related_name="entries")
+    payment_id = models.CharField(max_length=32, unique=True)
+    reference = models.CharField(max_length=80, unique=True)
+    state = models.CharField(max_length=16, choices=State.choices, default=State.PENDING)
+    incoming_currency = models.CharField(max_length=8)
+    incoming_amount = models.BigIntegerField()
+    outgoing_currency = models.CharField(max_length=8)
+    outgoing_amount = models.BigIntegerField()
+    confirmed_amount = models.BigIntegerField(default=0)
+    unconfirmed_amount = models.BigIntegerField(default=0)
+    rate = models.CharField(max_length=40)
+    address = models.CharField(max_length=80)
+    customer_email = models.CharField(max_length=254)
+    payment_type = models.CharField(max_length=16)
+    service_username = models.CharField(max_length=60)
+    country = models.CharField(max_length=60)
+    account_number = models.CharField(max_length=10)
+    account_name = models.CharField(max_length=120)
+    bank = models.CharField(max_length=120)
+    bank_code = models.CharField(max_length=6)
+    will_fail = models.BooleanField(default=False)
+    expires_at = models.DateTimeField()
+    due_at = models.DateTimeField(null=True)
+    created_at = models.DateTimeField()
+    updated_at = models.DateTimeField()
+
+    objects: ClassVar["models.Manager[Payment]"] = models.Manager()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(incoming_amount__gt=0, outgoing_amount__gt=0), name="payment_of_something"
+            )
+        ]
+        indexes = [
+            models.Index(fields=["due_at"], condition=Q(due_at__isnull=False), name="payment_still_open")
+        ]
+
+    def __str__(self) -> str:
+        return f"payment {self.reference}"
+
+    @property
+    def destination(self) -> str:
+        """The account number or the username that the payout goes to."""
+        return self.account_number or self.service_username
+
+
+class Arrival(models.Model):
+    """Crypto that a customer sent to the address of a payment."""
+
+    id = models.BigAutoField(primary_key=True)
+    payment = models.ForeignKey(Payment, on_delete=models.CASCADE, related_name="arrivals")
+    amount = models.BigIntegerField()
+    arrived_at = models.DateTimeField()
+
+    objects: ClassVar["models.Manager[Arrival]"] = models.Manager()
+
+    def __str__(self) -> str:
+        return f"{self.amount} for {self.payment}"
+
+
+class Entry(models.Model):
+    """One line of double entry. The entries of a transaction add up to zero, those of a payment in each currency."""
+
+    id = models.BigAutoField(primary_key=True)
+    transaction = models.ForeignKey(Transaction, on_delete=models.CASCADE, related_name="entries", null=True)
+    payment = models.ForeignKey(Payment, on_delete=models.CASCADE, related_name="entries", null=True)
     account = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="entries")
     amount = models.BigIntegerField()
 
@@ -118,6 +200,13 @@ class Entry(models.Model):
 
     class Meta:
         verbose_name_plural = "entries"
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(transaction__isnull=False, payment__isnull=True)
+                | Q(transaction__isnull=True, payment__isnull=False),
+                name="entry_of_a_transaction_or_a_payment",
+            )
+        ]
 
     def __str__(self) -> str:
         return f"{self.amount:+}"
@@ -139,3 +228,52 @@ class Withdrawal(models.Model):
 
     def __str__(self) -> str:
         return f"to {self.account_number} at {self.bank}"
+
+    @property
+    def destination(self) -> str:
+        """The account number."""
+        return self.account_number
+
+
+class Transfer(models.Model):
+    """To which user of the service a transfer went, and whether it will fail when it settles."""
+
+    transaction = models.OneToOneField(
+        Transaction, on_delete=models.CASCADE, primary_key=True, related_name="transfer"
+    )
+    receiver = models.CharField(max_length=60)
+    memo = models.CharField(max_length=28)
+    will_fail = models.BooleanField(default=False)
+
+    objects: ClassVar["models.Manager[Transfer]"] = models.Manager()
+
+    def __str__(self) -> str:
+        return f"to {self.receiver}"
+
+    @property
+    def destination(self) -> str:
+        """The receiver's username."""
+        return self.receiver
+
+
+class WalletTransfer(models.Model):
+    """To which address, on which network, crypto went, and whether it will fail when it settles."""
+
+    transaction = models.OneToOneField(
+        Transaction, on_delete=models.CASCADE, primary_key=True, related_name="wallet_transfer"
+    )
+    network = models.CharField(max_length=16)
+    address = models.CharField(max_length=128)
+    wallet_type = models.CharField(max_length=40)
+    memo = models.CharField(max_length=120)
+    will_fail = models.BooleanField(default=False)
+
+    objects: ClassVar["models.Manager[WalletTransfer]"] = models.Manager()
+
+    def __str__(self) -> str:
+        return f"to {self.address} on {self.network}"
+
+    @property
+    def destination(self) -> str:
+        """The address."""
+        return self.address

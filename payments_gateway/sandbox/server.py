@@ -2,8 +2,10 @@
 
 import socket
 from collections.abc import Callable
+from email.utils import format_datetime
 from typing import Any
 
+from gunicorn import util
 from gunicorn.app.base import BaseApplication
 
 from payments_gateway.sandbox.wire.errors import CannotListenError
@@ -58,5 +60,10 @@ class Server(BaseApplication):
             self.cfg.set(name, value)
 
     def load(self) -> Any:
-        """The WSGI application, made in the worker."""
+        """The WSGI application, made in the worker, where every answer is dated by the clock of the service."""
+        # Imported here, in the worker: the clock needs Django, and the parent stays small.
+        from payments_gateway.sandbox import clock
+
+        # Gunicorn dates every answer itself, offers no setting for it, and would send a second Date beside ours.
+        util.http_date = lambda timestamp=None: format_datetime(clock.now(), usegmt=True)
         return self._factory()

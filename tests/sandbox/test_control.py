@@ -6,7 +6,13 @@ import requests
 from tests.sandbox.conftest import FAILING, Service
 from tests.sandbox_process import SandboxProcess
 
-DEFAULTS = {"settle_after": 0, "token_required": True, "token_reuse": False, "fail_next": 0}
+DEFAULTS = {
+    "settle_after": 0,
+    "token_required": True,
+    "token_reuse": False,
+    "fail_next": 0,
+    "customer_pays_after": None,
+}
 
 
 def test_the_ledger_lists_what_was_asked_since_the_seed(service: Service) -> None:

@@ -67,7 +67,7 @@ def withdraw(to: Destination, *, currency: str, amount: int, token: otp.Token | 
         bank_code=to.bank_code,
         will_fail=_will_fail(to.account_number),
     )
-    otp.use(token, at=at)
+    otp.use(token, at=clock.wall())
     return record
 
 

@@ -7,7 +7,8 @@ GET  /_sandbox/token     {"totp", "secondsLeft", "used", "otp", "secret"}: the p
 GET  /_sandbox/ledger    what was asked of the service since its seed, and whether the books agree: the oracle of tests
 GET  /_sandbox/options   the options now in force
 POST /_sandbox/options   change some of them: settle_after (seconds; null: never by itself), token_required,
-                         token_reuse (a code may be used again), fail_next (that many next withdrawals will fail)
+                         token_reuse (a code may be used again), fail_next (that many next withdrawals will fail),
+                         customer_pays_after (seconds until the customer of a new payment pays; null: never by itself)
 POST /_sandbox/settle    settle every open withdrawal now; {"outcome": "fullfiled" | "failed"} overrides how each ends
 POST /_sandbox/reset     back to the seeded history; options as at the start, tokens fresh
 
@@ -43,6 +44,7 @@ class OptionsBody(BaseModel):
     token_required: bool = True
     token_reuse: bool = False
     fail_next: Annotated[int, Field(ge=0, le=1_000_000)] = 0
+    customer_pays_after: Annotated[Number, Field(ge=0, le=31_536_000)] | None = None
 
 
 class SettleBody(Body):
@@ -110,7 +112,7 @@ def console(request: HttpRequest) -> HttpResponse:
 
 
 def _codes() -> dict[str, object]:
-    simulation, at = Simulation.objects.get(), clock.now()
+    simulation, at = Simulation.objects.get(), clock.wall()
     step = otp.step_of(at)
     return {
         "totp": otp.totp(simulation.totp_secret, step),
