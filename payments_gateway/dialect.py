@@ -15,6 +15,9 @@ from payments_gateway.errors import REFUSALS
 OtpType = Literal["otp", "totp"]
 OTP_TYPES: tuple[OtpType, ...] = get_args(OtpType)
 
+Capability = Literal["banks", "rates", "currencies", "minimums", "wallet_config", "transaction", "payment"]
+CAPABILITIES: tuple[Capability, ...] = get_args(Capability)
+
 
 def _open(default: Any, confidence: str, why: str) -> Any:
     """One open point: `confidence` is sure, likely, hint or unknown."""
@@ -49,6 +52,13 @@ class Dialect:
     )
     token_required: bool = _open(
         True, "hint", "Some merchants call with an API key and no token; the others are refused without one."
+    )
+
+    # Reads beyond the specification
+    capabilities: tuple[str, ...] = _open(
+        (),
+        "hint",
+        f"Which of these reads the service has: {', '.join(CAPABILITIES)}. Nothing needs them.",
     )
 
     # Key management (its five operations have no shape in the specification)
@@ -144,6 +154,9 @@ class Dialect:
         """Refuse at once, with ValueError, what would otherwise fail in the middle of a call."""
         if self.otp_type not in OTP_TYPES:
             raise ValueError(f"otp_type is one of {', '.join(OTP_TYPES)}.")
+        for name in self.capabilities:
+            if name not in CAPABILITIES:
+                raise ValueError(f"capabilities: there is no {name!r}; there are {', '.join(CAPABILITIES)}.")
         for pattern in self.refusal_patterns.values():
             try:
                 re.compile(pattern)
@@ -181,9 +194,12 @@ class Dialect:
 
 
 def _like(name: str, default: Any, value: Any) -> Any:
-    """Give a value from JSON the shape of the default it replaces: lists become tuples, keys numbers."""
+    """Give a value from JSON the shape of the default it replaces: lists become tuples, keys numbers.
+
+    An empty default is one of texts.
+    """
     if isinstance(default, tuple) and isinstance(value, (list, tuple)):
-        return tuple(_like(name, default[0], item) for item in value)
+        return tuple(_like(name, default[0] if default else "", item) for item in value)
     if isinstance(default, Mapping) and isinstance(value, Mapping):
         first_key, first_item = next(iter(default.items()))
         return MappingProxyType(
