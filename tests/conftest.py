@@ -18,6 +18,11 @@ from tests.sandbox_process import SandboxProcess
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     skip_what_cannot_run(items)
+    for item in items:
+        if item.get_closest_marker("browser"):
+            item.add_marker(
+                pytest.mark.xdist_group("browser")
+            )  # they share one running product, in one process
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ import pytest
 from django.db import connection
 
 from payments_gateway.sandbox.wire.credentials import API_KEY as SANDBOX_API_KEY
-from tests.core.environments import DEMO, PRODUCTION, SANDBOX, STAGING, settings_in
+from tests.core.environments import DEMO, PRODUCTION, SANDBOX, STAGING, Start, settings_in, starts_in
 
-Start = Callable[..., "subprocess.CompletedProcess[str]"]
+StartProcess = Callable[..., "subprocess.CompletedProcess[str]"]
 ALL_ZERO_KEY = base64.b64encode(bytes(32)).decode()
 
 STARTS = {
@@ -87,29 +87,50 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize("environment", STARTS.values(), ids=STARTS)
-def test_it_starts(start_settings: Start, environment: dict[str, str]) -> None:
-    answer = start_settings(**environment)
-    assert (answer.returncode, answer.stderr) == (0, "")
+def changed(environment: dict[str, str], name: str, value: str | None) -> dict[str, str]:
+    """The environment with one setting set to something else, or not at all."""
+    kept = {key: text for key, text in environment.items() if key != f"COUNTERSIGN_{name}"}
+    return kept if value is None else {**kept, f"COUNTERSIGN_{name}": value}
+
+
+@pytest.fixture(scope="module")
+def starts() -> dict[str, Start]:
+    """What became of each environment that is to start."""
+    return dict(zip(STARTS, starts_in(STARTS.values()), strict=True))
+
+
+@pytest.fixture(scope="module")
+def refusals() -> list[Start]:
+    """What became of each environment that is to be refused, in the order of the table."""
+    return starts_in(changed(*row) for row in REFUSED)
+
+
+@pytest.mark.parametrize("name", STARTS)
+def test_it_starts(starts: dict[str, Start], name: str) -> None:
+    assert starts[name].refused == ""
+    assert starts[name].values["ROOT_URLCONF"] == "backoffice.urls"
 
 
 @pytest.mark.parametrize(
-    ("environment", "name", "value"),
-    REFUSED,
+    "row",
+    range(len(REFUSED)),
     ids=[f"{base.get('COUNTERSIGN_ENVIRONMENT', 'sandbox')}-{name}-{value}" for base, name, value in REFUSED],
 )
-def test_it_refuses_to_start_and_names_the_setting(
-    start_settings: Start, environment: dict[str, str], name: str, value: str | None
-) -> None:
-    wrong = {} if value is None else {f"COUNTERSIGN_{name}": value}
-    kept = {key: text for key, text in environment.items() if key != f"COUNTERSIGN_{name}"}
-    answer = start_settings(**kept, **wrong)
-    assert answer.returncode != 0
-    told = answer.stderr.strip().splitlines()[-1]
-    assert "ImproperlyConfigured" in told
+def test_it_refuses_to_start_and_names_the_setting(refusals: list[Start], row: int) -> None:
+    _environment, name, value = REFUSED[row]
+    told = refusals[row].refused
+    assert told.startswith("ImproperlyConfigured: ")
     named = {"ALLOWED_HOSTS": "DEMO", "GATEWAY_URL_V4": "_V4"}.get(name, f"COUNTERSIGN_{name}")
     assert named in told
     assert not [text for text in (value or "").split() if len(text) > 20 and text in told]
+
+
+def test_the_process_ends_with_the_refusal_as_its_last_words(start_settings: StartProcess) -> None:
+    assert start_settings(**PRODUCTION).returncode == 0
+    refused = start_settings(**changed(PRODUCTION, "DEBUG", "true"))
+    assert refused.returncode != 0
+    last_words = refused.stderr.strip().splitlines()[-1]
+    assert last_words.endswith("ImproperlyConfigured: COUNTERSIGN_DEBUG must be off outside the sandbox")
 
 
 def test_the_key_that_is_refused_is_the_one_that_the_simulation_prints() -> None:
