@@ -11,6 +11,11 @@ from typing import NoReturn
 LARGEST_EXPONENT = 64
 DEEPEST_NESTING = 50
 
+# No ledger keeps more digits before the point. Behind it an amount may have more than is kept: a service that
+# calculates in binary fractions writes such dust, and must stay readable.
+MOST_WHOLE_DIGITS = 22
+MOST_DECIMALS = 40
+
 _TYPED_AMOUNT = re.compile(r"[0-9]+(\.[0-9]+)?")
 _NOT_STORABLE = re.compile("[\x00\ud800-\udfff]")
 
@@ -73,6 +78,36 @@ def check_amount(amount: Decimal, code: str) -> None:
         raise AmountError(f"{code} has at most {decimals} decimals.")
 
 
+def check_quantity(amount: Decimal, code: str) -> None:
+    """Refuse what cannot be an amount to move in a currency that we may not know. Raises AmountError.
+
+    Of a currency that the service keeps balances in, the decimals are checked as well; of any other only the size.
+    """
+    if code in CURRENCIES:
+        check_amount(amount, code)
+    elif not amount.is_finite() or amount <= 0:
+        raise AmountError("The amount must be greater than zero.")
+    elif amount.adjusted() > 20 or decimals_of(amount) > 18:
+        raise AmountError("The amount is too large, or has more than 18 decimals.")
+
+
+def is_keepable(number: Decimal) -> bool:
+    """Whether a ledger can hold it: finite, and of no more digits than any amount of money has."""
+    if not number.is_finite() or decimals_of(number) > MOST_DECIMALS:
+        return False
+    return number.is_zero() or number.adjusted() < MOST_WHOLE_DIGITS
+
+
+def decimals_of(number: Decimal) -> int:
+    """How many digits a finite number has behind its point, as it is written."""
+    return max(0, -int(number.as_tuple().exponent))
+
+
+def is_storable(text: str) -> bool:
+    """Whether a database takes the text: no NUL, no half of a surrogate pair."""
+    return _NOT_STORABLE.search(text) is None
+
+
 def plain(number: Decimal) -> str:
     """Write a number out in full, digit by digit, without an exponent."""
     if not number.is_finite() or abs(number.adjusted()) > LARGEST_EXPONENT:
@@ -92,7 +127,10 @@ def loads(text: bytes | str) -> object:
         value = json.loads(
             decoded, parse_float=_decimal, parse_constant=_refuse_constant, object_pairs_hook=_object
         )
-        return _storable(value, DEEPEST_NESTING)
+        _check_depth(value, DEEPEST_NESTING)
+        # Out of UTF-8 what cannot be stored comes as an escape only; JSON allows no NUL, UTF-8 no surrogate.
+        may_hide = "\\u" in decoded or not (isinstance(text, bytes) or is_storable(text))
+        return _storable(value) if may_hide else value
     except UnreadableError:
         raise
     except (ValueError, RecursionError) as exc:
@@ -133,23 +171,29 @@ def _refuse_constant(name: str) -> NoReturn:
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Build an object. The same name twice is harmless when the value is the same, and ambiguous when not."""
-    members: dict[str, object] = {}
-    for name, value in pairs:
-        if name in members and members[name] != value:
-            raise UnreadableError("it gives one name two different values")
-        members[name] = value
+    members = dict(pairs)
+    if len(members) < len(pairs) and any(members[name] != value for name, value in pairs):
+        raise UnreadableError("it gives one name two different values")
     return members
 
 
-def _storable(value: object, depth: int) -> object:
+def _check_depth(value: object, depth: int) -> None:
+    """Refuse what is nested more deeply than this. Texts and numbers are not even looked at: most are those."""
     if depth == 0:
         raise UnreadableError("it is nested too deeply")
+    if isinstance(value, (dict, list)):
+        for item in value.values() if isinstance(value, dict) else value:
+            if isinstance(item, (dict, list)):
+                _check_depth(item, depth - 1)
+
+
+def _storable(value: object) -> object:
     match value:
         case str():
             return _NOT_STORABLE.sub("\ufffd", value)
         case dict():
-            return {_storable(name, 1): _storable(item, depth - 1) for name, item in value.items()}
+            return {_storable(name): _storable(item) for name, item in value.items()}
         case list():
-            return [_storable(item, depth - 1) for item in value]
+            return [_storable(item) for item in value]
         case _:
             return value
