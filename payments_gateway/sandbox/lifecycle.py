@@ -10,6 +10,7 @@ from django.db.transaction import atomic
 
 from payments_gateway.sandbox import clock, otp
 from payments_gateway.sandbox.books.seed import sow
+from payments_gateway.sandbox.merchant import start as merchant
 from payments_gateway.sandbox.models import (
     Account,
     Arrival,
@@ -33,6 +34,7 @@ def prepare() -> Simulation:
     call_command("migrate", verbosity=0, interactive=False)
     with atomic(durable=True):
         simulation = Simulation.objects.first() or _make()
+        merchant.prepare()
         _restore_options(simulation)
     clock.keep(simulation.clock_ahead)
     return simulation
@@ -83,6 +85,7 @@ def reset() -> int:
         simulation = Simulation.objects.get()
         _forget(simulation.last_seeded_id)
         _recount()
+        merchant.restore()
         _restore_options(simulation)
         simulation.last_totp_step = 0
         simulation.clock_ahead = timedelta()

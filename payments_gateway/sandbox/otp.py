@@ -55,12 +55,21 @@ def totp(secret: str, step: int) -> str:
     return f"{number % 1_000_000:06d}"
 
 
-def use(token: Token | None, *, at: datetime) -> None:
-    """Accept the token and mark it used, inside the caller's transaction; or raise RefusedError 400."""
+def untyped(code: str) -> Token:
+    """The token of a request that does not say its type: the issued code if it is that, an authenticator's if not."""
+    issued = Simulation.objects.get().one_time_code
+    return Token("otp" if _same(issued, code) else "totp", code)
+
+
+def use(token: Token | None, *, at: datetime, member: str = "token") -> None:
+    """Accept the token and mark it used, inside the caller's transaction; or raise RefusedError 400.
+
+    `member` is where the request has its token, or should have it.
+    """
     simulation = Simulation.objects.get()
     if token is None:
         if simulation.token_required:
-            raise RefusedError(400, "token is required", [("token", "is required")])
+            raise RefusedError(400, f"{member} is required", [(member, "is required")])
         return
     if token.type == "totp":
         _use_totp(simulation, token.code, step_of(at))

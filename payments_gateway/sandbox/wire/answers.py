@@ -9,7 +9,7 @@ from django.http.response import HttpResponseBase
 
 from payments_gateway.money import dumps
 from payments_gateway.sandbox.wire.credentials import check_credentials
-from payments_gateway.sandbox.wire.errors import RefusedError
+from payments_gateway.sandbox.wire.errors import BareRefusalError, RefusedError
 
 View = Callable[..., HttpResponse]
 
@@ -26,6 +26,8 @@ def envelope(message: str, data: object) -> HttpResponse:
 
 def refusal(error: RefusedError) -> HttpResponse:
     """The error body: `success` false, a message, and the members that are wrong, if any."""
+    if isinstance(error, BareRefusalError):
+        return answer({"message": error.message}, error.status)
     body: dict[str, object] = {"success": False, "message": error.message}
     if error.problems:
         body["errors"] = [{"field": field, "message": phrase} for field, phrase in error.problems]

@@ -38,6 +38,10 @@ class Body(BaseModel):
     )
 
 
+class Nothing(Body):
+    """The query of an operation that takes none."""
+
+
 BodyT = TypeVar("BodyT", bound=BaseModel)
 
 

@@ -16,5 +16,9 @@ class RefusedError(Exception):
         self.problems = tuple(problems)
 
 
+class BareRefusalError(RefusedError):
+    """A refusal whose body has only `message` (Errors of the specification: a bank account without KYC)."""
+
+
 class CannotListenError(Exception):
     """The address cannot be had, most often because another process listens on it."""

@@ -1,0 +1,52 @@
+"""Bank accounts that the service opens for the merchant, once it has completed KYC. They are numbers, not balances."""
+
+import secrets
+from itertools import islice
+
+from django.db.transaction import atomic
+
+from payments_gateway.sandbox.merchant import profile
+from payments_gateway.sandbox.merchant.models import BankAccount
+from payments_gateway.sandbox.wire.errors import BareRefusalError
+
+_BANK_OF = {"NGN": "035", "USD": "023"}
+_ENDINGS_WITH_A_MEANING = ("0000", "88", "99")
+
+
+@atomic(durable=True)
+def open_account(name: str, *, printed_name: str, currency: str) -> BankAccount:
+    """Open one more account, also when one of that name exists.
+
+    Raises BareRefusalError 400 without KYC (Errors of the specification).
+    """
+    if not profile.kyc():
+        raise BareRefusalError(400, "user has not completed kyc")
+    return BankAccount.objects.create(
+        name=name,
+        printed_name=printed_name,
+        currency=currency,
+        account_number=_free_number(),
+        bank_code=_BANK_OF[currency],
+    )
+
+
+def accounts_by_name(name: str | None, *, page: int, per_page: int) -> dict[str, list[BankAccount]]:
+    """One page of names with their accounts, oldest first; of one name only if it is given."""
+    accounts = BankAccount.objects.order_by("id")
+    named: dict[str, list[BankAccount]] = {}
+    for account in accounts if name is None else accounts.filter(name=name):
+        named.setdefault(account.name, []).append(account)
+    first = (page - 1) * per_page
+    return dict(islice(named.items(), first, first + per_page))
+
+
+def _free_number() -> str:
+    """Ten digits that nobody has, and that mean nothing special in the simulated world."""
+    number = ""
+    while (
+        not number
+        or number.endswith(_ENDINGS_WITH_A_MEANING)
+        or BankAccount.objects.filter(account_number=number).exists()
+    ):
+        number = f"{secrets.randbelow(10**10):010d}"
+    return number

@@ -1,0 +1,127 @@
+"""POST /auth/api-key (v2) and the key management of v4, whose shapes the specification leaves open."""
+
+from typing import Annotated, Literal
+
+from django.http import HttpRequest, HttpResponse
+from pydantic import Field
+
+from payments_gateway.sandbox import clock
+from payments_gateway.sandbox.merchant import keys, scopes
+from payments_gateway.sandbox.merchant.models import ApiKey
+from payments_gateway.sandbox.merchant.scopes import Scope
+from payments_gateway.sandbox.otp import Token
+from payments_gateway.sandbox.wire.answers import answer, operation
+from payments_gateway.sandbox.wire.bodies import Body, Nothing, read_body, read_query
+from payments_gateway.sandbox.wire.credentials import API_USER
+from payments_gateway.sandbox.wire.errors import RefusedError
+from payments_gateway.sandbox.wire.fields import Name, TokenText
+
+KeyText = Annotated[str, Field(min_length=1, max_length=128)]
+_TEN_YEARS_OF_DAYS = 3650
+_TEN_YEARS_OF_MONTHS = 120
+
+
+class CreateBody(Body):
+    """Body of POST /auth/api-key."""
+
+    token: TokenText | None = None
+    otp_type: Literal["otp", "totp"]
+
+
+class GenerateBody(Body):
+    """Body of POST /user/api-key; an expiration of 0 is none, like an absent one. The two of them add up."""
+
+    keyname: Name
+    scope: str
+    apikey: KeyText | None = None
+    expiration_in_days: Annotated[int, Field(ge=0, le=_TEN_YEARS_OF_DAYS)] | None = None
+    expiration_in_months: Annotated[int, Field(ge=0, le=_TEN_YEARS_OF_MONTHS)] | None = None
+    otp: TokenText | None = None
+
+
+class InvalidateBody(Body):
+    """Body of POST /user/api-key/invalidate: the key, or its short hash."""
+
+    apikey: KeyText
+
+
+class DeleteQuery(Body):
+    """Query of DELETE /user/api-key: the short hash of the list."""
+
+    apikey_hash: KeyText
+
+
+@operation("POST")
+def create(request: HttpRequest) -> HttpResponse:
+    """One more key that may do everything, for a year."""
+    body = read_body(request, CreateBody)
+    key, expires_at = keys.create(Token(body.otp_type, body.token) if body.token is not None else None)
+    return answer({"data": {"key": key, "expires": expires_at.date().isoformat()}})
+
+
+@operation("POST", "DELETE")
+def api_key(request: HttpRequest) -> HttpResponse:
+    """One more key, perhaps in the place of another; or one key less."""
+    return _delete(request) if request.method == "DELETE" else _generate(request)
+
+
+def _generate(request: HttpRequest) -> HttpResponse:
+    body = read_body(request, GenerateBody)
+    key = keys.generate(
+        body.keyname,
+        _scope(body.scope),
+        expires_at=keys.expiry(
+            days=body.expiration_in_days or 0,
+            months=body.expiration_in_months or 0,
+        ),
+        replaced=body.apikey,
+        code=body.otp,
+    )
+    return answer({"data": {"apikey": key}, "message": "API key generated; it is not shown again"})
+
+
+def _scope(letter: str) -> Scope:
+    try:
+        return Scope(letter)
+    except ValueError as exc:
+        phrase = f"must be one of {', '.join(Scope)}"
+        raise RefusedError(400, "invalid API scope", [("scope", phrase)]) from exc
+
+
+def _delete(request: HttpRequest) -> HttpResponse:
+    keys.delete(read_query(request, DeleteQuery).apikey_hash)
+    return answer({"message": "API key deleted"})
+
+
+@operation("GET")
+def api_keys(request: HttpRequest) -> HttpResponse:
+    """Every key that was not deleted, by its short hash."""
+    read_query(request, Nothing)
+    return answer(
+        {"data": {"Apikeys": [_listed(key) for key in keys.all_keys()]}, "message": "API keys retrieved"}
+    )
+
+
+def _listed(key: ApiKey) -> dict[str, object]:
+    return {
+        "Apikey": key.short_hash,
+        "Keyname": key.name,
+        "Username": API_USER,
+        "Expirable": key.expires_at is not None,
+        "Expiration": key.expires_at or 0,
+        "DeletedAt": clock.stamp(key.invalidated_at) if key.invalidated_at else None,
+    }
+
+
+@operation("GET")
+def key_scopes(request: HttpRequest) -> HttpResponse:
+    """The scopes by name."""
+    read_query(request, Nothing)
+    return answer({"data": dict(scopes.NAMES), "message": "API key scopes retrieved"})
+
+
+@operation("POST")
+def invalidate(request: HttpRequest) -> HttpResponse:
+    """One key stops working, now; its short hash comes back, never a key."""
+    short_hash = keys.invalidate(read_body(request, InvalidateBody).apikey)
+    return answer({"data": {"apikey": short_hash}, "message": "API key invalidated"})

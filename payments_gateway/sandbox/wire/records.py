@@ -1,0 +1,96 @@
+"""The wire forms of what the books hold: transaction records, transfer details, payments."""
+
+from decimal import Decimal
+
+from payments_gateway.sandbox import clock
+from payments_gateway.sandbox.books.movements import INTERNAL_TRANSFER, TRANSFER
+from payments_gateway.sandbox.models import Payment, Transaction, WalletTransfer
+from payments_gateway.sandbox.wire.amounts import amount_number, amount_text
+from payments_gateway.sandbox.wire.credentials import API_USER, BUSINESS_ID
+
+
+def transaction_record(record: Transaction) -> dict[str, object]:
+    """A transaction record of the specification. The balance of another sender is not the merchant's to see: 0."""
+    previous_balance = amount_number(record.previous_balance, record.currency)
+    return {
+        "transactionId": record.transaction_id,
+        "currency": record.currency,
+        "version": "v2",
+        "sender": record.sender,
+        "isFromRegUser": record.type in {TRANSFER, INTERNAL_TRANSFER},
+        "prevBalance": previous_balance,
+        "senderPrevbalance": Decimal(0) if record.incoming else previous_balance,
+        "type": record.type,
+        "status": record.status,
+        "businessId": BUSINESS_ID,
+        "date": record.created_at.date().isoformat(),
+        "fromCurrency": record.from_currency,
+        "fromAmount": amount_number(record.from_amount, record.from_currency),
+        "amount": amount_number(record.amount, record.currency),
+        "username": record.username,
+        "fee": amount_number(record.fee, record.currency),
+        "createdAt": clock.stamp(record.created_at),
+        "updatedAt": clock.stamp(record.updated_at),
+    }
+
+
+def transfer_detail(given: Transaction, received: Transaction | None = None) -> dict[str, object]:
+    """A transfer detail of the specification, amounts as strings. What is transferred is received as it was given."""
+    received = received or given
+    return {
+        "transactionId": given.transaction_id,
+        "sender": given.sender,
+        "status": given.status,
+        "date": given.created_at.date().isoformat(),
+        "toCurrency": received.currency,
+        "fromCurrency": given.currency,
+        "receiveAmount": amount_text(received.amount, received.currency),
+        "amount": amount_text(given.amount, given.currency),
+        "username": received.username,
+        "senderPrevbalance": amount_text(given.previous_balance, given.currency),
+    }
+
+
+def wallet_transfer_detail(record: Transaction, order: WalletTransfer) -> dict[str, object]:
+    """A wallet transfer detail of the specification, amounts as numbers."""
+    amount = amount_number(record.amount, record.currency)
+    return {
+        "transactionId": record.transaction_id,
+        "sender": record.sender,
+        "type": record.type,
+        "status": record.status,
+        "date": record.created_at.date().isoformat(),
+        "toCurrency": record.currency,
+        "fromCurrency": record.currency,
+        "receiveAmount": amount,
+        "amount": amount,
+        "address": order.address,
+        "memo": order.memo,
+        "username": record.username,
+    }
+
+
+def payment_record(payment: Payment) -> dict[str, object]:
+    """A payment of the specification, without `_id`: webhooks carry it like this."""
+    incoming, outgoing = payment.incoming_currency, payment.outgoing_currency
+    return {
+        "businessId": BUSINESS_ID,
+        "reference": payment.reference,
+        "incomingCurrency": incoming,
+        "outgoingCurrency": outgoing,
+        "incomingAmount": amount_number(payment.incoming_amount, incoming),
+        "outgoingAmount": amount_number(payment.outgoing_amount, outgoing),
+        "confirmedAmount": amount_number(payment.confirmed_amount, incoming),
+        "unconfirmedAmount": amount_number(payment.unconfirmed_amount, incoming),
+        "state": payment.state,
+        "expTime": clock.stamp(payment.expires_at),
+        "address": payment.address,
+        "customerEmail": payment.customer_email,
+        "paymentType": payment.payment_type,
+        "account": payment.destination,
+        "rate": Decimal(payment.rate),
+        "threadTS": f"{payment.created_at.timestamp():.6f}",
+        "senderUsername": API_USER,
+        "createdAt": clock.stamp(payment.created_at),
+        "updatedAt": clock.stamp(payment.updated_at),
+    }
