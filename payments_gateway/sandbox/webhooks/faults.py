@@ -26,7 +26,7 @@ def reorder(deliveries: int) -> None:
 
 
 def delay(seconds: float, *, deliveries: int = 1) -> None:
-    """Send each of the next `deliveries` that many seconds of real time later than it would have been."""
+    """Send each of the next `deliveries` that many seconds of its own time later than it would have been."""
     _ask(Kind.DELAY, left=deliveries if seconds else 0, seconds=seconds)
 
 
@@ -80,7 +80,7 @@ def _release() -> None:
     places = [delivery.id for delivery in reversed(held)]
     for delivery, place in zip(held, places, strict=True):
         delivery.state, delivery.place = State.WAITING, place
-        delivery.due_at = max(delivery.due_at, clock.wall())
+        delivery.due_at = max(delivery.due_at, clock.now())
     Delivery.objects.bulk_update(held, ["state", "place", "due_at"])
     on_commit(ring)
 

@@ -44,7 +44,7 @@ class Delivery(models.Model):
     """One announcement on its way to the callback URL that was set when it was made.
 
     `data` is the JSON text that is signed. `body` is what goes out, the same in every attempt; empty before the first.
-    `due_at` is real time, because the receiver lives in it; `announced_at` is the clock of the service.
+    Both moments are of the service's clock.
     """
 
     id = models.BigAutoField(primary_key=True)

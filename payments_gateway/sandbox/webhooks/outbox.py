@@ -1,17 +1,15 @@
 """Announcing a change of the books: a row beside them, in the same transaction; sending is the courier's."""
 
-import re
 from collections.abc import Mapping
 
 from django.db.transaction import on_commit
 
-from payments_gateway.money import dumps
 from payments_gateway.sandbox import clock
+from payments_gateway.sandbox.merchant.profile import callback_url
 from payments_gateway.sandbox.webhooks import faults
+from payments_gateway.sandbox.webhooks.bodies import compact
 from payments_gateway.sandbox.webhooks.doorbell import ring
-from payments_gateway.sandbox.webhooks.models import Delivery
-
-_TEXT_OR_SPACE = re.compile(r'("(?:[^"\\]|\\.)*")| ')
+from payments_gateway.sandbox.webhooks.models import Delivery, State
 
 
 def announce(event: str, data: Mapping[str, object]) -> None:
@@ -21,21 +19,13 @@ def announce(event: str, data: Mapping[str, object]) -> None:
     query, and stores nothing, while no callback URL is set. `event` is "Transaction updated", "Payment created" or
     "Payment updated"; `data` holds the members in the order in which they are sent, amounts as Decimal.
     """
-    url = _callback_url()
+    url = callback_url()
     if not url:
         return
     now = clock.now()
-    delivery = Delivery(event=event, data=compact(data), url=url, announced_at=now, due_at=clock.wall())
+    delivery = Delivery(event=event, data=compact(data), url=url, announced_at=now, due_at=now)
     faults.apply(delivery)
     delivery.save(force_insert=True)
-    faults.release_if_complete()
+    if delivery.state == State.HELD:
+        faults.release_if_complete()
     on_commit(ring)
-
-
-def compact(value: object) -> str:
-    """The value as exact JSON in ASCII, without a space outside of texts."""
-    return _TEXT_OR_SPACE.sub(r"\1", dumps(value))
-
-
-def _callback_url() -> str:
-    return ""

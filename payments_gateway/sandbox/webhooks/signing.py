@@ -1,0 +1,95 @@
+"""The service's signature: RSASSA-PSS with SHA-256, MGF1 of SHA-256 and the longest salt, over the JSON text of `data`.
+
+The first key is made when it is first needed and stays with the database. After a rotation either of the two newest
+keys may sign, as long as `OVERLAP` of the service's time has not passed: deliveries take turns between them.
+"""
+
+from datetime import timedelta
+from functools import lru_cache
+
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+)
+from django.db.transaction import atomic
+
+from payments_gateway.sandbox import clock
+from payments_gateway.sandbox.webhooks.models import SigningKey
+
+OVERLAP = timedelta(hours=1)
+"""How long after a rotation the key before may still sign, by the service's clock."""
+
+_BITS = 2048
+
+
+def public_keys() -> list[dict[str, str]]:
+    """The keys that may have signed what goes out now, newest first: one, or two for a while after a rotation.
+
+    Each is {"pem": …, "madeAt": …}: what a merchant would be given, and when the key was made.
+    """
+    return [
+        {"pem": _public_pem(key.private_pem), "madeAt": clock.stamp(key.made_at)} for key in signing_keys()
+    ]
+
+
+@atomic
+def rotate_key() -> list[dict[str, str]]:
+    """Make a new key; the one before signs half of the deliveries for `OVERLAP`. The public keys are returned."""
+    signing_keys()  # so that there is a key before
+    _make()
+    return public_keys()
+
+
+@atomic
+def forget_rotations() -> None:
+    """Keep the newest key alone, if there is any."""
+    newest = SigningKey.objects.order_by("-id").first()
+    if newest is not None:
+        SigningKey.objects.exclude(id=newest.id).delete()
+
+
+@atomic
+def signing_keys() -> list[SigningKey]:
+    """The keys that may sign now, newest first; the first of all is made here."""
+    keys = list(SigningKey.objects.order_by("-id")[:2]) or [_make()]
+    return keys[:1] if clock.now() - keys[0].made_at >= OVERLAP else keys
+
+
+def key_for(number: int) -> rsa.RSAPrivateKey:
+    """The key for the delivery of this number."""
+    keys = signing_keys()
+    return _loaded(keys[number % len(keys)].private_pem)
+
+
+def new_key() -> rsa.RSAPrivateKey:
+    """A key that is nowhere kept."""
+    return rsa.generate_private_key(public_exponent=65_537, key_size=_BITS)
+
+
+def signature(data: bytes, key: rsa.RSAPrivateKey) -> bytes:
+    """Sign the JSON text of `data` as it will stand in the body."""
+    pss = padding.PSS(mgf=padding.MGF1(hashes.SHA256()), salt_length=padding.PSS.MAX_LENGTH)
+    return key.sign(data, pss, hashes.SHA256())
+
+
+def _make() -> SigningKey:
+    pem = new_key().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return SigningKey.objects.create(private_pem=pem.decode(), made_at=clock.now())
+
+
+@lru_cache(maxsize=4)
+def _loaded(private_pem: str) -> rsa.RSAPrivateKey:
+    key = load_pem_private_key(private_pem.encode(), password=None)
+    if not isinstance(key, rsa.RSAPrivateKey):
+        raise TypeError("The signing keys of the simulation are RSA keys.")
+    return key
+
+
+def _public_pem(private_pem: str) -> str:
+    public = _loaded(private_pem).public_key()
+    return public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
