@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from payments_gateway.sandbox.merchant.admission import admitted_scope
 from payments_gateway.sandbox.merchant.scopes import Scope, allows
 from payments_gateway.sandbox.wire.errors import RefusedError
-from payments_gateway.sandbox.wire.operations import V4, operation_of
+from payments_gateway.sandbox.wire.operations import V4, operation_at
 
 API_KEY = "sandbox-key-of-the-simulation"
 API_USER = "countersign-demo"
@@ -47,6 +47,6 @@ def _check(request: HttpRequest, header: str, accepted: tuple[str, ...]) -> None
 
 
 def _check_scope(request: HttpRequest, scope: Scope) -> None:
-    operation = operation_of(request)  # None is a read beyond the specification: open to every key
+    operation = operation_at(request.method or "", request.path_info)  # None: a read beyond the specification
     if operation is not None and not allows(scope, operation):
         raise RefusedError(403, f"the scope of this X-Api-Key, {scope}, does not allow {operation.name}")

@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator
 
-from django.http import HttpRequest
-
 from payments_gateway._transport import Door
 from payments_gateway.operations import OPERATIONS, Operation
 
@@ -21,9 +19,9 @@ OTHER_SPELLINGS = {
 """Paths of key management that are in use beside those of the specification; the service knows both."""
 
 
-def operation_of(request: HttpRequest) -> Operation | None:
+def operation_at(method: str, path: str) -> Operation | None:
     """The operation, or None for a path beyond the specification and for a method that it does not have."""
-    return _TABLE.get((request.method or "", request.path_info))
+    return _TABLE.get((method, path))
 
 
 def _entries() -> Iterator[tuple[tuple[str, str], Operation]]:
