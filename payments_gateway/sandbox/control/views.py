@@ -25,6 +25,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from payments_gateway.sandbox import clock, lifecycle, otp
 from payments_gateway.sandbox.books import ledger, settlement
+from payments_gateway.sandbox.faults.plan import PLAN
 from payments_gateway.sandbox.models import Simulation, Withdrawal
 from payments_gateway.sandbox.wire import credentials
 from payments_gateway.sandbox.wire.amounts import amount_text
@@ -92,7 +93,8 @@ def settle(request: HttpRequest) -> HttpResponse:
 
 @operation("POST", credentials=False)
 def reset(request: HttpRequest) -> HttpResponse:
-    """Forget everything since the seed."""
+    """Forget everything since the seed, and the faults; what faults still hold is never executed."""
+    PLAN.clear(abandon=True)
     return answer({"transactions": lifecycle.reset()})
 
 
