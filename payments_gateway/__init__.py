@@ -1,9 +1,11 @@
 """A client of the Business Payments API. This is its whole public surface."""
 
+from payments_gateway.addresses import AddressError, AddressProof, check_address
 from payments_gateway.client import PaymentsGateway
 from payments_gateway.config import GatewayConfig
 from payments_gateway.dialect import Dialect
 from payments_gateway.errors import (
+    CapabilityOffError,
     CredentialsError,
     GatewayError,
     InsufficientFundsError,
@@ -43,8 +45,11 @@ __all__ = [
     "BANKS",
     "CURRENCIES",
     "AccountHolder",
+    "AddressError",
+    "AddressProof",
     "AmountError",
     "Balance",
+    "CapabilityOffError",
     "CredentialsError",
     "Currency",
     "Dialect",
@@ -69,6 +74,7 @@ __all__ = [
     "UnreadableError",
     "Withdrawal",
     "WithdrawalReceipt",
+    "check_address",
     "dumps",
     "loads",
     "parse_amount",

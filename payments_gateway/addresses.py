@@ -27,7 +27,7 @@ class AddressError(ValueError):
     """This can be no address of its network; the message says what is wrong with it, in words for people."""
 
 
-class Proof(enum.Enum):
+class AddressProof(enum.Enum):
     """How much a check that found nothing wrong has proven."""
 
     CHECKSUM = "the checksum fits: a mistyped character would have been noticed"
@@ -35,15 +35,15 @@ class Proof(enum.Enum):
     NOTHING = "the network is not known here, so nothing was checked"
 
 
-def check_address(network: str, address: str) -> Proof:
+def check_address(network: str, address: str) -> AddressProof:
     """Check the form of an address, and its checksum where it has one. It says nothing about who owns it.
 
     `network` is known by its usual names, without regard to case, spaces and hyphens (ERC20, BEP20, TRC20, BTC, …);
-    an address on any other network passes as Proof.NOTHING. Raises AddressError.
+    an address on any other network passes as AddressProof.NOTHING. Raises AddressError.
     """
     check = _CHECKS.get(_simple(network))
     if check is None:
-        return Proof.NOTHING
+        return AddressProof.NOTHING
     if not address:
         raise AddressError("Enter the address.")
     if re.search(r"\s", address):
@@ -55,7 +55,7 @@ def _simple(network: str) -> str:
     return re.sub(r"[\s_-]", "", network).upper()
 
 
-def _check_evm(address: str) -> Proof:
+def _check_evm(address: str) -> AddressProof:
     if not _EVM.fullmatch(address):
         raise AddressError(
             "An address on this network is 0x and then 40 characters, digits and the letters a to f; "
@@ -63,10 +63,10 @@ def _check_evm(address: str) -> Proof:
         )
     digits = address[2:]
     if digits in {digits.lower(), digits.upper()}:
-        return Proof.FORM
+        return AddressProof.FORM
     if digits != _capitals_of(digits.lower()):
         raise AddressError(_MISTYPED)
-    return Proof.CHECKSUM
+    return AddressProof.CHECKSUM
 
 
 def _capitals_of(digits: str) -> str:
@@ -85,7 +85,7 @@ class _Chain:
     beginnings: str
 
 
-def _check_base58(chain: _Chain, address: str) -> Proof:
+def _check_base58(chain: _Chain, address: str) -> AddressProof:
     wrong = _NOT_BASE58.search(address)
     if wrong:
         raise AddressError(f"The character {wrong[0]!r} never occurs in {chain.name} address.")
@@ -102,10 +102,10 @@ def _check_base58(chain: _Chain, address: str) -> Proof:
         raise AddressError(
             f"This is an address, but not {chain.name} address: those begin with {chain.beginnings}."
         )
-    return Proof.CHECKSUM
+    return AddressProof.CHECKSUM
 
 
-def _check_bitcoin(chain: _Chain, prefix: str, address: str) -> Proof:
+def _check_bitcoin(chain: _Chain, prefix: str, address: str) -> AddressProof:
     if not address.lower().startswith(f"{prefix}1"):
         return _check_base58(chain, address)
     try:
@@ -114,7 +114,7 @@ def _check_bitcoin(chain: _Chain, prefix: str, address: str) -> Proof:
         raise AddressError(_MISTYPED) from exc
     except NotBech32Error as exc:
         raise AddressError(f"This is not {chain.name} address: {exc}") from exc
-    return Proof.CHECKSUM
+    return AddressProof.CHECKSUM
 
 
 _check_tron = partial(_check_base58, _Chain("a Tron", frozenset({0x41}), "T"))
@@ -138,7 +138,7 @@ _EVM_NAMES = (
     ),
     *("OPTIMISM", "BASE", "AVAXC", "AVALANCHEC", "CELO"),
 )
-_CHECKS: Mapping[str, Callable[[str], Proof]] = {
+_CHECKS: Mapping[str, Callable[[str], AddressProof]] = {
     **dict.fromkeys(_EVM_NAMES, _check_evm),
     **dict.fromkeys(("TRC20", "TRON", "TRX"), _check_tron),
     **dict.fromkeys(("BTC", "BITCOIN", "SEGWIT"), _check_main),

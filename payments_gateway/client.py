@@ -7,6 +7,7 @@ from payments_gateway._transport import Transport
 from payments_gateway.balances import Balances
 from payments_gateway.banks import Banks
 from payments_gateway.config import GatewayConfig
+from payments_gateway.extras import Extras
 from payments_gateway.transactions import Transactions
 
 
@@ -17,6 +18,7 @@ class PaymentsGateway:
         self._transport = transport or Transport(config)
         self.balances = Balances(self._transport, config.dialect)
         self.banks = Banks(self._transport, config.dialect)
+        self.extras = Extras(self._transport, config.dialect)
         self.transactions = Transactions(self._transport, config.dialect)
 
     def close(self) -> None:

@@ -31,6 +31,10 @@ class NotSentError(GatewayError):
     """No byte of the request left: the connection, its TLS or the name could not be had."""
 
 
+class CapabilityOffError(NotSentError):
+    """The deployment has not said that the service has this optional read, so it was not asked. Go on without."""
+
+
 class OutcomeUnknownError(GatewayError):
     """The request may have been executed. Only a later read can tell."""
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payments_gateway._segwit import NotBech32Error, witness_program
-from payments_gateway.addresses import AddressError, Proof, check_address
+from payments_gateway.addresses import AddressError, AddressProof, check_address
 
 # EIP-55, "Test Cases"
 EIP55_MIXED = (
@@ -88,12 +88,12 @@ TESTNET = ("mipcBbFg9gMiCh81Kj8tqqdgoZub1ZJRfn", "2MzQwSSnBHWHqSAqtTVQ6v47Xtaisr
 @pytest.mark.parametrize("address", EIP55_MIXED)
 @pytest.mark.parametrize("network", ["ERC20", "erc-20", "BEP20", "bep 20", "Polygon", "ETH"])
 def test_capitals_are_a_checksum(network: str, address: str) -> None:
-    assert check_address(network, address) is Proof.CHECKSUM
+    assert check_address(network, address) is AddressProof.CHECKSUM
 
 
 @pytest.mark.parametrize("address", [*EIP55_ONE_CASE, EIP55_MIXED[0].lower(), "0x" + "1" * 40])
 def test_an_address_without_mixed_capitals_carries_no_checksum(address: str) -> None:
-    assert check_address("ERC20", address) is Proof.FORM
+    assert check_address("ERC20", address) is AddressProof.FORM
 
 
 @pytest.mark.parametrize("address", EIP55_MIXED)
@@ -124,17 +124,17 @@ def test_what_has_not_the_form_of_ethereum_is_refused(address: str) -> None:
 @pytest.mark.parametrize("address", TRON)
 @pytest.mark.parametrize("network", ["TRC20", "trc-20", "TRON"])
 def test_addresses_of_tron_are_known(network: str, address: str) -> None:
-    assert check_address(network, address) is Proof.CHECKSUM
+    assert check_address(network, address) is AddressProof.CHECKSUM
 
 
 @pytest.mark.parametrize("address", [*BITCOIN, *(entry[0] for entry in SEGWIT if entry[0][0] in "bB")])
 def test_addresses_of_bitcoin_are_known(address: str) -> None:
-    assert check_address("BTC", address) is Proof.CHECKSUM
+    assert check_address("BTC", address) is AddressProof.CHECKSUM
 
 
 @pytest.mark.parametrize("address", [*TESTNET, *(entry[0] for entry in SEGWIT if entry[0][0] == "t")])
 def test_addresses_of_the_test_network_are_of_no_use_on_the_other(address: str) -> None:
-    assert check_address("BTC testnet", address) is Proof.CHECKSUM
+    assert check_address("BTC testnet", address) is AddressProof.CHECKSUM
     with pytest.raises(AddressError):
         check_address("BTC", address)
 
@@ -174,7 +174,7 @@ def test_blanks_are_refused_and_not_taken_away(network: str, address: str) -> No
 
 @pytest.mark.parametrize("network", ["", "SOL", "a network of tomorrow"])
 def test_an_unknown_network_is_not_checked_and_says_so(network: str) -> None:
-    assert check_address(network, "anything at all") is Proof.NOTHING
+    assert check_address(network, "anything at all") is AddressProof.NOTHING
 
 
 def test_a_long_text_is_refused_before_it_is_decoded() -> None:
@@ -204,7 +204,7 @@ def _tron(owner: bytes) -> str:
 @given(owner=st.binary(min_size=20, max_size=20), data=st.data())
 def test_slips_in_any_address_of_tron_are_noticed(owner: bytes, data: st.DataObject) -> None:
     address = _tron(owner)
-    assert check_address("TRC20", address) is Proof.CHECKSUM
+    assert check_address("TRC20", address) is AddressProof.CHECKSUM
     place = data.draw(st.integers(0, len(address) - 1))
     wrong = data.draw(
         st.sampled_from(string.ascii_letters + string.digits).filter(lambda c: c != address[place])
@@ -221,4 +221,4 @@ def test_slips_in_any_address_of_tron_are_noticed(owner: bytes, data: st.DataObj
 @given(network=st.sampled_from(["ERC20", "TRC20", "BTC", "BTCTESTNET", "SOL"]), text=st.text(max_size=120))
 def test_any_text_ends_in_a_proof_or_in_an_address_error(network: str, text: str) -> None:
     with contextlib.suppress(AddressError):
-        assert isinstance(check_address(network, text), Proof)
+        assert isinstance(check_address(network, text), AddressProof)
