@@ -116,12 +116,13 @@ class Stack:
         """Change options of the simulated service, until its next start."""
         requests.post(f"{self.sandbox}/_sandbox/options", json=options, timeout=30).raise_for_status()
 
-    def manage(self, *arguments: str) -> str:
-        """Run a management command to its end; what it printed. Raises StackError if it failed."""
+    def manage(self, *arguments: str, given: str = "") -> str:
+        """Run a management command with this input to its end; what it printed. Raises StackError if it failed."""
         done = subprocess.run(  # noqa: S603 - our own interpreter and arguments
             [sys.executable, "manage.py", *arguments],
             cwd=ROOT,
             env=self.environment,
+            input=given,
             capture_output=True,
             text=True,
             check=False,
