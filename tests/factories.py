@@ -1,5 +1,6 @@
 """Plain functions that make what tests need."""
 
+import itertools
 import uuid
 from decimal import Decimal
 from typing import Any
@@ -16,6 +17,7 @@ from backoffice.operations.kinds.withdrawal import WithdrawalPayload
 from backoffice.operations.models import Operation
 
 PASSWORD = "correct horse battery staple"
+_NUMBERS = itertools.count(1)
 
 
 def person(name: str, *roles: Role, email: str | None = None) -> User:
@@ -58,9 +60,10 @@ def payload(**changes: Any) -> WithdrawalPayload:
 
 
 def prepared(maker: User, **changes: Any) -> Operation:
-    """A pending withdrawal."""
+    """A pending withdrawal, one of many that may be equal: each says that it is a further one."""
+    further = {"repeat_reason": f"Delivery {next(_NUMBERS)}"}
     return services.prepare_operation(
-        uuid.uuid4(), actor=maker, kind="withdrawal", payload=payload(**changes)
+        uuid.uuid4(), actor=maker, kind="withdrawal", payload=payload(**{**further, **changes})
     )
 
 

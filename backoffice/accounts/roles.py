@@ -26,7 +26,12 @@ PERMISSIONS: dict[Role, set[str]] = {
     Role.PREPARER: {*_SEE_MONEY, "operations.prepare_operation"},
     Role.APPROVER: {*_SEE_MONEY, "operations.approve_operation", "operations.release_operation"},
     Role.AUDITOR: {*_SEE_MONEY, "audit.view_entry"},
-    Role.ADMINISTRATOR: {*_SEE_MONEY, "audit.view_entry", "accounts.view_user"},
+    Role.ADMINISTRATOR: {
+        *_SEE_MONEY,
+        "audit.view_entry",
+        "accounts.view_user",
+        "operations.propose_change",
+    },
 }
 
 

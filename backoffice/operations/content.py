@@ -9,13 +9,20 @@ from uuid import UUID
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 
-def digest_of(*, operation_id: UUID, kind: str, payload: dict[str, Any], environment: str) -> str:
+def digest_of(*, operation_id: UUID | None, kind: str, payload: dict[str, Any], environment: str) -> str:
     """SHA-256, in hexadecimal, over the canonical JSON of the content.
 
     Keys are sorted and amounts are text, so the digest is the same whatever stored the payload in between. It binds the
     operation's id and the environment: a signature given here is worth nothing for another operation or elsewhere.
+    Without an id it tells whether two operations have the same content.
     """
-    content = {"v": 1, "id": str(operation_id), "environment": environment, "kind": kind, "payload": payload}
+    content = {
+        "v": 1,
+        "id": str(operation_id or ""),
+        "environment": environment,
+        "kind": kind,
+        "payload": payload,
+    }
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(canonical.encode()).hexdigest()
 

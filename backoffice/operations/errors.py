@@ -1,5 +1,7 @@
 """Why an operation could not do what was asked. Each message can be shown to the person who asked."""
 
+from uuid import UUID
+
 
 class OperationError(Exception):
     """Nothing was changed. The message says why and what to do."""
@@ -57,4 +59,23 @@ class AlreadyReleasedError(OperationError):
 class SubmissionReusedError(OperationError):
     message = (
         "This form was submitted before with other content. Open a new form to prepare another operation."
+    )
+
+
+class ConfirmationWrongError(OperationError):
+    message = "What you typed from the content does not fit it. Nothing was done; compare them again."
+
+
+class SameContentWaitsError(OperationError):
+    """The same content waits already. `waiting` is the id of that operation."""
+
+    def __init__(self, reference: str, waiting: UUID) -> None:
+        super().__init__(f"{reference} with exactly this content is waiting already. Nothing was prepared.")
+        self.waiting = waiting
+
+
+class PaidBeforeError(OperationError):
+    message = (
+        "The same amount for the same beneficiary was prepared within the last 24 hours. Say that this is a further "
+        "payment, and why. Nothing was prepared."
     )

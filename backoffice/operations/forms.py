@@ -1,5 +1,6 @@
 """What people type about operations: filters and decisions. Each kind brings the form that prepares it."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from django import forms
@@ -10,9 +11,8 @@ from backoffice.accounts.forms import OneTimeInput
 from backoffice.accounts.http import StaffRequest
 from backoffice.accounts.models import User
 from backoffice.accounts.services import confirm_second_factor, has_fresh_second_factor
-from backoffice.core.gateway import dialect
 from backoffice.core.period import PeriodForm, end_of, start_of
-from backoffice.operations.kinds import KINDS
+from backoffice.operations.kinds import KINDS, Confirmation
 from backoffice.operations.selectors import TABS, OperationFilter
 from backoffice.operations.states import Status
 from payments_gateway.money import CURRENCIES
@@ -63,6 +63,14 @@ class FilterForm(PeriodForm):
         )
 
 
+@dataclass(frozen=True)
+class Wants:
+    """What a decision about one operation asks for, beside the person's own second factor."""
+
+    token: bool = False
+    confirmation: Confirmation | None = None
+
+
 class SignedForm(forms.Form):
     """Something that a person does to exactly the content seen, with a second factor at most five minutes old."""
 
@@ -77,9 +85,11 @@ class SignedForm(forms.Form):
         error_messages={"required": "Enter the code that your authenticator shows. Nothing was done."},
     )
 
-    def __init__(self, *args: Any, request: StaffRequest, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, request: StaffRequest, wants: Wants, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.request = request
+        if not wants.token:
+            self.fields.pop("token", None)
         if has_fresh_second_factor(request):
             del self.fields["code"]
 
@@ -107,10 +117,21 @@ def token_field(*, required: bool, help_text: str) -> forms.CharField:
 
 
 class DecisionForm(SignedForm):
-    """To countersign, and to send in the same step."""
+    """To countersign, and to send in the same step. Asks for what the operation's kind wants and for nothing else."""
 
     token = token_field(required=False, help_text="Only for “Approve and send”.")
+    confirmation = forms.CharField(
+        max_length=100, widget=OneTimeInput(attrs={"autocomplete": "off", "spellcheck": "false"})
+    )
     comment = forms.CharField(required=False, max_length=500)
+
+    def __init__(self, *args: Any, wants: Wants, **kwargs: Any) -> None:
+        super().__init__(*args, wants=wants, **kwargs)
+        if wants.confirmation is None:
+            del self.fields["confirmation"]
+        else:
+            self.fields["confirmation"].label = wants.confirmation.label
+            self.fields["confirmation"].help_text = wants.confirmation.help_text
 
     def clean_token(self) -> SecretStr | None:
         token = self.cleaned_data["token"]
@@ -152,10 +173,6 @@ class ReleaseForm(SignedForm):
         required=True,
         help_text="It waits encrypted for the sending, at most 90 seconds, and is then destroyed.",
     )
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.fields["token"].required = dialect().token_required
 
     def clean_token(self) -> SecretStr | None:
         token = self.cleaned_data["token"]

@@ -15,8 +15,9 @@ from django.urls import reverse
 
 from backoffice.accounts.models import User
 from backoffice.core.fields import ExactDecimalField
+from backoffice.core.sealed import SealedRow
 from backoffice.operations.content import digest_of, short_code
-from backoffice.operations.states import CLOSED, Outcome, Status
+from backoffice.operations.states import CLOSED, UNDECIDED, Outcome, Status
 
 if TYPE_CHECKING:
     from django.db.models.fields.related_descriptors import RelatedManager
@@ -47,6 +48,9 @@ class Operation(models.Model):
     amount = ExactDecimalField(null=True)
     counterparty = models.CharField(max_length=200, blank=True)
     counterparty_detail = models.CharField(max_length=200, blank=True)
+    # Null in operations prepared before these two were kept.
+    content_key = models.CharField(max_length=64, null=True, editable=False)  # noqa: DJ001 - unique, so null
+    beneficiary_key = models.CharField(max_length=200, null=True, editable=False)  # noqa: DJ001 - as above
 
     status = models.CharField(max_length=16, choices=Status, default=Status.PENDING)
     reason = models.CharField(max_length=500, blank=True)
@@ -69,7 +73,8 @@ class Operation(models.Model):
     class Meta:
         default_permissions = ("view",)
         permissions = [
-            ("prepare_operation", "Can prepare operations"),
+            ("prepare_operation", "Can prepare operations that move money"),
+            ("propose_change", "Can prepare changes of keys, accounts and addresses at the service"),
             ("approve_operation", "Can approve or reject operations that others prepared"),
             ("release_operation", "Can send approved operations"),
         ]
@@ -77,6 +82,9 @@ class Operation(models.Model):
         indexes = [
             models.Index(fields=["-prepared_at", "-id"], name="operation_newest"),
             models.Index(fields=["status", "-prepared_at", "-id"], name="operation_by_status"),
+            models.Index(
+                fields=["beneficiary_key", "amount", "prepared_at"], name="operation_by_beneficiary"
+            ),
         ]
         constraints = [
             models.CheckConstraint(
@@ -87,6 +95,11 @@ class Operation(models.Model):
                 condition=Q(status__in=CLOSED, closed_at__isnull=False)
                 | (~Q(status__in=CLOSED) & Q(closed_at__isnull=True)),
                 name="operation_closed_has_time",
+            ),
+            models.UniqueConstraint(
+                fields=["content_key"],
+                condition=Q(status__in=UNDECIDED),
+                name="operation_content_waits_once",
             ),
         ]
 
@@ -181,6 +194,7 @@ class Attempt(models.Model):
     answer = models.CharField(max_length=500, blank=True)
     service_transaction_id = models.CharField(max_length=100, null=True, unique=True)  # noqa: DJ001 - unique, so null
     fee = ExactDecimalField(null=True)
+    result = models.JSONField(null=True)
     checks = models.PositiveSmallIntegerField(default=0)
     last_check = models.CharField(max_length=300, blank=True)
     next_check_at = models.DateTimeField(null=True, db_index=True)
@@ -207,6 +221,43 @@ class Attempt(models.Model):
         return f"Attempt {self.number} of {self.operation_id}"
 
 
+class Secret(SealedRow):
+    """What the service made and shows nobody twice, such as a new API key: sealed, for the person who had it sent.
+
+    Written in the commit that records the answer; deleted when it has been shown or taken into use.
+    """
+
+    SEALED = "sealed"
+
+    operation = models.OneToOneField(
+        Operation, on_delete=models.PROTECT, primary_key=True, related_name="secret"
+    )
+    belongs_to = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    kept_at = models.DateTimeField()
+    sealed = models.BinaryField()
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"Secret of {self.operation_id}"
+
+    @property
+    def bound_to(self) -> str:
+        """What it is sealed to: it opens as the secret of this operation only."""
+        return f"secret:{self.operation_id}"
+
+    @property
+    def owner(self) -> str:
+        """Who had it sent, and by which operation."""
+        return f"{self.belongs_to.email} ({self.operation.reference})"
+
+
 def content_digest(operation_id: uuid.UUID, kind: str, payload: dict[str, Any]) -> str:
     """The digest of this content in this deployment's environment."""
     return digest_of(operation_id=operation_id, kind=kind, payload=payload, environment=settings.ENVIRONMENT)
+
+
+def content_key(kind: str, payload: dict[str, Any]) -> str:
+    """The same for the same content, whatever the operation: two of them cannot wait at once."""
+    return digest_of(operation_id=None, kind=kind, payload=payload, environment=settings.ENVIRONMENT)

@@ -8,13 +8,13 @@ from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.operations import permissions, policy
 from backoffice.operations.errors import NotAllowedError
+from backoffice.operations.kinds import permission_for
 from backoffice.operations.models import Operation
 from backoffice.operations.progress import (
     approvals_missing,
     has_lost_a_signature,
     is_released,
     last_attempt,
-    needs_token,
 )
 from backoffice.operations.states import AWAITING_THE_SERVICE, CLOSED, Outcome, Status
 
@@ -37,19 +37,19 @@ _WORDS: dict[Status, tuple[str, str]] = {
     Status.SENDING: ("Being sent", "The one request is on its way. This page shows the answer by itself."),
     Status.PROCESSING: (
         "The service works on it",
-        "The service accepted it. Its own list of transactions will say how it ended; this page shows it by itself.",
+        "The service accepted it. What it shows itself will say how it ended; this page shows it by itself.",
     ),
     Status.UNKNOWN: (
         "The outcome is not known",
         "No readable answer came back, so it may have been executed or not. Countersign never sends it again by "
-        "itself; it keeps reading the service's list of transactions until the outcome is clear.",
+        "itself; it keeps reading what the service shows until the outcome is clear.",
     ),
     Status.REVIEW: (
         "People must look at it",
         "The service's list did not settle what became of it. Do not pay the same again: ask the service, and "
         "compare its statement with the attempt below.",
     ),
-    Status.SUCCEEDED: ("Succeeded", "The service's own list of transactions confirms it."),
+    Status.SUCCEEDED: ("Succeeded", "The service itself confirms it."),
     Status.FAILED: (
         "Failed",
         "It was not executed, or the service took it back. Nothing will be sent again by itself.",
@@ -82,7 +82,7 @@ def panel_for(person: User, operation: Operation) -> Panel:
         may_release=_may_release(person, operation),
         may_cancel=policy.may_cancel(person, operation),
         may_check=works_on_operations(person) and operation.status in AWAITING_THE_SERVICE,
-        may_repeat=operation.status in CLOSED and person.has_perm(permissions.PREPARE),
+        may_repeat=operation.status in CLOSED and person.has_perm(permission_for(operation.kind)),
     )
 
 
@@ -97,7 +97,8 @@ def without_content(panel: Panel) -> Panel:
 def works_on_operations(person: User) -> bool:
     """Whether operations are this person's work, and not only reading: who works on them may have the service asked."""
     return any(
-        person.has_perm(name) for name in (permissions.PREPARE, permissions.APPROVE, permissions.RELEASE)
+        person.has_perm(name)
+        for name in (permissions.PREPARE, permissions.PROPOSE, permissions.APPROVE, permissions.RELEASE)
     )
 
 
@@ -149,7 +150,7 @@ def _tried(operation: Operation) -> str:
 
 
 def _is_last(operation: Operation) -> bool:
-    return approvals_missing(operation) == 1 and needs_token(operation)
+    return approvals_missing(operation) == 1
 
 
 def _may_release(person: User, operation: Operation) -> bool:

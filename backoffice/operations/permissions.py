@@ -2,5 +2,6 @@
 
 VIEW = "operations.view_operation"
 PREPARE = "operations.prepare_operation"
+PROPOSE = "operations.propose_change"
 APPROVE = "operations.approve_operation"
 RELEASE = "operations.release_operation"

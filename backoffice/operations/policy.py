@@ -10,9 +10,9 @@ from backoffice.accounts.models import User
 from backoffice.accounts.policy import is_fresh
 from backoffice.core.display import format_amount
 from backoffice.operations import errors
-from backoffice.operations.kinds import Debit, content_of
+from backoffice.operations.kinds import Debit, content_of, permission_for
 from backoffice.operations.models import Operation
-from backoffice.operations.permissions import APPROVE, PREPARE, RELEASE
+from backoffice.operations.permissions import APPROVE, RELEASE
 from backoffice.operations.states import EDGES, UNDECIDED, Status
 
 
@@ -24,17 +24,17 @@ class Requirement:
     sentence: str
 
 
-def requirement(kind_label: str, debit: Debit | None) -> Requirement:
+def requirement(plural: str, debit: Debit | None) -> Requirement:
     """The rule for an operation: one other person, two above the deployment's limit for the currency."""
     if debit is not None and debit.amount > (limit := settings.SECOND_APPROVAL_ABOVE[debit.currency]):
         above = f"{debit.currency} {format_amount(limit, debit.currency)}"
-        return Requirement(2, f"{kind_label}s above {above} need two approvers who did not prepare them.")
-    return Requirement(1, f"{kind_label}s need one approver who did not prepare them.")
+        return Requirement(2, f"{plural} above {above} need two approvers who did not prepare them.")
+    return Requirement(1, f"{plural} need one approver who did not prepare them.")
 
 
-def check_may_prepare(person: User) -> None:
+def check_may_prepare(person: User, kind: str) -> None:
     """Raises NotAllowedError."""
-    _check_permission(person, PREPARE)
+    _check_permission(person, permission_for(kind))
 
 
 def check_may_approve(
@@ -44,6 +44,14 @@ def check_may_approve(
     check_may_decide(person, operation, digest=digest, second_factor_at=second_factor_at)
     if operation.approvals.filter(approver=person).exists():
         raise errors.AlreadyApprovedError
+
+
+def check_confirmation(operation: Operation, typed: str) -> None:
+    """Raises ConfirmationWrongError unless what the kind wants typed from the content was typed."""
+    kind, payload = content_of(operation)
+    confirmation = kind.confirmation(payload)
+    if confirmation is not None and typed.strip() != confirmation.expected:
+        raise errors.ConfirmationWrongError
 
 
 def check_may_decide(
@@ -62,7 +70,7 @@ def check_may_cancel(person: User, operation: Operation) -> None:
     """Raises the reason why this person may not take the operation back."""
     if person != operation.maker:
         raise errors.NotAllowedError("Only the person who prepared an operation can cancel it.")
-    _check_permission(person, PREPARE)
+    _check_permission(person, permission_for(operation.kind))
     check_can_move(operation, Status.CANCELLED)
 
 
@@ -130,7 +138,9 @@ def may_release(person: User, operation: Operation) -> bool:
 def may_cancel(person: User, operation: Operation) -> bool:
     """Whether this person may take the operation back."""
     return (
-        Status(operation.status) in UNDECIDED and person.pk == operation.maker_id and person.has_perm(PREPARE)
+        Status(operation.status) in UNDECIDED
+        and person.pk == operation.maker_id
+        and person.has_perm(permission_for(operation.kind))
     )
 
 

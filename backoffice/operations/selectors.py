@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet
@@ -11,11 +11,13 @@ from django.utils import timezone
 from backoffice.accounts.models import User
 from backoffice.accounts.selectors import people_who_may
 from backoffice.audit.models import Entry
+from backoffice.operations.kinds import Debit
 from backoffice.operations.models import Approval, Attempt, Operation
 from backoffice.operations.permissions import APPROVE, RELEASE, VIEW
-from backoffice.operations.states import CLOSED, NEEDS_ATTENTION, OPEN, Status
+from backoffice.operations.states import CAME_TO_NOTHING, CLOSED, NEEDS_ATTENTION, OPEN, Status
 
 NEWEST_FIRST = ("-prepared_at", "-id")
+REPEATED_WITHIN = timedelta(hours=24)
 
 
 def is_waiting_for(user: User) -> Q:
@@ -98,6 +100,20 @@ def operation_page(user: User) -> QuerySet[Operation]:
             Prefetch("attempts", Attempt.objects.select_related("released_by")),
         )
     )
+
+
+def paid_before(beneficiary_key: str, debit: Debit | None) -> QuerySet[Operation]:
+    """Operations of the last day that pay the same amount to the same beneficiary, the newest first; those that came to
+    nothing do not count."""
+    if not beneficiary_key or debit is None:
+        return Operation.objects.none()
+    alike = Operation.objects.filter(
+        beneficiary_key=beneficiary_key,
+        currency=debit.currency,
+        amount=debit.amount,
+        prepared_at__gt=timezone.now() - REPEATED_WITHIN,
+    )
+    return alike.exclude(status__in=CAME_TO_NOTHING).order_by("-prepared_at")
 
 
 def submitted_before(user: User, submission: UUID, digest: str) -> Operation | None:

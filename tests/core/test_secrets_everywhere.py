@@ -214,6 +214,8 @@ def prepare(browser: Reader) -> Operation:
         "bank_code": "044",
         "account_number": HOLDER["accountnumber"],
         "typed_name": HOLDER["accountname"],
+        "repeat_meant": "on",
+        "repeat_reason": str(uuid.uuid4()),
     }
     digest = browser.post(address, {**typed, "step": "review"}).context["digest"]
     browser.post(address, {**typed, "step": "prepare", "digest": digest})

@@ -206,7 +206,7 @@ def test_a_list_that_cannot_be_read_changes_nothing_and_is_read_again(
     service.records = "nonsense"
     assert services.confirm_operation(unknown.pk).status == Status.UNKNOWN
     attempt = Attempt.objects.get()
-    assert attempt.last_check.startswith("The list could not be read")
+    assert attempt.last_check.startswith("The service could not be read")
     assert attempt.next_check_at is not None
 
 

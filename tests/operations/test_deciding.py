@@ -64,7 +64,7 @@ def test_preparing_stores_exactly_the_content_and_says_so(maker: User) -> None:
 
 
 def test_the_same_form_sent_twice_is_one_operation(maker: User) -> None:
-    first = factories.prepared(maker)
+    first = factories.prepared(maker, repeat_reason="")
     again = services.prepare_operation(first.pk, actor=maker, kind="withdrawal", payload=factories.payload())
     assert again == first
     assert Operation.objects.count() == 1

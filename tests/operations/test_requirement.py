@@ -18,20 +18,20 @@ def test_above_the_limit_and_not_at_it_two_people_are_needed(
     settings: Settings, amount: str, people: int
 ) -> None:
     settings.SECOND_APPROVAL_ABOVE = {**DEFAULTS, "NGN": Decimal("10000000.50")}
-    assert requirement("Withdrawal", Debit("NGN", Decimal(amount))).approvals == people
+    assert requirement("Withdrawals", Debit("NGN", Decimal(amount))).approvals == people
 
 
 def test_the_sentence_says_the_limit_to_the_last_digit(settings: Settings) -> None:
     settings.SECOND_APPROVAL_ABOVE = {**DEFAULTS, "NGN": Decimal("10000000.50")}
-    assert requirement("Withdrawal", Debit("NGN", Decimal(10_000_001))).sentence == (
+    assert requirement("Withdrawals", Debit("NGN", Decimal(10_000_001))).sentence == (
         "Withdrawals above NGN 10,000,000.50 need two approvers who did not prepare them."
     )
 
 
 @pytest.mark.parametrize("currency", CURRENCIES)
 def test_every_currency_has_a_limit(currency: str) -> None:
-    assert requirement("Withdrawal", Debit(currency, Decimal(10) ** 12)).approvals == 2
-    assert requirement("Withdrawal", Debit(currency, Decimal(1))).approvals == 1
+    assert requirement("Withdrawals", Debit(currency, Decimal(10) ** 12)).approvals == 2
+    assert requirement("Withdrawals", Debit(currency, Decimal(1))).approvals == 1
 
 
 def test_what_debits_nothing_needs_one() -> None:

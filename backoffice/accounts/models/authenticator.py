@@ -14,7 +14,7 @@ from django.utils import timezone
 from django_otp.models import Device, ThrottlingMixin, TimestampMixin
 from django_otp.oath import TOTP
 
-from backoffice.core import vault
+from backoffice.core.sealed import SealedRow
 
 STEP_SECONDS = 30
 DIGITS = 6
@@ -23,13 +23,15 @@ _SEED_BYTES = 20  # as long as the output of SHA-1, as RFC 4226 recommends
 _ISSUER = "Countersign"
 
 
-class AuthenticatorDevice(TimestampMixin, ThrottlingMixin, Device):
+class AuthenticatorDevice(SealedRow, TimestampMixin, ThrottlingMixin, Device):
     """A person's authenticator. At most one is confirmed; another may be waiting to take its place.
 
     A code counts once: `last_t` only grows, by compare-and-set, so of two requests with the same code one
     succeeds. Wrong codes slow further attempts down: 1, 2, 4, 8 ... seconds, and whoever causes the delay
     has to wait for it himself, so nobody is shut out for longer than he was under attack.
     """
+
+    SEALED = "sealed_seed"
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     user = models.ForeignKey(
@@ -50,21 +52,11 @@ class AuthenticatorDevice(TimestampMixin, ThrottlingMixin, Device):
 
     def set_new_seed(self) -> None:
         """Draw a new secret and seal it to this row. Nothing is saved."""
-        self.sealed_seed = vault.seal(secrets.token_hex(_SEED_BYTES), bound_to=self._binding)
-
-    def reseal(self) -> None:
-        """Seal the same secret under the newest key, unless the row has changed meanwhile. Raises VaultError."""
-        before = bytes(self.sealed_seed)
-        self.sealed_seed = vault.seal(
-            vault.open_sealed(before, bound_to=self._binding), bound_to=self._binding
-        )
-        AuthenticatorDevice.objects.filter(pk=self.pk, sealed_seed=before).update(
-            sealed_seed=self.sealed_seed
-        )
+        self.seal(secrets.token_hex(_SEED_BYTES))
 
     def totp(self) -> TOTP:
         """The generator of codes, at the present time."""
-        seed = bytes.fromhex(vault.open_sealed(bytes(self.sealed_seed), bound_to=self._binding))
+        seed = bytes.fromhex(self.unsealed())
         return TOTP(seed, step=STEP_SECONDS, digits=DIGITS)
 
     def verify_token(self, token: str) -> bool:
@@ -108,8 +100,14 @@ class AuthenticatorDevice(TimestampMixin, ThrottlingMixin, Device):
         return f"otpauth://totp/{label}?{query}&period={STEP_SECONDS}"
 
     @property
-    def _binding(self) -> str:
+    def bound_to(self) -> str:
+        """What the seed is sealed to."""
         return f"authenticator:{self.pk}"
+
+    @property
+    def owner(self) -> str:
+        """Whose authenticator it is."""
+        return str(self.user.email)
 
     def _use(self, code: int) -> bool:
         totp = self.totp()

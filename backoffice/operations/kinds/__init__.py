@@ -5,14 +5,30 @@ from typing import Any
 from pydantic import ValidationError
 
 from backoffice.operations.errors import UnreadableContentError
-from backoffice.operations.kinds.base import Counterparty, Debit, Kind, KindForm, Payload, Receipt
+from backoffice.operations.kinds.base import (
+    ChangeKind,
+    Confirmation,
+    Counterparty,
+    Debit,
+    Facts,
+    Kind,
+    KindForm,
+    MoneyKind,
+    Payload,
+    Receipt,
+    Section,
+)
 from backoffice.operations.kinds.withdrawal import WithdrawalKind
 from backoffice.operations.models import Operation
+from backoffice.operations.permissions import PREPARE
 
-KINDS: dict[str, Kind[Any]] = {kind.name: kind for kind in (WithdrawalKind(),)}
+AnyKind = MoneyKind[Any] | ChangeKind[Any]
+
+_ALL: tuple[AnyKind, ...] = (WithdrawalKind(),)
+KINDS: dict[str, AnyKind] = {kind.name: kind for kind in _ALL}
 
 
-def content_of(operation: Operation) -> tuple[Kind[Any], Any]:
+def content_of(operation: Operation) -> tuple[AnyKind, Any]:
     """The kind and the payload of a stored operation. Raises UnreadableContentError if this release knows neither."""
     kind = KINDS.get(operation.kind)
     try:
@@ -23,4 +39,32 @@ def content_of(operation: Operation) -> tuple[Kind[Any], Any]:
     raise UnreadableContentError
 
 
-__all__ = ["KINDS", "Counterparty", "Debit", "Kind", "KindForm", "Payload", "Receipt", "content_of"]
+def facts_of(kind: Kind[Any], payload: Payload) -> Facts:
+    """Label and value of all that is signed: what the kind tells, and why the same is paid again."""
+    repeated = [("Paid again", payload.repeat_reason)] if payload.repeat_reason else []
+    return [*kind.facts(payload), *repeated]
+
+
+def permission_for(kind_name: str) -> str:
+    """Who may prepare and take back operations of this kind, also of one that this release no longer knows."""
+    return KINDS[kind_name].permission if kind_name in KINDS else PREPARE
+
+
+__all__ = [
+    "KINDS",
+    "AnyKind",
+    "ChangeKind",
+    "Confirmation",
+    "Counterparty",
+    "Debit",
+    "Facts",
+    "Kind",
+    "KindForm",
+    "MoneyKind",
+    "Payload",
+    "Receipt",
+    "Section",
+    "content_of",
+    "facts_of",
+    "permission_for",
+]

@@ -1,14 +1,20 @@
 """What a kind of operation declares. Everything else about operations is the same for every kind."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import timedelta
 from decimal import Decimal
+from enum import StrEnum
 from typing import Any, ClassVar, Generic, TypeVar
 
 from django import forms
+from django.conf import settings
 from pydantic import BaseModel, ConfigDict, SecretStr
 
+from backoffice.operations.permissions import PREPARE, PROPOSE
 from payments_gateway import PaymentsGateway, TransactionRecord
+
+Facts = list[tuple[str, str]]
 
 
 class Payload(BaseModel):
@@ -16,12 +22,21 @@ class Payload(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
+    repeat_reason: str = ""  # why the same amount goes to the same beneficiary again within a day
+
     def stored(self) -> dict[str, Any]:
         """JSON members only, amounts as plain text: what the digest covers."""
         return self.model_dump(mode="json")
 
 
 P = TypeVar("P", bound=Payload)
+
+
+class Section(StrEnum):
+    """Where the menu offers a kind."""
+
+    MONEY = "Move money"
+    SETUP = "Set up"
 
 
 @dataclass(frozen=True)
@@ -34,35 +49,77 @@ class Debit:
 
 @dataclass(frozen=True)
 class Counterparty:
-    """Who receives, in one line and one detail for lists."""
+    """Who is at the other end, in one line and one detail for lists.
+
+    `key` is the same text for the same beneficiary whatever it is called: an account at a bank, an address, a user.
+    Empty where nobody is paid.
+    """
 
     name: str
-    detail: str
+    detail: str = ""
+    key: str = ""
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """What the person who countersigns has to type from the content, because no token of the service stops a slip."""
+
+    label: str
+    help_text: str
+    expected: str
 
 
 @dataclass(frozen=True)
 class Receipt:
-    """What a definitive answer of the service told: its id of the transaction, and its status, if it gave them."""
+    """What a definitive answer of the service told.
 
-    transaction_id: str | None
+    `transaction_id` and `status` are the service's, where it gave them. `is_final`: the answer itself proves the
+    end, and nothing has to be read. `result` is what the service made, as plain text by name, kept and shown;
+    `secret` is shown once to the person who sent it and is in nothing else.
+    """
+
+    transaction_id: str | None = None
     status: str = ""
+    is_final: bool = False
+    result: dict[str, str] = field(default_factory=dict)
+    secret: SecretStr | None = None
 
 
 class KindForm(forms.Form):
-    """A form that ends in a payload."""
+    """A form that ends in a payload. The two fields about repeating are asked only where the same was paid before."""
+
+    repeat_meant = forms.BooleanField(
+        required=False, label="This is a further payment, not the same one again"
+    )
+    repeat_reason = forms.CharField(
+        required=False,
+        max_length=200,
+        label="Why it is paid again",
+        help_text="The person who countersigns reads it.",
+    )
+
+    def content(self) -> Payload:
+        """The validated content of the kind. Call only on a valid form."""
+        raise NotImplementedError
 
     def payload(self) -> Payload:
-        """The validated content. Call only on a valid form."""
-        raise NotImplementedError
+        """What is countersigned: the content, with the reason for paying again where there is one."""
+        values = self.cleaned_data
+        return self.content().model_copy(
+            update={"repeat_reason": values["repeat_reason"] if values["repeat_meant"] else ""}
+        )
 
 
 class Kind(ABC, Generic[P]):
-    """One kind of operation; its file is the only place that knows it."""
+    """One kind of operation; its file is the only place that knows it. A kind is a MoneyKind or a ChangeKind."""
 
     name: ClassVar[str]
     label: ClassVar[str]
+    plural: ClassVar[str]  # the label in the rule: "Withdrawals need one approver …"
     letter: ClassVar[str]  # first letter of the reference
     verb: ClassVar[str]  # the entry in the menu
+    section: ClassVar[Section]
+    permission: ClassVar[str]  # who may prepare it
     payload_type: type[P]
     form_type: type[KindForm]
 
@@ -71,9 +128,14 @@ class Kind(ABC, Generic[P]):
         return self.payload_type.model_validate(stored)
 
     @property
-    @abstractmethod
     def needs_token(self) -> bool:
         """Whether the service demands its one-time token to send this."""
+        return False
+
+    @property
+    def lifetime(self) -> timedelta:
+        """How long it may wait to be decided and sent."""
+        return timedelta(hours=settings.PENDING_LIFETIME_HOURS)
 
     @abstractmethod
     def sentence(self, payload: P) -> str:
@@ -88,17 +150,51 @@ class Kind(ABC, Generic[P]):
         """Who is at the other end."""
 
     @abstractmethod
-    def facts(self, payload: P) -> list[tuple[str, str]]:
+    def facts(self, payload: P) -> Facts:
         """Label and value of everything the person who countersigns must see."""
 
     @abstractmethod
     def initial(self, payload: P) -> dict[str, Any]:
         """The form's values for preparing the same again."""
 
+    def confirmation(self, payload: P) -> Confirmation | None:
+        """What has to be typed to countersign, besides the second factor; None for most kinds."""
+        return None
+
+    def cautions(self, payload: P) -> list[str]:
+        """What the people who prepare and who countersign must be warned of. May read the database, not the service."""
+        return []
+
     @abstractmethod
     def send(self, gateway: PaymentsGateway, payload: P, token: SecretStr | None) -> Receipt:
         """The one call to the service. Raises the gateway's errors, sorted by what may be done next."""
 
+    def outcome_facts(self, payload: P, result: dict[str, str]) -> Facts:
+        """Label and value of what the service made, out of the receipt's result."""
+        return []
+
+
+class MoneyKind(Kind[P]):
+    """Moves money: its end is what the service's list of transactions shows."""
+
+    section = Section.MONEY
+    permission = PREPARE
+
     @abstractmethod
     def recognises(self, payload: P, record: TransactionRecord) -> bool:
         """Whether a transaction in the service's list may be this operation."""
+
+
+class ChangeKind(Kind[P]):
+    """Changes something at the service that its list of transactions does not show: an answer or another read tells."""
+
+    section = Section.SETUP
+    permission = PROPOSE
+
+    def debit(self, payload: P) -> Debit | None:
+        """Nothing leaves a balance."""
+        return None
+
+    @abstractmethod
+    def is_done(self, gateway: PaymentsGateway, payload: P) -> bool:
+        """Whether the service shows now that it is done. False proves nothing. Raises the gateway's errors."""

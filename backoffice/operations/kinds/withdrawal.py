@@ -10,7 +10,15 @@ from pydantic import SecretStr
 from backoffice.core.display import format_amount, mask_account
 from backoffice.core.gateway import dialect
 from backoffice.ledger import selectors as ledger
-from backoffice.operations.kinds.base import Counterparty, Debit, Kind, KindForm, Payload, Receipt
+from backoffice.operations.kinds.base import (
+    Counterparty,
+    Debit,
+    Facts,
+    KindForm,
+    MoneyKind,
+    Payload,
+    Receipt,
+)
 from backoffice.operations.kinds.names import Match, compare_names
 from payments_gateway import (
     GatewayError,
@@ -92,7 +100,7 @@ class WithdrawalForm(KindForm):
             self._check_holder(values)
         return values
 
-    def payload(self) -> WithdrawalPayload:
+    def content(self) -> WithdrawalPayload:
         values = self.cleaned_data
         return WithdrawalPayload(
             currency=values["currency"],
@@ -151,11 +159,12 @@ class WithdrawalForm(KindForm):
             )
 
 
-class WithdrawalKind(Kind[WithdrawalPayload]):
+class WithdrawalKind(MoneyKind[WithdrawalPayload]):
     """Fiat to a bank account; needs the service's one-time token."""
 
     name = "withdrawal"
     label = "Withdrawal"
+    plural = "Withdrawals"
     letter = "W"
     verb = "Withdraw"
     payload_type = WithdrawalPayload
@@ -176,9 +185,13 @@ class WithdrawalKind(Kind[WithdrawalPayload]):
         return Debit(payload.currency, payload.amount)
 
     def counterparty(self, payload: WithdrawalPayload) -> Counterparty:
-        return Counterparty(payload.account_name, f"{payload.bank} {mask_account(payload.account_number)}")
+        return Counterparty(
+            payload.account_name,
+            f"{payload.bank} {mask_account(payload.account_number)}",
+            key=f"bank:{payload.bank_code}:{payload.account_number}",
+        )
 
-    def facts(self, payload: WithdrawalPayload) -> list[tuple[str, str]]:
+    def facts(self, payload: WithdrawalPayload) -> Facts:
         facts = [
             ("Amount", f"{payload.currency} {format_amount(payload.amount, payload.currency)}"),
             ("To", payload.account_name),

@@ -5,8 +5,10 @@ then a transaction may be taken for ours by type, currency and amount only if no
 one candidate in the time after our watermark, and no other operation that it could belong to as well.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from uuid import UUID
 
 from django.db import transaction
@@ -15,9 +17,10 @@ from django.utils import timezone
 from backoffice.accounts.models import User
 from backoffice.audit import services as audit
 from backoffice.audit.actions import Action
+from backoffice.core.gateway import gateway
 from backoffice.ledger import selectors as ledger
 from backoffice.operations.errors import UnreadableContentError
-from backoffice.operations.kinds import content_of
+from backoffice.operations.kinds import MoneyKind, content_of
 from backoffice.operations.models import Attempt, Operation
 from backoffice.operations.services.moves import move
 from backoffice.operations.services.recording import bind_transaction
@@ -48,10 +51,15 @@ class Look:
     at: datetime
     found: list[TransactionRecord] = field(default_factory=list)
     problem: str = ""
+    is_done: bool | None = (
+        None  # of a kind that the list does not show: whether another read shows that it is done
+    )
 
     def __str__(self) -> str:
         if self.problem:
             return self.problem
+        if self.is_done is not None:
+            return "The service shows that it is done" if self.is_done else "The service does not show it yet"
         if len(self.found) == 1:
             return f"Found as {self.found[0].transaction_id}: {self.found[0].status}"
         if self.found:
@@ -75,14 +83,16 @@ def confirm_operation(operation_id: UUID, *, actor: User | None = None) -> Opera
 def _look(operation: Operation, attempt: Attempt) -> Look:
     now = timezone.now()
     try:
-        found = (
-            _named(operation, attempt) if attempt.service_transaction_id else _candidates(operation, attempt)
-        )
+        if attempt.service_transaction_id:
+            return Look(now, _named(operation, attempt))
+        kind, payload = content_of(operation)
+        if isinstance(kind, MoneyKind):
+            return Look(now, _candidates(operation, attempt, partial(kind.recognises, payload)))
+        return Look(now, is_done=kind.is_done(gateway(), payload))
     except GatewayError as exc:
-        return Look(now, problem=f"The list could not be read: {exc}")
+        return Look(now, problem=f"The service could not be read: {exc}")
     except UnreadableContentError as exc:
         return Look(now, problem=str(exc))
-    return Look(now, found)
 
 
 def _named(operation: Operation, attempt: Attempt) -> list[TransactionRecord]:
@@ -92,16 +102,17 @@ def _named(operation: Operation, attempt: Attempt) -> list[TransactionRecord]:
     return [record for record in records if record.transaction_id == attempt.service_transaction_id]
 
 
-def _candidates(operation: Operation, attempt: Attempt) -> list[TransactionRecord]:
+def _candidates(
+    operation: Operation, attempt: Attempt, recognises: Callable[[TransactionRecord], bool]
+) -> list[TransactionRecord]:
     """Transactions that can be this attempt by content and by the service's own clock, and that nobody has claimed."""
     mark = attempt.watermark_service_time
     if mark is None:
         return []  # without the service's time nothing tells new from old
-    kind, payload = content_of(operation)
     found = [
         record
         for record in ledger.recent_transactions(operation.currency, back_to=mark - SKEW)
-        if kind.recognises(payload, record)
+        if recognises(record)
         and record.created_at is not None
         and mark - SKEW <= record.created_at <= mark + WINDOW
         and record.transaction_id != attempt.watermark_transaction_id
@@ -128,7 +139,10 @@ def _note(operation_id: UUID, attempt_id: int, look: Look, actor: User | None) -
     attempt.next_check_at = _next_look(attempt, look)
     proof = _proof(attempt, look, alone=_is_alone(attempt, rivals))
     if proof is not None and bind_transaction(attempt, proof.transaction_id):
-        _close(operation, attempt, proof, actor)
+        attempt.fee = proof.fee
+        _close(operation, attempt, proof.status, actor)
+    elif look.is_done:
+        _close(operation, attempt, "fulfilled", actor)
     elif attempt.next_check_at is None:
         _move(operation, attempt, Status.REVIEW, Action.OPERATION_ESCALATED, actor)
     attempt.save()
@@ -175,9 +189,8 @@ def _next_look(attempt: Attempt, look: Look) -> datetime | None:
     return look.at + LOOK_AGAIN_AFTER if look.problem or is_under_way else None
 
 
-def _close(operation: Operation, attempt: Attempt, record: TransactionRecord, actor: User | None) -> None:
-    status, attempt.outcome, action = _ENDS[record.status]
-    attempt.fee = record.fee
+def _close(operation: Operation, attempt: Attempt, ended: str, actor: User | None) -> None:
+    status, attempt.outcome, action = _ENDS[ended]
     attempt.closed_at, attempt.next_check_at = timezone.now(), None
     attempt.save()
     _move(operation, attempt, status, action, actor)

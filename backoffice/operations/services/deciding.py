@@ -1,9 +1,9 @@
 """Prepare, approve, reject, cancel, expire: everything before the word to send."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
+from typing import Any
 from uuid import UUID
 
-from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
@@ -14,14 +14,17 @@ from backoffice.operations import policy
 from backoffice.operations.content import new_reference
 from backoffice.operations.errors import (
     OperationError,
+    PaidBeforeError,
     ReasonMissingError,
+    SameContentWaitsError,
     SubmissionReusedError,
     WrongStatusError,
 )
-from backoffice.operations.kinds import KINDS, Payload
-from backoffice.operations.models import Approval, Operation, Release, content_digest
+from backoffice.operations.kinds import KINDS, Kind, Payload
+from backoffice.operations.models import Approval, Operation, Release, content_digest, content_key
+from backoffice.operations.selectors import paid_before
 from backoffice.operations.services.moves import move, refusals_are_audited
-from backoffice.operations.states import Status
+from backoffice.operations.states import UNDECIDED, Status
 
 
 @refusals_are_audited
@@ -31,14 +34,15 @@ def prepare_operation(
 ) -> Operation:
     """Store a pending operation for others to countersign. Nothing is sent.
 
-    The id comes with the form, so the same form sent twice finds the same operation. Raises NotAllowedError, and
-    SubmissionReusedError if the id stands for other content.
+    The id comes with the form, so the same form sent twice finds the same operation. Raises NotAllowedError,
+    SubmissionReusedError if the id stands for other content, SameContentWaitsError if another operation with the same
+    content is not decided or sent yet, PaidBeforeError if the same was paid within a day and no reason is given.
     """
-    policy.check_may_prepare(actor)
-    stored = payload.stored()
-    digest = content_digest(operation_id, kind, stored)
-    operation = _create(operation_id, actor, kind, payload, prepared_from)
-    if operation is None:
+    policy.check_may_prepare(actor, kind)
+    digest = content_digest(operation_id, kind, payload.stored())
+    _check_repeat(operation_id, KINDS[kind], payload)
+    operation = _draft(operation_id, actor, kind, payload, prepared_from)
+    if not _is_new(operation):
         return _submitted_before(operation_id, actor, digest)
     audit.record(
         Action.OPERATION_PREPARED,
@@ -54,22 +58,35 @@ def prepare_operation(
 @refusals_are_audited
 @transaction.atomic
 def approve_operation(
-    operation_id: UUID, *, actor: User, digest: str, second_factor_at: datetime | None, comment: str = ""
+    operation_id: UUID,
+    *,
+    actor: User,
+    digest: str,
+    second_factor_at: datetime | None,
+    comment: str = "",
+    confirmation: str = "",
 ) -> Operation:
     """Add one countersignature; the last one needed makes the operation ready to be sent. Nothing is sent here.
 
-    Raises NotAllowedError, SelfApprovalError, AlreadyApprovedError, WrongStatusError, ExpiredError,
-    ContentChangedError, SecondFactorStaleError.
+    `confirmation` is what the kind wants typed from the content. Raises NotAllowedError, SelfApprovalError,
+    AlreadyApprovedError, WrongStatusError, ExpiredError, ContentChangedError, SecondFactorStaleError,
+    ConfirmationWrongError.
     """
-    return add_approval(operation_id, actor, digest, second_factor_at, comment)
+    return add_approval(operation_id, actor, digest, second_factor_at, comment, confirmation)
 
 
 def add_approval(
-    operation_id: UUID, actor: User, digest: str, second_factor_at: datetime | None, comment: str
+    operation_id: UUID,
+    actor: User,
+    digest: str,
+    second_factor_at: datetime | None,
+    comment: str,
+    confirmation: str,
 ) -> Operation:
     """Countersign inside the caller's transaction."""
     operation = Operation.objects.get_locked(operation_id)
     policy.check_may_approve(actor, operation, digest=digest, second_factor_at=second_factor_at)
+    policy.check_confirmation(operation, confirmation)
     now = timezone.now()
     Approval.objects.create(
         operation=operation, approver=actor, maker=operation.maker, digest=digest, comment=comment, at=now
@@ -145,40 +162,56 @@ def _submitted_before(operation_id: UUID, actor: User, digest: str) -> Operation
     return existing
 
 
-def _create(
+def _check_repeat(operation_id: UUID, kind: Kind[Any], payload: Payload) -> None:
+    """Raises PaidBeforeError if the same was paid within a day and nobody says why it is paid again."""
+    repeats = paid_before(kind.counterparty(payload).key, kind.debit(payload))
+    if not payload.repeat_reason and repeats.exclude(pk=operation_id).exists():
+        raise PaidBeforeError
+
+
+def _draft(
     operation_id: UUID, actor: User, kind_name: str, payload: Payload, prepared_from: UUID | None
-) -> Operation | None:
-    """Insert the operation; None if the id is there already, be it by a request that runs at the same moment."""
+) -> Operation:
+    """The pending operation, not stored yet."""
     kind = KINDS[kind_name]
     debit, counterparty = kind.debit(payload), kind.counterparty(payload)
-    requirement = policy.requirement(kind.label, debit)
+    requirement = policy.requirement(kind.plural, debit)
     stored, now = payload.stored(), timezone.now()
-    operation = Operation(
+    return Operation(
         id=operation_id,
         reference=_unused_reference(kind.letter),
         kind=kind_name,
         payload=stored,
         digest=content_digest(operation_id, kind_name, stored),
+        content_key=content_key(kind_name, stored),
         sentence=kind.sentence(payload),
         currency=debit.currency if debit else "",
         amount=debit.amount if debit else None,
         counterparty=counterparty.name,
         counterparty_detail=counterparty.detail,
+        beneficiary_key=counterparty.key or None,
         approvals_needed=requirement.approvals,
         rule=requirement.sentence,
         maker=actor,
         prepared_from_id=prepared_from,
         prepared_at=now,
-        expires_at=now + timedelta(hours=settings.PENDING_LIFETIME_HOURS),
+        expires_at=now + kind.lifetime,
     )
+
+
+def _is_new(operation: Operation) -> bool:
+    """Insert the operation; False if its id is there already, be it by a request that runs at the same moment."""
     try:
         with transaction.atomic():
             operation.save(force_insert=True)
     except IntegrityError:
-        if not Operation.objects.filter(pk=operation_id).exists():
+        if Operation.objects.filter(pk=operation.pk).exists():
+            return False
+        alike = Operation.objects.filter(content_key=operation.content_key, status__in=UNDECIDED).first()
+        if alike is None:
             raise
-        return None
-    return operation
+        raise SameContentWaitsError(alike.reference, alike.pk) from None
+    return True
 
 
 def _unused_reference(letter: str) -> str:

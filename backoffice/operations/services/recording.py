@@ -6,11 +6,12 @@ from datetime import datetime, timedelta
 
 from django.db import IntegrityError, transaction
 from django.utils import timezone
+from pydantic import SecretStr
 
 from backoffice.audit import services as audit
 from backoffice.audit.actions import Action
 from backoffice.operations.kinds import Receipt
-from backoffice.operations.models import Attempt, Operation
+from backoffice.operations.models import Attempt, Operation, Secret
 from backoffice.operations.services.moves import move
 from backoffice.operations.states import Outcome, Status
 from payments_gateway import GatewayError, NotSentError, RejectedError, TokenRefusedError
@@ -29,6 +30,8 @@ class Answer:
     message: str
     http_status: int | None = None
     transaction_id: str | None = None
+    result: dict[str, str] | None = None
+    secret: SecretStr | None = None
 
 
 def answer_of(request: Callable[[], Receipt]) -> Answer:
@@ -43,13 +46,22 @@ def answer_of(request: Callable[[], Receipt]) -> Answer:
         return _answer(exc, Status.FAILED, Outcome.REJECTED, Action.OPERATION_FAILED)
     except GatewayError as exc:
         return _answer(exc, Status.UNKNOWN, Outcome.OPEN, Action.OPERATION_UNRESOLVED)
-    message = f"Accepted by the service{f', as {receipt.status}' if receipt.status else ''}"
+    return _accepted(receipt)
+
+
+def _accepted(receipt: Receipt) -> Answer:
+    """The service said yes. Unless that proves the end, the operation goes on until a read shows it."""
+    done = (Status.SUCCEEDED, Outcome.SUCCEEDED, Action.OPERATION_SUCCEEDED)
+    going_on = (Status.PROCESSING, Outcome.OPEN, Action.OPERATION_ACCEPTED)
+    status, outcome, action = done if receipt.is_final else going_on
     return Answer(
-        Status.PROCESSING,
-        Outcome.OPEN,
-        Action.OPERATION_ACCEPTED,
-        message,
+        status,
+        outcome,
+        action,
+        f"Accepted by the service{f', as {receipt.status}' if receipt.status else ''}",
         transaction_id=receipt.transaction_id,
+        result=receipt.result or None,
+        secret=receipt.secret,
     )
 
 
@@ -104,6 +116,7 @@ def _apply(operation: Operation, attempt: Attempt, answer: Answer) -> None:
     if answer.transaction_id and not bind_transaction(attempt, answer.transaction_id):
         answer = _contradicted(answer)
     _write(attempt, answer)
+    _keep_secret(operation, attempt, answer)
     if answer.status != operation.status:
         reason = {"reason": answer.message} if answer.status == Status.FAILED else {}
         move(operation, answer.status, **reason)
@@ -139,15 +152,26 @@ def _write(attempt: Attempt, answer: Answer) -> None:
     attempt.outcome = answer.outcome
     attempt.answer = answer.message
     attempt.answer_status = answer.http_status
+    attempt.result = answer.result
     attempt.closed_at = None if is_open else now
     attempt.next_check_at = now + FIRST_CHECK_AFTER if is_open else None
     attempt.save()
+
+
+def _keep_secret(operation: Operation, attempt: Attempt, answer: Answer) -> None:
+    """Seal what the service shows only once, for the person who had it sent; in the commit that records the answer."""
+    if answer.secret is None:
+        return
+    secret = Secret(operation=operation, belongs_to=attempt.released_by, kept_at=timezone.now())
+    secret.seal(answer.secret.get_secret_value())
+    secret.save(force_insert=True)
 
 
 def _record_late(operation: Operation, attempt: Attempt, answer: Answer) -> None:
     """Keep an answer that came after the end, with its transaction if that is still free, for people to see."""
     if answer.transaction_id and attempt.service_transaction_id is None:
         bind_transaction(attempt, answer.transaction_id)
+    _keep_secret(operation, attempt, answer)
     _audit(Action.OPERATION_ANSWERED_LATE, operation, attempt, answer)
 
 

@@ -51,7 +51,7 @@ def release_operation(
     actor: User,
     digest: str,
     second_factor_at: datetime | None,
-    token: SecretStr | None,
+    token: SecretStr | None = None,
 ) -> Operation:
     """Give the word to send an approved operation; a worker sends it once this is committed.
 
@@ -70,14 +70,15 @@ def approve_and_release_operation(
     actor: User,
     digest: str,
     second_factor_at: datetime | None,
-    token: SecretStr | None,
+    token: SecretStr | None = None,
     comment: str = "",
+    confirmation: str = "",
 ) -> Operation:
     """Give the last countersignature and the word to send in one: both happen or neither.
 
     Raises as `approve_operation` and `release_operation`; WrongStatusError too if further people must countersign.
     """
-    operation = add_approval(operation_id, actor, digest, second_factor_at, comment)
+    operation = add_approval(operation_id, actor, digest, second_factor_at, comment, confirmation)
     if operation.status != Status.APPROVED:
         raise WrongStatusError(
             "Another person must countersign before this can be sent. Choose “Approve” alone."

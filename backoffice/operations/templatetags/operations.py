@@ -1,20 +1,21 @@
 """Words for operations in templates."""
 
-from typing import Any
-
 from django import template
 
+from backoffice.accounts.models import User
 from backoffice.audit.models import Entry
-from backoffice.operations.kinds import KINDS, Kind
+from backoffice.operations.kinds import KINDS, AnyKind, Section
 
 register = template.Library()
 _SAID = ("comment", "reason", "answer", "seen")
 
 
 @register.simple_tag
-def kinds() -> list[Kind[Any]]:
-    """Every kind of operation, in the order of the registry."""
-    return list(KINDS.values())
+def kinds_open_to(person: User) -> list[tuple[Section, list[AnyKind]]]:
+    """The kinds that this person may prepare, in the order of the registry, by section of the menu."""
+    open_to = [kind for kind in KINDS.values() if person.has_perm(kind.permission)]
+    sections = [(section, [kind for kind in open_to if kind.section == section]) for section in Section]
+    return [(section, kinds) for section, kinds in sections if kinds]
 
 
 @register.filter

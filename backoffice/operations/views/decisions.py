@@ -25,40 +25,51 @@ from backoffice.operations.forms import (
 from backoffice.operations.models import Operation
 from backoffice.operations.panel import works_on_operations
 from backoffice.operations.states import AWAITING_THE_SERVICE, Status
-from backoffice.operations.views.detail import find, page
+from backoffice.operations.views.detail import find, page, wants_of
 
 
 @sensitive_post_parameters("token", "code")
 @require_POST
 @permission_required(permissions.APPROVE, raise_exception=True)
 def approve(request: StaffRequest, pk: UUID) -> HttpResponse:
-    form = DecisionForm(request.POST, request=request)
-    return _carry_out(request, pk, form, services.approve_operation, ("digest", "comment"), _countersigned)
+    operation = find(request, pk)
+    form = DecisionForm(request.POST, request=request, wants=wants_of(operation))
+    return _carry_out(
+        request,
+        operation,
+        form,
+        services.approve_operation,
+        ("digest", "comment", "confirmation"),
+        _countersigned,
+    )
 
 
 @sensitive_post_parameters("token", "code")
 @require_POST
 @permission_required((permissions.APPROVE, permissions.RELEASE), raise_exception=True)
 def approve_and_send(request: StaffRequest, pk: UUID) -> HttpResponse:
-    form = ApproveAndSendForm(request.POST, request=request)
-    names = ("digest", "comment", "token")
-    return _carry_out(request, pk, form, services.approve_and_release_operation, names, _handed_over)
+    operation = find(request, pk)
+    form = ApproveAndSendForm(request.POST, request=request, wants=wants_of(operation))
+    names = ("digest", "comment", "confirmation", "token")
+    return _carry_out(request, operation, form, services.approve_and_release_operation, names, _handed_over)
 
 
 @sensitive_post_parameters("code")
 @require_POST
 @permission_required(permissions.APPROVE, raise_exception=True)
 def reject(request: StaffRequest, pk: UUID) -> HttpResponse:
-    form = RejectionForm(request.POST, request=request)
-    return _carry_out(request, pk, form, services.reject_operation, ("digest", "reason"), _rejected)
+    operation = find(request, pk)
+    form = RejectionForm(request.POST, request=request, wants=wants_of(operation))
+    return _carry_out(request, operation, form, services.reject_operation, ("digest", "reason"), _rejected)
 
 
 @sensitive_post_parameters("token", "code")
 @require_POST
 @permission_required(permissions.RELEASE, raise_exception=True)
 def release(request: StaffRequest, pk: UUID) -> HttpResponse:
-    form = ReleaseForm(request.POST, request=request)
-    return _carry_out(request, pk, form, services.release_operation, ("digest", "token"), _handed_over)
+    operation = find(request, pk)
+    form = ReleaseForm(request.POST, request=request, wants=wants_of(operation))
+    return _carry_out(request, operation, form, services.release_operation, ("digest", "token"), _handed_over)
 
 
 @require_POST
@@ -92,7 +103,7 @@ def check(request: StaffRequest, pk: UUID) -> HttpResponse:
 
 def _carry_out(
     request: StaffRequest,
-    pk: UUID,
+    operation: Operation,
     form: SignedForm,
     service: Callable[..., Operation],
     names: tuple[str, ...],
@@ -102,11 +113,11 @@ def _carry_out(
 
     Services put what they refuse on record themselves; what the form refuses is put on record here.
     """
-    operation = find(request, pk)
+    pk = operation.pk
     if not form.is_valid():
         services.record_refusal(pk, service.__name__, request.user, _missing(form))
     else:
-        values = {name: form.cleaned_data[name] for name in names}
+        values = {name: form.cleaned_data[name] for name in names if name in form.fields}
         try:
             changed = service(pk, actor=request.user, second_factor_at=second_factor_at(request), **values)
         except OperationError as exc:

@@ -1,5 +1,7 @@
 """The page of one operation, and the look that an open page takes at it by itself."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -12,9 +14,9 @@ from backoffice.accounts.decorators import polled
 from backoffice.accounts.http import StaffRequest
 from backoffice.operations import permissions, selectors
 from backoffice.operations.errors import UnreadableContentError
-from backoffice.operations.forms import DecisionForm, RejectionForm, ReleaseForm, SignedForm
-from backoffice.operations.kinds import content_of
-from backoffice.operations.models import Operation
+from backoffice.operations.forms import DecisionForm, RejectionForm, ReleaseForm, SignedForm, Wants
+from backoffice.operations.kinds import Facts, content_of, facts_of
+from backoffice.operations.models import Attempt, Operation
 from backoffice.operations.panel import came_back, panel_for, without_content
 from backoffice.operations.progress import fingerprint, pace, steps
 
@@ -51,20 +53,23 @@ def page(request: StaffRequest, operation: Operation, *, refused: SignedForm | N
 def _context(
     request: StaffRequest, operation: Operation, *, refused: SignedForm | None = None, notice: str = ""
 ) -> dict[str, Any]:
-    facts, timeline = _facts(operation), selectors.timeline(operation)
+    timeline, said = selectors.timeline(operation), _said(operation)
+    wants = wants_of(operation)
     panel = panel_for(request.user, operation)
-    if facts is None:
+    if said.facts is None:
         panel = without_content(panel)
     return {
         "operation": operation,
-        "facts": facts,
+        "facts": said.facts,
+        "cautions": said.cautions,
+        "attempts": said.attempts,
         "steps": steps(operation),
         "panel": panel,
         "came_back": came_back(operation, timeline),
         "refused": refused,
-        "decision": _form(DecisionForm, refused, request) if panel.may_decide else None,
-        "rejection": _form(RejectionForm, refused, request) if panel.may_decide else None,
-        "release": _form(ReleaseForm, refused, request) if panel.may_release else None,
+        "decision": _form(DecisionForm, refused, request, wants) if panel.may_decide else None,
+        "rejection": _form(RejectionForm, refused, request, wants) if panel.may_decide else None,
+        "release": _form(ReleaseForm, refused, request, wants) if panel.may_release else None,
         "timeline": timeline,
         "seen": fingerprint(operation),
         "pace": pace(operation),
@@ -72,15 +77,40 @@ def _context(
     }
 
 
-def _facts(operation: Operation) -> list[tuple[str, str]] | None:
-    """Everything that is signed, as label and value; None if it cannot be read."""
+@dataclass(frozen=True)
+class Said:
+    """What the kind says about one operation: all that is signed, what to beware of, and what the service made in
+    each attempt. Nothing if the content cannot be read."""
+
+    facts: Facts | None = None
+    cautions: Sequence[str] = ()
+    attempts: Sequence[tuple[Attempt, Facts]] = ()
+
+
+def _said(operation: Operation) -> Said:
+    attempts = list(operation.attempts.all())
     try:
         kind, payload = content_of(operation)
     except UnreadableContentError:
-        return None
-    return kind.facts(payload)
+        return Said(attempts=[(attempt, []) for attempt in attempts])
+    return Said(
+        facts=facts_of(kind, payload),
+        cautions=[] if operation.is_closed else kind.cautions(payload),
+        attempts=[(attempt, kind.outcome_facts(payload, attempt.result or {})) for attempt in attempts],
+    )
 
 
-def _form(form_type: type[SignedForm], refused: SignedForm | None, request: StaffRequest) -> SignedForm:
+def wants_of(operation: Operation) -> Wants:
+    """What its kind asks of whoever decides about it; nothing if the content cannot be read."""
+    try:
+        kind, payload = content_of(operation)
+    except UnreadableContentError:
+        return Wants()
+    return Wants(token=kind.needs_token, confirmation=kind.confirmation(payload))
+
+
+def _form(
+    form_type: type[SignedForm], refused: SignedForm | None, request: StaffRequest, wants: Wants
+) -> SignedForm:
     """The refused form where it is of this type, otherwise an empty one."""
-    return refused if isinstance(refused, form_type) else form_type(request=request)
+    return refused if isinstance(refused, form_type) else form_type(request=request, wants=wants)

@@ -4,25 +4,33 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from django.contrib import messages
-from django.contrib.auth.decorators import permission_required
+from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.template import TemplateDoesNotExist
+from django.template.loader import select_template
 from django.views.decorators.http import require_http_methods, require_POST
 
 from backoffice.accounts.http import StaffRequest
 from backoffice.ledger import selectors as ledger
-from backoffice.operations import permissions, policy, selectors, services
+from backoffice.operations import policy, selectors, services
 from backoffice.operations.content import short_code
-from backoffice.operations.errors import OperationError, UnreadableContentError
-from backoffice.operations.kinds import KINDS, Kind, KindForm, content_of
+from backoffice.operations.errors import (
+    OperationError,
+    PaidBeforeError,
+    SameContentWaitsError,
+    UnreadableContentError,
+)
+from backoffice.operations.kinds import KINDS, Kind, KindForm, content_of, facts_of
 from backoffice.operations.models import Operation, content_digest
+
+SHOWN_REPEATS = 3
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@permission_required(permissions.PREPARE, raise_exception=True)
 def prepare(request: StaffRequest, kind_name: str) -> HttpResponse:
     """The form; and, by the button that was pressed, its check, its review, or the operation itself."""
-    kind = _kind(kind_name)
+    kind = _kind(request, kind_name)
     if request.method != "POST":
         return _form_page(request, kind, kind.form_type(initial=_copied(request, kind)))
     steps = {"check": _check, "change": _change, "prepare": _prepare}
@@ -30,17 +38,19 @@ def prepare(request: StaffRequest, kind_name: str) -> HttpResponse:
 
 
 @require_POST
-@permission_required(permissions.PREPARE, raise_exception=True)
 def check(request: StaffRequest, kind_name: str) -> HttpResponse:
     """What the service says about the form so far, while it is being filled in."""
-    kind = _kind(kind_name)
+    kind = _kind(request, kind_name)
     context = {"kind": kind, "form": _as_typed(request, kind), "check": _checked(request, kind)}
-    return render(request, f"operations/kinds/{kind.name}_check.html", context)
+    try:
+        return render(request, f"operations/kinds/{kind.name}_check.html", context)
+    except TemplateDoesNotExist as exc:
+        raise Http404("This kind has nothing to check while it is filled in") from exc
 
 
 def _check(request: StaffRequest, kind: Kind[Any]) -> HttpResponse:
     """The same without JavaScript: the form as typed, without complaints about what is still empty."""
-    return _form_page(request, kind, _as_typed(request, kind), checked=_checked(request, kind))
+    return _form_page(request, kind, _as_typed(request, kind), check=_checked(request, kind))
 
 
 def _change(request: StaffRequest, kind: Kind[Any]) -> HttpResponse:
@@ -49,7 +59,10 @@ def _change(request: StaffRequest, kind: Kind[Any]) -> HttpResponse:
 
 def _review(request: StaffRequest, kind: Kind[Any]) -> HttpResponse:
     form = kind.form_type(request.POST)
-    return _review_page(request, kind, form) if form.is_valid() else _refused(request, kind, form)
+    if not form.is_valid():
+        return _refused(request, kind, form)
+    repeats = _unexplained(request, kind, form)
+    return _refused(request, kind, form, repeats=repeats) if repeats else _review_page(request, kind, form)
 
 
 def _prepare(request: StaffRequest, kind: Kind[Any]) -> HttpResponse:
@@ -67,15 +80,23 @@ def _prepare(request: StaffRequest, kind: Kind[Any]) -> HttpResponse:
     payload = form.payload()
     if request.POST.get("digest") != content_digest(submission, kind.name, payload.stored()):
         return _review_page(request, kind, form, changed=True)
+    return _stored(request, kind, form, submission)
+
+
+def _stored(request: StaffRequest, kind: Kind[Any], form: KindForm, submission: UUID) -> HttpResponse:
     copied = _original(request, kind)
     try:
         operation = services.prepare_operation(
             submission,
             actor=request.user,
             kind=kind.name,
-            payload=payload,
+            payload=form.payload(),
             prepared_from=copied.pk if copied else None,
         )
+    except SameContentWaitsError as exc:
+        return _refused(request, kind, form, waiting=exc)
+    except PaidBeforeError:
+        return _refused(request, kind, form, repeats=_unexplained(request, kind, form))
     except OperationError as exc:
         form.add_error(None, str(exc))
         return _refused(request, kind, form)
@@ -83,28 +104,38 @@ def _prepare(request: StaffRequest, kind: Kind[Any]) -> HttpResponse:
     return redirect(operation)
 
 
-def _refused(request: StaffRequest, kind: Kind[Any], form: KindForm) -> HttpResponse:
-    return _form_page(request, kind, form, checked=form, status=422)
+def _unexplained(request: StaffRequest, kind: Kind[Any], form: KindForm) -> list[Operation]:
+    """What was paid the same within a day, if the form does not say why it is paid again; it is told so."""
+    payload = form.payload()
+    if payload.repeat_reason:
+        return []
+    found = selectors.paid_before(kind.counterparty(payload).key, kind.debit(payload))
+    repeats = list(found.exclude(pk=_submission(request))[:SHOWN_REPEATS])
+    if repeats and not form.cleaned_data["repeat_meant"]:
+        form.add_error("repeat_meant", "Tick this if you mean it.")
+    if repeats and not form.cleaned_data["repeat_reason"]:
+        form.add_error("repeat_reason", "Say why, for the person who countersigns.")
+    return repeats
+
+
+def _refused(request: StaffRequest, kind: Kind[Any], form: KindForm, **shown: Any) -> HttpResponse:
+    return _form_page(request, kind, form, status=422, check=form, **shown)
 
 
 def _form_page(
-    request: StaffRequest,
-    kind: Kind[Any],
-    form: KindForm,
-    *,
-    checked: KindForm | None = None,
-    status: int = 200,
+    request: StaffRequest, kind: Kind[Any], form: KindForm, *, status: int = 200, **shown: Any
 ) -> HttpResponse:
+    """The page with the form. `shown`: `check` is the form as the service answered it, `repeats` what was paid before,
+    `waiting` the operation with the same content."""
     context = {
         "kind": kind,
         "form": form,
-        "check": checked,
-        "fields": f"operations/kinds/{kind.name}_form.html",
+        "fields": select_template([f"operations/kinds/{kind.name}_form.html", "operations/_plain_form.html"]),
         "submission": _submission(request),
         "original": _original(request, kind),
         "balances": ledger.known_balances(),
     }
-    return render(request, "operations/prepare.html", context, status=status)
+    return render(request, "operations/prepare.html", context | shown, status=status)
 
 
 def _review_page(
@@ -117,19 +148,23 @@ def _review_page(
         "form": form,
         "submission": submission,
         "sentence": kind.sentence(payload),
-        "facts": kind.facts(payload),
+        "facts": facts_of(kind, payload),
+        "cautions": kind.cautions(payload),
         "digest": digest,
         "code": short_code(digest),
-        "requirement": policy.requirement(kind.label, debit),
+        "requirement": policy.requirement(kind.plural, debit),
         "balances": [row for row in ledger.known_balances() if debit and row.currency == debit.currency],
         "changed": changed,
     }
     return render(request, "operations/review.html", context, status=422 if changed else 200)
 
 
-def _kind(name: str) -> Kind[Any]:
+def _kind(request: StaffRequest, name: str) -> Kind[Any]:
+    """The kind; 404 if there is none of this name, 403 if this person may not prepare it."""
     if name not in KINDS:
         raise Http404("There is no such kind of operation")
+    if not request.user.has_perm(KINDS[name].permission):
+        raise PermissionDenied
     return KINDS[name]
 
 

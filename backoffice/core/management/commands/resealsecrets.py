@@ -2,14 +2,15 @@
 
 from typing import Any
 
+from django.apps import apps
 from django.core.management.base import BaseCommand, CommandError
 
-from backoffice.accounts.models import AuthenticatorDevice
 from backoffice.core import vault
+from backoffice.core.sealed import SealedRow
 
 
 class Command(BaseCommand):
-    """Seals every stored secret under the newest key: the seeds of authenticators.
+    """Seals every stored secret under the newest key: seeds of authenticators, API keys, what is shown once.
 
     Tokens that wait for the worker are left alone: they live for 90 seconds at most. May be run again at any time.
     """
@@ -18,19 +19,23 @@ class Command(BaseCommand):
 
     def handle(self, *_args: Any, **_options: Any) -> None:
         newest = vault.newest_key_id()
-        devices = AuthenticatorDevice.objects.select_related("user").order_by("pk")
-        older = [device for device in devices.iterator() if vault.key_id_of(device.sealed_seed) != newest]
-        lost = [device for device in older if not _is_resealed(device)]
+        older = [row for row in _rows() if row.sealed_under != newest]
+        lost = [row for row in older if not _is_resealed(row)]
         self.stdout.write(f"Sealed {len(older) - len(lost)} secrets anew under the key {newest}.")
         if lost:
-            people = ", ".join(sorted({device.user.email for device in lost}))
-            raise CommandError(f"The key that sealed these is not configured. Drop no key yet: {people}")
+            whose = ", ".join(sorted({row.owner for row in lost}))
+            raise CommandError(f"The key that sealed these is not configured. Drop no key yet: {whose}")
         self.stdout.write(f"Nothing needs another key. Keys behind {newest} may go in two minutes.")
 
 
-def _is_resealed(device: AuthenticatorDevice) -> bool:
+def _rows() -> list[SealedRow]:
+    sealed = [model for model in apps.get_models() if issubclass(model, SealedRow)]
+    return [row for model in sealed for row in model._default_manager.order_by("pk")]
+
+
+def _is_resealed(row: SealedRow) -> bool:
     try:
-        device.reseal()
+        row.reseal()
     except vault.VaultError:
         return False
     return True
