@@ -1,6 +1,5 @@
 """One look at a page, and everything that is measured during it."""
 
-import gzip
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -103,10 +102,8 @@ class Visitor:
 
 
 def transferred(response: Response) -> int:
-    """Bytes of the body on the wire. A page that the web server leaves to a proxy to compress counts as compressed."""
+    """Bytes of the body on the wire."""
     response.finished()
-    if response.request.resource_type == "document" and "content-encoding" not in response.headers:
-        return len(gzip.compress(response.body()))
     return response.request.sizes()["responseBodySize"]
 
 
