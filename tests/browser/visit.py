@@ -66,6 +66,7 @@ class Visitor:
         self.office.take_complaints()
         place.come(self.office, self.page)
         expect(self.page.locator(".htmx-request")).to_have_count(0)
+        self.page.wait_for_load_state()
         seen = Visit(
             html=self._bytes_of("document"),
             critical=self._bytes_of("document", "stylesheet", "script"),
