@@ -1,6 +1,7 @@
 """A client of the Business Payments API. This is its whole public surface."""
 
 from payments_gateway.addresses import AddressError, AddressProof, check_address
+from payments_gateway.callbacks import Delivery, PublicKey, Verdict, load_public_key, verify
 from payments_gateway.client import PaymentsGateway
 from payments_gateway.config import GatewayConfig
 from payments_gateway.dialect import Dialect
@@ -40,6 +41,7 @@ from payments_gateway.schemas import (
     Withdrawal,
     WithdrawalReceipt,
 )
+from payments_gateway.schemas.callbacks import EventKind, PaymentNews, TransactionNews
 
 __all__ = [
     "BANKS",
@@ -52,8 +54,10 @@ __all__ = [
     "CapabilityOffError",
     "CredentialsError",
     "Currency",
+    "Delivery",
     "Dialect",
     "Duration",
+    "EventKind",
     "GatewayConfig",
     "GatewayError",
     "InsufficientFundsError",
@@ -63,19 +67,25 @@ __all__ = [
     "NotSentError",
     "OtpType",
     "OutcomeUnknownError",
+    "PaymentNews",
     "PaymentsGateway",
+    "PublicKey",
     "RateLimitedError",
     "ReadFailedError",
     "RejectedError",
     "TokenRefusedError",
+    "TransactionNews",
     "TransactionPage",
     "TransactionRecord",
     "TransactionType",
     "UnreadableError",
+    "Verdict",
     "Withdrawal",
     "WithdrawalReceipt",
     "check_address",
     "dumps",
+    "load_public_key",
     "loads",
     "parse_amount",
+    "verify",
 ]
