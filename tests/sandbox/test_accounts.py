@@ -21,7 +21,7 @@ def opened(service: Service, **changes: object) -> dict[str, str]:
 
 
 def names(service: Service, **query: object) -> list[str]:
-    accounts = call(service, "GET", "/account", **query).json()["data"]["accounts"]
+    accounts = call(service, "GET", "/account", query=query).json()["data"]["accounts"]
     return [account["accountName"] for account in accounts]
 
 
@@ -166,7 +166,7 @@ def test_a_body_that_is_no_request_is_refused(service: Service, body: object) ->
     ],
 )
 def test_a_wrong_query_is_refused_by_name(service: Service, query: dict[str, object], message: str) -> None:
-    response = call(service, "GET", "/account", **query)
+    response = call(service, "GET", "/account", query=query)
     assert response.status_code == 400
     assert response.json()["message"] == message
 

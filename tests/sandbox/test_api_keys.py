@@ -98,7 +98,9 @@ def test_a_key_lives_and_ends_at_both_spellings(service: Service, paths: tuple[s
         "message": "API key invalidated",
     }
     assert status_with(service.process, key) == 401
-    assert call(service, "DELETE", one, apikeyHash=short_hash).json() == {"message": "API key deleted"}
+    assert call(service, "DELETE", one, query={"apikeyHash": short_hash}).json() == {
+        "message": "API key deleted"
+    }
     assert len(listed(service)) == 1
 
 
@@ -339,12 +341,12 @@ def test_a_body_that_names_no_key_to_invalidate_is_refused(service: Service, bod
 def test_a_deleted_key_stops_working_and_leaves_the_list(service: Service) -> None:
     key = generated(service)
     short_hash = listed(service)[1]["Apikey"]
-    assert call(service, "DELETE", "/user/api-key", apikeyHash=short_hash).json() == {
+    assert call(service, "DELETE", "/user/api-key", query={"apikeyHash": short_hash}).json() == {
         "message": "API key deleted"
     }
     assert status_with(service.process, key) == 401
     assert [row["Keyname"] for row in listed(service)] == ["first key"]
-    again = call(service, "DELETE", "/user/api-key", apikeyHash=short_hash)
+    again = call(service, "DELETE", "/user/api-key", query={"apikeyHash": short_hash})
     assert (again.status_code, again.json()["message"]) == (400, "invalid key")
 
 
@@ -360,7 +362,7 @@ def test_a_deleted_key_stops_working_and_leaves_the_list(service: Service) -> No
     ],
 )
 def test_deleting_what_is_no_key_is_refused(service: Service, query: dict[str, str], message: str) -> None:
-    response = call(service, "DELETE", "/user/api-key", **query)
+    response = call(service, "DELETE", "/user/api-key", query=query)
     assert response.status_code == 400
     assert response.json()["message"] == message
     assert len(listed(service)) == 1
@@ -368,7 +370,7 @@ def test_deleting_what_is_no_key_is_refused(service: Service, query: dict[str, s
 
 @pytest.mark.parametrize("path", ["/user/api-keys", "/user/api-key/scopes"])
 def test_a_query_where_none_is_taken_is_refused(service: Service, path: str) -> None:
-    response = call(service, "GET", path, page=1)
+    response = call(service, "GET", path, query={"page": 1})
     assert response.status_code == 400
     assert response.json()["message"] == "page is not a known member"
 

@@ -34,7 +34,7 @@ def send(process: SandboxProcess, operation: Operation, headers: dict[str, str])
     """The operation with an empty body: whoever is let in is told what is missing, and nothing happens."""
     base = "/v4" if operation.door is Door.V4 else "/v2"
     url = process.address + base + operation.path
-    body = None if operation.method == "GET" else {}
+    body: dict[str, object] | None = None if operation.method == "GET" else {}
     return requests.request(operation.method, url, json=body, headers=headers, timeout=30)
 
 
