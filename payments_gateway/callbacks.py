@@ -89,7 +89,7 @@ class PublicKey:
     """A key that the service signs with. `fingerprint` is the SHA-256 of its DER form, in hex, to show to people."""
 
     fingerprint: str
-    rsa: RSAPublicKey = field(repr=False)
+    rsa: RSAPublicKey = field(repr=False, compare=False)
 
 
 def load_public_key(pem: str | bytes) -> PublicKey:
