@@ -1,7 +1,5 @@
 """PUT and GET /v4/account."""
 
-from contextlib import closing
-
 import pytest
 
 from payments_gateway import BANKS
@@ -23,11 +21,6 @@ def opened(service: Service, **changes: object) -> dict[str, str]:
 def names(service: Service, **query: object) -> list[str]:
     accounts = call(service, "GET", "/account", query=query).json()["data"]["accounts"]
     return [account["accountName"] for account in accounts]
-
-
-def take_kyc_away(service: Service) -> None:
-    with closing(service.process.books()) as books, books:
-        books.execute("UPDATE merchant_profile SET kyc = 0")
 
 
 @pytest.mark.parametrize("currency", ["NGN", "USD"])
@@ -66,7 +59,7 @@ def test_an_opened_account_resolves_to_its_own_name(service: Service) -> None:
 
 
 def test_without_kyc_the_answer_is_a_message_and_nothing_else(service: Service) -> None:
-    take_kyc_away(service)
+    service.process.kyc(False)
     response = call(service, "PUT", "/account", BODY)
     assert response.status_code == 400
     assert response.json() == {"message": "user has not completed kyc"}
@@ -75,14 +68,20 @@ def test_without_kyc_the_answer_is_a_message_and_nothing_else(service: Service) 
 
 def test_a_reset_brings_kyc_back_and_closes_what_was_opened(service: Service) -> None:
     opened(service)
-    take_kyc_away(service)
+    service.process.kyc(False)
     service.process.reset()
     assert names(service) == []
     assert opened(service)["status"] == "ACTIVE"
 
 
+def test_kyc_can_be_completed(service: Service) -> None:
+    service.process.kyc(False)
+    service.process.kyc(True)
+    assert opened(service)["status"] == "ACTIVE"
+
+
 def test_a_wrong_body_is_told_before_kyc_is_asked_for(service: Service) -> None:
-    take_kyc_away(service)
+    service.process.kyc(False)
     assert call(service, "PUT", "/account", {}).json()["message"] == "accountName is required"
 
 

@@ -169,23 +169,23 @@ def test_without_an_expiration_a_key_works_for_ever(service: Service, members: d
     assert (row["Expirable"], row["Expiration"]) == (False, 0)
 
 
-def test_a_key_expires_by_the_clock_of_the_service(tmp_path: Path) -> None:
-    database = tmp_path / "sandbox.sqlite3"
-    with SandboxProcess(database=database) as process, requests.Session() as session:
-        service = Service(process, session)
-        day, week = generated(service, expirationInDays=1), generated(service, expirationInDays=7)
-        assert (status_with(process, day), status_with(process, week)) == (200, 200)
-        put_forward(process, timedelta(days=2))
-    with SandboxProcess(database=database) as process, requests.Session() as session:
-        assert (status_with(process, day), status_with(process, week)) == (401, 200)
-        response = call(Service(process, session), "GET", "/account", key=day)
-        assert response.json() == {"success": False, "message": "X-Api-Key has expired"}
+def test_a_key_expires_by_the_clock_of_the_service(service: Service) -> None:
+    day, week = generated(service, expirationInDays=1), generated(service, expirationInDays=7)
+    service.process.advance(timedelta(hours=23).total_seconds())
+    assert (status_with(service.process, day), status_with(service.process, week)) == (200, 200)
+    service.process.advance(timedelta(hours=2).total_seconds())
+    assert (status_with(service.process, day), status_with(service.process, week)) == (401, 200)
+    response = call(service, "GET", "/account", key=day)
+    assert response.json() == {"success": False, "message": "X-Api-Key has expired"}
 
 
-def put_forward(process: SandboxProcess, step: timedelta) -> None:
-    """What the service finds at its next start."""
-    with closing(process.books()) as books, books:
-        books.execute("UPDATE sandbox_simulation SET clock_ahead = ?", [step // timedelta(microseconds=1)])
+def test_a_created_key_expires_on_the_day_that_was_told(service: Service) -> None:
+    data = create(service, token=service.process.token()).json()["data"]
+    service.process.advance(timedelta(days=364).total_seconds())
+    assert status_with(service.process, data["key"]) == 200
+    service.process.advance(timedelta(days=1).total_seconds())
+    assert status_with(service.process, data["key"]) == 401
+    assert data["expires"] <= str(service.process.now().date())
 
 
 def test_a_replaced_key_stops_working_in_the_same_call(service: Service) -> None:
