@@ -3,7 +3,9 @@
 import json
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +13,13 @@ import pytest
 import requests
 from pydantic import SecretStr
 
-from payments_gateway import GatewayConfig, PaymentsGateway
+from payments_gateway import GatewayConfig, PaymentNews, PaymentsGateway, TransactionNews
 from payments_gateway.callbacks import Delivery, PublicKey, Verdict, load_public_key, verify
 from payments_gateway.money import dumps, loads
+from payments_gateway.sandbox.wire.credentials import BUSINESS_ID
 from tests.payments_gateway import stub
 from tests.payments_gateway.stub import Behaviour, Stub
-from tests.sandbox.conftest import FAILING, Service
+from tests.sandbox.conftest import ACCOUNT, FAILING, Service
 from tests.sandbox_process import SandboxProcess
 
 _PATIENCE_SECONDS = 20
@@ -297,6 +300,61 @@ def test_what_waits_is_delivered_after_the_next_start_with_the_same_key(tmp_path
             (delivery,) = in_state(second, "delivered")
             assert keys(second) == before
             assert verify(delivery["body"].encode(), before).verdict is Verdict.VALID
+
+
+def test_an_error_in_the_courier_ends_no_delivery(tmp_path: Path) -> None:
+    with SandboxProcess(database=tmp_path / "sandbox.sqlite3") as process, Stub(TAKEN) as receiver:
+        with process.books() as books:
+            books.execute("ALTER TABLE webhooks_delivery RENAME TO taken_away")
+        eventually(lambda: "no such table: webhooks_delivery" in process.output())
+        with process.books() as books:
+            books.execute("ALTER TABLE taken_away RENAME TO webhooks_delivery")
+        point_to(process, receiver.url)
+        process.deposit("NGN", "10")
+        arrived(receiver, 1)
+
+
+def test_the_first_key_is_the_same_for_all_who_ask_at_once(tmp_path: Path) -> None:
+    with SandboxProcess(database=tmp_path / "sandbox.sqlite3") as process, ThreadPoolExecutor(6) as threads:
+        found = list(threads.map(lambda _: keys(process), range(6)))
+        assert found == [keys(process)] * 6
+
+
+def test_what_is_sent_can_be_read_as_news(service: Service, receive: Receive) -> None:
+    receiver = receive()
+    transaction_id = service.process.deposit("NGN", "1000.50")
+    (found,) = judged(service.process, arrived(receiver, 1))
+    news = found.news()
+    assert isinstance(news, TransactionNews)
+    assert (news.transaction_id, news.amount) == (transaction_id, Decimal("1000.5"))
+    assert news.created_at is not None
+
+
+def test_a_payment_is_announced_when_it_is_made_and_when_it_changes(
+    service: Service, receive: Receive
+) -> None:
+    receiver = receive()
+    body = {
+        "businessId": BUSINESS_ID,
+        "reference": "INV-77",
+        "incomingCurrency": "USDT",
+        "outgoingCurrency": "NGN",
+        "incomingAmount": 25,
+        "customerEmail": "ada@example.com",
+        "paymentType": "bank",
+        "country": "NG",
+        **ACCOUNT,
+    }
+    answer = service.post("/payment", body)
+    assert answer.status_code == 200, answer.text
+    service.process.pay_in("INV-77")
+    eventually(lambda: len(receiver.requests) >= 2)
+    created, changed = judged(service.process, [request.body for request in receiver.requests[:2]])
+    assert (created.event, changed.event) == ("Payment created", "Payment updated")
+    assert "_id" not in created.data
+    news = changed.news()
+    assert isinstance(news, PaymentNews)
+    assert (news.reference, news.incoming_amount) == ("INV-77", Decimal(25))
 
 
 def test_signing_keeps_the_digits_of_amounts(service: Service, receive: Receive) -> None:
