@@ -18,11 +18,12 @@ from payments_gateway.sandbox.books import rates
 from payments_gateway.sandbox.books.networks import CRYPTO, NETWORKS
 from payments_gateway.sandbox.faults.lists import visible
 from payments_gateway.sandbox.models import Payment, Transaction
+from payments_gateway.sandbox.service.payments import payment_wire
 from payments_gateway.sandbox.wire.amounts import amount_number
 from payments_gateway.sandbox.wire.answers import answer, envelope, operation
 from payments_gateway.sandbox.wire.bodies import Body, read_query
 from payments_gateway.sandbox.wire.errors import RefusedError
-from payments_gateway.sandbox.wire.records import payment_record, transaction_record
+from payments_gateway.sandbox.wire.records import transaction_record
 
 _NIGERIA = frozenset({"ng", "nga", "nigeria"})
 
@@ -100,7 +101,7 @@ def payment(request: HttpRequest, payment_id: str) -> HttpResponse:
     found = Payment.objects.filter(payment_id=payment_id).first()
     if found is None:
         raise RefusedError(404, "there is no such payment")
-    return envelope("Payment retrieved", {"_id": found.payment_id, **payment_record(found)})
+    return envelope("Payment retrieved", payment_wire(found))
 
 
 def _smallest(code: str) -> Decimal:
