@@ -19,14 +19,16 @@ T = TypeVar("T")
 HIDDEN = "[hidden]"
 _LONGEST_MESSAGE = 300
 _LONGEST_EXCERPT = 500
+_LIKE_A_KEY = re.compile(r"[\w.~+/=-]{16,}")
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A readable answer: the members of its body, and the service's clock when it was given."""
+    """A readable answer: the members of its body, the service's clock when it was given, and its HTTP status."""
 
     members: dict[str, object]
     date: datetime | None
+    status: int
 
     @property
     def data(self) -> dict[str, object]:
@@ -53,13 +55,29 @@ def first_text(value: object, paths: Iterable[tuple[str, ...]]) -> str | None:
     return None
 
 
+def first_object(value: object, paths: Iterable[tuple[str, ...]]) -> dict[str, object]:
+    """Return the first object found at one of these paths. Raises UnreadableError where there is none."""
+    found = next((found for path in paths if isinstance(found := at(value, *path), dict)), None)
+    if found is None:
+        raise UnreadableError("it does not hold what was asked for")
+    return found
+
+
+def first_list(value: object, paths: Iterable[tuple[str, ...]]) -> list[object]:
+    """Return the first list found at one of these paths. Raises UnreadableError where there is none."""
+    found = next((found for path in paths if isinstance(found := at(value, *path), list)), None)
+    if found is None:
+        raise UnreadableError("it does not hold the list that was asked for")
+    return found
+
+
 class Reading:
     """Reads one answer. Knows the secrets of its call, to keep them out of all that it hands on."""
 
     def __init__(self, answer: Answer, dialect: Dialect, secrets: Iterable[SecretStr]) -> None:
         self._answer = answer
         self._dialect = dialect
-        self._secrets = tuple(secrets)
+        self._secrets = tuple(secret for secret in secrets if secret.get_secret_value())
 
     @property
     def is_success(self) -> bool:
@@ -78,7 +96,7 @@ class Reading:
         """Turn a success into its typed value. Raises ValueError (UnreadableError) if it is not one."""
         if self._members.get("success", True) is not True:
             raise UnreadableError(f"it denies its own success: {self._message}")
-        return into(Reply(self._members, self._answer.date))
+        return into(Reply(self._members, self._answer.date, self._answer.status))
 
     def refusal(self) -> errors.RejectedError | None:
         """Return the service's refusal, or None when the body does not say in words that it is one."""
@@ -103,7 +121,15 @@ class Reading:
         members = loads(self._answer.body)
         if not isinstance(members, dict):
             raise UnreadableError("it is not an object")
+        if not self._may_echo:
+            return members
         return {name: self._covered(value) for name, value in members.items()}
+
+    @property
+    def _may_echo(self) -> bool:
+        """Whether the body may hold a secret: as it is, or hidden behind the escapes of JSON."""
+        body = self._answer.body
+        return b"\\" in body or any(secret.get_secret_value().encode() in body for secret in self._secrets)
 
     @property
     def _message(self) -> str:
@@ -144,6 +170,21 @@ class Reading:
             case str() if any(value == secret.get_secret_value() for secret in self._secrets):
                 return HIDDEN
         return value
+
+
+class KeyReading(Reading):
+    """Reads an answer that may hold an API key nobody knows yet.
+
+    Of such an answer an error repeats no body, and from the service's own words it leaves out whatever is as long
+    as a key.
+    """
+
+    @property
+    def _excerpt(self) -> str:
+        return HIDDEN
+
+    def _hide(self, text: str) -> str:
+        return _LIKE_A_KEY.sub(HIDDEN, super()._hide(text))
 
 
 def _texts(value: object) -> list[str]:

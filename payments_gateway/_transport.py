@@ -11,11 +11,12 @@ from typing import TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 import requests
-from pydantic import SecretStr
+from pydantic import SecretStr, ValidationError
 
 from payments_gateway._answers import Reading, Reply
-from payments_gateway._connection import Answer, exchange, open_session, stripped
+from payments_gateway._connection import Answer, exchange, open_session
 from payments_gateway.config import GatewayConfig
+from payments_gateway.dialect import Dialect
 from payments_gateway.errors import GatewayError, NotSentError, OutcomeUnknownError, ReadFailedError
 from payments_gateway.money import UnreadableError, dumps
 
@@ -35,6 +36,17 @@ class Door(enum.Enum):
     V2 = "v2, with the three headers of the v2 operations"
     V2_OPEN = "v2, without credentials"
     V4 = "v4, with the two headers of the v4 operations"
+
+
+def door_of_keys(dialect: Dialect) -> Door:
+    """Where the five operations of key management are served (specification, Authentication 8: not shown)."""
+    return Door.V2 if dialect.key_base == "v2" else Door.V4
+
+
+def demand_token(token: SecretStr | None, dialect: Dialect) -> None:
+    """Refuse, with NotSentError, a call without the one-time token that the service asks for."""
+    if token is None and dialect.token_required:
+        raise NotSentError("The service asks for a one-time token, and none was given. Nothing was sent.")
 
 
 class Transport:
@@ -64,13 +76,14 @@ class Transport:
         query: Mapping[str, object] | None = None,
         body: Body | None = None,
         door: Door = Door.V2,
+        reads: type[Reading] = Reading,
     ) -> T:
         """Ask for something that changes nothing, and try again where that may help.
 
         Raises RejectedError when the service refused in words, ReadFailedError otherwise.
         """
         request = self._prepared(method, path, query=query, body=body, door=door)
-        reading = self._reading(self._fetch(request), body)
+        reading = self._reading(reads, self._fetch(request), body)
         refusal = reading.refusal() if reading.is_success or reading.is_refused else None
         if refusal is not None:
             raise refusal
@@ -79,16 +92,25 @@ class Transport:
         return _accepted(reading, into, ReadFailedError)
 
     def send_once(
-        self, method: str, path: str, body: Body, *, into: Callable[[Reply], T], door: Door = Door.V2
+        self,
+        method: str,
+        path: str,
+        body: Body | None,
+        *,
+        into: Callable[[Reply], T],
+        query: Mapping[str, object] | None = None,
+        door: Door = Door.V2,
+        reads: type[Reading] = Reading,
     ) -> T:
         """Send something that must not happen twice: a connection of its own, one request, no second try.
 
         Raises NotSentError, RejectedError or OutcomeUnknownError; whatever is not proven is the last. That a
         success denies itself in its body (`success: false`) proves nothing either.
         """
-        request = self._prepared(method, path, query=None, body=body, door=door)
+        request = self._prepared(method, path, query=query, body=body, door=door)
         with open_session(self._config.ca_file) as session:
-            reading = self._reading(self._exchange(session, request, self._config.deadline), body)
+            answer = self._exchange(session, request, self._config.deadline)
+        reading = self._reading(reads, answer, body)
         if reading.is_success:
             return _accepted(reading, into, OutcomeUnknownError)
         refusal = reading.refusal() if reading.is_refused else None
@@ -180,21 +202,28 @@ class Transport:
             case Door.V2_OPEN:
                 return {}
 
-    def _reading(self, answer: Answer, body: Body | None) -> Reading:
+    def _reading(self, reads: type[Reading], answer: Answer, body: Body | None) -> Reading:
         secrets = [value for value in (body or {}).values() if isinstance(value, SecretStr)]
-        return Reading(answer, self._config.dialect, [self._config.api_key, *secrets])
+        return reads(answer, self._config.dialect, [self._config.api_key, *secrets])
 
 
 def _accepted(reading: Reading, into: Callable[[Reply], T], failed: type[GatewayError]) -> T:
     try:
         return reading.accept(into)
     except ValueError as exc:
-        # Also pydantic's: an answer that is not what the specification promises.
-        raise reading.failure(failed, f"an answer that cannot be read ({_reason(exc)})") from stripped(exc)
+        why = _reason(exc)
+    # Raised out here, chained to nothing: pydantic's own error carries what it was given, which may be a key.
+    raise reading.failure(failed, f"an answer that cannot be read ({why})")
 
 
 def _reason(exc: ValueError) -> str:
-    return str(exc) if isinstance(exc, UnreadableError) else type(exc).__name__
+    """Say in words without any value of the answer why it is not what the specification promises."""
+    if not isinstance(exc, ValidationError):
+        return str(exc) if isinstance(exc, UnreadableError) else type(exc).__name__
+    problem = exc.errors(include_url=False, include_input=False, include_context=False)[0]
+    place = ".".join(map(str, problem["loc"]))
+    words = problem["msg"].removeprefix("Value error, ")
+    return f"{place}: {words}" if place else words
 
 
 def _encoded(body: Body) -> bytes:

@@ -5,12 +5,18 @@ from functools import partial
 
 from pydantic import SecretStr
 
-from payments_gateway._answers import Reply, first_text
-from payments_gateway._transport import Transport
+from payments_gateway._answers import Reply, first_object, first_text
+from payments_gateway._transport import Transport, demand_token
 from payments_gateway.dialect import Dialect
-from payments_gateway.errors import NotSentError
 from payments_gateway.money import UnreadableError
-from payments_gateway.schemas import Balance, Withdrawal, WithdrawalReceipt
+from payments_gateway.schemas.balances import (
+    Balance,
+    Conversion,
+    Transfer,
+    TransferDetail,
+    Withdrawal,
+    WithdrawalReceipt,
+)
 
 
 class Balances:
@@ -21,9 +27,10 @@ class Balances:
         self._dialect = dialect
 
     def list(self, currency: str | None = None) -> list[Balance]:
-        """Return the balance of each currency, or of one (GET /balance).
+        """Return the balance of each currency, or of one: NGN, USD or USDT (GET /balance).
 
-        Empty when the service keeps no balance in the currency asked for.
+        Empty when the service keeps no balance in the currency asked for. Changes nothing, is tried again where that
+        may help. Raises RejectedError, ReadFailedError. Specification: Endpoints, GET /balance; Balance entry.
         """
         query = {self._dialect.balance_currency_query: currency}
         balances = self._transport.read(
@@ -31,18 +38,48 @@ class Balances:
         )
         return [balance for balance in balances if currency in {None, balance.currency}]
 
+    def convert(self, request: Conversion) -> TransferDetail:
+        """Convert the merchant's balance from one fiat currency into the other (POST /balance/convert).
+
+        The amount is of `from_currency`, greater than zero, with at most two decimals; it leaves as a text. What comes
+        back says what was received, where the service says so. Takes no token.
+
+        Not repeatable: the service knows no idempotency key. Raises RejectedError when the service refused,
+        NotSentError when nothing left this machine, OutcomeUnknownError otherwise.
+        Specification: Endpoints, POST /balance/convert; Transfer detail.
+        """
+        into = partial(_detail, self._dialect)
+        return self._transport.send_once("POST", "/balance/convert", request.wire(), into=into)
+
     def withdraw(self, request: Withdrawal, *, token: SecretStr | None) -> WithdrawalReceipt:
         """Send fiat from the merchant's balance to a bank account (POST /balance/withdraw).
 
+        The amount leaves as a text. The token is a one-time code; None only where the dialect makes it optional.
+        What comes back often names no transaction: its members are not shown by the specification.
+
         Not repeatable: the service knows no idempotency key. Raises RejectedError when the service
         refused, NotSentError when nothing left this machine, OutcomeUnknownError otherwise.
+        Specification: Endpoints, POST /balance/withdraw; Authentication, 7.
         """
-        if token is None and self._dialect.token_required:
-            raise NotSentError("The service asks for a one-time token, and none was given. Nothing was sent.")
+        demand_token(token, self._dialect)
         body = request.wire(token, self._dialect)
-        return self._transport.send_once(
-            "POST", "/balance/withdraw", body, into=partial(_receipt, self._dialect)
-        )
+        into = partial(_receipt, self._dialect)
+        return self._transport.send_once("POST", "/balance/withdraw", body, into=into)
+
+    def transfer(self, request: Transfer, *, token: SecretStr | None) -> TransferDetail:
+        """Send fiat from the merchant's balance to another user of the service (POST /balance/transfer).
+
+        NGN or USD; the amount leaves as a text; the memo has at most 28 characters. The token is a one-time code;
+        None only where the dialect makes it optional.
+
+        Not repeatable: the service knows no idempotency key. Raises RejectedError when the service
+        refused, NotSentError when nothing left this machine, OutcomeUnknownError otherwise.
+        Specification: Endpoints, POST /balance/transfer; Transfer detail; Limits; Authentication, 7.
+        """
+        demand_token(token, self._dialect)
+        body = request.wire(token, self._dialect)
+        into = partial(_detail, self._dialect)
+        return self._transport.send_once("POST", "/balance/transfer", body, into=into)
 
 
 def _receipt(dialect: Dialect, reply: Reply) -> WithdrawalReceipt:
@@ -51,6 +88,12 @@ def _receipt(dialect: Dialect, reply: Reply) -> WithdrawalReceipt:
         status=dialect.status(first_text(reply.data, dialect.withdrawal_status_paths)),
         raw=reply.data,
     )
+
+
+def _detail(dialect: Dialect, reply: Reply) -> TransferDetail:
+    found = first_object(reply.data, dialect.transfer_detail_paths)
+    detail = TransferDetail.model_validate(found | {"raw": reply.data})
+    return detail.model_copy(update={"status": dialect.status(detail.status)})
 
 
 def _balances(dialect: Dialect, reply: Reply) -> list[Balance]:

@@ -5,7 +5,7 @@ from functools import partial
 from payments_gateway._answers import Reply, first_text
 from payments_gateway._transport import Door, Transport
 from payments_gateway.dialect import Dialect
-from payments_gateway.schemas import AccountHolder
+from payments_gateway.schemas.banks import AccountHolder
 
 
 class Banks:
@@ -16,9 +16,11 @@ class Banks:
         self._dialect = dialect
 
     def resolve(self, *, account_number: str, bank_code: str) -> AccountHolder:
-        """Return who holds a bank account (POST /bank/resolve, without credentials, changes nothing).
+        """Return who holds a bank account (POST /bank/resolve, without credentials).
 
-        Raises RejectedError when the service knows no such account, ReadFailedError otherwise.
+        Changes nothing although it is a POST, so it is tried again where that may help. Raises RejectedError when the
+        service knows no such account, ReadFailedError otherwise, also when no holder is named.
+        Specification: Endpoints, POST /bank/resolve; Bank account resolution result.
         """
         body = {"accountNumber": account_number, "bankCode": bank_code}
         into = partial(_holder, self._dialect)

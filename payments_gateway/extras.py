@@ -18,6 +18,7 @@ from payments_gateway.errors import CapabilityOffError, NotSentError
 from payments_gateway.money import UnreadableError
 from payments_gateway.operations import Operation
 from payments_gateway.schemas.extras import Bank, Minimum, Rate, SupportedCurrency, WalletOption
+from payments_gateway.schemas.payments import Payment
 from payments_gateway.schemas.transactions import TransactionRecord
 
 T = TypeVar("T")
@@ -86,6 +87,14 @@ class Extras:
         """
         return self._ask("transaction", partial(_record, self._dialect, transaction_id), transaction_id)
 
+    def payment(self, payment_id: str) -> Payment:
+        """Return one off-ramp payment by its id (GET /payment/{paymentId}).
+
+        Raises NotSentError for what cannot be an id, ReadFailedError also for an answer about another payment.
+        Never GET /payment/resolve, which moves money: `resolve` is refused as an id.
+        """
+        return self._ask("payment", partial(_payment, payment_id), payment_id)
+
     def _ask(
         self,
         name: Capability,
@@ -149,3 +158,12 @@ def _record(dialect: Dialect, transaction_id: str, reply: Reply) -> TransactionR
     if record.transaction_id != transaction_id:
         raise UnreadableError("it tells of another transaction")
     return record.model_copy(update={"status": dialect.status(record.status)})
+
+
+def _payment(payment_id: str, reply: Reply) -> Payment:
+    """Read a payment from the answer itself or from its `data`."""
+    members = reply.members if "_id" in reply.members else reply.data
+    payment = Payment.model_validate(members | {"raw": members})
+    if payment.id != payment_id:
+        raise UnreadableError("it tells of another payment")
+    return payment

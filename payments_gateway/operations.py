@@ -6,7 +6,7 @@ Sources: the sections Endpoints, Authentication (8: key management) and Address 
 import enum
 from dataclasses import dataclass
 
-from payments_gateway._transport import Door
+from payments_gateway._transport import Door, door_of_keys
 from payments_gateway.dialect import Dialect
 
 
@@ -24,7 +24,9 @@ class Operation:
     """One operation. `name` is the client's method (`balances.withdraw`) and its operationId in openapi.yaml.
 
     `path` is relative to the base address of its door; `path_point` names the point of the dialect that may spell
-    it otherwise. `kind` is the kind of operation that must be countersigned before this call, or nothing for a read.
+    it otherwise, and where there is one, the dialect says which base address serves it, too. `needs_token` is said of
+    calls that are not made without a one-time token, unless the dialect makes it optional. `kind` is the kind of
+    operation that must be countersigned before this call, or nothing for a read.
     """
 
     name: str
@@ -39,6 +41,10 @@ class Operation:
     def path_in(self, dialect: Dialect) -> str:
         """The path as this dialect spells it."""
         return str(getattr(dialect, self.path_point)) if self.path_point else self.path
+
+    def door_in(self, dialect: Dialect) -> Door:
+        """Where this dialect has the operation. Only those whose path is open are served at an open address."""
+        return door_of_keys(dialect) if self.path_point else self.door
 
 
 _MONEY, _KEYS, _CHANGES = Effect.MOVES_MONEY, Effect.MAKES_KEYS, Effect.CHANGES
@@ -71,7 +77,6 @@ OPERATIONS = (
         "/user/api-key",
         Door.V4,
         _KEYS,
-        needs_token=True,
         kind="api_key_create",
         path_point="key_generate_path",
     ),

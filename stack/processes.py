@@ -38,6 +38,7 @@ class Stack:
     settle_after: float = 4.0
     transactions: int = 6000
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    watchdog: subprocess.Popen[str] | None = None
 
     @property
     def web(self) -> str:
@@ -94,7 +95,10 @@ class Stack:
         self.run("sweeper", "manage.py", "sweep")
 
     def run(self, name: str, *arguments: str) -> None:
-        """Start one process in a group of its own; what it prints goes to `logs/<name>.log`."""
+        """Start one process in a group of its own; what it prints goes to `logs/<name>.log`.
+
+        It ends with this process, even if that is killed outright.
+        """
         logs = self.folder / "logs"
         logs.mkdir(parents=True, exist_ok=True)
         with (logs / f"{name}.log").open("ab") as log:
@@ -107,6 +111,7 @@ class Stack:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+        self._watch(self.processes[name])
 
     def service_token(self) -> str:
         """The one-time token that the simulated service accepts now."""
@@ -159,6 +164,21 @@ class Stack:
             _signal_group(process, signal.SIGKILL)  # whoever is left of its group, its own children included
             process.wait()
         self.processes.clear()
+        if self.watchdog is not None:
+            with self.watchdog:
+                self.watchdog.kill()
+            self.watchdog = None
+
+    def _watch(self, process: subprocess.Popen[bytes]) -> None:
+        if self.watchdog is None:
+            self.watchdog = subprocess.Popen(
+                [sys.executable, "-m", "stack.watchdog"],
+                cwd=ROOT,
+                stdin=subprocess.PIPE,
+                text=True,
+                start_new_session=True,
+            )
+        print(process.pid, file=self.watchdog.stdin, flush=True)
 
     def _sandbox_arguments(self) -> tuple[str, ...]:
         database = str(self.folder / "sandbox.sqlite3")

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from types import TracebackType
@@ -125,11 +126,57 @@ class SandboxProcess:
 
     def settle(self, outcome: str | None = None) -> int:
         """Settle every open withdrawal now, to `fullfiled` or `failed` if an outcome is given. How many there were."""
-        return int(self._post("settle", {"outcome": outcome})["settled"])
+        return int(self._post("settle", {} if outcome is None else {"outcome": outcome})["settled"])
 
     def reset(self) -> None:
-        """Return to the seeded history, the options of the start, and fresh tokens."""
+        """Return to the seeded history, the options of the start, fresh tokens, the right time and no faults."""
         self._post("reset", {})
+
+    def fault(self, operation: str, kind: str, **parameters: object) -> int:
+        """Put a fault in force and return its id. Kinds and parameters: `payments_gateway/sandbox/faults/`."""
+        return int(self._post("faults", {"operation": operation, "kind": kind, **parameters})["id"])
+
+    def faults(self) -> list[Any]:
+        """Every fault that was not taken away, with `hits`, `left` and `passed`."""
+        return list(self._get("faults")["faults"])
+
+    def hits(self, fault_id: int) -> int:
+        """How many requests this fault has hit."""
+        (found,) = [fault for fault in self.faults() if fault["id"] == fault_id]
+        return int(found["hits"])
+
+    def clear_faults(self, fault_id: int | None = None) -> None:
+        """Take one fault away, or all; requests that a delay holds go on at once."""
+        self._delete("faults" if fault_id is None else f"faults/{fault_id}")
+
+    def now(self) -> datetime:
+        """The present moment by the service's clock."""
+        return datetime.fromisoformat(self._get("clock")["now"])
+
+    def advance(self, seconds: float) -> datetime:
+        """Put the service's clock forward; its present moment comes back."""
+        return datetime.fromisoformat(self._post("clock", {"advance": seconds})["now"])
+
+    def deposit(self, currency: str, amount: str, sender: str = "Adaeze Obi") -> str:
+        """Let money arrive from outside; the transaction id."""
+        body: dict[str, object] = {"currency": currency, "amount": amount, "sender": sender}
+        return str(self._post("deposits", body)["transactionId"])
+
+    def kyc(self, completed: bool) -> None:
+        """Let the merchant have completed KYC, or not."""
+        self._post("kyc", {"completed": completed})
+
+    def pay_in(self, reference: str, amount: str | None = None) -> Any:
+        """Let a customer send crypto to the address of a payment, all of it by default; the payment comes back."""
+        return self._post("payments", {"reference": reference, "amount": amount})
+
+    def deliveries(self) -> list[Any]:
+        """The latest webhooks, newest first, each with its attempts."""
+        return list(self._get("webhooks")["deliveries"])
+
+    def webhook_fault(self, kind: str, **parameters: object) -> Any:
+        """Let the next deliveries be duplicated, reordered, delayed or forged; all such faults come back."""
+        return self._post("webhooks/faults", {"kind": kind, **parameters})["faults"]
 
     def books(self) -> sqlite3.Connection:
         """The database of the sandbox itself, for tests that must damage it."""
@@ -140,6 +187,9 @@ class SandboxProcess:
 
     def _post(self, path: str, body: dict[str, object]) -> Any:
         return self._answer(self._session.post(f"{self.control}/{path}", json=body, timeout=30))
+
+    def _delete(self, path: str) -> Any:
+        return self._answer(self._session.delete(f"{self.control}/{path}", timeout=30))
 
     def _answer(self, response: requests.Response) -> Any:
         response.raise_for_status()

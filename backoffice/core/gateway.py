@@ -17,15 +17,12 @@ def gateway(*, deadline: float | None = None) -> PaymentsGateway:
 
     The deadline is in seconds and for a whole call; without one it is what sending is given.
     """
-    return _build(
-        settings.SEND_DEADLINE_SECONDS if deadline is None else deadline,
-        settings.GATEWAY_URL,
-        settings.GATEWAY_URL_V4,
-        settings.GATEWAY_API_KEY,
-        settings.GATEWAY_API_USER,
-        settings.GATEWAY_USER_VERSION,
-        settings.GATEWAY_DIALECT,
-    )
+    return _build(settings.SEND_DEADLINE_SECONDS if deadline is None else deadline, *_configured())
+
+
+def configuration(*, deadline: float) -> GatewayConfig:
+    """How the configured service is reached, for what looks at the service itself instead of using it."""
+    return _configuration(deadline, *_configured())
 
 
 def dialect() -> Dialect:
@@ -41,18 +38,31 @@ def _dialect(file: str) -> Dialect:
     return Dialect().overridden(tomllib.loads(Path(file).read_text()) if file else {})
 
 
+def _configured() -> tuple[str, ...]:
+    return (
+        settings.GATEWAY_URL,
+        settings.GATEWAY_URL_V4,
+        settings.GATEWAY_API_KEY,
+        settings.GATEWAY_API_USER,
+        settings.GATEWAY_USER_VERSION,
+        settings.GATEWAY_DIALECT,
+    )
+
+
 @cache
 def _build(deadline: float, *configured: str) -> PaymentsGateway:
+    return PaymentsGateway(_configuration(deadline, *configured))
+
+
+def _configuration(deadline: float, *configured: str) -> GatewayConfig:
     base_url, base_url_v4, api_key, api_user, user_version, dialect_file = configured
-    return PaymentsGateway(
-        GatewayConfig(
-            base_url=base_url,
-            base_url_v4=base_url_v4,
-            api_key=SecretStr(api_key),
-            api_user=api_user,
-            user_version=user_version,
-            dialect=_dialect(dialect_file),
-            ca_file=settings.GATEWAY_CA_FILE or None,
-            deadline=deadline,
-        )
+    return GatewayConfig(
+        base_url=base_url,
+        base_url_v4=base_url_v4,
+        api_key=SecretStr(api_key),
+        api_user=api_user,
+        user_version=user_version,
+        dialect=_dialect(dialect_file),
+        ca_file=settings.GATEWAY_CA_FILE or None,
+        deadline=deadline,
     )

@@ -1,4 +1,4 @@
-"""Gives each request an id and remembers its address while it is answered."""
+"""Gives each request an id, remembers its address while it is answered, and compresses pages."""
 
 import re
 import uuid
@@ -7,9 +7,12 @@ from ipaddress import ip_address
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.middleware.gzip import GZipMiddleware
 
 from backoffice.core import context
 
+_COMPRESSED = re.compile(r"(text/html|application/json)\s*(;|$)")
 _WITH_PORT = re.compile(r"\[([^\]]+)\](?::[0-9]+)?|([^:]+):[0-9]+")
 
 
@@ -25,6 +28,20 @@ class RequestContextMiddleware:
             response = self.get_response(request)
         response["X-Request-ID"] = request_id
         return response
+
+
+class PageCompressionMiddleware(GZipMiddleware):
+    """Compresses complete pages and JSON for those who ask for it; a file that is streamed is left as it is.
+
+    Compression beside a secret could tell the secret by the length of the answer (BREACH). Three things stand
+    against it: Django masks the CSRF token anew in every answer, its middleware adds up to 100 random bytes ("Heal
+    the Breach"), and SameSite cookies keep another site from asking over and over in a person's name.
+    """
+
+    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        if response.streaming or not _COMPRESSED.match(response.get("Content-Type", "")):
+            return response
+        return super().process_response(request, response)
 
 
 def client_address(request: HttpRequest) -> str | None:

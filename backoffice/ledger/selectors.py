@@ -1,6 +1,6 @@
 """Reads what the service says: balances, account holders, transactions. Never writes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -9,9 +9,11 @@ from django.core.cache import cache
 
 from backoffice.core.gateway import PATIENCE_OF_A_PAGE, gateway
 from backoffice.ledger.models import Balance
-from payments_gateway import AccountHolder, TransactionRecord
+from payments_gateway import BANKS, AccountHolder, GatewayError, TransactionRecord
 
 _HOLDER_KEPT_SECONDS = 120
+_BANKS_FRESH_SECONDS = 3600
+_BANKS_TRIED_SECONDS = 60
 _FILTERED_BY = ("NGN", "USD")
 _PAGE = 100
 
@@ -50,6 +52,35 @@ def account_holder(account_number: str, bank_code: str) -> AccountHolder:
         )
         cache.set(key, known, _HOLDER_KEPT_SECONDS)
     return known
+
+
+def banks() -> Mapping[str, str]:
+    """Code and name of each bank that money can be withdrawn to. Never fails.
+
+    The service's own list, asked for once an hour, where the deployment says that it has one. While it cannot be
+    had, it is asked for once a minute, by one page at a time, and the last list known stands in; our own, at worst.
+    """
+    if not gateway(deadline=PATIENCE_OF_A_PAGE).extras.is_on("banks"):
+        return BANKS
+    known: Mapping[str, str] | None = cache.get("banks:known")
+    is_fresh = known is not None and cache.get("banks:fresh", False)
+    if not is_fresh and cache.add("banks:tried", True, _BANKS_TRIED_SECONDS):
+        known = _listed_banks() or known
+    return known or BANKS
+
+
+def _listed_banks() -> Mapping[str, str] | None:
+    """The service's list of banks now, remembered; None if it cannot be had or is empty."""
+    try:
+        listed = gateway(deadline=PATIENCE_OF_A_PAGE).extras.banks()
+    except GatewayError:
+        return None  # the gateway has logged it
+    if not listed:
+        return None
+    banks = {bank.code: bank.name for bank in listed}
+    cache.set("banks:known", banks, None)
+    cache.set("banks:fresh", True, _BANKS_FRESH_SECONDS)
+    return banks
 
 
 def watermark(currency: str) -> Watermark:

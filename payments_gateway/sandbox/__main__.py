@@ -33,6 +33,7 @@ def main(arguments: Sequence[str]) -> int:
 def _environment(options: argparse.Namespace) -> dict[str, str]:
     return {
         "DJANGO_SETTINGS_MODULE": "payments_gateway.sandbox.settings",
+        "SANDBOX_HOST": options.host,
         "SANDBOX_DATABASE": os.path.abspath(options.database),
         "SANDBOX_SEED": str(options.seed),
         "SANDBOX_TRANSACTIONS": str(options.transactions),

@@ -97,7 +97,7 @@ class Transaction(models.Model):
             models.CheckConstraint(condition=Q(amount__gt=0, fee__gte=0), name="amounts_are_unsigned")
         ]
         indexes = [
-            models.Index(fields=["currency", "type"], name="transaction_by_currency"),
+            models.Index(fields=["currency", "type", "amount"], name="transaction_amounts"),
             models.Index(fields=["type"], name="transaction_by_type"),
             models.Index(fields=["created_at"], name="transaction_by_time"),
             models.Index(
@@ -128,7 +128,7 @@ class Payment(models.Model):
 
     id = models.BigAutoField(primary_key=True)
     payment_id = models.CharField(max_length=32, unique=True)
-    reference = models.CharField(max_length=80, unique=True)
+    reference = models.CharField(max_length=120, unique=True)
     state = models.CharField(max_length=16, choices=State.choices, default=State.PENDING)
     incoming_currency = models.CharField(max_length=8)
     incoming_amount = models.BigIntegerField()
@@ -138,10 +138,10 @@ class Payment(models.Model):
     unconfirmed_amount = models.BigIntegerField(default=0)
     rate = models.CharField(max_length=40)
     address = models.CharField(max_length=80)
-    customer_email = models.CharField(max_length=254)
+    customer_email = models.CharField(max_length=120)
     payment_type = models.CharField(max_length=16)
-    service_username = models.CharField(max_length=60)
-    country = models.CharField(max_length=60)
+    service_username = models.CharField(max_length=120)
+    country = models.CharField(max_length=120)
     account_number = models.CharField(max_length=10)
     account_name = models.CharField(max_length=120)
     bank = models.CharField(max_length=120)
@@ -241,7 +241,7 @@ class Transfer(models.Model):
     transaction = models.OneToOneField(
         Transaction, on_delete=models.CASCADE, primary_key=True, related_name="transfer"
     )
-    receiver = models.CharField(max_length=60)
+    receiver = models.CharField(max_length=120)
     memo = models.CharField(max_length=28)
     will_fail = models.BooleanField(default=False)
 
@@ -264,7 +264,7 @@ class WalletTransfer(models.Model):
     )
     network = models.CharField(max_length=16)
     address = models.CharField(max_length=128)
-    wallet_type = models.CharField(max_length=40)
+    wallet_type = models.CharField(max_length=120)
     memo = models.CharField(max_length=120)
     will_fail = models.BooleanField(default=False)
 

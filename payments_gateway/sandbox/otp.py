@@ -72,30 +72,36 @@ def use(token: Token | None, *, at: datetime, member: str = "token") -> None:
             raise RefusedError(400, f"{member} is required", [(member, "is required")])
         return
     if token.type == "totp":
-        _use_totp(simulation, token.code, step_of(at))
+        problem = _use_totp(simulation, token.code, step_of(at))
     else:
-        _use_one_time_code(simulation, token.code)
+        problem = _use_one_time_code(simulation, token.code)
+    if problem:
+        raise RefusedError(400, f"{member} {problem}", [(member, problem)])
 
 
-def _use_totp(simulation: Simulation, code: str, present: int) -> None:
+def _use_totp(simulation: Simulation, code: str, present: int) -> str:
+    """Why the code is refused; empty when it was accepted."""
     steps = range(present - _DRIFT_STEPS, present + _DRIFT_STEPS + 1)
     matching = [step for step in steps if _same(totp(simulation.totp_secret, step), code)]
     if not matching:
-        raise _refused("token is not valid or has expired")
+        return "is not valid or has expired"
     if simulation.token_reuse:
-        return
+        return ""
     fresh = [step for step in matching if step > simulation.last_totp_step]
     if not fresh:
-        raise _refused("token has already been used")
+        return "has already been used"
     simulation.last_totp_step = fresh[0]
     simulation.save(update_fields=["last_totp_step"])
+    return ""
 
 
-def _use_one_time_code(simulation: Simulation, code: str) -> None:
+def _use_one_time_code(simulation: Simulation, code: str) -> str:
+    """Why the code is refused; empty when it was accepted."""
     if not _same(simulation.one_time_code, code):
-        raise _refused("token is not valid or has already been used")
+        return "is not valid or has already been used"
     if not simulation.token_reuse:
         issue_code(simulation)
+    return ""
 
 
 def _same(ours: str, given: str) -> bool:
@@ -108,7 +114,3 @@ def issue_code(simulation: Simulation) -> None:
     simulation.one_time_code = code
     simulation.save(update_fields=["one_time_code"])
     on_commit(lambda: announce(f"A new one-time code (otp) was issued: {code}"))
-
-
-def _refused(phrase: str) -> RefusedError:
-    return RefusedError(400, phrase, [("token", phrase.removeprefix("token "))])

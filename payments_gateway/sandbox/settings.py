@@ -7,6 +7,7 @@ these environment variables.
 import os
 from pathlib import Path
 
+HOST = os.environ.get("SANDBOX_HOST", "127.0.0.1")
 DATABASE = Path(os.environ.get("SANDBOX_DATABASE", "var/sandbox.sqlite3"))
 SEED = int(os.environ.get("SANDBOX_SEED", "1"))
 TRANSACTIONS = int(os.environ.get("SANDBOX_TRANSACTIONS", "6000"))
@@ -23,6 +24,7 @@ INSTALLED_APPS = [
 APPEND_SLASH = False
 MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",  # gives every answer its Content-Length
+    "payments_gateway.sandbox.control.guard.GuardMiddleware",
     "payments_gateway.sandbox.wire.answers.RefusalMiddleware",
     "payments_gateway.sandbox.books.settlement.SettlementMiddleware",
 ]

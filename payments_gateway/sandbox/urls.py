@@ -3,16 +3,35 @@
 from django.urls import include, path
 from django.views.generic import RedirectView
 
+from payments_gateway.sandbox.control import console, faults, oracle, webhooks, world
 from payments_gateway.sandbox.control import views as control
-from payments_gateway.sandbox.service import accounts, api_keys, balances, banks, callbacks, transactions
+from payments_gateway.sandbox.service import (
+    accounts,
+    api_keys,
+    balances,
+    banks,
+    callbacks,
+    document,
+    extras,
+    payments,
+    transactions,
+    wallets,
+)
 
 v2 = [
     path("auth/api-key", api_keys.create),
     path("balance", balances.balance),
+    path("balance/convert", balances.convert),
+    path("balance/transfer", balances.transfer),
     path("balance/withdraw", balances.withdraw),
     path("bank/resolve", banks.resolve),
     path("callbackurl", callbacks.callback_url),
+    path("payment", payments.create),
     path("transaction", transactions.transactions),
+    path("transaction/summary", transactions.summary),
+    path("wallet", wallets.wallet),
+    path("wallet/transfer", wallets.transfer),
+    *extras.paths,
 ]
 
 v4 = [
@@ -29,16 +48,28 @@ v4 = [
 ]
 
 simulation = [
-    path("", control.console),
+    path("", console.console),
+    path("watch", console.watch),
+    path("console/<slug:name>", console.act),
     path("token", control.token),
-    path("ledger", control.ledger_now),
+    path("ledger", oracle.ledger_now),
     path("options", control.options),
     path("reset", control.reset),
     path("settle", control.settle),
+    path("clock", world.clock_now),
+    path("deposits", world.deposits),
+    path("payments", world.pay_in),
+    path("kyc", world.kyc),
+    path("webhooks", webhooks.deliveries),
+    path("webhooks/keys", webhooks.keys),
+    path("webhooks/faults", webhooks.faults),
+    path("faults", faults.faults),
+    path("faults/<int:fault_id>", faults.fault),
 ]
 
 urlpatterns = [
     path("", RedirectView.as_view(url="/_sandbox/")),
+    path("openapi.json", document.openapi),
     path("v2/", include(v2)),
     path("v4/", include(v4)),
     path("_sandbox/", include(simulation)),

@@ -1,12 +1,28 @@
-"""What the operations under /balance take and give."""
+"""What the operations under /balance take and give (specification: Balance entry, Transfer detail)."""
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field, SecretStr, model_validator
+from pydantic import Field, SecretStr, StringConstraints, model_validator
 
 from payments_gateway.dialect import Dialect, OtpType
 from payments_gateway.money import check_amount, plain
-from payments_gateway.schemas.fields import Amount, Count, Filled, FormattedAmount, Text, Wire
+from payments_gateway.schemas.fields import (
+    Amount,
+    Count,
+    Filled,
+    FormattedAmount,
+    Identity,
+    Receipt,
+    Remark,
+    Request,
+    Storable,
+    Text,
+    ToldAmount,
+    Wire,
+)
+
+FiatCurrency = Literal["NGN", "USD"]
+MEMO_MAX = 28
 
 
 class Balance(Wire):
@@ -20,10 +36,8 @@ class Balance(Wire):
     formatted_amount: Annotated[FormattedAmount, Field(alias="formattedAmount")]
 
 
-class Withdrawal(Wire):
+class Withdrawal(Request):
     """Fiat from the merchant's balance to a bank account."""
-
-    model_config = ConfigDict(extra="forbid")
 
     account_number: Annotated[Filled, Field(alias="accountNumber")]
     account_name: Annotated[Filled, Field(alias="accountName")]
@@ -48,6 +62,55 @@ class Withdrawal(Wire):
         return body if token is None else body | {"token": token}
 
 
+class Conversion(Request):
+    """Fiat of one currency into another: NGN to USD, or USD to NGN. `amount` is what is given."""
+
+    from_currency: Annotated[FiatCurrency, Field(alias="fromCurrency")]
+    to_currency: Annotated[FiatCurrency, Field(alias="toCurrency")]
+    amount: Amount
+
+    @model_validator(mode="after")
+    def _can_be_meant(self) -> Self:
+        check_amount(self.amount, self.from_currency)
+        if self.from_currency == self.to_currency:
+            raise ValueError("A conversion needs two different currencies.")
+        return self
+
+    def wire(self) -> dict[str, object]:
+        """Return the body of POST /balance/convert: the amount as text."""
+        body: dict[str, object] = self.model_dump(by_alias=True)
+        return body | {"amount": plain(self.amount)}
+
+
+class Transfer(Request):
+    """Fiat to another user of the service. The memo has at most 28 characters."""
+
+    receiver_username: Annotated[Filled, Field(alias="receiverUsername")]
+    currency: FiatCurrency
+    amount: Amount
+    memo: Annotated[str, StringConstraints(max_length=MEMO_MAX), Storable] = ""
+    otp_type: Annotated[OtpType | None, Field(alias="otpType")] = None
+
+    @model_validator(mode="after")
+    def _amount_can_be_moved(self) -> Self:
+        check_amount(self.amount, self.currency)
+        return self
+
+    def wire(self, token: SecretStr | None, dialect: Dialect) -> dict[str, object]:
+        """Return the body of POST /balance/transfer: the amount as text, the token still covered.
+
+        An empty memo is left out; an OTP type that the request does not name is the one of the dialect.
+        """
+        body: dict[str, object] = {
+            "receiverUsername": self.receiver_username,
+            dialect.transfer_currency_member: self.currency,
+            "amount": plain(self.amount),
+            dialect.otp_type_member: self.otp_type or dialect.otp_type,
+        }
+        optional = {"memo": self.memo or None, "token": token}
+        return body | {name: value for name, value in optional.items() if value is not None}
+
+
 class WithdrawalReceipt(Wire):
     """The service's yes to a withdrawal. `raw` is its `data`; often it names no
     transaction (None) and no status (empty)."""
@@ -55,3 +118,21 @@ class WithdrawalReceipt(Wire):
     transaction_id: str | None
     status: str
     raw: dict[str, Any]
+
+
+class TransferDetail(Receipt):
+    """The service's yes to a conversion or to a transfer between users.
+
+    `status` is fulfilled, processing, failed, or the service's own word; `date` is the text of the service.
+    """
+
+    transaction_id: Annotated[Identity, Field(alias="transactionId")] = None
+    status: Remark = ""
+    date: Remark = ""
+    sender: Remark = ""
+    username: Remark = ""
+    from_currency: Annotated[Remark, Field(alias="fromCurrency")] = ""
+    to_currency: Annotated[Remark, Field(alias="toCurrency")] = ""
+    amount: ToldAmount = None
+    receive_amount: Annotated[ToldAmount, Field(alias="receiveAmount")] = None
+    sender_previous_balance: Annotated[ToldAmount, Field(alias="senderPrevbalance")] = None

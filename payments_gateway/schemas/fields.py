@@ -5,22 +5,67 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, StringConstraints
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+
+from payments_gateway.money import is_keepable, is_storable
 
 _NUMBER = re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,40})?")
 _SECONDS = re.compile(r"[0-9]{1,16}(\.[0-9]{1,9})?")
+_FIRST_YEAR, _LAST_YEAR = 1970, 9000
 
 
 def _exact(value: object) -> Decimal:
-    """Take a JSON number or its text as it is. A float has already lost digits and is refused."""
+    """Take a JSON number or its text as it is. A float has already lost digits and is refused, and so is a number
+    that no ledger could hold."""
     match value:
         case bool() | float():
             raise ValueError("not an exact number")
         case int() | Decimal():
-            return Decimal(value)
+            number = Decimal(value)
         case str() if _NUMBER.fullmatch(value.strip()):
-            return Decimal(value.strip())
-    raise ValueError("not a number")
+            number = Decimal(value.strip())
+        case _:
+            raise ValueError("not a number")
+    if not is_keepable(number):
+        raise ValueError("a number out of all proportion")
+    return number
+
+
+def _exact_or_none(value: object) -> Decimal | None:
+    """Take a number that may be left out: no text stands for none, too."""
+    return None if value is None or value == "" else _exact(value)
+
+
+def _told(value: object) -> Decimal | None:
+    """Take a number beside a yes that must not be lost for it: what cannot be read is None."""
+    try:
+        return _exact_or_none(value)
+    except ValueError:
+        return None
+
+
+def _remark(value: object) -> str:
+    """Take a text that nothing is decided on: what is no text is the empty one."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return _text(value) if isinstance(value, (str, int, Decimal)) else ""
+
+
+def _identity(value: object) -> str | None:
+    """Take the text that names a thing. What is none, or empty, is None."""
+    return _remark(value).strip() or None
+
+
+def _flag(value: object) -> bool | None:
+    """Take a yes or no as JSON or a text says it. Anything else is None."""
+    words: dict[object, bool] = {"true": True, "false": False}
+    return value if isinstance(value, bool) else words.get(value) if isinstance(value, str) else None
+
+
+def _storable(text: str) -> str:
+    if not is_storable(text):
+        raise ValueError("a text that cannot be stored")
+    return text
 
 
 def _formatted(value: object) -> Decimal:
@@ -49,23 +94,34 @@ def _text(value: object) -> str:
 
 
 def _moment(value: object) -> datetime | None:
-    """Take ISO 8601 or unix seconds. What cannot be read is None: a time stamp never spoils a record."""
+    """Take ISO 8601 or unix seconds. What cannot be read is None: a time stamp never spoils a record.
+
+    So are years that no calendar of people converts safely; 0001 is how some services write "never".
+    """
     text = str(value).strip()
     try:
-        if _SECONDS.fullmatch(text):
-            return datetime.fromtimestamp(float(text), UTC)
-        moment = datetime.fromisoformat(text)
+        is_seconds = _SECONDS.fullmatch(text) is not None
+        moment = datetime.fromtimestamp(float(text), UTC) if is_seconds else datetime.fromisoformat(text)
     except (ValueError, OverflowError, OSError):
+        return None
+    if not _FIRST_YEAR <= moment.year <= _LAST_YEAR:
         return None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 Amount = Annotated[Decimal, BeforeValidator(_exact)]
+OptionalAmount = Annotated[Decimal | None, BeforeValidator(_exact_or_none)]
+ToldAmount = Annotated[Decimal | None, BeforeValidator(_told)]
 FormattedAmount = Annotated[Decimal, BeforeValidator(_formatted)]
 Count = Annotated[int, BeforeValidator(_whole)]
 Text = Annotated[str, BeforeValidator(_text)]
+Remark = Annotated[str, BeforeValidator(_remark)]
+Identity = Annotated[str | None, BeforeValidator(_identity)]
+Flag = Annotated[bool | None, BeforeValidator(_flag)]
 Moment = Annotated[datetime | None, BeforeValidator(_moment)]
-Filled = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+
+Storable = AfterValidator(_storable)
+Filled = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1), Storable]
 
 
 class Wire(BaseModel):
@@ -74,3 +130,19 @@ class Wire(BaseModel):
     model_config = ConfigDict(
         frozen=True, extra="allow", validate_by_name=True, validate_by_alias=True, hide_input_in_errors=True
     )
+
+
+class Request(Wire):
+    """What is sent: it holds nothing that is not a member of it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Receipt(Wire):
+    """The service's yes to a call that must not be repeated.
+
+    So a yes is never lost for its details: members that are missing or cannot be read are empty or None here,
+    and as they came in `raw`, the `data` of the answer.
+    """
+
+    raw: Annotated[dict[str, object], Field(repr=False)]

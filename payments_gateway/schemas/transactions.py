@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from payments_gateway.schemas.fields import Amount, Count, Moment, Text, Wire
+from payments_gateway.schemas.fields import Amount, Count, Flag, Moment, OptionalAmount, Text, Wire
 
 TransactionType = Literal["deposit", "withdrawal", "sent", "transfer", "internalTransfer", "conversion"]
 Duration = Literal["one day", "one week", "one month", "one year"]
@@ -19,16 +19,16 @@ class TransactionRecord(Wire):
     currency: Text = ""
     type: Text = ""
     status: Text = ""
-    fee: Amount | None = None
-    previous_balance: Annotated[Amount | None, Field(alias="prevBalance")] = None
-    sender_previous_balance: Annotated[Amount | None, Field(alias="senderPrevbalance")] = None
+    fee: OptionalAmount = None
+    previous_balance: Annotated[OptionalAmount, Field(alias="prevBalance")] = None
+    sender_previous_balance: Annotated[OptionalAmount, Field(alias="senderPrevbalance")] = None
     sender: Text = ""
     username: Text = ""
     from_currency: Annotated[Text, Field(alias="fromCurrency")] = ""
-    from_amount: Annotated[Amount | None, Field(alias="fromAmount")] = None
+    from_amount: Annotated[OptionalAmount, Field(alias="fromAmount")] = None
     business_id: Annotated[Text, Field(alias="businessId")] = ""
     version: Text = ""
-    is_from_registered_user: Annotated[bool | None, Field(alias="isFromRegUser")] = None
+    is_from_registered_user: Annotated[Flag, Field(alias="isFromRegUser")] = None
     date: Text = ""
     created_at: Annotated[Moment, Field(alias="createdAt")] = None
     updated_at: Annotated[Moment, Field(alias="updatedAt")] = None
@@ -43,3 +43,15 @@ class TransactionPage(Wire):
     page: Count
     pages: Count
     answered_at: datetime | None = None
+
+
+class TransactionSummary(Wire):
+    """Totals of the transactions that were asked for, with one page of them.
+
+    The specification does not say in which currency `volume` or in which unit `duration` is.
+    """
+
+    page: TransactionPage
+    volume: Amount
+    transaction_count: Annotated[Count, Field(alias="txnCount")]
+    duration: OptionalAmount = None

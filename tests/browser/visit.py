@@ -1,6 +1,5 @@
 """One look at a page, and everything that is measured during it."""
 
-import gzip
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -67,6 +66,7 @@ class Visitor:
         self.office.take_complaints()
         place.come(self.office, self.page)
         expect(self.page.locator(".htmx-request")).to_have_count(0)
+        self.page.wait_for_load_state()
         seen = Visit(
             html=self._bytes_of("document"),
             critical=self._bytes_of("document", "stylesheet", "script"),
@@ -103,10 +103,8 @@ class Visitor:
 
 
 def transferred(response: Response) -> int:
-    """Bytes of the body on the wire. A page that the web server leaves to a proxy to compress counts as compressed."""
+    """Bytes of the body on the wire."""
     response.finished()
-    if response.request.resource_type == "document" and "content-encoding" not in response.headers:
-        return len(gzip.compress(response.body()))
     return response.request.sizes()["responseBodySize"]
 
 

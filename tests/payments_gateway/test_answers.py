@@ -91,8 +91,7 @@ def test_an_account_is_resolved_flat_or_nested(serve: Serve, gateway: Gateway, b
     holder = client.banks.resolve(account_number="0123456789", bank_code="044")
     assert (holder.account_name, holder.account_number) == ("ADA OBI", "0123456789")
     assert (holder.bank_code, holder.bank_name) == ("044", "Access Bank")
-    assert holder.model_extra is not None
-    assert holder.model_extra["phonenumber"] == "+234"
+    assert (holder.phone_number, holder.response_code) == ("+234", "00")
 
 
 @pytest.mark.parametrize("data", [{}, {"accountname": ""}, {"accountname": None}, {"name": "Access Bank"}])
@@ -195,32 +194,6 @@ def test_a_page_with_an_unreadable_record_is_not_read(
 ) -> None:
     with pytest.raises(ReadFailedError):
         gateway(serve(stub.answer(200, page_of(RECORD, RECORD | change))).url).transactions.page()
-
-
-def test_records_that_shift_between_pages_are_yielded_once(serve: Serve, gateway: Gateway) -> None:
-    records = [RECORD | {"transactionId": f"T{number}"} for number in range(5)]
-    server = serve(
-        stub.answer(200, page_of(*records[:2], pages=2)),
-        stub.answer(200, page_of(*records[1:3], pages=3)),
-        stub.answer(200, page_of(*records[3:], pages=3)),
-    )
-    client = gateway(server.url)
-    assert [record.transaction_id for record in client.transactions.iterate(per_page=2)] == [
-        "T0",
-        "T1",
-        "T2",
-        "T3",
-        "T4",
-    ]
-    assert [request.target[-14:] for request in server.requests] == [
-        f"page={number}&limit=2" for number in (1, 2, 3)
-    ]
-
-
-def test_an_empty_page_is_the_end(serve: Serve, gateway: Gateway) -> None:
-    server = serve(stub.answer(200, page_of(RECORD, pages=1000)), stub.answer(200, page_of(pages=1000)))
-    assert len(list(gateway(server.url).transactions.iterate())) == 1
-    assert len(server.requests) == 2
 
 
 def test_pages_are_asked_for_when_they_are_needed(serve: Serve, gateway: Gateway) -> None:

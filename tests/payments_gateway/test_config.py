@@ -10,6 +10,15 @@ from payments_gateway import Dialect, GatewayConfig
 from payments_gateway.config import is_loopback
 from tests.payments_gateway.conftest import config
 
+SECTIONS = {
+    "Resources",
+    "States and transitions",
+    "Endpoints",
+    "Authentication",
+    "Errors",
+    "nowhere: beyond the specification",
+}
+
 
 @pytest.mark.parametrize(
     "url",
@@ -125,20 +134,24 @@ def test_overrides_are_written_in_json_types() -> None:
         {
             "uncertain_statuses": {"418": "teapots lie"},
             "withdrawal_id_paths": [["a", "b"]],
-            "success_statuses": [],
+            "success_statuses": [200],
+            "detail_members": [],
+            "wallet_paths": [[], ["wallet"]],
             "retry_statuses": [503],
         }
     )
     assert dict(dialect.uncertain_statuses) == {418: "teapots lie"}
     assert dialect.withdrawal_id_paths == (("a", "b"),)
-    assert dialect.success_statuses == ()
+    assert (dialect.success_statuses, dialect.detail_members) == ((200,), ())
+    assert dialect.wallet_paths == ((), ("wallet",))
     assert dialect.retry_statuses == (503,)
 
 
 def test_every_open_point_is_explained() -> None:
-    for name, _value, confidence, why in Dialect().open_points():
-        assert confidence in {"sure", "likely", "hint", "unknown"}, name
-        assert len(why) > 10, name
+    for point in Dialect().open_points():
+        assert point.confidence in {"sure", "likely", "hint", "unknown"}, point.name
+        assert len(point.why) > 10, point.name
+        assert point.where.split(",")[0] in SECTIONS, point.name
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.0.0.2", "::1", "[::1]"])

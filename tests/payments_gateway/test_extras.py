@@ -1,5 +1,6 @@
 """The reads beyond the specification: off unless named, tolerant of shapes, and never GET /payment/resolve."""
 
+import re
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -25,6 +26,7 @@ from tests.payments_gateway.conftest import Gateway, Serve, config
 
 ALL_ON = Dialect(capabilities=CAPABILITIES)
 RECORD = {"transactionId": "T-1", "amount": 5, "status": "fullfiled"}
+PAYMENT = {"_id": "T-1", "reference": "R-1", "state": "pending", "rate": "1534.5"}
 
 READS: dict[Capability, Callable[[PaymentsGateway], object]] = {
     "banks": lambda gateway: gateway.extras.banks(),
@@ -33,10 +35,12 @@ READS: dict[Capability, Callable[[PaymentsGateway], object]] = {
     "minimums": lambda gateway: gateway.extras.minimums(),
     "wallet_config": lambda gateway: gateway.extras.wallet_config(),
     "transaction": lambda gateway: gateway.extras.transaction("T-1"),
+    "payment": lambda gateway: gateway.extras.payment("T-1"),
 }
 
 BY_ID: dict[Capability, Callable[[PaymentsGateway, str], object]] = {
     "transaction": lambda gateway, identity: gateway.extras.transaction(identity),
+    "payment": lambda gateway, identity: gateway.extras.payment(identity),
 }
 
 
@@ -62,13 +66,13 @@ def test_nothing_is_on_by_default() -> None:
 
 @pytest.mark.parametrize("name", READS)
 def test_what_is_on_is_one_get_with_credentials(serve: Serve, gateway: Gateway, name: Capability) -> None:
-    empty = {"data": []} if name not in BY_ID else RECORD
-    server = serve(stub.answer(200, {"data": {}} if name == "rates" else empty))
+    plain = {"rates": {"data": {}}, "transaction": RECORD, "payment": PAYMENT}
+    server = serve(stub.answer(200, plain.get(name, {"data": []})))
     client = gateway(server.url, dialect=ALL_ON)
     assert client.extras.is_on(name)
     READS[name](client)
     (request,) = server.requests
-    path = EXTRA_READS[name].path.replace("{transactionId}", "T-1")
+    path = re.sub(r"\{\w+\}", "T-1", EXTRA_READS[name].path)
     assert (request.method, request.target, request.body) == ("GET", f"/v2{path}", b"")
     assert request.header("X-Api-Key") == "canary-key-7f3a"
 
@@ -147,6 +151,17 @@ def test_another_transaction_is_not_the_one_asked_for(serve: Serve, gateway: Gat
         asked(serve, gateway, RECORD, lambda client: client.extras.transaction("T-2"))
 
 
+@pytest.mark.parametrize("body", [PAYMENT, {"success": True, "message": "ok", "data": PAYMENT}])
+def test_one_payment_is_flat_or_in_an_envelope(serve: Serve, gateway: Gateway, body: object) -> None:
+    payment = asked(serve, gateway, body, lambda client: client.extras.payment("T-1"))
+    assert (payment.id, payment.reference, payment.rate) == ("T-1", "R-1", Decimal("1534.5"))
+
+
+def test_another_payment_is_not_the_one_asked_for(serve: Serve, gateway: Gateway) -> None:
+    with pytest.raises(ReadFailedError, match="another payment"):
+        asked(serve, gateway, PAYMENT, lambda client: client.extras.payment("T-2"))
+
+
 NONSENSE: tuple[object, ...] = (
     *(b"", b"[]", b"null", b"<html>", {}, {"data": None}, {"data": 7}, {"data": "text"}, {"data": [None]}),
     *(
@@ -209,8 +224,10 @@ def test_an_id_stays_one_segment(serve: Serve, gateway: Gateway, identity: str, 
 )
 def test_what_cannot_be_an_id_is_not_asked(serve: Serve, gateway: Gateway, identity: str) -> None:
     server = serve(stub.answer(200, RECORD))
-    with pytest.raises(NotSentError, match="Nothing was asked"):
-        gateway(server.url, dialect=ALL_ON).extras.transaction(identity)
+    client = gateway(server.url, dialect=ALL_ON)
+    for read in BY_ID.values():
+        with pytest.raises(NotSentError, match="Nothing was asked"):
+            read(client, identity)
     assert server.connections == 0
 
 

@@ -28,7 +28,6 @@ from payments_gateway import (
     Withdrawal,
 )
 from payments_gateway.money import AmountError, parse_amount
-from payments_gateway.reference import BANKS
 
 CURRENCIES = ("NGN", "USD")
 MEMO_MAX = 28
@@ -59,7 +58,6 @@ class WithdrawalForm(KindForm):
         widget=forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"}),
     )
     bank_code = forms.ChoiceField(
-        choices=[("", "Choose a bank"), *sorted(BANKS.items(), key=lambda item: item[1])],
         label="Bank",
         error_messages={"invalid_choice": "Choose a bank from the list: %(value)s is not one of its codes."},
     )
@@ -91,6 +89,12 @@ class WithdrawalForm(KindForm):
     holder: str | None = None
     match: Match | None = None
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.banks = ledger.banks()
+        bank_code: Any = self.fields["bank_code"]
+        bank_code.choices = [("", "Choose a bank"), *sorted(self.banks.items(), key=lambda item: item[1])]
+
     def clean(self) -> dict[str, Any]:
         """Check what only the service can tell: the balance, and the holder of the account."""
         values = super().clean() or self.cleaned_data
@@ -106,7 +110,7 @@ class WithdrawalForm(KindForm):
             currency=values["currency"],
             amount=values["amount"],
             bank_code=values["bank_code"],
-            bank=BANKS[values["bank_code"]],
+            bank=self.banks[values["bank_code"]],
             account_number=values["account_number"],
             account_name=self.holder or "",
             typed_name=values["typed_name"],

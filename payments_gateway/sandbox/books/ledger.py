@@ -4,80 +4,27 @@
 * `prevBalance` of a record is the merchant's balance in that currency just before it, so the records of a currency
   form one chain: each record's previous balance plus its effect is the previous balance of the next.
 * `totalRecieved` and `totalSent` are the sums of what was added and taken; their difference is the balance.
-* A withdrawal takes amount and fee when it is accepted, as `processing`, and becomes `fullfiled` or `failed`. A failed
-  one keeps its record and its entries; the money comes back, fee included, as a record of its own of type `deposit`
+* An order takes amount and fee when it is accepted; what is `processing` becomes `fullfiled` or `failed`. A failed one
+  keeps its record and its entries; the money comes back, fee included, as a record of its own of type `deposit`
   ("Reversal of …"). So every record counts, whatever its status, and nothing is ever rewritten.
+* Every change is announced to webhooks in the transaction that makes it.
 """
 
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from django.db.models import Sum
-from django.db.transaction import atomic
 
-from payments_gateway.sandbox import clock, otp
-from payments_gateway.sandbox.books.movements import (
-    FEE_OF_WITHDRAWAL,
-    MERCHANT,
-    WITHDRAWAL,
-    Movement,
-    reversal_of,
-)
-from payments_gateway.sandbox.books.names import holder_of
-from payments_gateway.sandbox.models import Account, Entry, Simulation, Status, Transaction, Withdrawal
+from payments_gateway.sandbox import clock
+from payments_gateway.sandbox.books import announcements
+from payments_gateway.sandbox.books.movements import MERCHANT, Movement, reversal_of
+from payments_gateway.sandbox.models import Account, Entry, Payment, Status, Transaction
 from payments_gateway.sandbox.wire.credentials import API_USER
 from payments_gateway.sandbox.wire.errors import RefusedError
 
-_FAILING_SUFFIX = "99"
-
-
-@dataclass(frozen=True, slots=True)
-class Destination:
-    """The bank account that a withdrawal goes to."""
-
-    account_number: str
-    account_name: str
-    bank: str
-    bank_code: str
-
-
-@atomic(durable=True)
-def withdraw(to: Destination, *, currency: str, amount: int, token: otp.Token | None) -> Transaction:
-    """Take amount and fee, in minor units, and leave the withdrawal processing.
-
-    Raises RefusedError: 400 when the account does not exist or the token is refused, 422 when the balance does not
-    suffice. The token is looked at last: a request refused for another reason does not use it up.
-    """
-    if holder_of(to.account_number, to.bank_code) is None:
-        phrase = f"does not exist at {to.bank}"
-        raise RefusedError(400, f"accountNumber {phrase}", [("accountNumber", phrase)])
-    at = clock.now()
-    fee = FEE_OF_WITHDRAWAL[currency]
-    record = post(
-        Movement(WITHDRAWAL, currency, amount, API_USER, to.account_name, fee=fee), at, Status.PROCESSING
-    )
-    Withdrawal.objects.create(
-        transaction=record,
-        account_number=to.account_number,
-        account_name=to.account_name,
-        bank=to.bank,
-        bank_code=to.bank_code,
-        will_fail=_will_fail(to.account_number),
-    )
-    otp.use(token, at=clock.wall())
-    return record
-
-
-def _will_fail(account_number: str) -> bool:
-    simulation = Simulation.objects.get()
-    if simulation.fail_next:
-        simulation.fail_next -= 1
-        simulation.save(update_fields=["fail_next"])
-        return True
-    return account_number.endswith(_FAILING_SUFFIX)
+_REASON = "The destination refused it."
 
 
 def post(movement: Movement, at: datetime, status: str = Status.FULFILLED) -> Transaction:
@@ -94,7 +41,17 @@ def post(movement: Movement, at: datetime, status: str = Status.FULFILLED) -> Tr
         Entry.objects.create(transaction=record, account=accounts[owner], amount=amount)
         count(accounts[owner], amount)
         accounts[owner].save(update_fields=["balance", "received", "sent", "transactions"])
+    announcements.transaction_changed(record)
     return record
+
+
+def post_payment(payment: Payment, lines: Mapping[tuple[str, str], int]) -> None:
+    """Enter what a payment moved between others than the merchant: minor units by (owner, currency)."""
+    for (owner, currency), amount in lines.items():
+        account = Account.objects.get(owner=owner, currency=currency)
+        Entry.objects.create(payment=payment, account=account, amount=amount)
+        count(account, amount)
+        account.save(update_fields=["balance", "received", "sent", "transactions"])
 
 
 def record_values(
@@ -129,13 +86,16 @@ def count(account: Account, amount: int) -> None:
 
 
 def settle(record: Transaction, *, failed: bool) -> None:
-    """End a processing withdrawal, inside the caller's transaction; a failed one gives the money back."""
+    """End what is processing, inside the caller's transaction; when it failed, the money comes back."""
     at = clock.now()
     record.status = Status.FAILED if failed else Status.FULFILLED
     record.updated_at = at
     record.save(update_fields=["status", "updated_at"])
-    if failed:
-        post(reversal_of(record.transaction_id, record.currency, record.amount + record.fee, to=API_USER), at)
+    if not failed:
+        announcements.transaction_changed(record)
+        return
+    announcements.transaction_changed(record, failureReason=_REASON)
+    post(reversal_of(record.transaction_id, record.currency, record.amount + record.fee, to=API_USER), at)
 
 
 def differences() -> list[str]:
@@ -148,8 +108,14 @@ def differences() -> list[str]:
     found += [
         f"{each}: not the sum of its entries" for each in accounts if each.balance != sums.get(each.id, 0)
     ]
-    unbalanced = Entry.objects.values("transaction").annotate(total=Sum("amount")).exclude(total=0).count()
-    return [*found, f"{unbalanced} transactions do not add up to zero"] if unbalanced else found
+    return [*found, *_unbalanced("transaction"), *_unbalanced("payment")]
+
+
+def _unbalanced(kind: str) -> list[str]:
+    lines = Entry.objects.filter(**{f"{kind}__isnull": False})
+    totals = lines.values(kind, "account__currency").annotate(total=Sum("amount"))
+    unbalanced = totals.exclude(total=0).count()
+    return [f"{unbalanced} {kind}s do not add up to zero"] if unbalanced else []
 
 
 def _breaks_of_chain(currency: str) -> list[str]:

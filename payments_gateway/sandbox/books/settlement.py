@@ -1,21 +1,36 @@
-"""When withdrawals stop being `processing`: lazily, before each request that could see them."""
+"""When things stop being under way: lazily, before each request that could see them.
+
+Orders that are `processing` end `settle_after` seconds after they were accepted, payments when time has brought them
+to their end (`payments.py`). What goes to a destination ending in 88 takes a day.
+"""
 
 from collections.abc import Callable
 from datetime import timedelta
 
 from django.db import connection
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.db.transaction import atomic
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
 from payments_gateway.sandbox import clock
-from payments_gateway.sandbox.books import ledger
-from payments_gateway.sandbox.models import Simulation, Status, Withdrawal
+from payments_gateway.sandbox.books import fate, ledger, payments
+from payments_gateway.sandbox.models import (
+    Simulation,
+    Status,
+    Transaction,
+    Transfer,
+    WalletTransfer,
+    Withdrawal,
+)
 
-_SLOW_SUFFIX = "88"
-_SLOW_FOR = timedelta(days=1)
-_OPEN_EXISTS = "SELECT EXISTS (SELECT 1 FROM sandbox_transaction WHERE status = 'processing')"
+Order = Withdrawal | Transfer | WalletTransfer
+
+_ORDERS = ("withdrawal", "transfer", "wallet_transfer")
+_SOMETHING_MAY_BE_DUE = """
+    SELECT EXISTS (SELECT 1 FROM sandbox_transaction WHERE status = 'processing')
+    OR EXISTS (SELECT 1 FROM sandbox_payment WHERE due_at <= %s)
+"""
 
 
 class SettlementMiddleware:
@@ -25,45 +40,65 @@ class SettlementMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        if _some_are_open():
-            settle_due()
+        catch_up()
         return self.get_response(request)
+
+
+def catch_up() -> None:
+    """Settle what is due; next to nothing to ask when nothing is under way."""
+    if _something_may_be_due():
+        settle_due()
 
 
 @atomic(durable=True)
 def settle_due() -> int:
-    """Settle withdrawals older than the option `settle_after`; none while that is off. How many is returned.
+    """Bring everything to where it is by now; how many orders and payments have ended is returned.
 
-    A bank that takes a day is simulated too: by account numbers that end in 88.
+    While the option `settle_after` is off, nothing is paid out; payments are confirmed and expire all the same.
     """
-    settle_after = Simulation.objects.get().settle_after
+    seconds = Simulation.objects.get().settle_after
+    settle_after = None if seconds is None else timedelta(seconds=seconds)
+    ended = payments.progress_all(settle_after)
     if settle_after is None:
-        return 0
-    due = _open().filter(transaction__created_at__lte=clock.now() - timedelta(seconds=settle_after))
-    slow = Q(account_number__endswith=_SLOW_SUFFIX, transaction__created_at__gt=clock.now() - _SLOW_FOR)
-    return _settle(due.exclude(slow), failed=None)
+        return ended
+    due = [record for record in _processing() if _is_due(record, settle_after)]
+    return ended + _settle(due, failed=None)
 
 
 @atomic(durable=True)
 def settle_now(*, failed: bool | None = None) -> int:
-    """Settle every open withdrawal, due or not; `failed` overrides how each would have ended."""
-    return _settle(_open(), failed=failed)
+    """End everything under way, due or not; `failed` overrides how each would have ended. How many is returned.
+
+    A payment is paid out when everything has arrived, confirmed or not; others go on waiting for their customers.
+    """
+    return payments.pay_out_now(failed=failed) + _settle(list(_processing()), failed=failed)
 
 
-def _some_are_open() -> bool:
+def order_of(record: Transaction) -> Order | None:
+    """What was ordered, and where it goes; None for a record that nobody ordered, and for conversions."""
+    found = (getattr(record, name, None) for name in _ORDERS)
+    return next((order for order in found if order is not None), None)
+
+
+def _something_may_be_due() -> bool:
     # Asked before every request, so in SQL: the ORM would take longer to build this than SQLite to answer it.
     with connection.cursor() as cursor:
-        cursor.execute(_OPEN_EXISTS)
+        cursor.execute(_SOMETHING_MAY_BE_DUE, [connection.ops.adapt_datetimefield_value(clock.now())])
         return bool(cursor.fetchone()[0])
 
 
-def _open() -> QuerySet[Withdrawal]:
-    return Withdrawal.objects.filter(transaction__status=Status.PROCESSING).select_related("transaction")
+def _processing() -> QuerySet[Transaction]:
+    return Transaction.objects.filter(status=Status.PROCESSING).select_related(*_ORDERS).order_by("id")
 
 
-def _settle(withdrawals: QuerySet[Withdrawal], *, failed: bool | None) -> int:
-    settled = 0
-    for withdrawal in withdrawals.order_by("transaction_id"):
-        ledger.settle(withdrawal.transaction, failed=withdrawal.will_fail if failed is None else failed)
-        settled += 1
-    return settled
+def _is_due(record: Transaction, settle_after: timedelta) -> bool:
+    order = order_of(record)
+    slow = order is not None and fate.takes_a_day(order.destination)
+    return record.created_at + (max(settle_after, fate.A_DAY) if slow else settle_after) <= clock.now()
+
+
+def _settle(records: list[Transaction], *, failed: bool | None) -> int:
+    for record in records:
+        order = order_of(record)
+        ledger.settle(record, failed=(order is not None and order.will_fail) if failed is None else failed)
+    return len(records)

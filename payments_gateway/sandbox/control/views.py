@@ -1,54 +1,75 @@
-"""The control API and the console page of the simulation, under /_sandbox/. The real service has nothing like it.
+"""The control API of the simulation, under /_sandbox/. The real service has nothing like it.
 
-It wants no credentials. Members that repeat the service are spelled as on the wire; options as on the command line.
+JSON in, JSON out, no credentials. Members that repeat the service are spelled as on the wire; options and faults as on
+the command line. A wrong body is refused with 400 and a message that names the wrong member; nothing is changed then.
+Requests that a browser sends on behalf of a foreign page are refused with 403 (guard.py).
 
-GET  /_sandbox/          a page for people: what this is, the tokens, the balances, the latest withdrawals
-GET  /_sandbox/token     {"totp", "secondsLeft", "used", "otp", "secret"}: the present codes
-GET  /_sandbox/ledger    what was asked of the service since its seed, and whether the books agree: the oracle of tests
-GET  /_sandbox/options   the options now in force
-POST /_sandbox/options   change some of them: settle_after (seconds; null: never by itself), token_required,
-                         token_reuse (a code may be used again), fail_next (that many next withdrawals will fail),
-                         customer_pays_after (seconds until the customer of a new payment pays; null: never by itself)
-POST /_sandbox/settle    settle every open withdrawal now; {"outcome": "fullfiled" | "failed"} overrides how each ends
-POST /_sandbox/reset     back to the seeded history; options as at the start, tokens fresh
+GET    /_sandbox/               the console: a page for people; /_sandbox/watch has no forms and refreshes itself
 
-Options last until the next start or reset.
+GET    /_sandbox/token          {"totp", "secondsLeft", "used", "otp", "secret"}: the present codes
+GET    /_sandbox/options        the options now in force
+POST   /_sandbox/options        change some of them: settle_after (seconds; null: never by itself), token_required,
+                                token_reuse (a code may be used again), fail_next (that many next orders will fail),
+                                customer_pays_after (seconds after which customers pay payments; null: never)
+POST   /_sandbox/settle         settle all that is open; {"outcome": "fullfiled" | "failed"} overrides how each ends
+POST   /_sandbox/reset          back to the seeded history; options as at the start, fresh tokens, one key, no callback
+                                URL, no deliveries, no faults, the right time
+
+GET    /_sandbox/ledger         the oracle of tests (oracle.py): what was asked of the service since its seed
+                                {"debits": {"count", "amounts"}, "orders": [{"kind", …}], "withdrawals": […],
+                                "payments": […], "balances": {…}, "differences": […]}
+
+GET    /_sandbox/clock          {"now", "wall", "aheadSeconds"}: the service's clock and real time (world.py)
+POST   /_sandbox/clock          {"advance": seconds}: put the service's clock forward, and settle what is due by then
+POST   /_sandbox/deposits       {"currency", "amount", "sender"}: money arrives; amounts are text, as on the wire
+POST   /_sandbox/payments       {"reference", "amount"}: a customer pays; without amount, what is still missing
+GET    /_sandbox/kyc            {"completed"}
+POST   /_sandbox/kyc            {"completed": true | false}
+
+GET    /_sandbox/webhooks       {"callbackUrl", "deliveries": […]}, newest first; ?limit=50, at most 500 (webhooks.py)
+GET    /_sandbox/webhooks/keys  {"keys": [{"pem", "madeAt"}]}: who may have signed, newest first
+POST   /_sandbox/webhooks/keys  make a new key; the one before signs every other delivery for an hour
+GET    /_sandbox/webhooks/faults     {"faults": {kind: {"left", "applied", …}}}
+POST   /_sandbox/webhooks/faults     the next `deliveries` are wrong: {"kind": "duplicate", "copies"},
+                                     {"kind": "reorder"}, {"kind": "delay", "seconds"}, {"kind": "forge", "forgery"}
+DELETE /_sandbox/webhooks/faults     take them all away
+
+GET    /_sandbox/faults         {"faults": [{"id", "kind", …, "hits", "left", "passed"}]}, oldest first (faults.py)
+POST   /_sandbox/faults         {"operation", "kind", …}: provoke one; the kinds are told in ../faults/__init__.py
+DELETE /_sandbox/faults         take them all away; what they hold goes on
+DELETE /_sandbox/faults/<id>    take this one away
+
+Options, faults and KYC last until the next start or reset.
 """
 
 from typing import Annotated, Literal
 
-from django.db.models import QuerySet
-from django.db.transaction import atomic
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from payments_gateway.sandbox import clock, lifecycle, otp
-from payments_gateway.sandbox.books import ledger, settlement
+from payments_gateway.sandbox.books import settlement
+from payments_gateway.sandbox.control.bodies import ControlBody
 from payments_gateway.sandbox.faults.plan import PLAN
-from payments_gateway.sandbox.models import Simulation, Withdrawal
-from payments_gateway.sandbox.wire import credentials
-from payments_gateway.sandbox.wire.amounts import amount_text
+from payments_gateway.sandbox.models import Simulation
 from payments_gateway.sandbox.wire.answers import answer, operation
-from payments_gateway.sandbox.wire.bodies import Body, read_body, read_optional_body
+from payments_gateway.sandbox.wire.bodies import read_body, read_optional_body
 from payments_gateway.sandbox.wire.fields import Number
 
-_LATEST = 10
+Seconds = Annotated[Number, Field(ge=0, le=31_536_000)]
 
 
-class OptionsBody(BaseModel):
+class OptionsBody(ControlBody):
     """Body of POST /_sandbox/options: what is absent stays as it is."""
 
-    model_config = ConfigDict(strict=True, extra="forbid")
-
-    settle_after: Annotated[Number, Field(ge=0, le=31_536_000)] | None = None
+    settle_after: Seconds | None = None
     token_required: bool = True
     token_reuse: bool = False
     fail_next: Annotated[int, Field(ge=0, le=1_000_000)] = 0
-    customer_pays_after: Annotated[Number, Field(ge=0, le=31_536_000)] | None = None
+    customer_pays_after: Seconds | None = None
 
 
-class SettleBody(Body):
+class SettleBody(ControlBody):
     """Body of POST /_sandbox/settle."""
 
     outcome: Literal["fullfiled", "failed"] | None = None
@@ -57,21 +78,7 @@ class SettleBody(Body):
 @operation("GET", credentials=False)
 def token(request: HttpRequest) -> HttpResponse:
     """The codes that the service would accept."""
-    return answer(_codes())
-
-
-@operation("GET", credentials=False)
-def ledger_now(request: HttpRequest) -> HttpResponse:
-    """Withdrawals since the seed, oldest first; what they and their fees took; balances; disagreements of the books."""
-    withdrawals = list(_withdrawals().order_by("transaction_id"))
-    return answer(
-        {
-            "debits": {"count": len(withdrawals), "amounts": _debited(withdrawals)},
-            "withdrawals": [_withdrawal(withdrawal) for withdrawal in withdrawals],
-            "balances": _balances(),
-            "differences": ledger.differences(),
-        }
-    )
+    return answer(present_codes())
 
 
 @operation("GET", "POST", credentials=False)
@@ -80,7 +87,7 @@ def options(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
         body = read_body(request, OptionsBody)
         lifecycle.change_options(body.model_dump(include=body.model_fields_set))
-    return answer(_options())
+    return answer(present_options())
 
 
 @operation("POST", credentials=False)
@@ -93,27 +100,18 @@ def settle(request: HttpRequest) -> HttpResponse:
 
 @operation("POST", credentials=False)
 def reset(request: HttpRequest) -> HttpResponse:
-    """Forget everything since the seed, and the faults; what faults still hold is never executed."""
+    """Forget everything since the seed."""
+    return answer({"transactions": back_to_the_seed()})
+
+
+def back_to_the_seed() -> int:
+    """Forget everything since the seed, faults included; what they still hold is never executed. How many are left."""
     PLAN.clear(abandon=True)
-    return answer({"transactions": lifecycle.reset()})
+    return lifecycle.reset()
 
 
-@operation("GET", credentials=False)
-@atomic
-def console(request: HttpRequest) -> HttpResponse:
-    """The page for people."""
-    context = {
-        "codes": _codes(),
-        "accounts": ledger.merchant_accounts().values(),
-        "balances": _balances().items(),
-        "withdrawals": [_withdrawal(row) for row in _withdrawals().order_by("-transaction_id")[:_LATEST]],
-        "options": _options().items(),
-        "credentials": credentials,
-    }
-    return render(request, "sandbox/console.html", context)
-
-
-def _codes() -> dict[str, object]:
+def present_codes() -> dict[str, object]:
+    """The codes of this moment, in real time, in which authenticator apps live."""
     simulation, at = Simulation.objects.get(), clock.wall()
     step = otp.step_of(at)
     return {
@@ -125,41 +123,6 @@ def _codes() -> dict[str, object]:
     }
 
 
-def _options() -> dict[str, object]:
+def present_options() -> dict[str, object]:
+    """The options in force."""
     return lifecycle.options_of(Simulation.objects.get())
-
-
-def _balances() -> dict[str, str]:
-    return {
-        currency: amount_text(account.balance, currency)
-        for currency, account in ledger.merchant_accounts().items()
-    }
-
-
-def _withdrawals() -> QuerySet[Withdrawal]:
-    last_seeded_id = Simulation.objects.get().last_seeded_id
-    return Withdrawal.objects.filter(transaction_id__gt=last_seeded_id).select_related("transaction")
-
-
-def _debited(withdrawals: list[Withdrawal]) -> dict[str, str]:
-    units: dict[str, int] = {}
-    for withdrawal in withdrawals:
-        record = withdrawal.transaction
-        units[record.currency] = units.get(record.currency, 0) + record.amount + record.fee
-    return {currency: amount_text(total, currency) for currency, total in units.items()}
-
-
-def _withdrawal(withdrawal: Withdrawal) -> dict[str, object]:
-    record = withdrawal.transaction
-    return {
-        "transactionId": record.transaction_id,
-        "currency": record.currency,
-        "amount": amount_text(record.amount, record.currency),
-        "fee": amount_text(record.fee, record.currency),
-        "accountNumber": withdrawal.account_number,
-        "accountName": withdrawal.account_name,
-        "bank": withdrawal.bank,
-        "bankCode": withdrawal.bank_code,
-        "status": record.status,
-        "receivedAt": clock.stamp(record.created_at),
-    }

@@ -40,6 +40,12 @@ def accounts_by_name(name: str | None, *, page: int, per_page: int) -> dict[str,
     return dict(islice(named.items(), first, first + per_page))
 
 
+def own_name_of(account_number: str, bank_code: str) -> str | None:
+    """The name of an account of the merchant's own, in capitals, as banks print it; None for any other account."""
+    own = BankAccount.objects.filter(account_number=account_number, bank_code=bank_code).first()
+    return own.printed_name.upper() if own else None
+
+
 def _free_number() -> str:
     """Ten digits that nobody has, and that mean nothing special in the simulated world."""
     number = ""

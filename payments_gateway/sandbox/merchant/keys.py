@@ -72,7 +72,7 @@ def delete(short_hash: str) -> None:
     """Take a key away, whether it still works or not; RefusedError 400 when there is none."""
     deleted, _ = ApiKey.objects.filter(short_hash=short_hash).delete()
     if not deleted:
-        raise _no_such_key("apikeyHash")
+        raise _invalid_key("apikeyHash", "is the short hash of no key")
 
 
 def expiry(*, days: int, months: int) -> datetime | None:
@@ -110,14 +110,14 @@ def _end(key: str) -> ApiKey:
     named = Q(digest=digest_of(key)) | Q(short_hash=key)
     found = ApiKey.objects.filter(named, invalidated_at=None).first()
     if found is None:
-        raise _no_such_key("apikey")
+        raise _invalid_key("apikey", "is neither a key that works nor its short hash")
     found.invalidated_at = clock.now()
     found.save(update_fields=["invalidated_at"])
     return found
 
 
-def _no_such_key(member: str) -> RefusedError:
-    return RefusedError(400, "invalid key", [(member, "is not a key that works, nor its hash")])
+def _invalid_key(member: str, phrase: str) -> RefusedError:
+    return RefusedError(400, "invalid key", [(member, phrase)])
 
 
 def _months_later(at: datetime, months: int) -> datetime:

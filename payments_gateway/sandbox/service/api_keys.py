@@ -34,8 +34,8 @@ class GenerateBody(Body):
     keyname: Name
     scope: str
     apikey: KeyText | None = None
-    expiration_in_days: Annotated[int, Field(ge=0, le=_TEN_YEARS_OF_DAYS)] | None = None
-    expiration_in_months: Annotated[int, Field(ge=0, le=_TEN_YEARS_OF_MONTHS)] | None = None
+    expiration_in_days: Annotated[int, Field(ge=0, le=_TEN_YEARS_OF_DAYS)] = 0
+    expiration_in_months: Annotated[int, Field(ge=0, le=_TEN_YEARS_OF_MONTHS)] = 0
     otp: TokenText | None = None
 
 
@@ -70,10 +70,7 @@ def _generate(request: HttpRequest) -> HttpResponse:
     key = keys.generate(
         body.keyname,
         _scope(body.scope),
-        expires_at=keys.expiry(
-            days=body.expiration_in_days or 0,
-            months=body.expiration_in_months or 0,
-        ),
+        expires_at=keys.expiry(days=body.expiration_in_days, months=body.expiration_in_months),
         replaced=body.apikey,
         code=body.otp,
     )

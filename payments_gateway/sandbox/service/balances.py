@@ -1,17 +1,28 @@
-"""GET /balance and POST /balance/withdraw."""
+"""GET /balance, and what moves a balance: POST /balance/withdraw, /balance/transfer and /balance/convert."""
 
 from decimal import ROUND_DOWN, Decimal
 from typing import Literal
 
 from django.http import HttpRequest, HttpResponse
 
-from payments_gateway.sandbox.books import ledger
+from payments_gateway.sandbox.books import ledger, orders
 from payments_gateway.sandbox.models import Account, Transaction
 from payments_gateway.sandbox.otp import Token
 from payments_gateway.sandbox.wire.amounts import amount_number, amount_text, minor_units
 from payments_gateway.sandbox.wire.answers import answer, envelope, operation
 from payments_gateway.sandbox.wire.bodies import Body, read_body, read_query
-from payments_gateway.sandbox.wire.fields import AccountNumber, AmountText, BankCode, Name, TokenText
+from payments_gateway.sandbox.wire.fields import (
+    AccountNumber,
+    AmountText,
+    BankCode,
+    Memo,
+    Name,
+    TokenText,
+    Username,
+)
+from payments_gateway.sandbox.wire.records import transfer_detail
+
+_Fiat = Literal["NGN", "USD"]
 
 
 class BalanceQuery(Body):
@@ -27,10 +38,29 @@ class WithdrawBody(Body):
     account_name: Name
     bank: Name
     bank_code: BankCode
-    currency: Literal["NGN", "USD"]
+    currency: _Fiat
     amount: AmountText
     otp_type: Literal["otp", "totp"]
     token: TokenText | None = None
+
+
+class TransferBody(Body):
+    """Body of POST /balance/transfer."""
+
+    receiver_username: Username
+    currency: _Fiat
+    amount: AmountText
+    otp_type: Literal["otp", "totp"]
+    token: TokenText | None = None
+    memo: Memo = ""
+
+
+class ConvertBody(Body):
+    """Body of POST /balance/convert."""
+
+    from_currency: _Fiat
+    to_currency: _Fiat
+    amount: AmountText
 
 
 @operation("GET")
@@ -60,11 +90,11 @@ def balance_entry(account: Account) -> dict[str, object]:
 def withdraw(request: HttpRequest) -> HttpResponse:
     """Send fiat to a bank account. The specification leaves the members of `data` open; these are ours."""
     body = read_body(request, WithdrawBody)
-    record = ledger.withdraw(
-        ledger.Destination(body.account_number, body.account_name, body.bank, body.bank_code),
+    record = orders.withdraw(
+        orders.BankAccount(body.account_number, body.account_name, body.bank, body.bank_code),
         currency=body.currency,
         amount=minor_units(body.amount, body.currency),
-        token=Token(body.otp_type, body.token) if body.token is not None else None,
+        token=_token(body),
     )
     return answer({"data": _receipt(record, body)})
 
@@ -81,3 +111,30 @@ def _receipt(record: Transaction, body: WithdrawBody) -> dict[str, object]:
         "bank": body.bank,
         "date": record.created_at.date().isoformat(),
     }
+
+
+@operation("POST")
+def transfer(request: HttpRequest) -> HttpResponse:
+    """Give fiat to another user of the service."""
+    body = read_body(request, TransferBody)
+    record = orders.transfer(
+        body.receiver_username,
+        currency=body.currency,
+        amount=minor_units(body.amount, body.currency),
+        memo=body.memo,
+        token=_token(body),
+    )
+    return envelope("Transfer accepted", transfer_detail(record))
+
+
+@operation("POST")
+def convert(request: HttpRequest) -> HttpResponse:
+    """Give one fiat currency for the other at the present rate."""
+    body = read_body(request, ConvertBody)
+    amount = minor_units(body.amount, body.from_currency)
+    given, received = orders.convert(body.from_currency, body.to_currency, amount=amount)
+    return envelope("Converted", {"transferDetail": transfer_detail(given, received)})
+
+
+def _token(body: WithdrawBody | TransferBody) -> Token | None:
+    return Token(body.otp_type, body.token) if body.token is not None else None

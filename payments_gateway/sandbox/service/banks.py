@@ -6,6 +6,7 @@ from django.http import HttpRequest, HttpResponse
 
 from payments_gateway.reference import BANKS
 from payments_gateway.sandbox.books.names import holder_of
+from payments_gateway.sandbox.merchant.accounts import own_name_of
 from payments_gateway.sandbox.wire.answers import answer, operation
 from payments_gateway.sandbox.wire.bodies import Body, read_body
 from payments_gateway.sandbox.wire.errors import RefusedError
@@ -25,10 +26,11 @@ class ResolveBody(Body):
 def resolve(request: HttpRequest) -> HttpResponse:
     """Who holds the account; 404 when it does not exist."""
     body = read_body(request, ResolveBody)
-    name = holder_of(body.account_number, body.bank_code)
+    number, bank_code = body.account_number, body.bank_code
+    name = own_name_of(number, bank_code) or holder_of(number, bank_code)
     if name is None:
-        raise RefusedError(404, f"there is no account {body.account_number} at {BANKS[body.bank_code]}")
-    return answer({"data": _resolution(body.account_number, body.bank_code, name)})
+        raise RefusedError(404, f"there is no account {number} at {BANKS[bank_code]}")
+    return answer({"data": _resolution(number, bank_code, name)})
 
 
 def _resolution(account_number: str, bank_code: str, name: str) -> dict[str, str]:

@@ -26,10 +26,9 @@ def _web_address(text: str) -> str:
 def _is_url(text: str) -> bool:
     try:
         AnyHttpUrl(text)
-        urlsplit(text)
+        return bool(urlsplit(text).hostname)
     except (ValidationError, ValueError):
         return False
-    return True
 
 
 class CallbackBody(Body):

@@ -1,22 +1,22 @@
-"""GET /transaction."""
+"""GET /transaction and GET /transaction/summary."""
 
 from datetime import timedelta
 from decimal import Decimal
 from typing import Annotated, Literal
 
-from django.db.models import QuerySet
+from django.db.models import Count, QuerySet, Sum
 from django.db.transaction import atomic
 from django.http import HttpRequest, HttpResponse
 from pydantic import Field
 
 from payments_gateway.sandbox import clock
-from payments_gateway.sandbox.books.movements import INTERNAL_TRANSFER, TRANSFER
+from payments_gateway.sandbox.faults.lists import visible
 from payments_gateway.sandbox.models import Transaction
 from payments_gateway.sandbox.wire.amounts import amount_number
 from payments_gateway.sandbox.wire.answers import envelope, operation
 from payments_gateway.sandbox.wire.bodies import Body, read_query
-from payments_gateway.sandbox.wire.credentials import BUSINESS_ID
 from payments_gateway.sandbox.wire.fields import Whole
+from payments_gateway.sandbox.wire.records import transaction_record
 
 DURATIONS = {
     "one day": timedelta(days=1),
@@ -52,7 +52,31 @@ def selected(query: TransactionQuery) -> QuerySet[Transaction]:
         records = records.filter(type=query.type)
     if query.duration:
         records = records.filter(created_at__gte=clock.now() - DURATIONS[query.duration])
-    return records
+    return visible(records)
+
+
+@operation("GET")
+@atomic
+def summary(request: HttpRequest) -> HttpResponse:
+    """One page of the records that the filters ask for, and a summary of them all, of the same moment."""
+    query = read_query(request, TransactionQuery)
+    records = selected(query)
+    page = page_of(records, query.page, query.limit)
+    return envelope("Summary retrieved", {"txn": page, "summary": summary_of(records, query)})
+
+
+def summary_of(records: QuerySet[Transaction], query: TransactionQuery) -> dict[str, object]:
+    """The summary of the specification, whatever the page.
+
+    `volume` adds the amounts up, each in its own currency; `duration` is the days asked for, 0 for all time.
+    """
+    totals = list(records.order_by().values("currency").annotate(units=Sum("amount"), count=Count("id")))
+    volume = sum((amount_number(row["units"], row["currency"]) for row in totals), Decimal(0))
+    return {
+        "volume": volume,
+        "txnCount": sum(row["count"] for row in totals),
+        "duration": DURATIONS[query.duration].days if query.duration else 0,
+    }
 
 
 @atomic
@@ -67,29 +91,4 @@ def page_of(records: QuerySet[Transaction], page: int, limit: int) -> dict[str, 
         "perPage": limit,
         "page": page,
         "pages": -(-total // limit),
-    }
-
-
-def transaction_record(record: Transaction) -> dict[str, object]:
-    """A transaction record of the specification. The balance of another sender is not the merchant's to see: 0."""
-    previous_balance = amount_number(record.previous_balance, record.currency)
-    return {
-        "transactionId": record.transaction_id,
-        "currency": record.currency,
-        "version": "v2",
-        "sender": record.sender,
-        "isFromRegUser": record.type in {TRANSFER, INTERNAL_TRANSFER},
-        "prevBalance": previous_balance,
-        "senderPrevbalance": Decimal(0) if record.incoming else previous_balance,
-        "type": record.type,
-        "status": record.status,
-        "businessId": BUSINESS_ID,
-        "date": record.created_at.date().isoformat(),
-        "fromCurrency": record.from_currency,
-        "fromAmount": amount_number(record.from_amount, record.from_currency),
-        "amount": amount_number(record.amount, record.currency),
-        "username": record.username,
-        "fee": amount_number(record.fee, record.currency),
-        "createdAt": clock.stamp(record.created_at),
-        "updatedAt": clock.stamp(record.updated_at),
     }

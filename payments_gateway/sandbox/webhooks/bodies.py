@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from payments_gateway.money import dumps
+from payments_gateway.money import dumps, loads
 from payments_gateway.sandbox.webhooks.models import Forgery
 from payments_gateway.sandbox.webhooks.signing import new_key, signature
 
@@ -51,7 +51,8 @@ def _malformed(event: str, data: str, key: rsa.RSAPrivateKey) -> str:
 
 
 def _tampered_data(event: str, data: str, key: rsa.RSAPrivateKey) -> str:
-    changed = data.removesuffix("}") + ("," if len(data) > 2 else "") + '"amount":1000000}'
+    members = loads(data)
+    changed = compact({**(members if isinstance(members, dict) else {}), "amount": 1_000_000})
     return _written(event, changed, signature(data.encode(), key))
 
 

@@ -37,7 +37,7 @@ def _work() -> None:
         while True:
             doorbell.wait(_ROUND_SECONDS)
             if callback_url():
-                settlement.settle_due()
+                settlement.catch_up()
             deliver_due()
     finally:
         # What ended this thread is on standard error by now; the next one goes on with what is still waiting.

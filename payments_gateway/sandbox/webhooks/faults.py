@@ -5,6 +5,7 @@ A fault that is asked for again replaces what was left of the one before; zero t
 """
 
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 from django.db.models import F
@@ -88,7 +89,7 @@ def _release() -> None:
 def _shown(kind: Kind, fault: DeliveryFault) -> dict[str, object]:
     particulars: dict[Kind, dict[str, object]] = {
         Kind.DUPLICATE: {"copies": fault.copies},
-        Kind.DELAY: {"seconds": fault.seconds},
+        Kind.DELAY: {"seconds": Decimal(str(fault.seconds)).normalize()},
         Kind.FORGE: {"forgery": fault.forgery},
         Kind.REORDER: {},
     }

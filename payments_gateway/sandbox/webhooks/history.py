@@ -1,6 +1,5 @@
 """What became of the deliveries, for the control API and the console; and forgetting it all."""
 
-from django.db.models import Prefetch
 from django.db.transaction import atomic
 
 from payments_gateway.sandbox import clock
@@ -15,9 +14,7 @@ def deliveries(limit: int) -> list[dict[str, object]]:
     delivered, given up, not delivered), reason, forgery (empty for an honest one), announcedAt, dueAt, and attempts,
     oldest first, of at, status (null when nothing came back) and reason.
     """
-    attempts = Prefetch("attempts", Attempt.objects.order_by("id"))
-    latest = Delivery.objects.order_by("-id").prefetch_related(attempts)[:limit]
-    return [_delivery(delivery) for delivery in latest]
+    return [_delivery(delivery) for delivery in Delivery.objects.order_by("-id")[:limit]]
 
 
 @atomic
@@ -29,6 +26,7 @@ def reset() -> None:
 
 
 def _delivery(delivery: Delivery) -> dict[str, object]:
+    attempts = Attempt.objects.filter(delivery=delivery).order_by("id")
     return {
         "id": delivery.id,
         "event": delivery.event,
@@ -40,7 +38,7 @@ def _delivery(delivery: Delivery) -> dict[str, object]:
         "forgery": delivery.forgery,
         "announcedAt": clock.stamp(delivery.announced_at),
         "dueAt": clock.stamp(delivery.due_at),
-        "attempts": [_attempt(attempt) for attempt in delivery.attempts.all()],
+        "attempts": [_attempt(attempt) for attempt in attempts],
     }
 
 

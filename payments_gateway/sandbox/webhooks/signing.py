@@ -37,11 +37,10 @@ def public_keys() -> list[dict[str, str]]:
     ]
 
 
-@atomic
 def rotate_key() -> list[dict[str, str]]:
     """Make a new key; the one before signs half of the deliveries for `OVERLAP`. The public keys are returned."""
     signing_keys()  # so that there is a key before
-    _make()
+    SigningKey.objects.create(private_pem=_new_pem(), made_at=clock.now())
     return public_keys()
 
 
@@ -53,10 +52,9 @@ def forget_rotations() -> None:
         SigningKey.objects.exclude(id=newest.id).delete()
 
 
-@atomic
 def signing_keys() -> list[SigningKey]:
     """The keys that may sign now, newest first; the first of all is made here."""
-    keys = list(SigningKey.objects.order_by("-id")[:2]) or [_make()]
+    keys = list(SigningKey.objects.order_by("-id")[:2]) or [_first_key(_new_pem())]
     return keys[:1] if clock.now() - keys[0].made_at >= OVERLAP else keys
 
 
@@ -77,9 +75,16 @@ def signature(data: bytes, key: rsa.RSAPrivateKey) -> bytes:
     return key.sign(data, pss, hashes.SHA256())
 
 
-def _make() -> SigningKey:
-    pem = new_key().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    return SigningKey.objects.create(private_pem=pem.decode(), made_at=clock.now())
+def _new_pem() -> str:
+    # Takes a good part of a second, and so is never done while the database is locked.
+    return new_key().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+
+
+@atomic
+def _first_key(private_pem: str) -> SigningKey:
+    """Keep this key, unless another thread has kept one meanwhile."""
+    found = SigningKey.objects.order_by("-id").first()
+    return found or SigningKey.objects.create(private_pem=private_pem, made_at=clock.now())
 
 
 @lru_cache(maxsize=4)

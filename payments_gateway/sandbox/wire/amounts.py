@@ -4,24 +4,34 @@ import re
 from decimal import Decimal
 
 from payments_gateway.money import CURRENCIES
-from payments_gateway.sandbox.wire.errors import RefusedError
+from payments_gateway.sandbox.wire.refusals import refused_member
 
 DECIMALS = {code: currency.decimals for code, currency in CURRENCIES.items()}
 _PLAIN = re.compile(r"[0-9]{1,12}(\.[0-9]{1,18})?", re.ASCII)
+_FINEST = 18
 
 
-def minor_units(text: str, currency: str) -> int:
+def minor_units(text: str, currency: str, member: str = "amount") -> int:
     """Read an amount such as "250000.50"; RefusedError 400 unless it is positive and fits the currency."""
     if not _PLAIN.fullmatch(text):
-        raise _not_an_amount("must be a plain decimal number of at most 12 digits before the point")
+        raise refused_member(member, "must be a plain decimal number of at most 12 digits before the point")
     whole, _, fraction = text.partition(".")
     decimals = DECIMALS[currency]
     if len(fraction) > decimals:
-        raise _not_an_amount(f"must have at most {decimals} decimals in {currency}")
+        raise refused_member(member, f"must have at most {decimals} decimals in {currency}")
     units = int(whole + fraction.ljust(decimals, "0"))
     if units == 0:
-        raise _not_an_amount("must be more than zero")
+        raise refused_member(member, "must be more than zero")
     return units
+
+
+def minor_units_of(number: Decimal, currency: str, member: str = "amount") -> int:
+    """Take an amount such as 250000.5 from a JSON number; RefusedError 400 as in `minor_units`."""
+    if not 0 < number < 10**12:
+        raise refused_member(member, "must be more than zero, with at most 12 digits before the point")
+    if number.adjusted() < -_FINEST:
+        raise refused_member(member, f"must have at most {DECIMALS[currency]} decimals in {currency}")
+    return minor_units(f"{number.normalize():f}", currency, member)
 
 
 def amount_number(units: int, currency: str) -> Decimal:
@@ -32,7 +42,3 @@ def amount_number(units: int, currency: str) -> Decimal:
 def amount_text(units: int, currency: str) -> str:
     """The amount as the service writes it into strings: with all decimals of the currency ("250000.50")."""
     return f"{Decimal(units).scaleb(-DECIMALS[currency]):f}"
-
-
-def _not_an_amount(phrase: str) -> RefusedError:
-    return RefusedError(400, f"amount {phrase}", [("amount", phrase)])

@@ -1,6 +1,7 @@
-"""Reading what a client sent: at most 1 MB of JSON, strictly as declared, every mistake named by its member."""
+"""Reading a request: at most 1 MB of JSON in UTF-8, strictly as declared, every mistake named by its member."""
 
 import json
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any, NoReturn, TypeVar
 
@@ -31,7 +32,10 @@ _PHRASES = {
 
 
 class Body(BaseModel):
-    """A request body: names in camel case on the wire, no coercion, nothing unknown."""
+    """A request of the specification: names in camel case on the wire, no coercion, nothing unknown, no null.
+
+    What a client leaves out it leaves out; null is a value, and no member of the specification may have it.
+    """
 
     model_config = ConfigDict(
         strict=True, extra="forbid", frozen=True, alias_generator=to_camel, populate_by_name=False
@@ -46,8 +50,11 @@ BodyT = TypeVar("BodyT", bound=BaseModel)
 
 
 def read_body(request: HttpRequest, kind: type[BodyT]) -> BodyT:
-    """The body as `kind`; RefusedError 413 or 400 otherwise."""
-    return validated(kind, _parsed(_received(request)))
+    """The body as `kind`; RefusedError 413, 415 or 400 otherwise."""
+    body = _received(request)
+    if issubclass(kind, Body):
+        _check_media_type(request)
+    return validated(kind, _parsed(body))
 
 
 def read_optional_body(request: HttpRequest, kind: type[BodyT]) -> BodyT:
@@ -69,10 +76,20 @@ def validated(kind: type[BodyT], members: object) -> BodyT:
     if not isinstance(members, dict):
         raise RefusedError(400, "the body must be a JSON object")
     try:
-        return kind.model_validate(members)
+        value = kind.model_validate(members)
     except ValidationError as exc:
-        problems = [_problem(detail) for detail in exc.errors(include_url=False, include_input=False)]
-        raise RefusedError(400, " ".join(problems[0]), problems) from exc
+        details = exc.errors(include_url=False, include_input=False)
+        raise _wrong(map(_problem, details)) from exc
+    if isinstance(value, Body) and None in members.values():
+        raise _wrong((name, "must not be null") for name, given in members.items() if given is None)
+    return value
+
+
+def _check_media_type(request: HttpRequest) -> None:
+    """Requests with a body carry `Content-Type: application/json` (Address families of the specification)."""
+    charset = (request.content_params or {}).get("charset", "utf-8")
+    if request.content_type != "application/json" or charset.lower() not in {"utf-8", "utf8"}:
+        raise RefusedError(415, "the Content-Type must be application/json, in UTF-8")
 
 
 def _received(request: HttpRequest) -> bytes:
@@ -96,7 +113,8 @@ def _discard(stream: Any) -> None:
 
 def _parsed(body: bytes) -> object:
     try:
-        return json.loads(body, parse_float=Decimal, parse_constant=_no_constant, object_pairs_hook=_once)
+        text = body.decode()  # json.loads would take bytes in UTF-16 and UTF-32, too
+        return json.loads(text, parse_float=Decimal, parse_constant=_no_constant, object_pairs_hook=_once)
     except (ValueError, RecursionError) as exc:
         raise RefusedError(400, "the body is not valid JSON") from exc
 
@@ -115,7 +133,13 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _repeated(name: str) -> RefusedError:
-    return RefusedError(400, f"{name[:60]} is given more than once", [(name[:60], "is given more than once")])
+    return _wrong([(name[:60], "is given more than once")])
+
+
+def _wrong(problems: Iterable[tuple[str, str]]) -> RefusedError:
+    """The refusal whose message is the first problem."""
+    listed = list(problems)
+    return RefusedError(400, " ".join(listed[0]), listed)
 
 
 def _problem(detail: ErrorDetails) -> tuple[str, str]:

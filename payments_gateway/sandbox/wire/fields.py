@@ -1,11 +1,15 @@
 """The kinds of text that members of requests may hold."""
 
+import re
 from decimal import Decimal
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from payments_gateway.reference import BANKS
+from payments_gateway.sandbox.books.networks import NETWORKS
+
+_EMAIL = re.compile(r"[^@\s\x00-\x1f]{1,64}@[^@\s\x00-\x1f]+\.[^@\s.\x00-\x1f]{2,}")
 
 
 def _ten_digits(text: str) -> str:
@@ -26,6 +30,28 @@ def _printable(text: str) -> str:
     return text
 
 
+def _printable_or_empty(text: str) -> str:
+    return _printable(text) if text else text
+
+
+def _word(text: str) -> str:
+    if any(char.isspace() for char in text):
+        raise ValueError("must not hold spaces")
+    return _printable(text)
+
+
+def _email(text: str) -> str:
+    if not _EMAIL.fullmatch(text):
+        raise ValueError("must be an e-mail address")
+    return text
+
+
+def _network(name: str) -> str:
+    if name.upper() not in NETWORKS:
+        raise ValueError(f"must be one of {', '.join(NETWORKS)}")
+    return name.upper()
+
+
 def _whole_number(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= 9):
         raise ValueError("must be a whole number")
@@ -41,6 +67,12 @@ def _number(value: object) -> Decimal:
 AccountNumber = Annotated[str, AfterValidator(_ten_digits)]
 BankCode = Annotated[str, AfterValidator(_known_bank)]
 Name = Annotated[str, Field(max_length=120), AfterValidator(_printable)]
+Username = Annotated[str, Field(max_length=120), AfterValidator(_word)]
+Memo = Annotated[str, Field(max_length=28), AfterValidator(_printable_or_empty)]
+Email = Annotated[str, Field(max_length=120), AfterValidator(_printable), AfterValidator(_email)]
+Crypto = Literal["USDT"]
+NetworkName = Annotated[str, Field(max_length=120), AfterValidator(_network)]
+AddressText = Annotated[str, Field(max_length=120), AfterValidator(_word)]
 AmountText = Annotated[str, Field(min_length=1, max_length=40)]
 TokenText = Annotated[str, Field(max_length=16), AfterValidator(_printable)]
 Number = Annotated[Decimal, BeforeValidator(_number)]

@@ -1,0 +1,165 @@
+"""manage.py gateway: look at the service that this deployment is configured for, without changing anything there."""
+
+import logging
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from backoffice.core.gateway import configuration, dialect
+from payments_gateway.checkup import Account, Finding, Outcome, base_of, examine
+from payments_gateway.config import GatewayConfig
+from payments_gateway.extras import EXTRA_READS
+from payments_gateway.operations import OPERATIONS, Operation
+
+WIDTH = 120
+_PATIENCE = 10.0  # seconds for one question
+_CLOCK_TOLERANCE = 5  # seconds; the service's Date has whole ones, and answers travel
+_FINDING_WIDTHS = (23, 22, 9)
+_OPERATION_WIDTHS = (24, 8, 29, 6, 17, 13)
+
+
+class Command(BaseCommand):
+    """Needs the configuration and nothing else: no database, no migration, no sandbox."""
+
+    help = "Check the configured service with harmless reads, or list the operations that the client knows."
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Two subcommands."""
+        actions = parser.add_subparsers(dest="action", required=True)
+        check = actions.add_parser("check", help="ask every harmless read once and show what came back")
+        check.add_argument("--account-number", default="", help="with --bank-code: also resolve this account")
+        check.add_argument("--bank-code", default="", help="with --account-number: its bank")
+        actions.add_parser("operations", help="list the operations: method, path, base, what they do")
+
+    def handle(self, *args: object, **options: Any) -> None:
+        """Run the subcommand."""
+        if options["action"] == "operations":
+            self._show(_rows_of_operations(), _OPERATION_WIDTHS)
+        else:
+            self._check(_account(options["account_number"], options["bank_code"]))
+
+    def _check(self, account: Account | None) -> None:
+        """Show each finding as it comes, then the clocks and the verdict. CommandError if the setup is wrong."""
+        config = configuration(deadline=_PATIENCE)
+        self.stdout.write(
+            f"Environment {settings.ENVIRONMENT}. v2 at {config.base_url}, v4 at {config.base_url_v4}.\n\n"
+        )
+        self._show([("OPERATION", "STATUS", "TIME", "UNEXPECTED")], _FINDING_WIDTHS)
+        findings = []
+        with _quiet():
+            for finding in examine(config, account):
+                self._show([_row(finding)], _FINDING_WIDTHS)
+                findings.append(finding)
+        self.stdout.write("\n" + "\n".join(_clocks(findings, config)))
+        wrong = list(_wrong(findings, config))
+        if wrong:
+            raise CommandError("\n".join(wrong))
+        self.stdout.write(_summary(findings))
+
+    def _show(self, rows: Iterable[Sequence[str]], widths: Sequence[int]) -> None:
+        for row in rows:
+            self.stdout.write("\n".join(_lines(row, widths)))
+
+
+def _lines(row: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
+    """Align the columns; what does not fit the last one goes on below it."""
+    *cells, last = row
+    head = "".join(
+        cell.ljust(width - 1)[: max(width - 1, len(cell))] + " "
+        for cell, width in zip(cells, widths, strict=True)
+    )
+    wrapped = textwrap.wrap(last, max(WIDTH - len(head), 30)) or [""]
+    yield (head + wrapped[0]).rstrip()
+    yield from (" " * len(head) + line for line in wrapped[1:])
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep the log of single calls out of the table, which says the same."""
+    logger = logging.getLogger("payments_gateway")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+def _account(number: str, bank_code: str) -> Account | None:
+    if bool(number) != bool(bank_code):
+        raise CommandError("--account-number and --bank-code belong together. Nothing was asked.")
+    return Account(number, bank_code) if number else None
+
+
+def _row(finding: Finding) -> tuple[str, ...]:
+    status = finding.outcome.value + (f", HTTP {finding.status}" if finding.status else "")
+    elapsed = (
+        f"{finding.elapsed.total_seconds() * 1000:.0f} ms" if finding.outcome is not Outcome.NOT_ASKED else ""
+    )
+    return finding.operation.name, status, elapsed, "; ".join(finding.remarks) or "nothing"
+
+
+def _clocks(findings: Sequence[Finding], config: GatewayConfig) -> Iterator[str]:
+    """One line for each base address that told its time."""
+    skews = {
+        base_of(finding.operation, config): finding.skew for finding in findings if finding.skew is not None
+    }
+    for base, skew in skews.items():
+        seconds = int(skew.total_seconds())
+        if abs(seconds) <= _CLOCK_TOLERANCE:
+            yield f"Clock of {base}: agrees with ours."
+        else:
+            where = "ahead of" if seconds > 0 else "behind"
+            yield f"Clock of {base}: {abs(seconds)} s {where} ours. One-time codes may be refused."
+
+
+def _wrong(findings: Sequence[Finding], config: GatewayConfig) -> Iterator[str]:
+    """What in the configuration is wrong, one sentence for each base address and reason."""
+    reasons = {
+        (base_of(finding.operation, config), finding.outcome): finding.remarks[0]
+        for finding in reversed(findings)
+        if finding.is_misconfigured
+    }
+    for (base, outcome), words in reversed(reasons.items()):
+        what = "cannot be reached" if outcome is Outcome.UNREACHABLE else "does not accept our credentials"
+        yield f"{base} {what}: {words}"
+    for base in _deserted(findings, config):
+        yield f"{base} knows none of the operations (HTTP 404): the address is probably wrong."
+
+
+def _deserted(findings: Sequence[Finding], config: GatewayConfig) -> list[str]:
+    """Base addresses at which everything that was asked is not found."""
+    statuses: dict[str, set[int | None]] = {}
+    for finding in findings:
+        if finding.outcome is not Outcome.NOT_ASKED:
+            statuses.setdefault(base_of(finding.operation, config), set()).add(finding.status)
+    return [base for base, found in statuses.items() if found == {404}]
+
+
+def _summary(findings: Sequence[Finding]) -> str:
+    counted = {outcome: sum(finding.outcome is outcome for finding in findings) for outcome in Outcome}
+    counts = ", ".join(f"{count} {outcome.value}" for outcome, count in counted.items() if count)
+    return f"{counts}. Addresses and credentials work."
+
+
+def _rows_of_operations() -> Iterator[tuple[str, ...]]:
+    yield "CLIENT METHOD", "METHOD", "PATH", "BASE", "EFFECT", "TOKEN", "KIND OF OPERATION"
+    yield from map(_row_of, OPERATIONS)
+    yield from map(_row_of, (EXTRA_READS[name] for name in EXTRA_READS if name in dialect().capabilities))
+
+
+def _row_of(operation: Operation) -> tuple[str, ...]:
+    return (
+        operation.name,
+        operation.method,
+        operation.path_in(dialect()),
+        operation.door_in(dialect()).name[:2].lower(),
+        operation.effect.value,
+        "needs token" if operation.needs_token else "",
+        operation.kind,
+    )

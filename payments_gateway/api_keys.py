@@ -1,0 +1,135 @@
+"""API keys: made, listed, ended. A new key is shown once, and covered from the moment that it arrives."""
+
+from functools import partial
+
+from pydantic import SecretStr
+
+from payments_gateway._answers import HIDDEN, KeyReading, Reply, first_list, first_text
+from payments_gateway._transport import Transport, demand_token, door_of_keys
+from payments_gateway.dialect import Dialect, OtpType
+from payments_gateway.errors import NotSentError
+from payments_gateway.money import UnreadableError
+from payments_gateway.schemas.api_keys import CreatedKey, KeyInfo, KeyRequest
+
+
+class ApiKeys:
+    """The operation POST /auth/api-key, and the five of key management, whose shapes the specification leaves open.
+
+    No error of these calls repeats anything of an answer that may hold a key.
+    """
+
+    def __init__(self, transport: Transport, dialect: Dialect) -> None:
+        self._transport = transport
+        self._dialect = dialect
+        self._door = door_of_keys(dialect)
+
+    def create(self, *, token: SecretStr | None, otp_type: OtpType | None = None) -> CreatedKey:
+        """Create an API key with all rights (POST /auth/api-key). The old key goes on working.
+
+        The token is a one-time code; None only where the dialect makes it optional. An OTP type that is not given is
+        the one of the dialect. The key comes back covered and is never shown again.
+
+        Not repeatable: a second call makes a second key. Raises RejectedError when the service refused, NotSentError
+        when nothing left this machine, OutcomeUnknownError otherwise, also when the answer holds no key.
+        Specification: Endpoints, POST /auth/api-key; API key; Authentication, 5 to 7.
+        """
+        demand_token(token, self._dialect)
+        body = {"otpType": otp_type or self._dialect.otp_type} | ({} if token is None else {"token": token})
+        into = partial(_created, self._dialect)
+        return self._transport.send_once("POST", "/auth/api-key", body, into=into, reads=KeyReading)
+
+    def generate(self, request: KeyRequest, *, otp: SecretStr | None = None) -> CreatedKey:
+        """Generate an API key with a name, a scope and an end (POST /user/api-key).
+
+        The scope is one of the codes of `scopes`. A key that the request replaces stops working at once. `otp` is a
+        one-time code, where the service asks for one. The key comes back covered and is never shown again.
+
+        Not repeatable: a second call makes a second key. Raises RejectedError when the service refused (for instance
+        the scope), NotSentError when nothing left this machine, OutcomeUnknownError otherwise, also when the answer
+        holds no key. Specification: Authentication, 8 (shapes not shown: see the dialect).
+        """
+        return self._transport.send_once(
+            "POST",
+            self._dialect.key_generate_path,
+            request.wire(otp, self._dialect),
+            into=partial(_created, self._dialect),
+            door=self._door,
+            reads=KeyReading,
+        )
+
+    def list(self) -> list[KeyInfo]:
+        """Return the merchant's keys by their short hashes, deleted ones with the moment (GET /user/api-keys).
+
+        Changes nothing, is tried again where that may help. Raises RejectedError, ReadFailedError.
+        Specification: Authentication, 8 (shapes not shown: see the dialect).
+        """
+        into = partial(_keys, self._dialect)
+        return self._transport.read(
+            "GET", self._dialect.key_list_path, into=into, door=self._door, reads=KeyReading
+        )
+
+    def scopes(self) -> dict[str, str]:
+        """Return what a key can be allowed, as name -> code: Master is M, for instance (GET /user/api-key/scopes).
+
+        Changes nothing, is tried again where that may help. Raises RejectedError, ReadFailedError.
+        Specification: Authentication, 8 (shapes not shown: see the dialect).
+        """
+        return self._transport.read("GET", self._dialect.key_scopes_path, into=_scopes, door=self._door)
+
+    def invalidate(self, key: SecretStr) -> None:
+        """End a key (POST /user/api-key/invalidate); the one that this client uses, too.
+
+        Sent once. To end a key twice does no harm, but an unknown outcome is better cleared up by `list`. Raises
+        RejectedError when the service refused, NotSentError when nothing left this machine, OutcomeUnknownError
+        otherwise. Specification: Authentication, 6 and 8 (shapes not shown: see the dialect).
+        """
+        _demand(key.get_secret_value(), "A key is invalidated by itself")
+        body = {self._dialect.key_invalidate_member: key}
+        path = self._dialect.key_invalidate_path
+        self._transport.send_once("POST", path, body, into=_nothing, door=self._door, reads=KeyReading)
+
+    def delete(self, short_hash: str) -> None:
+        """Delete a key by its short hash as `list` tells it (DELETE /user/api-key).
+
+        Sent once. To delete a key twice does no harm, but an unknown outcome is better cleared up by `list`. Raises
+        RejectedError when the service refused, NotSentError when nothing left this machine, OutcomeUnknownError
+        otherwise. Specification: Authentication, 8 (shapes not shown: see the dialect).
+        """
+        _demand(short_hash, "A key is deleted by its short hash")
+        query = {self._dialect.key_hash_query: short_hash}
+        path = self._dialect.key_delete_path
+        self._transport.send_once(
+            "DELETE", path, None, into=_nothing, query=query, door=self._door, reads=KeyReading
+        )
+
+
+def _demand(text: str, how: str) -> None:
+    """Refuse to send nothing where a key must be named: a service might take it for all of them."""
+    if not text.strip():
+        raise NotSentError(f"{how}, and none was given. Nothing was sent.")
+
+
+def _created(dialect: Dialect, reply: Reply) -> CreatedKey:
+    key = first_text(reply.data, dialect.created_key_paths)
+    if key is None or key == HIDDEN:
+        raise UnreadableError("it holds no new key")
+    places = {path[-1:] for path in (*dialect.created_key_paths, *dialect.created_key_expiry_paths)}
+    others = {name: value for name, value in reply.data.items() if (name,) not in places}
+    expires = first_text(reply.data, dialect.created_key_expiry_paths)
+    return CreatedKey.model_validate(others | {"key": key, "expires": expires})
+
+
+def _keys(dialect: Dialect, reply: Reply) -> list[KeyInfo]:
+    found = first_list(reply.members.get("data"), dialect.key_list_paths)
+    return [KeyInfo.model_validate(key) for key in found]
+
+
+def _scopes(reply: Reply) -> dict[str, str]:
+    scopes = {name: first_text(reply.data, [(name,)]) for name in reply.data}
+    if not scopes or None in scopes.values():
+        raise UnreadableError("it holds no scopes")
+    return {name: code for name, code in scopes.items() if code is not None}
+
+
+def _nothing(_reply: Reply) -> None:
+    """A success is all that there is to know; its words may name the key."""

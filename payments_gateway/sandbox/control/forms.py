@@ -1,0 +1,192 @@
+"""What people can do on the console: each form checks what was typed, does it, and says what it has done."""
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from django import forms
+from django.http import QueryDict
+
+from payments_gateway.operations import OPERATIONS
+from payments_gateway.sandbox import lifecycle
+from payments_gateway.sandbox.books import orders, settlement
+from payments_gateway.sandbox.control import presets
+from payments_gateway.sandbox.control.readings import open_payments
+from payments_gateway.sandbox.control.views import back_to_the_seed
+from payments_gateway.sandbox.control.world import let_customer_pay, let_time_pass
+from payments_gateway.sandbox.faults.orders import EVERYTHING
+from payments_gateway.sandbox.faults.plan import PLAN
+from payments_gateway.sandbox.merchant import profile
+from payments_gateway.sandbox.settings import SETTLE_AFTER
+from payments_gateway.sandbox.wire.amounts import DECIMALS, minor_units
+
+_HOUR = 3600
+_DAY = 24 * _HOUR
+
+
+class ConsoleForm(forms.Form):
+    """A small form. `buttons` are (value, label) pairs; the one pressed arrives as `press`."""
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    buttons: ClassVar[tuple[tuple[str, str], ...]]
+
+    def __init__(self, data: QueryDict | None = None) -> None:
+        super().__init__(data, prefix=self.name, label_suffix="")
+
+    @property
+    def pressed(self) -> str:
+        """The button."""
+        return str(self.data.get("press", ""))
+
+    def clean(self) -> dict[str, object]:
+        """Refuse a button that is none."""
+        if self.pressed not in dict(self.buttons):
+            raise forms.ValidationError("Press one of the buttons of the form.")
+        return self.cleaned_data
+
+    def carry_out(self) -> str:
+        """Do it and say what was done; RefusedError when the service refuses. The form is valid."""
+        raise NotImplementedError
+
+
+class SettlementForm(ConsoleForm):
+    """When orders stop being processing."""
+
+    name = "settlement"
+    title = "Settlement"
+    buttons = (("pause", "Pause"), ("resume", "Resume"), ("now", "Settle now"), ("fail", "Fail now"))
+
+    def carry_out(self) -> str:
+        """Pause, resume, or settle what is open."""
+        if self.pressed == "pause":
+            lifecycle.change_options({"settle_after": None})
+            return "Settlement is paused: orders stay processing until you settle them."
+        if self.pressed == "resume":
+            lifecycle.change_options({"settle_after": SETTLE_AFTER})
+            return f"Settlement goes on by itself after {SETTLE_AFTER:g} s."
+        settled = settlement.settle_now(failed=True if self.pressed == "fail" else None)
+        return f"Settled: {settled}."
+
+
+class ClockForm(ConsoleForm):
+    """The service's clock, forward only."""
+
+    name = "clock"
+    title = "Fast-forward"
+    buttons = (("custom", "Forward"), ("hour", "1 hour"), ("day", "1 day"))
+
+    minutes = forms.IntegerField(min_value=1, max_value=3650 * 24 * 60, required=False)
+
+    def clean(self) -> dict[str, object]:
+        """Minutes are needed for the button beside them only."""
+        cleaned = super().clean()
+        if self.pressed == "custom" and not self.errors and cleaned.get("minutes") is None:
+            self.add_error("minutes", "Say how many minutes.")
+        return cleaned
+
+    def carry_out(self) -> str:
+        """Put the clock forward."""
+        steps = {"hour": _HOUR, "day": _DAY}
+        seconds = steps.get(self.pressed) or int(self.cleaned_data["minutes"]) * 60
+        let_time_pass(seconds)
+        return f"The service's clock went forward by {seconds // 60} minutes."
+
+
+class DepositForm(ConsoleForm):
+    """Money arrives from outside."""
+
+    name = "deposit"
+    title = "Deposit"
+    buttons = (("deposit", "Deposit"),)
+
+    currency = forms.ChoiceField(choices=[(code, code) for code in DECIMALS])
+    amount = forms.CharField(max_length=40, widget=forms.TextInput(attrs={"inputmode": "decimal"}))
+    sender = forms.CharField(max_length=120, initial="Adaeze Obi")
+
+    def carry_out(self) -> str:
+        """Credit it."""
+        currency, amount = self.cleaned_data["currency"], self.cleaned_data["amount"]
+        orders.deposit(currency, minor_units(amount, currency), self.cleaned_data["sender"])
+        return f"{currency} {amount} arrived from {self.cleaned_data['sender']}."
+
+
+class PayInForm(ConsoleForm):
+    """A customer pays an open payment."""
+
+    name = "pay-in"
+    title = "Customer pays"
+    buttons = (("pay", "Pay in"),)
+
+    reference = forms.ChoiceField(label="Payment")
+    amount = forms.CharField(
+        max_length=40, required=False, help_text="Empty: all that is missing", widget=forms.TextInput
+    )
+
+    def __init__(self, data: QueryDict | None = None) -> None:
+        super().__init__(data)
+        field = self.fields["reference"]
+        if isinstance(field, forms.ChoiceField):
+            field.choices = [(each.reference, each.reference) for each in open_payments()]
+
+    def carry_out(self) -> str:
+        """Let the crypto arrive."""
+        payment = let_customer_pay(self.cleaned_data["reference"], self.cleaned_data["amount"] or None)
+        return f"The customer of {payment.reference} has paid; the payment is {payment.state}."
+
+
+class KycForm(ConsoleForm):
+    """Whether the merchant has completed KYC."""
+
+    name = "kyc"
+    title = "KYC of the merchant"
+    buttons = (("on", "Completed"), ("off", "Not completed"))
+
+    def carry_out(self) -> str:
+        """Switch it."""
+        profile.set_kyc(self.pressed == "on")
+        return (
+            f"KYC is {'completed' if self.pressed == 'on' else 'not completed: bank accounts are refused'}."
+        )
+
+
+class FaultForm(ConsoleForm):
+    """The commonest faults; the control API has them all."""
+
+    name = "fault"
+    title = "Provoke a fault"
+    buttons = (("add", "Add fault"), ("clear", "Clear all faults"))
+
+    operation = forms.ChoiceField(
+        choices=[(EVERYTHING, "any operation"), *((each.name, each.name) for each in OPERATIONS)]
+    )
+    what = forms.ChoiceField(choices=presets.choices(), label="What happens")
+    number = forms.DecimalField(
+        required=False, min_value=0, max_value=1_000_000, help_text="Seconds, requests per second, or bytes"
+    )
+    times = forms.IntegerField(required=False, min_value=1, max_value=1_000_000, help_text="Empty: once")
+    containing = forms.CharField(required=False, max_length=200, help_text="Only requests with this text")
+
+    def carry_out(self) -> str:
+        """Add it, or take all away."""
+        if self.pressed == "clear":
+            return f"Faults taken away: {PLAN.clear(abandon=False)}."
+        fault = PLAN.add(presets.order(self.cleaned_data))
+        return f"Fault {fault.id} is in force: {fault.order.kind} for {fault.order.operation}."
+
+
+class ResetForm(ConsoleForm):
+    """Back to the beginning."""
+
+    name = "reset"
+    title = "Reset"
+    buttons = (("reset", "Forget everything since the seed"),)
+
+    def carry_out(self) -> str:
+        """Reset."""
+        return f"Everything is forgotten but the seeded history of {back_to_the_seed()} transactions."
+
+
+FORMS: Mapping[str, type[ConsoleForm]] = {
+    form.name: form
+    for form in (SettlementForm, ClockForm, DepositForm, PayInForm, KycForm, FaultForm, ResetForm)
+}

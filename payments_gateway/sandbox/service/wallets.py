@@ -1,0 +1,82 @@
+"""GET /wallet and POST /wallet/transfer."""
+
+import hashlib
+
+from django.http import HttpRequest, HttpResponse
+
+from payments_gateway.addresses import AddressError, check_address
+from payments_gateway.sandbox.books import orders
+from payments_gateway.sandbox.books.networks import CRYPTO, NETWORKS, address_on
+from payments_gateway.sandbox.wire.amounts import minor_units_of
+from payments_gateway.sandbox.wire.answers import answer, envelope, operation
+from payments_gateway.sandbox.wire.bodies import Body, read_body, read_query
+from payments_gateway.sandbox.wire.credentials import API_USER, BUSINESS_NAME
+from payments_gateway.sandbox.wire.fields import AddressText, Crypto, Name, NetworkName, Number
+from payments_gateway.sandbox.wire.records import wallet_transfer_detail
+from payments_gateway.sandbox.wire.refusals import refused_member
+
+_OPENED = 1_614_589_200  # 2021-03-01 09:00 UTC
+
+
+class WalletQuery(Body):
+    """Query of GET /wallet."""
+
+    currency: Crypto | None = None
+    network: NetworkName | None = None
+
+
+class WalletTransferBody(Body):
+    """Body of POST /wallet/transfer."""
+
+    network: NetworkName
+    currency: Crypto
+    address: AddressText
+    amount: Number
+    wallet_type: Name = ""
+    memo: Name = ""
+
+
+@operation("GET")
+def wallet(request: HttpRequest) -> HttpResponse:
+    """The merchant's wallet: an address on every network, or on the one asked for."""
+    query = read_query(request, WalletQuery)
+    networks = [query.network] if query.network else list(NETWORKS)
+    return answer({"success": True, "message": "Wallet retrieved", "wallet": _wallet(networks)})
+
+
+@operation("POST")
+def transfer(request: HttpRequest) -> HttpResponse:
+    """Send crypto to an address outside."""
+    body = read_body(request, WalletTransferBody)
+    amount = minor_units_of(body.amount, body.currency)
+    _check_address(body)
+    to = orders.Wallet(body.network, body.address, body.wallet_type, body.memo)
+    order = orders.send(to, amount=amount)
+    detail = wallet_transfer_detail(order.transaction, order)
+    return envelope("Transfer accepted", {"transferDetail": detail})
+
+
+def _check_address(body: WalletTransferBody) -> None:
+    try:
+        check_address(body.network, body.address)
+    except AddressError as exc:
+        raise refused_member("address", f"cannot be one on {body.network}: {exc}") from exc
+    if body.address.lower() == address_on(body.network, API_USER).lower():
+        raise refused_member("address", "is that of your own wallet")
+
+
+def _wallet(networks: list[str]) -> dict[str, object]:
+    uid = hashlib.sha256(f"wallet {API_USER}".encode()).hexdigest()
+    return {
+        "createdAt": _OPENED,
+        "updatedAt": _OPENED,
+        "appName": BUSINESS_NAME,
+        "reference": f"WAL-{uid[24:36]}",
+        "uid": uid[:24],
+        "status": "active",
+        "version": "v2",
+        "addresses": [
+            {"address": address_on(network, API_USER), "network": network, "currency": CRYPTO}
+            for network in networks
+        ],
+    }

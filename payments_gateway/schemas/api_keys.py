@@ -1,0 +1,61 @@
+"""What the operations on API keys take and give (specification: API key; Authentication, 7 and 8)."""
+
+from typing import Annotated, Self
+
+from pydantic import ConfigDict, Field, Secret, SecretStr, model_validator
+
+from payments_gateway.dialect import Dialect
+from payments_gateway.schemas.fields import Filled, Flag, Moment, Remark, Request, Text, Wire
+
+
+class KeyRequest(Request):
+    """A key to be generated. `scope` is one of the codes of `api_keys.scopes`.
+
+    It lives for a number of days or of months, not both; without either the service decides. `replaces` is an
+    old key that stops working in the same call.
+    """
+
+    name: Filled
+    scope: Filled
+    replaces: SecretStr | None = None
+    expires_in_days: Annotated[int, Field(strict=True, gt=0, le=36_500)] | None = None
+    expires_in_months: Annotated[int, Field(strict=True, gt=0, le=1_200)] | None = None
+
+    @model_validator(mode="after")
+    def _lives_for_days_or_months(self) -> Self:
+        if self.expires_in_days is not None and self.expires_in_months is not None:
+            raise ValueError("A key expires in a number of days or of months, not both.")
+        return self
+
+    def wire(self, otp: SecretStr | None, dialect: Dialect) -> dict[str, object]:
+        """Return the body of POST /user/api-key: the old key and the token still covered."""
+        body: dict[str, object | None] = {
+            dialect.key_name_member: self.name,
+            dialect.key_scope_member: self.scope,
+            dialect.key_replaced_member: self.replaces,
+            dialect.key_days_member: self.expires_in_days,
+            dialect.key_months_member: self.expires_in_months,
+            dialect.key_otp_member: otp,
+        }
+        return {name: value for name, value in body.items() if value is not None}
+
+
+class CreatedKey(Wire):
+    """A new key, shown this once. Whatever else came with it is covered as well."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, Secret[object]]
+
+    key: Annotated[SecretStr, Field(min_length=1)]
+    expires: Moment = None
+
+
+class KeyInfo(Wire):
+    """A key of the merchant as the list shows it: by a short hash, never the key itself."""
+
+    short_hash: Annotated[Text, Field(alias="Apikey", min_length=1)]
+    name: Annotated[Remark, Field(alias="Keyname")] = ""
+    username: Annotated[Remark, Field(alias="Username")] = ""
+    is_expirable: Annotated[Flag, Field(alias="Expirable")] = None
+    expires_at: Annotated[Moment, Field(alias="Expiration")] = None
+    deleted_at: Annotated[Moment, Field(alias="DeletedAt")] = None
