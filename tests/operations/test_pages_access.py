@@ -31,7 +31,7 @@ ANSWERS = {
     "reject":           ("post", 403, 422, 403, 403, 403),
     "release":          ("post", 403, 422, 403, 403, 403),
     "cancel":           ("post", 302, 403, 403, 403, 403),
-    "check":            ("post", 302, 302, 403, 403, 403),
+    "check":            ("post", 302, 302, 403, 302, 403),
 }  # fmt: skip
 KINDS_OF_ADDRESS = {"prepare": ["withdrawal"], "prepare_check": ["withdrawal"]}
 WITHOUT_OPERATION = {"overview", "balances", "list"}
