@@ -29,7 +29,7 @@ from payments_gateway.dialect import Dialect
 from payments_gateway.money import UnreadableError, loads
 from payments_gateway.schemas.callbacks import CallbackUrl, EventKind, PaymentNews, TransactionNews
 
-LARGEST_BODY = 256 * 1024
+LARGEST_BODY = 64 * 1024
 """Bytes. A delivery has about one thousand; a longer body is malformed, unread."""
 
 SMALLEST_KEY = 2048
@@ -38,6 +38,9 @@ LARGEST_KEY = 8192
 
 MOST_KEYS = 2
 """Keys that are in force at once while the service changes them."""
+
+MOST_MEMBERS = 100
+"""Members at the top level. A delivery has three; each more costs a little time."""
 
 LONGEST_NUMBER = 100
 """Characters of a JSON number. No amount has as many, and arithmetic with a million digits is slow."""
@@ -60,7 +63,7 @@ class Callbacks:
         An http or https URL of at most 2048 characters; pydantic's ValidationError otherwise, and nothing was sent.
         Sent once and never repeated by the client; setting the same address again is harmless. Raises RejectedError
         when the service refused, NotSentError when nothing left this machine, OutcomeUnknownError otherwise: then
-        `url` tells. The answer has `success` and `message` only.
+        `url` tells. The answer has `success` and `message` only. Specification: Endpoints, PUT /callbackurl; Events.
         """
         body = CallbackUrl(callback_url=url).model_dump(by_alias=True)
         self._transport.send_once("PUT", "/callbackurl", body, into=_nothing)
@@ -69,6 +72,7 @@ class Callbacks:
         """Return the address that webhooks go to, empty when none is set (GET /callbackurl).
 
         May be repeated. Raises RejectedError when the service refused, ReadFailedError otherwise.
+        Specification: Endpoints, GET /callbackurl.
         """
         return self._transport.read("GET", "/callbackurl", into=_url)
 
@@ -170,9 +174,9 @@ def verify(body: bytes, public_keys: Sequence[PublicKey]) -> Delivery:
       salt, over the raw JSON text of the top-level member `data`);
     * invalid: well-formed, with a signature that neither key confirms or that is not base64;
     * unsigned: well-formed, with no signature, null or an empty one;
-    * malformed: not a JSON object in UTF-8 with a text `event` and an object `data`, a top-level name given twice,
-      longer than `LARGEST_BODY`, nested too deeply (`money.DEEPEST_NESTING`), or with a number that is longer than
-      `LONGEST_NUMBER` or has an exponent beyond `money.LARGEST_EXPONENT`.
+    * malformed: not a JSON object in UTF-8 with a text `event` and an object `data`; or a top-level name given twice,
+      nesting deeper than `money.DEEPEST_NESTING`, an exponent beyond `money.LARGEST_EXPONENT`, a text longer than
+      `LARGEST_BODY`, a number longer than `LONGEST_NUMBER`, more members than `MOST_MEMBERS`.
 
     Raises ValueError for no key and for more than two.
     """
@@ -244,8 +248,8 @@ def _walked(text: str) -> dict[str, str]:
         at, mark = _step(text, at, "}")
     while mark != "}":
         name, at = _name(text, at)
-        if name in members:
-            raise UnreadableError("it gives one name twice")
+        if name in members or len(members) == MOST_MEMBERS:
+            raise UnreadableError("it gives one name twice, or has too many members")
         start, _ = _step(text, at, ":")
         _, end = _EXTENTS.raw_decode(text, start)
         members[name] = text[start:end]

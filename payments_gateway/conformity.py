@@ -4,7 +4,7 @@ Members, types and closed lists of words are compared; limits and patterns are n
 repeated: a remark names places and kinds of values, so it can be shown whatever the answer holds.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
@@ -14,6 +14,7 @@ import yaml
 
 _SOURCE = Path(__file__).with_name("openapi.yaml")
 _LONGEST_NAME = 40
+_MOST_NAMES = 20
 _MOST_REMARKS = 12
 
 
@@ -77,18 +78,24 @@ def _differences(schema: Any, value: object, place: str) -> Iterator[str]:
 
 def _in_object(schema: Any, value: dict[str, object], place: str) -> Iterator[str]:
     properties: Mapping[str, Any] = schema.get("properties", {})
-    dot = f"{place}." if place else ""
-    for name in schema.get("required", []):
-        if name not in value:
-            yield f"{dot}{name} is missing"
     others = schema.get("additionalProperties")
+    here, dot = place or "the answer", f"{place}." if place else ""
+    missing = [name for name in schema.get("required", []) if name not in value]
+    unknown = [_shown(name) for name in value if name not in properties] if others is False else []
+    if missing:
+        yield f"{here} lacks {_listed(missing)}"
+    if unknown:
+        yield f"{here} has unknown {_listed(unknown)}"
     for name, item in value.items():
         if name in properties:
             yield from _differences(properties[name], item, f"{dot}{name}")
         elif isinstance(others, dict):
             yield from _differences(others, item, f"{dot}*")
-        elif others is False:
-            yield f"{dot}{_shown(name)} is not known"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMES
+    return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 _NAMES = {

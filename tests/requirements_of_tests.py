@@ -1,4 +1,4 @@
-"""What some tests need from the machine. Missing, they are skipped and say so; `.ci/run` demands the most of it."""
+"""What some tests need from the machine. Missing, they are skipped and say so; `.ci/run` demands all of it."""
 
 import os
 import shutil
@@ -24,15 +24,13 @@ NEEDS: dict[str, tuple[str, Callable[[], bool]]] = {
     "redis": ("Redis does not run on port 6379", lambda: listens(6379)),
     "rabbitmq": ("RabbitMQ does not run on port 5672", lambda: listens(5672)),
 }
-OPTIONAL = {"rabbitmq"}  # the second of two brokers: tested where it runs, demanded nowhere
 
 
 def skip_what_cannot_run(items: list[pytest.Item]) -> None:
     """Mark tests whose need is not met: skipped with the reason, or failed where everything is demanded."""
     missing = {name: reason for name, (reason, is_there) in NEEDS.items() if not is_there()}
-    demanded = [reason for name, reason in missing.items() if name not in OPTIONAL]
-    if demanded and DEMANDED:
-        pytest.exit(f"Demanded and missing: {'; '.join(demanded)}", returncode=1)
+    if missing and DEMANDED:
+        pytest.exit(f"Demanded and missing: {'; '.join(missing.values())}", returncode=1)
     for item in items:
         for name, reason in missing.items():
             if item.get_closest_marker(name):

@@ -138,7 +138,7 @@ class Payment(models.Model):
     unconfirmed_amount = models.BigIntegerField(default=0)
     rate = models.CharField(max_length=40)
     address = models.CharField(max_length=80)
-    customer_email = models.CharField(max_length=120)
+    customer_email = models.CharField(max_length=254)
     payment_type = models.CharField(max_length=16)
     service_username = models.CharField(max_length=120)
     country = models.CharField(max_length=120)

@@ -60,7 +60,7 @@ def resolved(part: Any) -> Any:
 def validator(schema: Any) -> jsonschema_rs.Draft202012Validator:
     """What checks a value against a schema of the document, its formats included."""
     return jsonschema_rs.Draft202012Validator(
-        {**schema, "components": document()["components"]}, validate_formats=True, formats=_FORMATS
+        {**schema, "components": document()["components"]}, validate_formats=True
     )
 
 
@@ -70,11 +70,3 @@ def disagreements(schema: Any, value: Any) -> list[str]:
         return [f"{error.instance_path}: {error.message}" for error in validator(schema).iter_errors(value)]
     except UnicodeEncodeError:
         return ["half a surrogate is no text"]
-
-
-def is_printable(text: str) -> bool:
-    """The format `printable` of the document: no control characters, and not only blanks."""
-    return text.isprintable() and bool(text.strip())
-
-
-_FORMATS = {"printable": is_printable}

@@ -1,4 +1,4 @@
-"""The control API and the console page."""
+"""The control API: the oracle, options, settling and resetting, and what happens around the service."""
 
 import pytest
 import requests
@@ -12,6 +12,18 @@ DEFAULTS = {
     "token_reuse": False,
     "fail_next": 0,
     "customer_pays_after": None,
+}
+
+STATUS = {"kind": "status", "operation": "*", "status": 500}
+PAYMENT = {
+    "businessId": "b5f1c2d94a7e4f0ba1c83d56",
+    "incomingCurrency": "USDT",
+    "outgoingCurrency": "NGN",
+    "paymentType": "profile",
+    "serviceUsername": "amara",
+    "customerEmail": "amara@example.com",
+    "incomingAmount": 20,
+    "reference": "INV-1",
 }
 
 
@@ -116,10 +128,242 @@ def test_the_root_leads_to_the_console(service: Service) -> None:
     assert response.headers["Content-Type"] == "text/html; charset=utf-8"
 
 
-def test_the_console_says_what_it_is_and_shows_tokens_and_balances(service: Service) -> None:
-    service.withdraw(accountName="<b>Ada</b>")
-    page = requests.get(f"{service.process.control}/", timeout=30).text
-    assert "Simulation, moves nothing" in page
-    assert service.process.one_time_code() in page
-    assert str(service.process.balance("NGN")) in page
-    assert "&lt;b&gt;Ada&lt;/b&gt;, Access Bank 0123456789" in page
+def test_the_ledger_tells_debits_of_every_kind(service: Service) -> None:
+    service.process.options(token_reuse=True, settle_after=None)
+    service.withdraw(amount="100")
+    service.post("/balance/convert", {"fromCurrency": "USD", "toCurrency": "NGN", "amount": "20"})
+    transfer = {"receiverUsername": "amara", "currency": "NGN", "amount": "7", "otpType": "totp"}
+    service.post("/balance/transfer", {**transfer, "token": service.process.token(), "memo": "rent"})
+    ledger = service.process.ledger()
+    assert [row["kind"] for row in ledger["orders"]] == ["withdrawal", "conversion", "transfer"]
+    assert ledger["debits"] == {"count": 3, "amounts": {"NGN": "157.00", "USD": "20.00"}}
+    assert len(ledger["withdrawals"]) == 1
+    assert ledger["orders"][2]["receiverUsername"] == "amara"
+    assert ledger["differences"] == []
+
+
+def test_a_deposit_is_a_record_and_changes_the_balance(service: Service) -> None:
+    before = service.process.balance("NGN")
+    made = service.process.deposit("NGN", "250.75", sender="Tunde Ajayi")
+    record = service.records()[-1]
+    assert (record["transactionId"], record["type"], record["sender"]) == (made, "deposit", "Tunde Ajayi")
+    assert str(service.process.balance("NGN") - before) == "250.75"
+    assert service.process.ledger()["differences"] == []
+
+
+def test_a_customer_pays_a_payment_in_parts(service: Service) -> None:
+    service.post("/payment", PAYMENT)
+    paid = service.process.pay_in("INV-1", "5")
+    assert (paid["reference"], paid["state"], paid["unconfirmedAmount"]) == ("INV-1", "unconfirmed", 5)
+    assert service.process.pay_in("INV-1")["unconfirmedAmount"] == 20
+    service.process.advance(61)
+    (payment,) = service.process.ledger()["payments"]
+    assert payment["confirmedAmount"] == "20.000000"
+
+
+def test_paying_what_awaits_nothing_is_refused(service: Service) -> None:
+    url = f"{service.process.control}/payments"
+    assert requests.post(url, json={"reference": "none"}, timeout=30).status_code == 404
+    service.post("/payment", PAYMENT)
+    service.process.advance(3600)
+    assert requests.post(url, json={"reference": "INV-1"}, timeout=30).status_code == 409
+
+
+def test_the_clock_goes_forward_and_what_is_due_by_then_is_settled(service: Service) -> None:
+    service.process.options(settle_after=600)
+    made = service.withdraw().json()["data"]
+    before = service.process.now()
+    assert 601 <= (service.process.advance(601) - before).total_seconds() < 660
+    told = requests.get(f"{service.process.control}/clock", timeout=30).json()
+    assert told["aheadSeconds"] == 601
+    assert told["wall"] < told["now"]
+    assert service.record(made["transactionId"])["status"] == "fullfiled"
+    service.process.reset()
+    assert requests.get(f"{service.process.control}/clock", timeout=30).json()["aheadSeconds"] == 0
+
+
+def test_tokens_stay_in_real_time(service: Service) -> None:
+    service.process.advance(86_400)
+    assert service.withdraw(token=service.process.token()).status_code == 200
+
+
+def test_kyc_is_an_option_of_the_merchant(service: Service) -> None:
+    headers = {"x-api-key": service.process.api_key, "x-api-user": service.process.api_user}
+    body = {"accountName": "Meridian", "currency": "NGN", "preferredAccountName": "Meridian"}
+    url = f"{service.process.address}/v4/account"
+    service.process.kyc(False)
+    assert requests.put(url, json=body, headers=headers, timeout=30).status_code == 400
+    service.process.kyc(True)
+    assert requests.put(url, json=body, headers=headers, timeout=30).status_code == 200
+
+
+def test_deliveries_and_keys_of_webhooks_are_told(service: Service) -> None:
+    url = f"{service.process.address}/nowhere"
+    service.session.put(f"{service.process.url}/callbackurl", json={"callbackUrl": url}, timeout=30)
+    made = service.process.deposit("NGN", "5")
+    service.process.deposit("NGN", "6")
+    told = requests.get(f"{service.process.control}/webhooks", params={"limit": 1}, timeout=30).json()
+    assert told["callbackUrl"] == url
+    assert len(told["deliveries"]) == 1
+    assert made in service.process.deliveries()[1]["data"]
+    keys = f"{service.process.control}/webhooks/keys"
+    (first,) = requests.get(keys, timeout=30).json()["keys"]
+    newer, older = requests.post(keys, timeout=30).json()["keys"]
+    assert older == first
+    assert newer["pem"].startswith("-----BEGIN PUBLIC KEY-----")
+
+
+def test_faults_of_webhooks_are_asked_for_counted_and_taken_away(service: Service) -> None:
+    service.process.webhook_fault("duplicate", copies=2)
+    service.process.webhook_fault("reorder", deliveries=3)
+    service.process.webhook_fault("delay", seconds=1.5, deliveries=4)
+    faults = service.process.webhook_fault("forge", forgery="tampered_data", deliveries=5)
+    assert {kind: fault["left"] for kind, fault in faults.items()} == {
+        "duplicate": 1,
+        "reorder": 3,
+        "delay": 4,
+        "forge": 5,
+    }
+    url = f"{service.process.control}/webhooks/faults"
+    cleared = requests.delete(url, timeout=30).json()["faults"]
+    assert {fault["left"] for fault in cleared.values()} == {0}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "message"),
+    [
+        ("clock", {}, "advance is required"),
+        ("clock", {"advance": -1}, "advance must be at least 0"),
+        ("clock", {"advance": "60"}, "advance must be a number"),
+        ("clock", {"advance": 10**10 + 1}, "advance must be at most"),
+        ("clock", {"advance": 400_000_000}, "seconds must put the clock forward"),
+        ("deposits", {"currency": "EUR", "amount": "1", "sender": "Ada"}, "currency must be"),
+        ("deposits", {"currency": "NGN", "amount": 1, "sender": "Ada"}, "amount must be a string"),
+        ("deposits", {"currency": "NGN", "amount": "0", "sender": "Ada"}, "amount must be more than zero"),
+        ("deposits", {"currency": "NGN", "amount": "NaN", "sender": "Ada"}, "amount must be a plain decimal"),
+        ("deposits", {"currency": "NGN", "amount": "1"}, "sender is required"),
+        ("deposits", {"currency": "NGN", "amount": "1", "sender": " "}, "sender must be printable"),
+        ("payments", {}, "reference is required"),
+        ("payments", {"reference": ""}, "reference must have at least 1"),
+        ("kyc", {"completed": "yes"}, "completed must be true or false"),
+        ("options", {"customer_pays_after": -1}, "customer_pays_after must be at least 0"),
+        ("webhooks/faults", {"kind": "lose"}, "kind must be"),
+        ("webhooks/faults", {"kind": "delay"}, "seconds is required"),
+        ("webhooks/faults", {"kind": "forge", "forgery": "x"}, "forgery must be"),
+        ("webhooks/faults", {"kind": "reorder", "copies": 1}, "copies is not a known member"),
+        ("webhooks/faults", {"kind": "duplicate", "deliveries": -1}, "deliveries must be at least 0"),
+        ("faults", [], "the body must be a JSON object"),
+        ("faults", {}, "kind is required"),
+        ("faults", {"kind": "crash", "operation": "*"}, "kind must be"),
+        ("faults", {"kind": "drop", "when": "after_read"}, "operation is required"),
+        ("faults", {"kind": "drop", "operation": "*"}, "when is required"),
+        (
+            "faults",
+            {"kind": "drop", "operation": "balances.steal", "when": "after_read"},
+            "operation must be",
+        ),
+        ("faults", {"kind": "drop", "operation": "*", "when": "later"}, "when must be"),
+        (
+            "faults",
+            {"kind": "drop", "operation": "*", "when": "after_read", "reset": 1},
+            "reset must be true",
+        ),
+        ("faults", {"kind": "drop", "operation": "*", "when": "after_read", "at": 1}, "at is not a known"),
+        ("faults", {"kind": "delay", "operation": "*"}, "seconds is required"),
+        ("faults", {"kind": "delay", "operation": "*", "seconds": 0}, "seconds "),
+        ("faults", {"kind": "delay", "operation": "*", "seconds": 3601}, "seconds must be at most 3600"),
+        ("faults", {"kind": "delay", "operation": "*", "seconds": "1"}, "seconds must be a number"),
+        ("faults", {"kind": "status", "operation": "*", "status": 199}, "status must be at least 200"),
+        ("faults", {"kind": "status", "operation": "*", "status": 600}, "status must be at most 599"),
+        ("faults", {"kind": "status", "operation": "*", "status": "500"}, "status must be a whole number"),
+        ("faults", {**STATUS, "headers": {"A b": "c"}}, "headers must be names and values"),
+        ("faults", {**STATUS, "headers": {"A": "b\r\nC: d"}}, "headers must be names and values"),
+        ("faults", {**STATUS, "headers": {"Content-Length": "3"}}, "headers must leave Content-Length"),
+        ("faults", {**STATUS, "headers": {"A": 1}}, "headers must be a string"),
+        ("faults", {**STATUS, "times": 0}, "times must be at least 1"),
+        ("faults", {**STATUS, "times": 1.5}, "times must be a whole number"),
+        ("faults", {**STATUS, "times": True}, "times must be a whole number"),
+        ("faults", {**STATUS, "skip": -1}, "skip must be at least 0"),
+        ("faults", {**STATUS, "containing": ""}, "containing must have at least 1"),
+        ("faults", {**STATUS, "containing": 5}, "containing must be a string"),
+        ("faults", {"kind": "truncate", "operation": "*"}, "at is required"),
+        ("faults", {"kind": "truncate", "operation": "*", "at": -1}, "at must be at least 0"),
+        (
+            "faults",
+            {"kind": "truncate", "operation": "*", "at": 1, "content_length": 3},
+            "content_length must",
+        ),
+        ("faults", {"kind": "garbage", "operation": "*", "form": "xml"}, "form must be one of html, "),
+        (
+            "faults",
+            {"kind": "duplicate_record", "operation": "balances.list"},
+            "operation must be transactions",
+        ),
+        (
+            "faults",
+            {"kind": "duplicate_record", "operation": "*", "position": -1},
+            "position must be at least",
+        ),
+        ("faults", {"kind": "hide_record_for", "operation": "*"}, "seconds is required"),
+        ("faults", {"kind": "rate_limit", "operation": "*", "per_second": 0}, "per_second must be at least"),
+    ],
+)
+def test_a_wrong_body_is_refused_by_name_and_changes_nothing(
+    service: Service, path: str, body: object, message: str
+) -> None:
+    before = service.process.ledger()
+    response = requests.post(f"{service.process.control}/{path}", json=body, timeout=30)
+    assert response.status_code == 400
+    assert response.json()["message"].startswith(message)
+    assert service.process.ledger() == before
+    assert service.process.faults() == []
+    assert requests.get(f"{service.process.control}/clock", timeout=30).json()["aheadSeconds"] == 0
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"\xff", b'{"kind": NaN}', b'{"kind": "drop", "kind": "delay"}'])
+@pytest.mark.parametrize(
+    "path", ["clock", "deposits", "payments", "kyc", "webhooks/faults", "faults", "options"]
+)
+def test_a_body_that_is_no_json_is_refused(service: Service, path: str, body: bytes) -> None:
+    response = requests.post(f"{service.process.control}/{path}", data=body, timeout=30)
+    assert response.status_code == 400
+    assert response.json()["message"]
+
+
+def test_a_status_with_a_body_nested_beyond_measure_is_refused(service: Service) -> None:
+    body = b'{"kind": "status", "operation": "*", "status": 500, "body": %b1%b}' % (b"[" * 900, b"]" * 900)
+    assert requests.post(f"{service.process.control}/faults", data=body, timeout=30).status_code == 400
+
+
+def test_there_is_an_end_to_how_many_faults_there_can_be(service: Service) -> None:
+    for _ in range(200):
+        service.process.fault("balances.list", "status", status=500)
+    response = requests.post(f"{service.process.control}/faults", json=STATUS, timeout=30)
+    assert (response.status_code, response.json()["message"][:14]) == (400, "there are 200 ")
+
+
+def test_a_fault_that_is_not_there_cannot_be_taken_away(service: Service) -> None:
+    response = requests.delete(f"{service.process.control}/faults/999999", timeout=30)
+    assert response.status_code == 404
+    assert response.json()["message"] == "there is no fault 999999"
+
+
+def test_a_fault_is_told_as_it_was_ordered(service: Service) -> None:
+    made = service.process.fault("*", "status", status=500, body={"a": 1.50}, headers={"Retry-After": "1"})
+    (told,) = service.process.faults()
+    assert told.pop("since").endswith("Z")
+    assert told == {
+        "id": made,
+        "kind": "status",
+        "operation": "*",
+        "times": 1,
+        "skip": 0,
+        "containing": None,
+        "status": 500,
+        "body": {"a": 1.5},
+        "headers": {"Retry-After": "1"},
+        "when": "before_execution",
+        "hits": 0,
+        "left": 1,
+        "passed": 0,
+    }

@@ -230,7 +230,7 @@ def _enter(payment: Payment, at: datetime) -> None:
     }
     ledger.post_payment(payment, lines)
     if mine:
-        payers = payment.customer_email, API_USER
+        payers = payment.customer_email[:120], API_USER
         given = incoming, payment.incoming_amount
         ledger.post(Movement(DEPOSIT, outgoing, payment.outgoing_amount, *payers, True, 0, *given), at)
 

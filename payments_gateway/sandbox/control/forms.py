@@ -34,6 +34,11 @@ class ConsoleForm(forms.Form):
         super().__init__(data, prefix=self.name, label_suffix="")
 
     @property
+    def idle(self) -> str:
+        """Why there is nothing to do at present, if so."""
+        return ""
+
+    @property
     def pressed(self) -> str:
         """The button."""
         return str(self.data.get("press", ""))
@@ -127,6 +132,11 @@ class PayInForm(ConsoleForm):
         field = self.fields["reference"]
         if isinstance(field, forms.ChoiceField):
             field.choices = [(each.reference, each.reference) for each in open_payments()]
+
+    @property
+    def idle(self) -> str:
+        """There must be a payment that awaits something."""
+        return "" if self.is_bound or open_payments() else "No payment is open."
 
     def carry_out(self) -> str:
         """Let the crypto arrive."""

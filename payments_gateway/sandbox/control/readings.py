@@ -110,7 +110,8 @@ def _key_state(key: ApiKey, expires: datetime | None) -> str:
 def _delivery(row: dict[str, object]) -> dict[str, object]:
     attempts = row["attempts"]
     tries = attempts if isinstance(attempts, list) else []
-    return {**row, "tries": len(tries), "last": tries[-1] if tries else None}
+    announced = _shown(datetime.fromisoformat(str(row["announcedAt"])))
+    return {**row, "announced": announced, "tries": len(tries), "last": tries[-1] if tries else None}
 
 
 def _fault(fault: Fault) -> dict[str, object]:

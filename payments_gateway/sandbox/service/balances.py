@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponse
 
 from payments_gateway.sandbox.books import ledger, orders
 from payments_gateway.sandbox.models import Account, Transaction
-from payments_gateway.sandbox.otp import Token
+from payments_gateway.sandbox.otp import Token, untyped
 from payments_gateway.sandbox.wire.amounts import amount_number, amount_text, minor_units
 from payments_gateway.sandbox.wire.answers import answer, envelope, operation
 from payments_gateway.sandbox.wire.bodies import Body, read_body, read_query
@@ -50,7 +50,7 @@ class TransferBody(Body):
     receiver_username: Username
     currency: _Fiat
     amount: AmountText
-    otp_type: Literal["otp", "totp"]
+    otp_type: Literal["otp", "totp"] | None = None
     token: TokenText | None = None
     memo: Memo = ""
 
@@ -137,4 +137,6 @@ def convert(request: HttpRequest) -> HttpResponse:
 
 
 def _token(body: WithdrawBody | TransferBody) -> Token | None:
-    return Token(body.otp_type, body.token) if body.token is not None else None
+    if body.token is None:
+        return None
+    return Token(body.otp_type, body.token) if body.otp_type else untyped(body.token)

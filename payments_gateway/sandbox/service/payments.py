@@ -20,6 +20,7 @@ from payments_gateway.sandbox.wire.fields import (
     Email,
     Name,
     Number,
+    Reference,
     Username,
 )
 from payments_gateway.sandbox.wire.records import payment_record
@@ -34,10 +35,10 @@ class PaymentBody(Body):
     outgoing_currency: Literal["NGN", "USD"]
     customer_email: Email
     payment_type: Literal["profile", "bank"]
-    reference: Name | None = None
+    reference: Reference | None = None
     incoming_amount: Number | None = None
     outgoing_amount: Number | None = None
-    rate_key: Name | None = None
+    rate_key: Reference | None = None
     service_username: Username | None = None
     country: Name | None = None
     account_number: AccountNumber | None = None

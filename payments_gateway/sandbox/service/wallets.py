@@ -11,7 +11,14 @@ from payments_gateway.sandbox.wire.amounts import minor_units_of
 from payments_gateway.sandbox.wire.answers import answer, envelope, operation
 from payments_gateway.sandbox.wire.bodies import Body, read_body, read_query
 from payments_gateway.sandbox.wire.credentials import API_USER, BUSINESS_NAME
-from payments_gateway.sandbox.wire.fields import AddressText, Crypto, Name, NetworkName, Number
+from payments_gateway.sandbox.wire.fields import (
+    AddressText,
+    Crypto,
+    NetworkName,
+    Number,
+    TextIfAny,
+    WalletType,
+)
 from payments_gateway.sandbox.wire.records import wallet_transfer_detail
 from payments_gateway.sandbox.wire.refusals import refused_member
 
@@ -32,8 +39,8 @@ class WalletTransferBody(Body):
     currency: Crypto
     address: AddressText
     amount: Number
-    wallet_type: Name = ""
-    memo: Name = ""
+    wallet_type: WalletType = ""
+    memo: TextIfAny = ""
 
 
 @operation("GET")

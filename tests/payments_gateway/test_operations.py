@@ -1,0 +1,267 @@
+"""The table of operations and the client are one: every row is walked, over HTTP."""
+
+import json
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from payments_gateway import (
+    OPERATIONS,
+    CredentialsError,
+    Dialect,
+    Effect,
+    GatewayError,
+    InsufficientFundsError,
+    InvalidRequestError,
+    KycRequiredError,
+    NotFoundError,
+    NotSentError,
+    Operation,
+    OutcomeUnknownError,
+    RateLimitedError,
+    ReadFailedError,
+    RejectedError,
+    TokenRefusedError,
+)
+from payments_gateway._transport import Door
+from tests.payments_gateway import stub
+from tests.payments_gateway.calls import CALLS
+from tests.payments_gateway.conftest import Gateway, Serve
+from tests.payments_gateway.situations import BROKEN, UNREADABLE, closed_port
+
+V2 = {"X-Api-Key": "canary-key-7f3a", "X-Api-User": "merchant", "X-User-Version": "v2"}
+V4 = {"x-api-key": "canary-key-7f3a", "x-api-user": "merchant"}
+CREDENTIALS = {Door.V2: V2, Door.V2_OPEN: {}, Door.V4: V4}
+BASES = {Door.V2: "/v2", Door.V2_OPEN: "/v2", Door.V4: "/v4"}
+
+OTHER_SPELLING = {
+    "key_generate_path": "/user/apikey",
+    "key_list_path": "/user/apikeys",
+    "key_scopes_path": "/user/apikey-scope",
+    "key_invalidate_path": "/user/invalidate-apikey",
+    "key_delete_path": "/user/apikey",
+}
+
+every = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+reads = pytest.mark.parametrize(
+    "operation",
+    [row for row in OPERATIONS if row.effect is Effect.READS],
+    ids=lambda operation: operation.name,
+)
+once = pytest.mark.parametrize(
+    "operation",
+    [row for row in OPERATIONS if row.effect is not Effect.READS],
+    ids=lambda operation: operation.name,
+)
+keys = pytest.mark.parametrize(
+    "operation", [row for row in OPERATIONS if row.path_point], ids=lambda operation: operation.name
+)
+
+
+def assert_sent(request: stub.Request, operation: Operation, dialect: Dialect) -> None:
+    """The request is the operation's own: method, address, headers, and body with the JSON types of the wire."""
+    case, door = CALLS[operation.name], operation.door_in(dialect)
+    assert request.method == operation.method
+    assert request.target == BASES[door] + operation.path_in(dialect) + case.query
+    headers = dict(request.headers)
+    length = headers.pop("Content-Length", None)
+    body = {} if case.sent is None else {"Content-Type": "application/json"}
+    common = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "countersign"}
+    assert headers.pop("Host").startswith("127.0.0.1:")
+    assert headers == common | body | CREDENTIALS[door]
+    assert (json.loads(request.body) if request.body else None) == case.sent
+    assert length in ({None, "0"} if case.sent is None else {str(len(request.body))})
+
+
+def ending(server: stub.Stub, gateway: Gateway, operation: Operation, **settings: Any) -> GatewayError:
+    """The error that the operation ends in."""
+    with pytest.raises(GatewayError) as caught:
+        CALLS[operation.name].call(gateway(server.url, **settings))
+    return caught.value
+
+
+def test_every_operation_of_the_specification_is_in_the_table_once() -> None:
+    assert len(OPERATIONS) == 20
+    assert sorted(CALLS) == sorted({operation.name for operation in OPERATIONS})
+    assert len({(operation.method, operation.path, operation.door) for operation in OPERATIONS}) == 20
+
+
+@every
+def test_each_operation_is_a_method_that_sends_its_own_request(
+    serve: Serve, gateway: Gateway, operation: Operation
+) -> None:
+    server = serve(stub.answer(200, CALLS[operation.name].answer))
+    client = gateway(server.url)
+    resource, _, method = operation.name.partition(".")
+    assert callable(getattr(getattr(client, resource), method))
+    CALLS[operation.name].call(client)
+    (request,) = server.requests
+    assert_sent(request, operation, Dialect())
+
+
+@every
+def test_each_method_says_its_contract(operation: Operation, gateway: Gateway) -> None:
+    resource, _, method = operation.name.partition(".")
+    contract = getattr(getattr(gateway("https://service.example/v2"), resource), method).__doc__ or ""
+    assert f"{operation.method} " in contract
+    assert operation.path in contract
+    assert "pecification" in contract
+    assert "RejectedError" in contract
+    last = "ReadFailedError" if operation.effect is Effect.READS else "OutcomeUnknownError"
+    assert last in contract
+
+
+@once
+def test_what_is_no_read_has_a_connection_of_its_own_and_no_second_try(
+    serve: Serve, gateway: Gateway, operation: Operation
+) -> None:
+    answer = stub.answer(200, CALLS[operation.name].answer)
+    server = serve(
+        answer, answer, stub.answer(503, {"success": False, "message": "busy"}, ("Retry-After: 0",))
+    )
+    client = gateway(server.url)
+    for _ in range(2):
+        CALLS[operation.name].call(client)
+    assert server.connections == len(server.requests) == 2
+    with pytest.raises(OutcomeUnknownError):
+        CALLS[operation.name].call(client)
+    assert server.connections == len(server.requests) == 3
+
+
+@reads
+def test_a_read_is_tried_again(serve: Serve, gateway: Gateway, operation: Operation) -> None:
+    server = serve(stub.answer(503), stub.close_after_request, stub.answer(200, CALLS[operation.name].answer))
+    CALLS[operation.name].call(gateway(server.url))
+    assert len(server.requests) == 3
+
+
+REFUSALS = [
+    (401, "Invalid API key", CredentialsError),
+    (403, "Missing API scope", CredentialsError),
+    (400, "Invalid OTP", TokenRefusedError),
+    (422, "Insufficient funds", InsufficientFundsError),
+    (400, "User has not completed KYC", KycRequiredError),
+    (400, "amount is required", InvalidRequestError),
+    (400, "invalid API scope", InvalidRequestError),
+    (400, "invalid key", InvalidRequestError),
+    (404, "User not found", NotFoundError),
+    (429, "Too many requests", RateLimitedError),
+    (418, "I am a teapot", RejectedError),
+]
+
+
+@every
+@pytest.mark.parametrize(("status", "words", "kind"), REFUSALS)
+def test_a_refusal_is_the_same_for_every_operation(
+    serve: Serve, gateway: Gateway, operation: Operation, status: int, words: str, kind: type[RejectedError]
+) -> None:
+    """With the envelope of the specification's error, and with only a message."""
+    server = serve(
+        stub.answer(status, {"success": False, "message": words}), stub.answer(status, {"message": words})
+    )
+    for _ in range(2):
+        error = ending(server, gateway, operation, tries=1)
+        assert (type(error), str(error), error.status) == (kind, words, status)
+
+
+OUTCOMES: dict[str, stub.Behaviour] = {
+    **BROKEN,
+    **{name: stub.answer(200, body) for name, body in UNREADABLE.items() if len(body) < 1000},
+    **{str(status): stub.answer(status, b"<html>") for status in (202, 204, 301, 400, 404, 500, 502, 503)},
+    "no words": stub.answer(400, {"success": False}),
+}
+
+
+@every
+@pytest.mark.parametrize("outcome", OUTCOMES)
+def test_what_proves_nothing_ends_by_what_the_operation_does(
+    serve: Serve, gateway: Gateway, operation: Operation, outcome: str
+) -> None:
+    error = ending(serve(OUTCOMES[outcome]), gateway, operation, tries=1)
+    is_read = operation.effect is Effect.READS
+    assert type(error) is (ReadFailedError if is_read else OutcomeUnknownError)
+
+
+@every
+@pytest.mark.parametrize("status", [408, 409, 424, 425, 499])
+def test_a_refusal_in_doubt_ends_by_what_the_operation_does(
+    serve: Serve, gateway: Gateway, operation: Operation, status: int
+) -> None:
+    server = serve(stub.answer(status, {"success": False, "message": "Conflict"}))
+    is_read = operation.effect is Effect.READS
+    assert type(ending(server, gateway, operation)) is (ReadFailedError if is_read else OutcomeUnknownError)
+
+
+@once
+def test_a_denied_success_proves_nothing(serve: Serve, gateway: Gateway, operation: Operation) -> None:
+    server = serve(stub.answer(200, CALLS[operation.name].answer | {"success": False}))
+    assert type(ending(server, gateway, operation)) is OutcomeUnknownError
+
+
+@every
+def test_what_cannot_connect_ends_by_what_the_operation_does(gateway: Gateway, operation: Operation) -> None:
+    with pytest.raises(GatewayError) as caught:
+        CALLS[operation.name].call(gateway(f"http://127.0.0.1:{closed_port()}/v2", tries=1))
+    is_read = operation.effect is Effect.READS
+    assert type(caught.value) is (ReadFailedError if is_read else NotSentError)
+
+
+@pytest.mark.parametrize("name", [row.name for row in OPERATIONS if row.needs_token])
+def test_a_token_that_is_needed_is_demanded_before_anything_is_sent(
+    serve: Serve, gateway: Gateway, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tests.payments_gateway.calls.TOKEN", None)
+    server = serve(stub.answer(200, CALLS[name].answer))
+    with pytest.raises(NotSentError, match="token"):
+        CALLS[name].call(gateway(server.url))
+    assert server.connections == 0
+    CALLS[name].call(gateway(server.url, dialect=Dialect(token_required=False)))
+    assert b"token" not in server.requests[0].body
+
+
+@keys
+@pytest.mark.parametrize("base", ["v2", "v4"])
+@pytest.mark.parametrize("paths", [{}, OTHER_SPELLING], ids=["as shown", "other spelling"])
+def test_keys_are_managed_under_either_spelling_and_address(
+    serve: Serve, gateway: Gateway, operation: Operation, base: str, paths: dict[str, str]
+) -> None:
+    dialect = Dialect().overridden({**paths, "key_base": base})
+    server = serve(stub.answer(200, CALLS[operation.name].answer))
+    CALLS[operation.name].call(gateway(server.url, dialect=dialect))
+    (request,) = server.requests
+    assert_sent(request, operation, dialect)
+    spelled = paths.get(operation.path_point, operation.path)
+    assert request.target == f"/{base}{spelled}{CALLS[operation.name].query}"
+
+
+def test_the_members_of_key_management_are_open(serve: Serve, gateway: Gateway) -> None:
+    members = {
+        "key_name_member": "name",
+        "key_scope_member": "permission",
+        "key_replaced_member": "old",
+        "key_days_member": "days",
+        "key_otp_member": "code",
+        "key_invalidate_member": "key",
+        "key_hash_query": "hash",
+    }
+    client_of = Dialect().overridden(members)
+    server = serve(*(stub.answer(200, CALLS[name].answer) for name in KEY_CALLS))
+    client = gateway(server.url, dialect=client_of)
+    for name in KEY_CALLS:
+        CALLS[name].call(client)
+    generate, invalidate, delete = server.requests
+    assert set(json.loads(generate.body)) == {"name", "permission", "old", "days", "code"}
+    assert json.loads(invalidate.body) == {"key": "canary-old-key"}
+    assert urlsplit(delete.target).query == "hash=1a2b3c4d"
+
+
+KEY_CALLS = ("api_keys.generate", "api_keys.invalidate", "api_keys.delete")
+
+
+def test_nothing_is_ended_that_is_not_named(serve: Serve, gateway: Gateway) -> None:
+    server = serve(stub.answer(200, {}))
+    client = gateway(server.url)
+    with pytest.raises(NotSentError):
+        client.api_keys.delete(" ")
+    assert server.connections == 0
