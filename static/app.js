@@ -55,6 +55,20 @@ function addCopyButtons(root) {
   }
 }
 
+/* ---- a counter beside what has a limit: <input data-count="28"> ---- */
+
+function addCounters(root) {
+  for (const input of root.querySelectorAll("[data-count]:not([data-count-ready])")) {
+    input.dataset.countReady = "";
+    const counter = document.createElement("small");
+    counter.className = "help";
+    const show = () => { counter.textContent = `${[...input.value].length} of ${input.dataset.count}`; };
+    input.addEventListener("input", show);
+    input.after(counter);
+    show();
+  }
+}
+
 /* ---- a form is sent once; the server would find the same operation anyway ---- */
 
 function release(form) {
@@ -115,7 +129,12 @@ document.addEventListener("htmx:afterRequest", (event) => {
   if (event.detail.successful) tell("");
 });
 
-document.addEventListener("htmx:afterSwap", () => addCopyButtons(document));
+function enrich() {
+  addCopyButtons(document);
+  addCounters(document);
+}
+
+document.addEventListener("htmx:afterSwap", enrich);
 
 const CUT_OFF = "Countersign cannot be reached. What you see may be out of date; nothing was changed by this. Trying again.";
 document.addEventListener("htmx:sendError", () => tell(CUT_OFF));
@@ -126,7 +145,7 @@ document.addEventListener("htmx:responseError", (event) => {
   else tell(`The page could not be refreshed (${status}). Load it again to see how things stand.`);
 });
 
-addCopyButtons(document);
+enrich();
 
 // After a refused form, the first thing to mend gets the focus.
 document.querySelector('main [role="alert"], main [aria-invalid="true"]')?.focus();

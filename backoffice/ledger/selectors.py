@@ -12,6 +12,7 @@ from backoffice.ledger.models import Balance
 from payments_gateway import BANKS, AccountHolder, GatewayError, TransactionRecord
 
 _HOLDER_KEPT_SECONDS = 120
+_RATE_KEPT_SECONDS = 300
 _BANKS_FRESH_SECONDS = 3600
 _BANKS_TRIED_SECONDS = 60
 _FILTERED_BY = ("NGN", "USD")
@@ -81,6 +82,50 @@ def _listed_banks() -> Mapping[str, str] | None:
     cache.set("banks:known", banks, None)
     cache.set("banks:fresh", True, _BANKS_FRESH_SECONDS)
     return banks
+
+
+def last_rate(from_currency: str, to_currency: str) -> Decimal | None:
+    """Units of the one currency for one of the other, as last known; None if it is not known now. Never fails.
+
+    The service's own rates where the deployment says that it tells them, otherwise what the newest conversion brought.
+    Remembered for some minutes, so that what was reviewed is what is prepared.
+    """
+    key = f"rate:{from_currency}:{to_currency}"
+    known: Decimal | None = cache.get(key)
+    if known is None:
+        try:
+            known = _told_rate(from_currency, to_currency) or _reached_rate(from_currency, to_currency)
+        except GatewayError:
+            return None  # the gateway has logged it
+        if known is not None:
+            cache.set(key, known, _RATE_KEPT_SECONDS)
+    return known
+
+
+def _told_rate(from_currency: str, to_currency: str) -> Decimal | None:
+    extras = gateway(deadline=PATIENCE_OF_A_PAGE).extras
+    if not extras.is_on("rates"):
+        return None
+    told = extras.rates().get(f"{from_currency}{to_currency}")
+    return _rate(told.rate) if told and told.rate else None
+
+
+def _reached_rate(from_currency: str, to_currency: str) -> Decimal | None:
+    """What the newest conversion brought, in either direction: the record of what was received tells both amounts."""
+    records = gateway(deadline=PATIENCE_OF_A_PAGE).transactions.page(type="conversion", per_page=20).records
+    for record in records:
+        given, pair = record.from_amount, (record.from_currency, record.currency)
+        if not given or not record.amount:
+            continue
+        if pair == (from_currency, to_currency):
+            return _rate(record.amount / given)
+        if pair == (to_currency, from_currency):
+            return _rate(given / record.amount)
+    return None
+
+
+def _rate(number: Decimal) -> Decimal:
+    return number.quantize(Decimal("1e-10"))
 
 
 def watermark(currency: str) -> Watermark:

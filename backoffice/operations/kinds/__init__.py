@@ -18,13 +18,15 @@ from backoffice.operations.kinds.base import (
     Receipt,
     Section,
 )
+from backoffice.operations.kinds.conversion import ConversionKind
+from backoffice.operations.kinds.transfer import TransferKind
 from backoffice.operations.kinds.withdrawal import WithdrawalKind
 from backoffice.operations.models import Operation
 from backoffice.operations.permissions import PREPARE
 
 AnyKind = MoneyKind[Any] | ChangeKind[Any]
 
-_ALL: tuple[AnyKind, ...] = (WithdrawalKind(),)
+_ALL: tuple[AnyKind, ...] = (ConversionKind(), WithdrawalKind(), TransferKind())
 KINDS: dict[str, AnyKind] = {kind.name: kind for kind in _ALL}
 
 

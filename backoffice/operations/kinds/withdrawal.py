@@ -10,11 +10,11 @@ from pydantic import SecretStr
 from backoffice.core.display import format_amount, mask_account
 from backoffice.core.gateway import dialect
 from backoffice.ledger import selectors as ledger
+from backoffice.operations.kinds.amounts import AmountForm, amount_field, currency_field
 from backoffice.operations.kinds.base import (
     Counterparty,
     Debit,
     Facts,
-    KindForm,
     MoneyKind,
     Payload,
     Receipt,
@@ -27,7 +27,6 @@ from payments_gateway import (
     TransactionRecord,
     Withdrawal,
 )
-from payments_gateway.money import AmountError, parse_amount
 
 CURRENCIES = ("NGN", "USD")
 MEMO_MAX = 28
@@ -47,16 +46,11 @@ class WithdrawalPayload(Payload):
     memo: str
 
 
-class WithdrawalForm(KindForm):
+class WithdrawalForm(AmountForm):
     """Asks for the payment, and asks the bank who holds the account."""
 
-    currency = forms.ChoiceField(choices=[(code, code) for code in CURRENCIES], label="Currency")
-    amount = forms.CharField(
-        label="Amount",
-        max_length=40,
-        error_messages={"required": "Enter an amount."},
-        widget=forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"}),
-    )
+    currency = currency_field(*CURRENCIES)
+    amount = amount_field()
     bank_code = forms.ChoiceField(
         label="Bank",
         error_messages={"invalid_choice": "Choose a bank from the list: %(value)s is not one of its codes."},
@@ -98,8 +92,6 @@ class WithdrawalForm(KindForm):
     def clean(self) -> dict[str, Any]:
         """Check what only the service can tell: the balance, and the holder of the account."""
         values = super().clean() or self.cleaned_data
-        if values.get("amount") and values.get("currency"):
-            self._check_amount(values, values["currency"])
         if values.get("account_number") and values.get("bank_code"):
             self._check_holder(values)
         return values
@@ -117,25 +109,6 @@ class WithdrawalForm(KindForm):
             name_reason=values["name_reason"],
             memo=values["memo"],
         )
-
-    def _check_amount(self, values: dict[str, Any], currency: str) -> None:
-        try:
-            values["amount"] = parse_amount(values["amount"], currency)
-        except AmountError as exc:
-            self.add_error("amount", str(exc))
-            return
-        problem = self._above_balance(values["amount"], currency)
-        if problem:
-            self.add_error("amount", problem)
-
-    def _above_balance(self, amount: Decimal, currency: str) -> str | None:
-        try:
-            balance = ledger.current_balance(currency)
-        except GatewayError:
-            return None  # the holder's check says that the service cannot be reached
-        if balance is None or amount <= balance:
-            return None
-        return f"The balance is {currency} {format_amount(balance, currency)}; the amount is above it."
 
     def _check_holder(self, values: dict[str, Any]) -> None:
         try:

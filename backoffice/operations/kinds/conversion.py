@@ -1,0 +1,157 @@
+"""Conversion: NGN into USD or USD into NGN, within the merchant's balances (POST /balance/convert)."""
+
+from datetime import timedelta
+from decimal import ROUND_DOWN, Decimal
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from pydantic import SecretStr
+
+from backoffice.core.display import format_amount
+from backoffice.ledger import selectors as ledger
+from backoffice.operations.kinds.amounts import AmountForm, amount_field
+from backoffice.operations.kinds.base import Counterparty, Debit, Facts, MoneyKind, Payload, Receipt
+from payments_gateway import CURRENCIES, Conversion, PaymentsGateway, TransactionRecord
+
+DIRECTIONS = {"NGN-USD": "NGN to USD", "USD-NGN": "USD to NGN"}
+
+
+class ConversionPayload(Payload):
+    """What is given for which currency, and the rate that was known when it was prepared. The service sets the rate."""
+
+    from_currency: str
+    to_currency: str
+    amount: Decimal
+    known_rate: Decimal | None  # units of `to_currency` for one of `from_currency`
+
+    @property
+    def expected(self) -> Decimal | None:
+        """About what arrives, at the known rate."""
+        if self.known_rate is None:
+            return None
+        unit = Decimal(1).scaleb(-CURRENCIES[self.to_currency].decimals)
+        return (self.amount * self.known_rate).quantize(unit, rounding=ROUND_DOWN)
+
+    @property
+    def estimate(self) -> Facts:
+        """Label and value of what it would bring; empty where no rate is known."""
+        if self.known_rate is None or self.expected is None:
+            return []
+        arrives = f"{self.to_currency} {format_amount(self.expected, self.to_currency)}"
+        return [
+            ("Last known rate", rate_words(self.from_currency, self.to_currency, self.known_rate)),
+            ("Would bring", f"about {arrives}; the service sets the rate when it is sent"),
+        ]
+
+
+class ConversionForm(AmountForm):
+    """Asks for direction and amount, and says what arrived for the last one."""
+
+    direction = forms.ChoiceField(choices=list(DIRECTIONS.items()), label="Direction")
+    amount = amount_field("Amount to give")
+
+    rate: Decimal | None = None
+
+    def clean(self) -> dict[str, Any]:
+        """Look up the last known rate; without one the form is as good."""
+        values = super().clean()
+        if values.get("direction"):
+            self.rate = ledger.last_rate(*values["direction"].split("-"))
+        return values
+
+    def debited(self, values: dict[str, Any]) -> str:
+        return str(values.get("direction", "")).partition("-")[0]
+
+    def content(self) -> ConversionPayload:
+        given, received = self.cleaned_data["direction"].split("-")
+        return ConversionPayload(
+            from_currency=given,
+            to_currency=received,
+            amount=self.cleaned_data["amount"],
+            known_rate=self.rate,
+        )
+
+    @property
+    def estimate(self) -> ConversionPayload | None:
+        """What would be prepared, once direction and amount can be read."""
+        readable = not self.errors.get("amount") and not self.errors.get("direction")
+        return self.content() if self.is_bound and readable else None
+
+
+class ConversionKind(MoneyKind[ConversionPayload]):
+    """Between the merchant's own balances; no token. The rate moves, so it does not wait for long."""
+
+    name = "conversion"
+    label = "Conversion"
+    plural = "Conversions"
+    letter = "C"
+    verb = "Convert"
+    payload_type = ConversionPayload
+    form_type = ConversionForm
+
+    @property
+    def lifetime(self) -> timedelta:
+        return timedelta(minutes=self.minutes)
+
+    @property
+    def minutes(self) -> int:
+        """How long it may wait, for the form."""
+        return settings.CONVERSION_LIFETIME_MINUTES
+
+    def sentence(self, payload: ConversionPayload) -> str:
+        amount = format_amount(payload.amount, payload.from_currency)
+        return f"Convert {payload.from_currency} {amount} to {payload.to_currency}"
+
+    def debit(self, payload: ConversionPayload) -> Debit:
+        return Debit(payload.from_currency, payload.amount)
+
+    def counterparty(self, payload: ConversionPayload) -> Counterparty:
+        return Counterparty("Own balances", f"{payload.from_currency} to {payload.to_currency}")
+
+    def facts(self, payload: ConversionPayload) -> Facts:
+        facts = [
+            ("Amount", f"{payload.from_currency} {format_amount(payload.amount, payload.from_currency)}"),
+            ("Into", payload.to_currency),
+        ]
+        return [
+            *facts,
+            *(payload.estimate or [("Rate", "The service's own, when it is sent. None is known yet.")]),
+        ]
+
+    def initial(self, payload: ConversionPayload) -> dict[str, Any]:
+        return {"direction": f"{payload.from_currency}-{payload.to_currency}", "amount": payload.amount}
+
+    def send(self, gateway: PaymentsGateway, payload: ConversionPayload, token: SecretStr | None) -> Receipt:
+        request = Conversion(
+            from_currency=payload.from_currency, to_currency=payload.to_currency, amount=payload.amount
+        )
+        detail = gateway.balances.convert(request)
+        received = {} if detail.receive_amount is None else {"received": f"{detail.receive_amount:f}"}
+        return Receipt(detail.transaction_id, detail.status, result=received)
+
+    def outcome_facts(self, payload: ConversionPayload, result: dict[str, str]) -> Facts:
+        if not result.get("received"):
+            return []
+        received = Decimal(result["received"])
+        facts = [("Received", f"{payload.to_currency} {format_amount(received, payload.to_currency)}")]
+        if not received:
+            return facts
+        rate = received / payload.amount
+        return [*facts, ("Rate reached", rate_words(payload.from_currency, payload.to_currency, rate))]
+
+    def recognises(self, payload: ConversionPayload, record: TransactionRecord) -> bool:
+        """By the record of what was given: type, currency and amount. What was received is another record."""
+        return (
+            record.type == "conversion"
+            and record.currency == payload.from_currency
+            and record.from_currency in {"", payload.from_currency}
+            and record.amount == payload.amount
+        )
+
+
+def rate_words(from_currency: str, to_currency: str, rate: Decimal) -> str:
+    """The rate as people say it: naira for one dollar, whatever the direction."""
+    if from_currency == "NGN":
+        from_currency, to_currency, rate = to_currency, from_currency, 1 / rate
+    return f"{from_currency} 1 = {to_currency} {rate.quantize(Decimal('0.01'))}"
