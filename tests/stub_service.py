@@ -15,9 +15,11 @@ class StubService:
         self.posts: list[str] = []
         self.records = "[]"
         self.answer_post: Callable[[], Answer] = lambda: (200, '{"data": {"transactionId": "T-1"}}')
+        self.before_get: Callable[[], object] = lambda: None
         self.url = ""
 
     def answer_get(self, path: str) -> Answer:
+        self.before_get()
         page = f'{{"data": {self.records}, "total": 1, "perPage": 100, "page": 1, "pages": 1}}'
         data = f'{{"balances": [{_BALANCE}]}}' if path.startswith("/v2/balance") else page
         return 200, f'{{"success": true, "message": "ok", "data": {data}}}'
