@@ -112,7 +112,7 @@ def _asked(transport: Transport, dialect: Dialect, operation: Operation, account
 
 
 def _whole(reader: Callable[[Reply], object] | None, reply: Reply) -> Reply:
-    """The answer itself; of an operation that openapi.yaml does not hold, once our own reader could read it."""
+    """The answer itself; that of an optional read, once the client's own reader could read it."""
     if reader is not None:
         reader(reply)
     return reply
