@@ -2,9 +2,10 @@
 
 import enum
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from payments_gateway._answers import Reply
 from payments_gateway._transport import Door, Transport
@@ -12,7 +13,7 @@ from payments_gateway.config import GatewayConfig
 from payments_gateway.conformity import remarks_on
 from payments_gateway.dialect import Dialect
 from payments_gateway.errors import CredentialsError, GatewayError, NotSentError, RejectedError
-from payments_gateway.extras import EXTRA_READS
+from payments_gateway.extras import EXTRA_READS, READERS
 from payments_gateway.operations import OPERATIONS, Effect, Operation
 
 _SAMPLE = 20  # transaction records, enough to see their shape
@@ -96,7 +97,7 @@ def _asked(transport: Transport, dialect: Dialect, operation: Operation, account
             query=_query(operation, dialect),
             body=_body(operation, account),
             door=operation.door_in(dialect),
-            into=_whole,
+            into=partial(_whole, READERS.get(operation.name)),
         )
     except GatewayError as exc:
         return _failed(operation, exc, timedelta(seconds=time.monotonic() - started))
@@ -110,7 +111,10 @@ def _asked(transport: Transport, dialect: Dialect, operation: Operation, account
     )
 
 
-def _whole(reply: Reply) -> Reply:
+def _whole(reader: Callable[[Reply], object] | None, reply: Reply) -> Reply:
+    """The answer itself; that of an optional read, once the client's own reader could read it."""
+    if reader is not None:
+        reader(reply)
     return reply
 
 

@@ -59,7 +59,7 @@ class Extras:
 
     def banks(self, *, country: str | None = None) -> list[Bank]:
         """Return the banks that money can be sent to, of one country or of all (GET /bank/supported)."""
-        return self._ask("banks", partial(_all, Bank, "Code", "Name"), query={"country": country})
+        return self._ask("banks", _banks, query={"country": country})
 
     def rates(self) -> dict[str, Rate]:
         """Return the rate of each pair of currencies, by the pair's name, such as USDTNGN (GET /currency/rate).
@@ -70,15 +70,15 @@ class Extras:
 
     def currencies(self) -> list[SupportedCurrency]:
         """Return the currencies that the service deals in (GET /currency/supported)."""
-        return self._ask("currencies", partial(_all, SupportedCurrency, "code", "name"))
+        return self._ask("currencies", _currencies)
 
     def minimums(self) -> list[Minimum]:
         """Return the least amount that can be moved in each currency (GET /currency/minimum-allowed)."""
-        return self._ask("minimums", partial(_all, Minimum, "currency", "amount"))
+        return self._ask("minimums", _minimums)
 
     def wallet_config(self) -> list[WalletOption]:
         """Return the crypto currencies of wallets and their networks (GET /wallet/supported/config)."""
-        return self._ask("wallet_config", partial(_all, WalletOption, "currency", "networks"))
+        return self._ask("wallet_config", _wallet_config)
 
     def transaction(self, transaction_id: str) -> TransactionRecord:
         """Return one transaction by its id (GET /transaction/{transactionId}).
@@ -149,6 +149,23 @@ def _rates(reply: Reply) -> dict[str, Rate]:
     """Read the pairs; what else the service puts beside them (a time stamp, a note) is no pair."""
     pairs = {pair: item for pair, item in reply.data.items() if isinstance(item, dict)}
     return {pair: Rate.model_validate({"pair": pair, **item}) for pair, item in pairs.items()}
+
+
+_banks = partial(_all, Bank, "Code", "Name")
+_currencies = partial(_all, SupportedCurrency, "code", "name")
+_minimums = partial(_all, Minimum, "currency", "amount")
+_wallet_config = partial(_all, WalletOption, "currency", "networks")
+
+READERS: Mapping[str, Callable[[Reply], object]] = MappingProxyType(
+    {
+        "extras.banks": _banks,
+        "extras.rates": _rates,
+        "extras.currencies": _currencies,
+        "extras.minimums": _minimums,
+        "extras.wallet_config": _wallet_config,
+    }
+)
+"""What reads the answer of each of these operations; raises ValueError where it cannot."""
 
 
 def _record(dialect: Dialect, transaction_id: str, reply: Reply) -> TransactionRecord:

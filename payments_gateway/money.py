@@ -93,9 +93,14 @@ def check_quantity(amount: Decimal, code: str) -> None:
 
 def is_keepable(number: Decimal) -> bool:
     """Whether a ledger can hold it: finite, and of no more digits than any amount of money has."""
-    if not number.is_finite() or decimals_of(number) > MOST_DECIMALS:
+    if not number.is_finite():
         return False
-    return number.is_zero() or number.adjusted() < MOST_WHOLE_DIGITS
+    text = str(number)
+    if len(text) <= MOST_WHOLE_DIGITS and "E" not in text:
+        return True  # nearly all, and faster than to take the number apart
+    return decimals_of(number) <= MOST_DECIMALS and (
+        number.is_zero() or number.adjusted() < MOST_WHOLE_DIGITS
+    )
 
 
 def decimals_of(number: Decimal) -> int:

@@ -114,6 +114,14 @@ def _summary(dialect: Dialect, reply: Reply) -> TransactionSummary:
 
 
 def _page_in(dialect: Dialect, reply: Reply, found: dict[str, object]) -> TransactionPage:
-    page = TransactionPage.model_validate(found | {"answered_at": reply.date})
-    records = [record.model_copy(update={"status": dialect.status(record.status)}) for record in page.records]
-    return page.model_copy(update={"records": records})
+    records = found.get("data")
+    if isinstance(records, list):
+        records = [_in_our_words(dialect, record) for record in records]
+    return TransactionPage.model_validate(found | {"data": records, "answered_at": reply.date})
+
+
+def _in_our_words(dialect: Dialect, record: object) -> object:
+    """Give a record our word for its status. What is no record is left to the schema to refuse."""
+    if isinstance(record, dict) and isinstance(status := record.get("status"), str):
+        return record | {"status": dialect.status(status)}
+    return record

@@ -13,6 +13,7 @@ from pydantic import SecretStr
 from backoffice.accounts.models import AuthenticatorDevice, User
 from backoffice.accounts.roles import Role
 from backoffice.operations import services
+from backoffice.operations.kinds import Payload, content_of
 from backoffice.operations.kinds.withdrawal import WithdrawalPayload
 from backoffice.operations.models import Operation
 
@@ -59,6 +60,24 @@ def payload(**changes: Any) -> WithdrawalPayload:
     return WithdrawalPayload(**{**members, **changes})
 
 
+def of_kind(kind: str, payload: Payload, maker: User) -> Operation:
+    """A pending operation of any kind."""
+    return services.prepare_operation(uuid.uuid4(), actor=maker, kind=kind, payload=payload)
+
+
+def countersigned(operation: Operation, checker: User) -> Operation:
+    """The same, after a second person has countersigned it and typed what its kind wants typed."""
+    kind, payload = content_of(operation)
+    wanted = kind.confirmation(payload)
+    return services.approve_operation(
+        operation.pk,
+        actor=checker,
+        digest=operation.digest,
+        second_factor_at=timezone.now(),
+        confirmation=wanted.expected if wanted else "",
+    )
+
+
 def prepared(maker: User, **changes: Any) -> Operation:
     """A pending withdrawal, one of many that may be equal: each says that it is a further one."""
     further = {"repeat_reason": f"Delivery {next(_NUMBERS)}"}
@@ -69,10 +88,7 @@ def prepared(maker: User, **changes: Any) -> Operation:
 
 def approved(maker: User, checker: User, **changes: Any) -> Operation:
     """A withdrawal that a second person countersigned."""
-    operation = prepared(maker, **changes)
-    return services.approve_operation(
-        operation.pk, actor=checker, digest=operation.digest, second_factor_at=timezone.now()
-    )
+    return countersigned(prepared(maker, **changes), checker)
 
 
 def release(operation: Operation, actor: User, token: str = "123456", **changes: Any) -> Operation:

@@ -9,15 +9,21 @@ Answer = tuple[int, str]
 
 
 class StubService:
-    """Answers GET /balance and GET /transaction plausibly, and POST as `post` says; counts the POSTs."""
+    """Answers GET /balance and GET /transaction plausibly, and POST, PUT and DELETE as `answer_post` says.
+
+    `posts` are the bodies of these, `changes` their methods and paths.
+    """
 
     def __init__(self) -> None:
         self.posts: list[str] = []
+        self.changes: list[str] = []
         self.records = "[]"
         self.answer_post: Callable[[], Answer] = lambda: (200, '{"data": {"transactionId": "T-1"}}')
+        self.before_get: Callable[[], object] = lambda: None
         self.url = ""
 
     def answer_get(self, path: str) -> Answer:
+        self.before_get()
         page = f'{{"data": {self.records}, "total": 1, "perPage": 100, "page": 1, "pages": 1}}'
         data = f'{{"balances": [{_BALANCE}]}}' if path.startswith("/v2/balance") else page
         return 200, f'{{"success": true, "message": "ok", "data": {data}}}'
@@ -37,9 +43,12 @@ def running() -> Iterator[StubService]:
             self._answer(*stub.answer_get(self.path))
 
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             stub.posts.append(body.decode())
+            stub.changes.append(f"{self.command} {self.path}")
             self._answer(*stub.answer_post())
+
+        do_PUT = do_DELETE = do_POST  # noqa: N815 - names of the standard library's handler
 
         def _answer(self, status: int, body: str) -> None:
             self.send_response(status)

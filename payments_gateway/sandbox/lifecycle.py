@@ -23,6 +23,7 @@ from payments_gateway.sandbox.models import (
     Withdrawal,
 )
 from payments_gateway.sandbox.settings import DATABASE, SEED, SETTLE_AFTER, TRANSACTIONS
+from payments_gateway.sandbox.webhooks import history as webhooks
 
 _OPTIONS = ("settle_after", "token_required", "token_reuse", "fail_next", "customer_pays_after")
 _SECONDS = ("settle_after", "customer_pays_after")
@@ -86,6 +87,7 @@ def reset() -> int:
         _forget(simulation.last_seeded_id)
         _recount()
         merchant.restore()
+        webhooks.reset()
         _restore_options(simulation)
         simulation.last_totp_step = 0
         simulation.clock_ahead = timedelta()

@@ -103,6 +103,13 @@ def test_optional_reads_are_asked_when_they_are_on(run: Run, sandbox_process: Sa
     assert "extras.payment" not in done.stdout
 
 
+def test_an_optional_read_that_our_client_cannot_read_is_told(run: Run) -> None:
+    with Stub(stub.answer(200, {"data": [{"Code": "044"}]})) as service:
+        done = run(service.url, "check", dialect='capabilities = ["banks"]')
+    assert "failed, HTTP 200" in row(done, "extras.banks")
+    assert "cannot be read" in row(done, "extras.banks")
+
+
 def test_only_get_is_asked(run: Run) -> None:
     with Stub(stub.answer(500, b"<html>")) as service:
         done = run(service.url, "check")

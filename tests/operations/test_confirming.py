@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 
 import pytest
 from django.db import connection
@@ -15,7 +16,9 @@ from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.operations import services
 from backoffice.operations.models import Attempt, Operation
+from backoffice.operations.services import confirming
 from backoffice.operations.services.confirming import HORIZON, WINDOW
+from backoffice.operations.services.recording import bind_transaction
 from backoffice.operations.states import Outcome, Status
 from tests import factories, stub_service
 from tests.append_only.triggers import lifted
@@ -45,9 +48,11 @@ def service(settings: Settings) -> Iterator[StubService]:
         yield stub
 
 
-def sent(service: StubService, maker: User, checker: User, status: int, body: str) -> Operation:
+def sent(
+    service: StubService, maker: User, checker: User, status: int, body: str, **changes: Decimal
+) -> Operation:
     service.answer_post = lambda: (status, body)
-    operation = factories.approved(maker, checker)
+    operation = factories.approved(maker, checker, **changes)
     services.release_operation(
         operation.pk,
         actor=checker,
@@ -131,6 +136,44 @@ def test_two_candidates_close_nothing(unknown: Operation, service: StubService) 
     assert Attempt.objects.get().service_transaction_id is None
 
 
+def test_without_the_services_own_time_nothing_tells_new_from_old(
+    unknown: Operation, service: StubService
+) -> None:
+    Attempt.objects.update(watermark_service_time=None)
+    assert confirmed(unknown, service, record("T-7")).status == Status.UNKNOWN
+
+
+def test_the_transaction_at_the_watermark_is_never_ours(unknown: Operation, service: StubService) -> None:
+    """The last one before our request may be seconds old, and of the same content."""
+    Attempt.objects.update(watermark_transaction_id="T-7")
+    assert confirmed(unknown, service, record("T-7")).status == Status.UNKNOWN
+
+
+def test_a_look_that_comes_late_leaves_to_people_what_is_theirs_by_now(
+    unknown: Operation, service: StubService
+) -> None:
+    def escalate() -> None:
+        Operation.objects.filter(pk=unknown.pk).update(status=Status.REVIEW)
+        connection.close()  # that of the thread that answers
+
+    service.before_get = escalate
+    assert confirmed(unknown, service, record("T-7")).status == Status.REVIEW
+    assert Attempt.objects.get().service_transaction_id is None
+
+
+def test_a_transaction_that_another_took_since_we_looked_closes_nothing(
+    unknown: Operation, service: StubService, maker: User, checker: User
+) -> None:
+    """Between the look and its record, which is no time at all unless two sweepers run."""
+    other = sent(service, maker, checker, 502, "bad gateway", amount=Decimal(300_000))
+    service.records = json.dumps([record("T-7")])
+    attempt = Attempt.objects.get(operation=unknown)
+    look = confirming._look(unknown, attempt)
+    assert bind_transaction(Attempt.objects.get(operation=other), "T-7")
+    assert confirming._note(unknown.pk, attempt.pk, look, None).status == Status.UNKNOWN
+    assert Attempt.objects.get(operation=unknown).outcome == Outcome.OPEN
+
+
 def test_what_could_be_two_operations_closes_neither(
     unknown: Operation, service: StubService, maker: User, checker: User
 ) -> None:
@@ -167,6 +210,7 @@ def test_an_answer_that_names_anothers_transaction_proves_nothing_and_says_so(
 def test_a_processing_one_follows_its_own_transaction(processing: Operation, service: StubService) -> None:
     assert confirmed(processing, service, record("T-2")).status == Status.PROCESSING
     assert confirmed(processing, service, record("T-2"), record("T-1", "failed")).status == Status.FAILED
+    assert Operation.objects.get().reason == "The service reports this transaction as failed."
 
 
 def test_a_named_transaction_is_found_whatever_its_time_says(

@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from payments_gateway import AmountError, UnreadableError, dumps, loads, parse_amount
-from payments_gateway.money import plain
+from payments_gateway.money import check_quantity, is_keepable, plain
 
 EXACT = ["0.1", "0.000001", "12345678901234567890.12", "-0.30", "100.00", "12345678901234567890"]
 
@@ -114,3 +114,57 @@ def test_a_typed_amount_that_cannot_be_meant_is_explained(text: str, words: str)
 def test_an_unknown_currency_is_refused() -> None:
     with pytest.raises(AmountError, match="NGN, USD, USDT"):
         parse_amount("1", "EUR")
+
+
+@pytest.mark.parametrize(
+    ("number", "is_kept"),
+    [
+        ("0", True),
+        ("0E+60", True),
+        ("9" * 22, True),
+        ("9" * 23, False),
+        ("1E+21", True),
+        ("1E+22", False),
+        ("-" + "9" * 22 + ".5", True),
+        ("1E-40", True),
+        ("1E-41", False),
+        ("0." + "0" * 41, False),
+        ("NaN", False),
+        ("Infinity", False),
+        ("sNaN", False),
+    ],
+)
+def test_what_a_ledger_can_hold(number: str, is_kept: bool) -> None:
+    assert is_keepable(Decimal(number)) is is_kept
+
+
+@pytest.mark.parametrize("amount", ["0.000000000000000001", "1", "123456789012345678901"])
+def test_a_quantity_of_an_unknown_currency_is_checked_for_its_size(amount: str) -> None:
+    check_quantity(Decimal(amount), "BTC")
+
+
+@pytest.mark.parametrize("amount", ["0", "-1", "NaN", "Infinity", "0.0000000000000000001", "1E+21"])
+def test_a_quantity_that_cannot_be_meant_is_refused(amount: str) -> None:
+    with pytest.raises(AmountError):
+        check_quantity(Decimal(amount), "BTC")
+
+
+def test_a_quantity_of_a_known_currency_has_its_decimals() -> None:
+    check_quantity(Decimal("0.000001"), "USDT")
+    with pytest.raises(AmountError, match="at most 6 decimals"):
+        check_quantity(Decimal("0.0000001"), "USDT")
+
+
+@pytest.mark.parametrize("text", ['{"a": "\\u0000"}', '{"a": "\ud800"}', b'{"a": "\\ud800"}'])
+def test_what_cannot_be_stored_is_replaced_wherever_it_hides(text: str | bytes) -> None:
+    assert loads(text) == {"a": "\ufffd"}
+
+
+@pytest.mark.parametrize(("depth", "is_read"), [(50, True), (51, False)])
+def test_only_so_many_levels_are_read(depth: int, is_read: bool) -> None:
+    text = "[" * depth + "]" * depth
+    if is_read:
+        assert isinstance(loads(text), list)
+    else:
+        with pytest.raises(UnreadableError, match="nested too deeply"):
+            loads(text)

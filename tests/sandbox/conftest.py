@@ -1,12 +1,15 @@
 """The simulated service as a client without our own client sees it: plain HTTP."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from decimal import Decimal
 from typing import Any
 
 import pytest
 import requests
 
+from tests.payments_gateway.stub import Behaviour, Stub
+from tests.sandbox.receiving import TAKEN, Receive, point_to
 from tests.sandbox_process import SandboxProcess
 
 ACCOUNT = {
@@ -76,3 +79,17 @@ def service(process: SandboxProcess) -> Iterator[Service]:
     with requests.Session() as session:
         session.headers.update(process.headers)
         yield Service(process, session)
+
+
+@pytest.fixture
+def receive(service: Service) -> Iterator[Receive]:
+    """Start a receiver that behaves like this, and make it the callback URL."""
+    with ExitStack() as stack:
+
+        def start(*behaviours: Behaviour) -> Stub:
+            receiver = stack.enter_context(Stub(*(behaviours or (TAKEN,))))
+            point_to(service.process, receiver.url)
+            return receiver
+
+        yield start
+        service.process.reset()  # while the receiver can still be reached

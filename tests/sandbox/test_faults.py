@@ -173,6 +173,18 @@ class TestDelays:
             assert answer.result(20) == Received(b"", reset=True)
         assert executed(service) == 0
 
+    def test_delays_leave_room_for_the_control_api(self, service: Service) -> None:
+        fault = service.process.fault("balances.list", "delay", seconds=600, times=None)
+        with ThreadPoolExecutor(12) as pool:
+            answers = [pool.submit(exchanged, service.process, "GET", "/v2/balance") for _ in range(12)]
+            until(lambda: sum(answer.done() for answer in answers) == 6)
+            assert service.process.hits(fault) == 6
+            service.process.clear_faults()
+            assert {answer.result(20).status for answer in answers} == {200}
+        again = service.process.fault("balances.list", "delay", seconds=0.01)
+        assert service.get("/balance").status_code == 200
+        assert service.process.hits(again) == 1
+
     def test_a_held_request_does_not_keep_the_process_from_ending(self) -> None:
         with SandboxProcess() as process, connected(process) as connection:
             fault = process.fault("balances.list", "delay", seconds=600)

@@ -105,7 +105,8 @@ def test_a_second_start_keeps_everything_and_settles_what_is_due(
         assert requests.post(url, json=body, headers=first.headers, timeout=30).status_code == 200
         before, kept = first.ledger(), secret(first)
         workers = children(first)
-    assert not any(worker.is_running() for worker in workers)
+    _, alive = psutil.wait_procs(workers, timeout=20)
+    assert alive == []
     with SandboxProcess(database=database, settle_after=0, seed=6) as second:
         after = second.ledger()
         assert secret(second) == kept

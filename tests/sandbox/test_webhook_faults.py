@@ -8,17 +8,7 @@ import requests
 from payments_gateway.callbacks import Verdict, verify
 from tests.payments_gateway import stub
 from tests.sandbox.conftest import Service
-from tests.sandbox.test_webhooks import (
-    Receive,
-    arrived,
-    faults,
-    in_state,
-    judged,
-    keys,
-    receive,
-)
-
-__all__ = ["receive"]  # the fixture
+from tests.sandbox.receiving import Receive, arrived, faults, in_state, judged, keys
 
 
 def amounts(service: Service, bodies: list[bytes]) -> list[Any]:

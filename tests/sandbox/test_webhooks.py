@@ -1,95 +1,33 @@
 """Webhooks over real HTTP: what is announced, how it is signed, what happens when nobody takes it."""
 
 import json
-import time
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pytest
-import requests
 from pydantic import SecretStr
 
 from payments_gateway import GatewayConfig, PaymentNews, PaymentsGateway, TransactionNews
-from payments_gateway.callbacks import Delivery, PublicKey, Verdict, load_public_key, verify
+from payments_gateway.callbacks import Verdict, verify
 from payments_gateway.money import dumps, loads
 from payments_gateway.sandbox.wire.credentials import BUSINESS_ID
 from tests.payments_gateway import stub
 from tests.payments_gateway.stub import Behaviour, Stub
 from tests.sandbox.conftest import ACCOUNT, FAILING, Service
+from tests.sandbox.receiving import (
+    TAKEN,
+    Receive,
+    arrived,
+    eventually,
+    faults,
+    in_state,
+    judged,
+    keys,
+    point_to,
+    tried,
+)
 from tests.sandbox_process import SandboxProcess
-
-_PATIENCE_SECONDS = 20
-TAKEN = stub.answer(200, {})
-
-Receive = Callable[..., Stub]
-
-
-def eventually(found: Callable[[], Any]) -> Any:
-    """What is found once there is something to find."""
-    deadline = time.monotonic() + _PATIENCE_SECONDS
-    while time.monotonic() < deadline:
-        if result := found():
-            return result
-        time.sleep(0.02)  # between two looks at a condition with a deadline
-    raise AssertionError("It did not happen in time.")
-
-
-def arrived(receiver: Stub, count: int) -> list[bytes]:
-    """The bodies that have arrived, once there are so many; never more."""
-    eventually(lambda: len(receiver.requests) >= count)
-    assert len(receiver.requests) == count
-    return [request.body for request in receiver.requests]
-
-
-def in_state(process: SandboxProcess, state: str, count: int = 1) -> list[Any]:
-    """All deliveries, newest first, once so many are in this state."""
-
-    def found() -> list[Any]:
-        deliveries = process.deliveries()
-        return deliveries if [each["state"] for each in deliveries].count(state) == count else []
-
-    return list(eventually(found))
-
-
-def tried(process: SandboxProcess, count: int = 1) -> Any:
-    """The newest delivery, once so many tries were made."""
-    return eventually(lambda: [each for each in process.deliveries()[:1] if len(each["attempts"]) == count])[
-        0
-    ]
-
-
-def keys(process: SandboxProcess) -> list[PublicKey]:
-    answer = requests.get(f"{process.control}/webhooks/keys", timeout=30).json()
-    return [load_public_key(key["pem"]) for key in answer["keys"]]
-
-
-def judged(process: SandboxProcess, bodies: list[bytes]) -> list[Delivery]:
-    return [verify(body, keys(process)) for body in bodies]
-
-
-def point_to(process: SandboxProcess, url: str) -> None:
-    answer = requests.put(
-        f"{process.url}/callbackurl", json={"callbackUrl": url}, headers=process.headers, timeout=30
-    )
-    assert answer.status_code == 200
-
-
-@pytest.fixture
-def receive(service: Service) -> Iterator[Receive]:
-    """Start a receiver that behaves like this, and make it the callback URL."""
-    with ExitStack() as stack:
-
-        def start(*behaviours: Behaviour) -> Stub:
-            receiver = stack.enter_context(Stub(*(behaviours or (TAKEN,))))
-            point_to(service.process, receiver.url)
-            return receiver
-
-        yield start
-        service.process.reset()  # while the receiver can still be reached
 
 
 def test_a_withdrawal_is_announced_and_its_settlement_without_anybody_asking(
@@ -282,10 +220,6 @@ def test_a_reset_forgets_deliveries_faults_and_the_address(service: Service, rec
     assert process.deliveries() == []
     assert receiver.requests == []
     assert keys(process) == before
-
-
-def faults(process: SandboxProcess) -> Any:
-    return requests.get(f"{process.control}/webhooks/faults", timeout=30).json()["faults"]
 
 
 def test_what_waits_is_delivered_after_the_next_start_with_the_same_key(tmp_path: Path) -> None:

@@ -173,7 +173,12 @@ class FaultForm(ConsoleForm):
     number = forms.DecimalField(
         required=False, min_value=0, max_value=1_000_000, help_text="Seconds, requests per second, or bytes"
     )
-    times = forms.IntegerField(required=False, min_value=1, max_value=1_000_000, help_text="Empty: once")
+    times = forms.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=1_000_000,
+        help_text="Empty: once; a lag or a rate until cleared",
+    )
     containing = forms.CharField(required=False, max_length=200, help_text="Only requests with this text")
 
     def carry_out(self) -> str:

@@ -35,6 +35,7 @@ it and the others wait for the next one, so a sequence of answers is a sequence 
 add to each other and to them. `hide_record_for` and `rate_limit` are conditions rather than events: their `times`
 defaults to null.
 
-A delay holds one of the service's eight threads. Deleting its fault lets the held requests go on at once; a reset cuts
-their connections, and what was held before its execution is never executed.
+A delay holds one of the service's eight threads, so at most six requests are held at once; while they are, further ones
+pass, and count as no hit. Deleting its fault lets the held requests go on at once; a reset cuts their connections, and
+what was held before its execution is never executed.
 """

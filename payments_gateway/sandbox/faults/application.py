@@ -41,7 +41,10 @@ class FaultyApplication:
         hits = self._plan.claim(incoming)
         if not hits:
             return self._application(environ, start_response)
-        answer = Exchange(self._application, incoming, hits).answer()
+        try:
+            answer = Exchange(self._application, incoming, hits).answer()
+        finally:
+            self._plan.release(hits)
         start_response(answer.status, list(answer.headers))
         return [answer.body]
 

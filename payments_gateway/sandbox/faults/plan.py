@@ -11,6 +11,7 @@ from payments_gateway.sandbox import clock
 from payments_gateway.sandbox.faults.orders import (
     EVERYTHING,
     LISTS,
+    Delay,
     DuplicateRecord,
     HideRecordFor,
     Order,
@@ -20,6 +21,8 @@ from payments_gateway.sandbox.faults.requests import Incoming
 from payments_gateway.sandbox.wire.errors import RefusedError
 
 MOST = 200
+MOST_HELD = 6
+"""How many requests delays hold at once: of the eight threads two stay free, so that the control API still answers."""
 
 
 class Allowance:
@@ -90,6 +93,7 @@ class Plan:
     def __init__(self) -> None:
         self.in_force = False
         self._lock = threading.Lock()
+        self._held = 0
         self._faults: tuple[Fault, ...] = ()
         self._ids = count(1)
 
@@ -118,11 +122,17 @@ class Plan:
         answered = False
         with self._lock:
             for fault in concerned:
-                if not (answered and fault.order.answers) and fault.take():
+                if self._has_room_for(fault, answered=answered) and fault.take():
                     hits.append(fault)
                     answered = answered or fault.order.answers
+            self._held += _delays(hits)
             self._settle()
         return hits
+
+    def release(self, hits: list[Fault]) -> None:
+        """The request that these hit has ended."""
+        with self._lock:
+            self._held -= _delays(hits)
 
     def remove(self, fault_id: int) -> bool:
         """Take one fault away, and let go what it holds; False if there is none of this id."""
@@ -141,8 +151,17 @@ class Plan:
         _let_go(removed, abandon=abandon)
         return len(removed)
 
+    def _has_room_for(self, fault: Fault, *, answered: bool) -> bool:
+        if isinstance(fault.order, Delay):
+            return self._held < MOST_HELD
+        return not (answered and fault.order.answers)
+
     def _settle(self) -> None:
         self.in_force = any(fault.left != 0 for fault in self._faults)
+
+
+def _delays(hits: list[Fault]) -> int:
+    return sum(isinstance(fault.order, Delay) for fault in hits)
 
 
 def _is_contained(fault: Fault, incoming: Incoming) -> bool:

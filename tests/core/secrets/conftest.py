@@ -1,0 +1,76 @@
+"""Canaries, the people who carry them about, and a service that repeats them."""
+
+import logging
+from collections.abc import Callable, Iterator
+
+import pytest
+from pytest_django import Settings
+
+from backoffice.accounts import services as accounts
+from backoffice.accounts.models import User
+from backoffice.accounts.roles import Role
+from tests import factories, stub_service
+from tests.accounts import steps
+from tests.core.secrets.canaries import Canaries, Sinks
+from tests.core.secrets.steps import Reader, answer_with
+from tests.stub_service import StubService
+
+
+@pytest.fixture
+def canaries(settings: Settings) -> Canaries:
+    planted = Canaries()
+    settings.GATEWAY_API_KEY = planted.api_key
+    return planted
+
+
+@pytest.fixture
+def service(settings: Settings, canaries: Canaries) -> Iterator[StubService]:
+    """A service that repeats every secret in all that it says."""
+    with stub_service.running() as stub:
+        settings.GATEWAY_URL = stub.url
+        answer_with(stub, 200, {"data": {"transactionId": "T-1"}}, canaries)
+        yield stub
+
+
+@pytest.fixture
+def sinks(canaries: Canaries, log_lines: Callable[[], str], caplog: pytest.LogCaptureFixture) -> Sinks:
+    caplog.set_level(logging.DEBUG)
+    return Sinks(canaries, [], log_lines, caplog)
+
+
+@pytest.fixture
+def as_checker(sinks: Sinks, canaries: Canaries) -> Reader:
+    """An approver who came by all steps, with every mistake on the way."""
+    user = accounts.create_staff(
+        "amara@countersign.example",
+        full_name="Amara Okafor",
+        password=canaries.password,
+        roles=[Role.APPROVER, Role.AUDITOR],
+    )
+    browser = Reader(sinks.pages)
+    steps.give_password(browser, user, canaries.password + " ")
+    steps.give_password(browser, user, canaries.password)
+    browser.get("/account/authenticator/")
+    device = steps.authenticator(user, confirmed=False)
+    canaries.seed = device.totp().key
+    canaries.recovery_codes = browser.post(
+        "/account/authenticator/", {"code": steps.code_of(device)}
+    ).context["codes"]
+    browser.post("/account/recovery-codes/kept/")
+    browser.post("/account/sign-out/")
+    return sign_in_with_a_recovery_code(browser, user, canaries)
+
+
+def sign_in_with_a_recovery_code(browser: Reader, user: User, canaries: Canaries) -> Reader:
+    steps.give_password(browser, user, canaries.password)
+    steps.give_code(browser, steps.wrong_code(steps.authenticator(user)))
+    steps.unlock(user)
+    assert steps.give_code(browser, canaries.recovery_codes[0])["Location"] == "/"
+    return browser
+
+
+@pytest.fixture
+def as_maker(sinks: Sinks, maker: User) -> Reader:
+    browser = Reader(sinks.pages)
+    factories.sign_in(browser, maker)
+    return browser

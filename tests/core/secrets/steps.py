@@ -1,0 +1,82 @@
+"""What people and the service do while the canaries are about."""
+
+import json
+import uuid
+from typing import Any
+
+from django.test import Client
+
+from backoffice.operations.models import Operation
+from tests import stub_service
+from tests.core.secrets.canaries import Canaries
+from tests.stub_service import StubService
+
+HOLDER = {"accountname": "ADA CHIDINMA OBI", "accountnumber": "9990001112"}
+
+
+class Reader(Client):
+    """A browser that remembers every answer, header by header."""
+
+    def __init__(self, pages: list[tuple[str, bytes]], **defaults: Any) -> None:
+        super().__init__(raise_request_exception=False, **defaults)
+        self.pages = pages
+
+    def request(self, **request: Any) -> Any:
+        answer: Any = super().request(**request)
+        head = "\n".join(f"{name}: {value}" for name, value in answer.items()) + answer.cookies.output()
+        body = b"".join(answer.streaming_content) if answer.streaming else answer.content
+        self.pages.append((request["PATH_INFO"], head.encode() + b"\n" + body))
+        return answer
+
+
+def answer_with(stub: StubService, status: int, body: object, canaries: Canaries) -> None:
+    """Answer a withdrawal like this, with the secrets in it, and a question for an account with its holder."""
+    echo = f"key {canaries.api_key} token {canaries.token}"
+    text = body.format(echo=echo) if isinstance(body, str) else json.dumps(body).replace("{echo}", echo)
+
+    def answer() -> stub_service.Answer:
+        is_withdrawal = "amount" in json.loads(stub.posts[-1])
+        return (status, text) if is_withdrawal else (200, json.dumps({"data": HOLDER}))
+
+    stub.answer_post = answer
+
+
+def prepare(browser: Reader) -> Operation:
+    """A withdrawal, by its form and its review."""
+    address = "/operations/prepare/withdrawal/"
+    typed = {
+        "submission": str(uuid.uuid4()),
+        "currency": "NGN",
+        "amount": "250000.00",
+        "bank_code": "044",
+        "account_number": HOLDER["accountnumber"],
+        "typed_name": HOLDER["accountname"],
+        "repeat_meant": "on",
+        "repeat_reason": str(uuid.uuid4()),
+    }
+    digest = browser.post(address, {**typed, "step": "review"}).context["digest"]
+    browser.post(address, {**typed, "step": "prepare", "digest": digest})
+    return Operation.objects.latest("prepared_at")
+
+
+def give_the_word(
+    browser: Reader, operation: Operation, action: str, canaries: Canaries, **changes: str
+) -> Any:
+    """Press a button that takes the service's token."""
+    values = {"digest": operation.digest, "token": canaries.token, **changes}
+    return browser.post(f"/operations/{operation.pk}/{action}/", values)
+
+
+def look_around(browser: Reader, operation: Operation) -> None:
+    """Open everything that shows what happened, and take the reports away."""
+    for address in (
+        f"/operations/{operation.pk}/",
+        f"/operations/{operation.pk}/live/",
+        *("/", "/balances/", "/operations/", "/audit/", "/reports/", "/account/", "/account/password/"),
+        *("/reports/operations.csv", "/reports/transactions.csv", "/reports/audit-log.csv"),
+    ):
+        assert browser.get(address).status_code in {200, 302, 502}, address
+
+
+def status_of(operation: Operation) -> str:
+    return Operation.objects.get(pk=operation.pk).status

@@ -1,0 +1,53 @@
+"""The main job with all its failures: no secret stays anywhere."""
+
+import pytest
+
+from backoffice.operations import services
+from backoffice.operations.models import Release
+from backoffice.operations.states import Status
+from tests.core.secrets.canaries import Canaries, Sinks
+from tests.core.secrets.steps import Reader, answer_with, give_the_word, look_around, prepare, status_of
+from tests.stub_service import StubService
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_while_the_token_waits_it_is_nowhere_to_be_read(
+    service: StubService, sinks: Sinks, as_maker: Reader, as_checker: Reader, canaries: Canaries
+) -> None:
+    operation = prepare(as_maker)
+    assert give_the_word(as_checker, operation, "approve-and-send", canaries).status_code == 302
+    release = Release.objects.get(operation=operation)
+    assert release.sealed_token
+    look_around(as_checker, operation)
+    assert sinks.leaks() == set()
+    services.send_operation(operation.pk)
+    assert canaries.token in service.posts[-1]
+    assert not Release.objects.exists()
+    assert sinks.leaks() == set()
+
+
+ANSWERS: list[tuple[int, object, Status]] = [
+    (200, {"data": {"transactionId": "T-1", "note": "{echo}"}}, Status.PROCESSING),
+    (400, {"success": False, "message": "Invalid OTP token: {echo}", "errors": ["{echo}"]}, Status.APPROVED),
+    (422, {"success": False, "message": "Insufficient funds for {echo}"}, Status.FAILED),
+    (500, {"message": "Internal error: {echo}"}, Status.UNKNOWN),
+    (502, "<html>{echo}</html>", Status.UNKNOWN),
+    (200, "{echo} is no JSON", Status.UNKNOWN),
+]
+
+
+def test_whatever_the_service_repeats_is_kept_nowhere(
+    service: StubService, sinks: Sinks, as_maker: Reader, as_checker: Reader, canaries: Canaries
+) -> None:
+    for status, body, ends in ANSWERS:
+        service.records = "[]"
+        operation = prepare(as_maker)
+        give_the_word(as_checker, operation, "approve-and-send", canaries)
+        answer_with(service, status, body, canaries)
+        services.send_operation(operation.pk)
+        assert status_of(operation) == ends
+        service.records = f"{canaries.api_key} is no list"
+        services.confirm_operation(operation.pk)
+        look_around(as_checker, operation)
+    assert sinks.leaks() == set()

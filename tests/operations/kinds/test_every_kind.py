@@ -1,0 +1,197 @@
+"""What holds for every kind: only an approved operation reaches the service, and only its kind's file speaks to it."""
+
+import ast
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from django.utils import timezone
+from pydantic import SecretStr
+
+from backoffice.accounts.models import User
+from backoffice.accounts.roles import PERMISSIONS, Role
+from backoffice.operations import errors, services
+from backoffice.operations.kinds import KINDS
+from backoffice.operations.models import Operation
+from backoffice.operations.states import Status
+from payments_gateway.operations import OPERATIONS, Effect
+from tests import factories
+from tests.operations.kinds.samples import SAMPLES
+from tests.stub_service import StubService
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+BACKOFFICE = Path(services.__file__).parents[2]
+CHANGING = {operation.name for operation in OPERATIONS if operation.effect is not Effect.READS}
+OWN_KINDS = {
+    "api_key_switch"
+}  # kinds of our own, which call no operation of the service that changes anything
+ROLES = ("maker", "checker", "auditor", "administrator", "outsider")
+BEFORE_APPROVAL = (Status.PENDING,)
+AFTER_THE_END = (Status.REJECTED, Status.EXPIRED, Status.CANCELLED)
+
+Person = Callable[[str], User]
+
+
+@pytest.fixture
+def person(request: pytest.FixtureRequest) -> Person:
+    return lambda name: request.getfixturevalue(name)
+
+
+def preparer_of(kind: str, person: Person) -> User:
+    names = {"maker": Role.PREPARER, "administrator": Role.ADMINISTRATOR}
+    return next(person(n) for n, role in names.items() if KINDS[kind].permission in PERMISSIONS[role])
+
+
+def pending(kind: str, person: Person) -> Operation:
+    return factories.of_kind(kind, SAMPLES[kind], preparer_of(kind, person))
+
+
+def test_every_kind_has_a_sample() -> None:
+    assert set(SAMPLES) == set(KINDS)
+
+
+def test_every_operation_that_changes_something_is_some_kind() -> None:
+    declared = {operation.kind for operation in OPERATIONS if operation.effect is not Effect.READS}
+    assert declared >= set(KINDS) - OWN_KINDS
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_what_is_stored_reads_back_as_the_same_content(name: str) -> None:
+    assert KINDS[name].read(SAMPLES[name].stored()) == SAMPLES[name]
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_it_says_what_will_happen_in_one_sentence_and_shows_all_that_is_signed(name: str) -> None:
+    kind, sample = KINDS[name], SAMPLES[name]
+    assert 10 < len(kind.sentence(sample)) < 200
+    assert all(label and value for label, value in kind.facts(sample))
+    assert kind.counterparty(sample).name
+    assert set(kind.initial(sample)) <= set(kind.form_type.base_fields)
+
+
+def test_letters_and_names_are_nobody_elses() -> None:
+    assert len({kind.letter for kind in KINDS.values()}) == len(KINDS)
+    assert all(name == kind.name for name, kind in KINDS.items())
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("name", KINDS)
+def test_only_who_has_its_permission_may_prepare_it(name: str, role: str, person: Person) -> None:
+    somebody = person(role)
+    if somebody.has_perm(KINDS[name].permission):
+        assert factories.of_kind(name, SAMPLES[name], somebody).status == Status.PENDING
+        return
+    with pytest.raises(errors.NotAllowedError):
+        factories.of_kind(name, SAMPLES[name], somebody)
+    assert not Operation.objects.exists()
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("name", KINDS)
+def test_nobody_gets_it_sent_before_it_is_countersigned(
+    name: str, role: str, person: Person, service: StubService
+) -> None:
+    operation = pending(name, person)
+    with pytest.raises(errors.OperationError):
+        give_the_word(operation, person(role))
+    services.send_operation(operation.pk)
+    services.send_due()
+    assert service.changes == []
+
+
+@pytest.mark.parametrize("status", AFTER_THE_END)
+@pytest.mark.parametrize("name", KINDS)
+def test_nobody_gets_it_sent_after_its_end(
+    name: str, status: Status, person: Person, service: StubService
+) -> None:
+    operation = ended(pending(name, person), status, person)
+    with pytest.raises(errors.WrongStatusError):
+        give_the_word(operation, person("checker"))
+    services.send_operation(operation.pk)
+    assert service.changes == []
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("name", KINDS)
+def test_countersigned_it_is_sent_once_by_whoever_may(
+    name: str, role: str, person: Person, service: StubService
+) -> None:
+    operation = factories.countersigned(pending(name, person), person("checker"))
+    somebody = person(role)
+    if not somebody.has_perm("operations.release_operation"):
+        with pytest.raises(errors.OperationError):
+            give_the_word(operation, somebody)
+        services.send_operation(operation.pk)
+        assert service.changes == []
+        return
+    give_the_word(operation, somebody)
+    for _ in range(3):
+        services.send_operation(operation.pk)
+    assert len(service.changes) == (0 if name in OWN_KINDS else 1)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_same_content_cannot_wait_twice(name: str, person: Person) -> None:
+    first = pending(name, person)
+    with pytest.raises(errors.OperationError) as refused:
+        pending(name, person)
+    assert isinstance(refused.value, errors.SameContentWaitsError | errors.PaidBeforeError)
+    assert Operation.objects.get() == first
+
+
+def test_only_the_files_of_kinds_call_what_changes_something() -> None:
+    callers = {
+        (path.relative_to(BACKOFFICE).as_posix(), name)
+        for path in BACKOFFICE.rglob("*.py")
+        for name in calls_in(path) & CHANGING
+    }
+    assert {name for _, name in callers} <= CHANGING
+    assert {path.rpartition("/")[0] for path, _ in callers} == {"operations/kinds"}
+
+
+def test_kinds_are_sent_from_one_place_only() -> None:
+    senders = {
+        path.relative_to(BACKOFFICE).as_posix()
+        for path in BACKOFFICE.rglob("*.py")
+        if "kind.send" in calls_in(path)
+    }
+    assert senders == {"operations/services/sending.py"}
+
+
+def ended(operation: Operation, status: Status, person: Person) -> Operation:
+    """The same, taken to this end by the services."""
+    if status == Status.CANCELLED:
+        return services.cancel_operation(operation.pk, actor=operation.maker)
+    if status == Status.REJECTED:
+        return services.reject_operation(
+            operation.pk,
+            actor=person("checker"),
+            digest=operation.digest,
+            second_factor_at=timezone.now(),
+            reason="Not now",
+        )
+    Operation.objects.update(expires_at=timezone.now())
+    expired = services.expire_operation(operation.pk)
+    assert expired is not None
+    return expired
+
+
+def give_the_word(operation: Operation, somebody: User) -> None:
+    token = SecretStr("123456") if KINDS[operation.kind].needs_token else None
+    services.release_operation(
+        operation.pk,
+        actor=somebody,
+        digest=operation.digest,
+        second_factor_at=timezone.now(),
+        token=token,
+    )
+
+
+def calls_in(path: Path) -> set[str]:
+    """The last two names of everything that is called in a file: `balances.withdraw`."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            found.add(".".join(ast.unparse(node.func).split(".")[-2:]))
+    return found

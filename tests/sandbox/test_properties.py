@@ -1,0 +1,182 @@
+"""Balances, transactions and summaries agree to the last decimal after any history at all; seen over HTTP alone."""
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import pytest
+import requests
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from tests.sandbox.conftest import ACCOUNT, Service, exact
+from tests.sandbox.test_books import check_books, check_reversals
+from tests.sandbox_process import SandboxProcess
+
+BUSINESS_ID = "b5f1c2d94a7e4f0ba1c83d56"
+TYPES = ("deposit", "withdrawal", "sent", "transfer", "internalTransfer", "conversion")
+OURS = "countersign-demo"
+
+fiat = st.sampled_from(["NGN", "USD"])
+decimals = st.integers(0, 99).map(lambda cents: f".{cents:02d}")
+amounts = st.builds("{}{}".format, st.integers(0, 9_000) | st.integers(0, 9_000_000), decimals | st.just(""))
+crypto = st.integers(1, 2_000_000_000).map(lambda units: Decimal(units).scaleb(-6))
+endings = st.sampled_from(["11", "12", "88", "99"])
+payees = st.sampled_from([OURS, "ada.obi", "ada.obi99", "nobody"])
+users = st.sampled_from(["ada.obi", "ada.obi88", "ada.obi99", "emeka", "nobody", OURS])
+networks = st.sampled_from(["ERC20", "BEP20", "POLYGON"])
+outcomes = st.sampled_from([None, None, "fullfiled", "failed"])
+steps_of_time = st.sampled_from([1, 59, 61, 600, 1_900, 90_000])
+nonsense = st.sampled_from(["", "0", "-1", "NaN", "1e3", "0.001", "9" * 13, "999999999999", 5, None, [], {}])
+
+
+@pytest.fixture(scope="module")
+def small() -> Iterator[Service]:
+    """A service with a short past, so that everything can be read at every look."""
+    with SandboxProcess(transactions=12) as process, requests.Session() as session:
+        session.headers.update(process.headers)
+        yield Service(process, session)
+
+
+class Histories(RuleBasedStateMachine):
+    """Everything that can happen to the service, in any order; counts what it has accepted."""
+
+    service: Service
+
+    @initialize()
+    def begin(self) -> None:
+        self.reset()
+
+    @precondition(lambda self: self.debits > 8)
+    @rule()
+    def reset(self) -> None:
+        self.service.process.reset()
+        self.service.process.options(token_required=False, settle_after=None)
+        self.debits = self.payments = 0
+
+    @rule(currency=fiat, amount=amounts, ending=endings)
+    def withdraw(self, currency: str, amount: str, ending: str) -> None:
+        number = f"01234567{ending}"
+        body = {**ACCOUNT, "accountNumber": number, "currency": currency, "amount": amount, "otpType": "totp"}
+        self.debits += self._accepted("/balance/withdraw", body)
+
+    @rule(receiver=users, currency=fiat, amount=amounts)
+    def transfer(self, receiver: str, currency: str, amount: str) -> None:
+        body = {"receiverUsername": receiver, "currency": currency, "amount": amount, "otpType": "otp"}
+        self.debits += self._accepted("/balance/transfer", body)
+
+    @rule(given=fiat, received=fiat, amount=amounts)
+    def convert(self, given: str, received: str, amount: str) -> None:
+        body = {"fromCurrency": given, "toCurrency": received, "amount": amount}
+        self.debits += self._accepted("/balance/convert", body)
+
+    @rule(network=networks, ending=endings, amount=crypto)
+    def send(self, network: str, ending: str, amount: Decimal) -> None:
+        address = f"0x{'4' * 38}{ending}"
+        body = {"network": network, "currency": "USDT", "address": address, "amount": float(amount)}
+        self.debits += self._accepted("/wallet/transfer", body)
+
+    @rule(username=payees, currency=fiat, amount=crypto)
+    def ask_for_a_payment(self, username: str, currency: str, amount: Decimal) -> None:
+        body = {
+            "businessId": BUSINESS_ID,
+            "incomingCurrency": "USDT",
+            "outgoingCurrency": currency,
+            "customerEmail": "ada@example.com",
+            "paymentType": "profile",
+            "serviceUsername": username,
+            "incomingAmount": float(amount),
+            "reference": f"R{self.payments}",
+        }
+        self.payments += self._accepted("/payment", body)
+
+    @rule(amount=st.none() | st.none() | crypto.map(str), which=st.integers(0, 1))
+    def pay(self, amount: str | None, which: int) -> None:
+        body = {"reference": f"R{which}"} | ({} if amount is None else {"amount": amount})
+        url = f"{self.service.process.control}/payments"
+        assert requests.post(url, json=body, timeout=30).status_code in {200, 400, 404, 409}
+
+    @rule(
+        currency=st.sampled_from(["NGN", "USD", "USDT"]), amount=amounts.filter(lambda text: float(text) > 0)
+    )
+    def money_arrives(self, currency: str, amount: str) -> None:
+        self.service.process.deposit(currency, amount)
+
+    @rule(member=st.sampled_from(["amount", "currency", "accountNumber"]), value=nonsense)
+    def ask_for_nonsense(self, member: str, value: object) -> None:
+        good = {**ACCOUNT, "currency": "NGN", "amount": "1", "otpType": "totp"}
+        assert not self._accepted("/balance/withdraw", {**good, member: value})
+
+    @precondition(lambda self: self.debits + self.payments > 3)
+    @rule(outcome=outcomes)
+    def settle(self, outcome: str | None) -> None:
+        self.service.process.settle(outcome)
+
+    @rule(seconds=steps_of_time, settle_after=st.none() | st.integers(0, 60))
+    def let_time_pass(self, seconds: int, settle_after: int | None) -> None:
+        self.service.process.options(settle_after=settle_after)
+        self.service.process.advance(seconds)
+
+    @rule()
+    def let_the_next_one_fail(self) -> None:
+        self.service.process.options(fail_next=1)
+
+    @rule()
+    def look(self) -> None:
+        ledger = self.service.process.ledger()
+        assert ledger["differences"] == []
+        assert ledger["debits"]["count"] == self.debits
+        assert len(ledger["payments"]) == self.payments
+        assert all(Decimal(balance) >= 0 for balance in ledger["balances"].values())
+
+    def teardown(self) -> None:
+        self.look()
+        check_books(self.service)
+        check_reversals(self.service)
+        check_summaries(self.service)
+
+    def _accepted(self, path: str, body: dict[str, object]) -> int:
+        response = self.service.post(path, body)
+        assert response.status_code in {200, 400, 409, 422}, response.text
+        return response.status_code == 200
+
+
+def test_after_any_history_everything_agrees(small: Service) -> None:
+    machine = type("HistoriesOfThis", (Histories,), {"service": small})
+    run_state_machine_as_test(  # type: ignore[no-untyped-call]  # it has no annotations
+        machine,
+        settings=settings(
+            max_examples=40,
+            stateful_step_count=50,
+            deadline=None,
+            derandomize=True,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+
+
+def check_summaries(service: Service) -> None:
+    """Every summary is what the records that its filters select add up to."""
+    records = service.records()
+    for currency in (None, "NGN", "USD"):
+        for kind in (None, *TYPES):
+            chosen = [
+                record
+                for record in records
+                if currency in {None, record["currency"]} and kind in {None, record["type"]}
+            ]
+            summary = summary_of(service, currency=currency, type=kind)
+            assert summary["volume"] == sum(record["amount"] for record in chosen)
+            assert summary["txnCount"] == len(chosen)
+
+
+def summary_of(service: Service, **filters: object) -> Any:
+    query = {name: value for name, value in filters.items() if value is not None}
+    return exact(service.get("/transaction/summary", **query))["data"]["summary"]

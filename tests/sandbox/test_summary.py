@@ -1,0 +1,79 @@
+"""GET /transaction/summary."""
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import pytest
+import requests
+
+from tests.sandbox.conftest import Service, exact
+from tests.sandbox_process import SandboxProcess
+
+
+@pytest.fixture(scope="module")
+def year() -> Iterator[Service]:
+    """A service with 400 seeded records that this module only reads."""
+    with SandboxProcess(transactions=400) as process, requests.Session() as session:
+        session.headers.update(process.headers)
+        yield Service(process, session)
+
+
+def summary(service: Service, **query: object) -> Any:
+    response = service.get("/transaction/summary", **query)
+    assert response.status_code == 200
+    return exact(response)["data"]
+
+
+def test_the_envelope_holds_a_page_and_a_summary(year: Service) -> None:
+    body = exact(year.get("/transaction/summary"))
+    assert body["success"] is True
+    assert set(body["data"]) == {"txn", "summary"}
+    assert set(body["data"]["summary"]) == {"volume", "txnCount", "duration"}
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {},
+        {"currency": "USD"},
+        {"type": "conversion"},
+        {"currency": "NGN", "type": "withdrawal"},
+        {"duration": "one week"},
+        {"page": 2, "limit": 7},
+        {"page": 999},
+    ],
+)
+def test_the_page_is_that_of_the_list_and_the_summary_covers_all_pages(
+    year: Service, query: dict[str, object]
+) -> None:
+    found = summary(year, **query)
+    assert found["txn"] == exact(year.get("/transaction", **query))["data"]
+    everything = exact(year.get("/transaction", **{**query, "page": 1, "limit": 500}))["data"]["data"]
+    assert found["summary"]["txnCount"] == len(everything) == found["txn"]["total"]
+    assert found["summary"]["volume"] == sum(record["amount"] for record in everything)
+
+
+@pytest.mark.parametrize(
+    ("duration", "days"),
+    [(None, 0), ("one day", 1), ("one week", 7), ("one month", 30), ("one year", 365)],
+)
+def test_the_duration_is_told_in_days(year: Service, duration: str | None, days: int) -> None:
+    query = {"duration": duration} if duration else {}
+    assert summary(year, **query)["summary"]["duration"] == days
+
+
+def test_nothing_adds_up_to_zero(service: Service) -> None:
+    service.process.advance(40 * 86_400)
+    found = summary(service, duration="one day")
+    assert found["summary"] == {"volume": Decimal(0), "txnCount": 0, "duration": 1}
+    assert found["txn"]["data"] == []
+
+
+@pytest.mark.parametrize(
+    "query", [{"currency": "USDT"}, {"limit": "0"}, {"duration": "1 day"}, {"sort": "date"}]
+)
+def test_a_wrong_parameter_is_refused_by_name(year: Service, query: dict[str, str]) -> None:
+    response = year.get("/transaction/summary", **query)
+    assert response.status_code == 400
+    assert response.json()["message"].startswith(next(iter(query)))
