@@ -1,0 +1,135 @@
+"""Transfers to other users of the service: the form, the request, and every end."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from pydantic import SecretStr
+from pytest_django import Settings
+
+from backoffice.accounts.models import User
+from backoffice.operations import services
+from backoffice.operations.kinds import KINDS
+from backoffice.operations.models import Operation
+from backoffice.operations.states import Status
+from tests import factories
+from tests.operations.kinds.samples import SAMPLES
+from tests.sandbox_process import SandboxProcess
+from tests.stub_service import StubService
+
+pytestmark = pytest.mark.django_db(transaction=True)
+SignIn = Callable[[Client, User], Client]
+ADDRESS = "/operations/prepare/transfer/"
+FILLED_IN = {"receiver_username": "ngozi.eze", "currency": "NGN", "amount": "60000.00", "memo": "week 46"}
+
+
+def released(maker: User, checker: User) -> Operation:
+    operation = factories.countersigned(factories.of_kind("transfer", SAMPLES["transfer"], maker), checker)
+    return factories.release(operation, checker)
+
+
+def review(client: Client, **changes: str) -> Any:
+    return client.post(ADDRESS, {**FILLED_IN, **changes, "step": "review"})
+
+
+def test_the_review_says_who_receives_what(as_maker: Client, service: StubService) -> None:
+    html = review(as_maker).content.decode()
+    assert "<h1>Transfer NGN 60,000.00 to user ngozi.eze</h1>" in html
+    assert "Transfers need one approver who did not prepare them." in html
+
+
+@pytest.mark.parametrize(
+    ("field", "typed", "said"),
+    [
+        ("receiver_username", "", "This field is required."),
+        ("receiver_username", "ngozi eze", "no spaces"),
+        ("receiver_username", "x" * 65, "at most 64"),
+        ("currency", "USDT", "USDT is not one of the available choices"),
+        ("amount", "", "Enter an amount."),
+        ("amount", "-5", "digits and one point only"),
+        ("amount", "1e5", "digits and one point only"),
+        ("amount", "0.001", "NGN has at most 2 decimals."),
+        ("amount", "0", "greater than zero"),
+        ("amount", "6000000", "The balance is NGN 5,000,000.00"),
+        ("memo", "x" * 29, "at most 28 characters"),
+    ],
+)
+def test_bad_input_is_said_beside_its_field_and_loses_nothing(
+    as_maker: Client, service: StubService, field: str, typed: str, said: str
+) -> None:
+    answer = review(as_maker, **{field: typed})
+    assert answer.status_code == 422
+    form = answer.context["form"]
+    assert said in " ".join(form.errors[field])
+    kept = {name: form[name].value() for name in FILLED_IN if name != field}
+    assert kept == {name: value for name, value in FILLED_IN.items() if name != field}
+    assert not Operation.objects.exists()
+
+
+def test_the_request_is_exactly_what_was_countersigned(
+    maker: User, checker: User, service: StubService
+) -> None:
+    operation = released(maker, checker)
+    services.send_operation(operation.pk)
+    assert service.changes == ["POST /v2/balance/transfer"]
+    assert json.loads(service.posts[0]) == {
+        "receiverUsername": "ngozi.eze",
+        "currency": "NGN",
+        "amount": "60000.00",
+        "memo": "week 46",
+        "otpType": "totp",
+        "token": "123456",
+    }
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "ends"),
+    [
+        (200, '{"data": {"transactionId": "T-9", "status": "fullfiled"}}', Status.PROCESSING),
+        (200, '{"data": {}}', Status.PROCESSING),
+        (400, '{"message": "token is not valid"}', Status.APPROVED),
+        (404, '{"message": "user does not exist"}', Status.FAILED),
+        (422, '{"message": "insufficient funds"}', Status.FAILED),
+        (500, '{"message": "internal error"}', Status.UNKNOWN),
+        (200, "<html>", Status.UNKNOWN),
+    ],
+)
+def test_every_answer_leads_somewhere(
+    maker: User, checker: User, service: StubService, status: int, body: str, ends: Status
+) -> None:
+    operation = released(maker, checker)
+    service.answer_post = lambda: (status, body)
+    services.send_operation(operation.pk)
+    assert Operation.objects.get().status == ends
+
+
+def test_two_people_transfer_against_the_service(maker: User, checker: User, sandbox: SandboxProcess) -> None:
+    before = sandbox.balance("NGN")
+    operation = factories.countersigned(factories.of_kind("transfer", SAMPLES["transfer"], maker), checker)
+    services.release_operation(
+        operation.pk,
+        actor=checker,
+        digest=operation.digest,
+        second_factor_at=timezone.now(),
+        token=SecretStr(sandbox.token()),
+    )
+    services.send_operation(operation.pk)
+    assert services.confirm_operation(operation.pk).status == Status.SUCCEEDED
+    assert before - sandbox.balance("NGN") == operation.amount
+
+
+def test_prepare_again_fills_the_form_with_the_same(
+    as_maker: Client, maker: User, settings: Settings, service: StubService
+) -> None:
+    operation = factories.of_kind("transfer", SAMPLES["transfer"], maker)
+    services.cancel_operation(operation.pk, actor=maker)
+    form = as_maker.get(f"{ADDRESS}?copy={operation.pk}").context["form"]
+    assert {name: str(form[name].value()) for name in FILLED_IN} == FILLED_IN
+
+
+def test_without_a_memo_none_is_sent() -> None:
+    sample = SAMPLES["transfer"].model_copy(update={"memo": ""})
+    assert ("Memo", "") not in KINDS["transfer"].facts(sample)
