@@ -239,6 +239,37 @@ def test_silence_is_declared_only_while_nothing_was_recorded(
     assert reloaded(released).status == Status.PROCESSING
 
 
+def test_silence_is_not_declared_while_an_answer_may_still_be_written_down(
+    service: StubService, released: Operation
+) -> None:
+    claim = claimed(released)
+    services.record_silence(claim.attempt_id, now=claim.deadline_at + timedelta(seconds=1))
+    assert reloaded(released).status == Status.SENDING
+
+
+def test_an_answer_after_the_end_does_not_change_whose_transaction_it_was(
+    service: StubService, released: Operation
+) -> None:
+    attempt_id = claimed(released).attempt_id
+    record_answer(attempt_id, NAMED)
+    Attempt.objects.update(service_transaction_id="T-7")
+    record_answer(attempt_id, NAMED)
+    assert Attempt.objects.get().service_transaction_id == "T-7"
+
+
+def test_a_refusal_of_the_service_is_the_reason_on_the_operation(
+    service: StubService, released: Operation
+) -> None:
+    service.answer_post = lambda: (422, '{"success": false, "message": "Insufficient funds"}')
+    services.send_operation(released.pk)
+    assert "Insufficient funds" in reloaded(released).reason
+
+
+def test_a_token_waits_for_ninety_seconds_at_most(released: Operation) -> None:
+    release = Release.objects.get()
+    assert release.expires_at - release.released_at == timedelta(seconds=90)
+
+
 def test_an_answer_outlives_a_database_that_goes_away_meanwhile(
     service: StubService, released: Operation
 ) -> None:
