@@ -1,5 +1,6 @@
 """POST /payment: what is accepted, and how a payment lives."""
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -69,12 +70,12 @@ WRONG = [
 ]
 
 
-def create(service: Service, body: dict[str, object], **changes: object) -> requests.Response:
+def create(service: Service, body: Mapping[str, object], **changes: object) -> requests.Response:
     members = {**body, **changes}
     return service.post("/payment", {name: value for name, value in members.items() if value is not None})
 
 
-def created(service: Service, body: dict[str, object], **changes: object) -> Any:
+def created(service: Service, body: Mapping[str, object], **changes: object) -> Any:
     response = create(service, body, **changes)
     assert response.status_code == 200, response.text
     return exact(response)["data"]
@@ -92,7 +93,7 @@ def money(service: Service) -> list[Any]:
 
 @pytest.mark.parametrize(("body", "account"), [(TO_BANK, "0123456789"), (TO_USER, "adaeze.obi")])
 def test_the_answer_is_the_payment_of_the_specification(
-    service: Service, body: dict[str, object], account: str
+    service: Service, body: Mapping[str, object], account: str
 ) -> None:
     payment = created(service, body)
     assert tuple(payment) == MEMBERS
@@ -160,7 +161,7 @@ def test_payments_without_a_reference_get_one_each(service: Service) -> None:
 
 @pytest.mark.parametrize("body", [TO_BANK, TO_USER])
 def test_confirmations_come_with_time_and_then_it_is_paid_out(
-    service: Service, body: dict[str, object]
+    service: Service, body: Mapping[str, object]
 ) -> None:
     service.process.options(settle_after=600)
     before = money(service)
