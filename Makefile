@@ -18,7 +18,7 @@ test: $(READY)  ## all tests that this machine can run; says what it skipped and
 	$(BIN)/pytest $(ARGS)
 
 test-contract: $(READY)  ## thousands of random requests held to openapi.yaml; prints the seed, ends by itself
-	CONTRACT_CASES=$${CONTRACT_CASES:-150} \
+	CONTRACT_CASES=$${CONTRACT_CASES:-300} \
 	CONTRACT_SEED=$${CONTRACT_SEED:-$$($(BIN)/python -c 'import secrets; print(secrets.randbelow(2**32))')} \
 	$(BIN)/pytest tests/contract --numprocesses 2 $(ARGS)
 

@@ -42,6 +42,9 @@ tokens = text(16).map(SecretStr)
 otp_types = optional(st.sampled_from(["otp", "totp"]))
 account_numbers = st.from_regex("[0-9]{10}", fullmatch=True)
 bank_codes = st.sampled_from(sorted(BANKS))
+emails = st.from_regex(
+    r"[a-z0-9]{1,20}([.+_-][a-z0-9]{1,10})?@[a-z0-9]{1,20}\.(com|ng|co\.uk)", fullmatch=True
+)
 identities = st.from_regex("[0-9a-f]{24}", fullmatch=True)
 filters = {
     "currency": optional(fiat),
@@ -70,7 +73,7 @@ def payments(draw: st.DrawFn) -> PaymentRequest:
         business_id=draw(text(120)),
         incoming_currency="USDT",
         outgoing_currency=draw(fiat),
-        customer_email=draw(st.emails().filter(lambda email: len(email) <= 100)),
+        customer_email=draw(emails),
         payment_type=payment_type,
         reference=draw(optional(text(80))),
         rate_key=draw(optional(text(80))),
@@ -150,7 +153,7 @@ CALLS: dict[str, st.SearchStrategy[Call]] = {
     "api_keys.create": st.tuples(tokens, otp_types).map(
         lambda pair: lambda client: client.api_keys.create(token=pair[0], otp_type=pair[1])
     ),
-    "api_keys.generate": st.tuples(key_requests, optional(tokens)).map(
+    "api_keys.generate": st.tuples(key_requests, tokens).map(
         lambda pair: lambda client: client.api_keys.generate(pair[0], otp=pair[1])
     ),
     "api_keys.list": st.just(lambda client: client.api_keys.list()),
