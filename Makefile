@@ -6,7 +6,7 @@ SANDBOX_PORT ?= 8001
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: demo smoke test check bench run clean lock
+.PHONY: demo smoke test test-contract check bench run clean lock
 
 demo: $(READY)  ## the whole product on this machine, against a simulated service
 	@$(BIN)/python -m stack.demo --port $(PORT) --sandbox-port $(SANDBOX_PORT)
@@ -16,6 +16,11 @@ smoke: $(READY)  ## the main job over HTTP, in a folder of its own; one line of 
 
 test: $(READY)  ## all tests that this machine can run; says what it skipped and why
 	$(BIN)/pytest $(ARGS)
+
+test-contract: $(READY)  ## thousands of random requests held to openapi.yaml; prints the seed, ends by itself
+	CONTRACT_CASES=$${CONTRACT_CASES:-300} \
+	CONTRACT_SEED=$${CONTRACT_SEED:-$$($(BIN)/python -c 'import secrets; print(secrets.randbelow(2**32))')} \
+	$(BIN)/pytest tests/contract --numprocesses 2 $(ARGS)
 
 check: $(READY)  ## formatting, lint, types, import directions, templates, migrations, deployment
 	$(BIN)/ruff format --check .

@@ -38,16 +38,17 @@ class ApiKeys:
         into = partial(_created, self._dialect)
         return self._transport.send_once("POST", "/auth/api-key", body, into=into, reads=KeyReading)
 
-    def generate(self, request: KeyRequest, *, otp: SecretStr | None = None) -> CreatedKey:
+    def generate(self, request: KeyRequest, *, otp: SecretStr | None) -> CreatedKey:
         """Generate an API key with a name, a scope and an end (POST /user/api-key).
 
-        The scope is one of the codes of `scopes`. A key that the request replaces stops working at once. `otp` is a
-        one-time code, where the service asks for one. The key comes back covered and is never shown again.
+        The scope is one of the codes of `scopes`. A key that the request replaces stops working at once. `otp` is the
+        one-time code; None only where the dialect makes it optional. The key comes back covered, once.
 
         Not repeatable: a second call makes a second key. Raises RejectedError when the service refused (for instance
         the scope), NotSentError when nothing left this machine, OutcomeUnknownError otherwise, also when the answer
-        holds no key. Specification: Authentication, 8 (shapes not shown: see the dialect).
+        holds no key. Specification: Authentication, 7 and 8 (shapes not shown: see the dialect).
         """
+        demand_token(otp, self._dialect)
         return self._transport.send_once(
             "POST",
             self._dialect.key_generate_path,

@@ -77,6 +77,7 @@ OPERATIONS = (
         "/user/api-key",
         Door.V4,
         _KEYS,
+        needs_token=True,
         kind="api_key_create",
         path_point="key_generate_path",
     ),

@@ -1,5 +1,6 @@
 """A service that answers as a test tells it, over real HTTP, for the answers that the simulation never gives."""
 
+import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,7 +25,8 @@ class StubService:
 
     def answer_get(self, path: str) -> Answer:
         self.before_get()
-        page = f'{{"data": {self.records}, "total": 1, "perPage": 100, "page": 1, "pages": 1}}'
+        total = len(json.loads(self.records))
+        page = f'{{"data": {self.records}, "total": {total}, "perPage": 100, "page": 1, "pages": 1}}'
         data = f'{{"balances": [{_BALANCE}]}}' if path.startswith("/v2/balance") else page
         return 200, f'{{"success": true, "message": "ok", "data": {data}}}'
 

@@ -11,7 +11,7 @@ from payments_gateway.money import is_keepable, is_storable
 
 _NUMBER = re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,40})?")
 _SECONDS = re.compile(r"[0-9]{1,16}(\.[0-9]{1,9})?")
-_FIRST_YEAR, _LAST_YEAR = 1970, 9000
+_ZERO, _LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 
 
 def _exact(value: object) -> Decimal:
@@ -96,7 +96,8 @@ def _text(value: object) -> str:
 def _moment(value: object) -> datetime | None:
     """Take ISO 8601 or unix seconds. What cannot be read is None: a time stamp never spoils a record.
 
-    So are years that no calendar of people converts safely; 0001 is how some services write "never".
+    So are the zeros of both (the year 1, and no second since 1970), which is how services write "never", and years
+    that cannot be converted to every time zone.
     """
     text = str(value).strip()
     try:
@@ -104,9 +105,8 @@ def _moment(value: object) -> datetime | None:
         moment = datetime.fromtimestamp(float(text), UTC) if is_seconds else datetime.fromisoformat(text)
     except (ValueError, OverflowError, OSError):
         return None
-    if not _FIRST_YEAR <= moment.year <= _LAST_YEAR:
-        return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return moment if _ZERO < moment < _LATEST else None
 
 
 Amount = Annotated[Decimal, BeforeValidator(_exact)]

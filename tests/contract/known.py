@@ -30,7 +30,7 @@ VALUES: Mapping[str, Sequence[Any]] = {
     "amount": ("2500.00", "1.05"),
     "memo": ("rent", ""),
 }
-_WALLET = {"currency": ("USDT",), "amount": (25.5, 0.000001)}
+_WALLET: Mapping[str, Sequence[Any]] = {**VALUES, "currency": ("USDT",), "amount": (25.5, 0.000001)}
 
 
 def register_formats() -> None:
@@ -39,16 +39,17 @@ def register_formats() -> None:
 
 
 def put_in(case: schemathesis.Case[Any], service: SandboxProcess) -> None:
-    """Give three of four well-formed bodies known values and a token that counts; the same body gets the same ones."""
-    if case.meta is None or not case.meta.generation.mode.is_positive or not isinstance(case.body, dict):
+    """Give three of four well-formed requests known values and a token that counts; the same ones get the same."""
+    if case.meta is None or not case.meta.generation.mode.is_positive:
         return
-    chance = zlib.crc32(json.dumps(case.body, sort_keys=True).encode())
-    if chance % 4:
-        known = {**VALUES, **_WALLET} if "network" in case.body else VALUES
-        case.body |= {
-            member: known[member][chance % len(known[member])] for member in case.body if member in known
-        }
-        case.body |= _tokens(case.body, service)
+    known = _WALLET if "wallet" in case.path else VALUES
+    for members in (case.body, case.query):
+        if (
+            isinstance(members, dict)
+            and (chance := zlib.crc32(json.dumps(members, sort_keys=True).encode())) % 4
+        ):
+            members |= {name: known[name][chance % len(known[name])] for name in members if name in known}
+            members |= _tokens(members, service)
 
 
 def _tokens(body: Mapping[str, Any], service: SandboxProcess) -> dict[str, str]:

@@ -114,7 +114,7 @@ def answers() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("name", "status"), answers())
 def test_every_answer_is_an_object_that_allows_nothing_undocumented(name: str, status: str) -> None:
-    schema = resolved(answer_schema(name, status))
+    schema = resolved(answer_schema(name, int(status)))
     assert schema["additionalProperties"] is False
     assert ("message" in schema["required"]) or status == "200"
 

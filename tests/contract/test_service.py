@@ -1,58 +1,38 @@
 """The running service, attacked with data that the document allows and with data that it forbids."""
 
-import re
 from typing import Any
 
 import schemathesis
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, seed, settings
 
-from tests.contract import known
-from tests.contract.document import document
+from tests.contract.attack import SCHEMA, make_ready
 from tests.contract.profile import CASES, SEED
 from tests.sandbox_process import SandboxProcess
 
-known.register_formats()
-
-SCHEMA = schemathesis.openapi.from_dict(
-    document(),
-    config=schemathesis.Config.from_dict(
-        {
-            "seed": SEED,
-            "generation": {
-                "max-examples": CASES,
-                "database": "none",
-                "with-security-parameters": False,  # every request has the credentials; checks take them away
-            },
-            # A well-formed request may still be refused: funds, token, KYC, an account that does not exist. That it
-            # is never refused for its shape is the check below.
-            "checks": {
-                "positive_data_acceptance": {"expected-statuses": [200, 400, 404, 409, 422]},
-            },
-        }
-    ),
-)
-
-_ABOUT_SHAPE = re.compile(
-    r" is required$| is not a known member$| is given more than once$| must be (a string|a number|true or false)$"
-    r"| must not be null$| must have at (least|most) \d+ characters$|valid JSON|JSON object"
-)
-_MAY_BE_DEMANDED = re.compile(r"(token|otp) is required$")
-
-
-@schemathesis.check
-def a_valid_request_is_not_refused_for_its_shape(
-    ctx: schemathesis.CheckContext, response: schemathesis.Response, case: schemathesis.Case[Any]
-) -> None:
-    """The document and the service agree about what is well-formed."""
-    if case.meta is None or not case.meta.generation.mode.is_positive or response.status_code != 400:
-        return
-    message = response.json()["message"]
-    if _ABOUT_SHAPE.search(message) and not _MAY_BE_DEMANDED.search(message):
-        raise AssertionError(f"the document allows this request, and the service says: {message}")
+SETTINGS = settings(deadline=None, database=None, suppress_health_check=list(HealthCheck))
 
 
 @SCHEMA.parametrize()
-@settings(deadline=None, suppress_health_check=list(HealthCheck))
+@SETTINGS
 def test_an_operation_keeps_to_the_document(case: schemathesis.Case[Any], service: SandboxProcess) -> None:
-    known.put_in(case, service)
+    make_ready(case, service)
     case.call_and_validate(base_url=service.address, headers=service.headers)
+
+
+def test_histories_of_calls_keep_to_the_document(service: SandboxProcess) -> None:
+    """What one call gives goes into the next: a key that was made is listed, ended and deleted; a payment is read."""
+
+    @seed(SEED)
+    class Histories(SCHEMA.as_state_machine()):  # type: ignore[misc]
+        def setup(self) -> None:
+            service.reset()
+            service.options(token_reuse=True)
+
+        def before_call(self, case: schemathesis.Case[Any]) -> None:
+            make_ready(case, service)
+
+        def get_call_kwargs(self, case: schemathesis.Case[Any]) -> dict[str, Any]:
+            return {"base_url": service.address, "headers": service.headers}
+
+    Histories.run(settings=settings(SETTINGS, max_examples=max(CASES // 4, 3), stateful_step_count=8))
+    assert service.ledger()["differences"] == []

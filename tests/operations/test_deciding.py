@@ -11,6 +11,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
+from backoffice.accounts.roles import Role
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.operations import errors, services
@@ -200,4 +201,30 @@ def test_expiry_comes_when_the_deployment_says(maker: User, settings: Settings) 
 def test_an_unknown_operation_is_refused_and_recorded(checker: User) -> None:
     with pytest.raises(Operation.DoesNotExist):
         services.approve_operation(uuid.uuid4(), actor=checker, digest="", second_factor_at=timezone.now())
+    assert not Release.objects.exists()
+
+
+@pytest.mark.django_db
+def test_only_a_preparer_prepares(outsider: User, checker: User) -> None:
+    for person in (outsider, checker):
+        with pytest.raises(errors.NotAllowedError):
+            factories.prepared(person)
+    assert not Operation.objects.exists()
+
+
+@pytest.mark.django_db
+def test_the_form_of_somebody_else_finds_nothing(maker: User) -> None:
+    operation = factories.prepared(maker)
+    other = factories.person("Ngozi Eze", Role.PREPARER)
+    with pytest.raises(errors.SubmissionReusedError):
+        services.prepare_operation(operation.pk, actor=other, kind="withdrawal", payload=factories.payload())
+
+
+@pytest.mark.django_db
+def test_a_token_goes_with_its_operation(maker: User, checker: User) -> None:
+    cancelled, expired = (factories.release(factories.approved(maker, checker), checker) for _ in range(2))
+    assert Release.objects.count() == 2
+    services.cancel_operation(cancelled.pk, actor=maker)
+    Operation.objects.filter(pk=expired.pk).update(expires_at=timezone.now())
+    assert services.expire_operation(expired.pk) is not None
     assert not Release.objects.exists()

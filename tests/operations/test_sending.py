@@ -1,13 +1,16 @@
 """Release and send: what each answer of the service leads to, and what must hold before the first byte leaves."""
 
+import threading
 import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 
 import pytest
 from django.contrib.auth.models import Group
-from django.db import connection
+from django.db import connection, transaction
 from django.utils import timezone
 from pytest_django import Settings
 
@@ -16,13 +19,16 @@ from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.ledger import selectors as ledger
 from backoffice.operations import services
+from backoffice.operations.errors import ContentChangedError
 from backoffice.operations.models import Approval, Attempt, Operation, Release, content_digest
+from backoffice.operations.services import sending
 from backoffice.operations.services.recording import Answer, record_answer
 from backoffice.operations.services.sending import make_request
 from backoffice.operations.states import Outcome, Status
 from tests import factories
 from tests.append_only.triggers import lifted
 from tests.sandbox_process import SandboxProcess
+from tests.stack.test_brokers import wait_until
 from tests.stub_service import StubService
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -233,6 +239,37 @@ def test_silence_is_declared_only_while_nothing_was_recorded(
     assert reloaded(released).status == Status.PROCESSING
 
 
+def test_silence_is_not_declared_while_an_answer_may_still_be_written_down(
+    service: StubService, released: Operation
+) -> None:
+    claim = claimed(released)
+    services.record_silence(claim.attempt_id, now=claim.deadline_at + timedelta(seconds=1))
+    assert reloaded(released).status == Status.SENDING
+
+
+def test_an_answer_after_the_end_does_not_change_whose_transaction_it_was(
+    service: StubService, released: Operation
+) -> None:
+    attempt_id = claimed(released).attempt_id
+    record_answer(attempt_id, NAMED)
+    Attempt.objects.update(service_transaction_id="T-7")
+    record_answer(attempt_id, NAMED)
+    assert Attempt.objects.get().service_transaction_id == "T-7"
+
+
+def test_a_refusal_of_the_service_is_the_reason_on_the_operation(
+    service: StubService, released: Operation
+) -> None:
+    service.answer_post = lambda: (422, '{"success": false, "message": "Insufficient funds"}')
+    services.send_operation(released.pk)
+    assert "Insufficient funds" in reloaded(released).reason
+
+
+def test_a_token_waits_for_ninety_seconds_at_most(released: Operation) -> None:
+    release = Release.objects.get()
+    assert release.expires_at - release.released_at == timedelta(seconds=90)
+
+
 def test_an_answer_outlives_a_database_that_goes_away_meanwhile(
     service: StubService, released: Operation
 ) -> None:
@@ -255,6 +292,55 @@ def end_other_connections() -> None:
             "WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
     connection.close()
+
+
+def test_an_answer_waits_for_a_database_that_is_busy(
+    service: StubService, released: Operation, impatient: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    def held_until_it_was_noticed() -> tuple[int, str]:
+        held = threading.Event()
+        keeping.append(pool.submit(keep, released, held, lambda: "is not recorded yet" in caplog.text))
+        assert held.wait(30)
+        return 200, '{"data": {"transactionId": "T-1"}}'
+
+    keeping: list[Future[None]] = []
+    service.answer_post = held_until_it_was_noticed
+    with ThreadPoolExecutor(1) as pool:
+        services.send_operation(released.pk)
+    assert [kept.result() for kept in keeping] == [None]
+    assert reloaded(released).status == Status.PROCESSING
+    assert Attempt.objects.get().service_transaction_id == "T-1"
+
+
+@pytest.fixture
+def impatient() -> Iterator[None]:
+    """New connections wait a moment for a lock, not twenty seconds."""
+    before = connection.settings_dict["OPTIONS"]
+    quick = {"timeout": 0.05} if connection.vendor == "sqlite" else {"options": "-c lock_timeout=50ms"}
+    connection.settings_dict["OPTIONS"] = {**before, **quick}
+    yield
+    connection.settings_dict["OPTIONS"] = before
+    connection.close()
+
+
+def keep(operation: Operation, held: threading.Event, until: Callable[[], bool]) -> None:
+    """Hold the operation, in a connection of our own, until the condition is true."""
+    try:
+        with transaction.atomic():
+            Operation.objects.get_locked(operation.pk)
+            held.set()
+            wait_until(until)
+    finally:
+        connection.close()
+
+
+def test_what_stops_one_release_leaves_a_later_one_alone(released: Operation, checker: User) -> None:
+    stopped = Release.objects.select_related("operation").get()
+    Release.objects.update(expires_at=timezone.now())
+    later = factories.release(released, checker)
+    sending._withdraw(stopped, ContentChangedError())
+    assert Release.objects.filter(operation=later).exists()
+    assert not Entry.objects.filter(action=Action.OPERATION_REFUSED).exists()
 
 
 def test_content_that_cannot_be_read_is_not_sent(service: StubService, released: Operation) -> None:

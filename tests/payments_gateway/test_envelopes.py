@@ -248,7 +248,7 @@ def test_keys_are_listed_by_their_hashes(answered: Answered, data: object) -> No
     assert (key.is_expirable, key.expires_at, key.deleted_at) == (True, NOON, None)
 
 
-@pytest.mark.parametrize("never", [None, "", "0001-01-01T00:00:00Z", "never"])
+@pytest.mark.parametrize("never", [None, "", 0, "0", "0001-01-01T00:00:00Z", "never"])
 def test_a_moment_that_is_none_is_none(answered: Answered, never: object) -> None:
     (key,) = answered("api_keys.list", {"data": [KEY | {"DeletedAt": never, "Expirable": "no"}]})
     assert (key.deleted_at, key.is_expirable) == (None, None)

@@ -217,7 +217,8 @@ def test_a_token_that_is_needed_is_demanded_before_anything_is_sent(
         CALLS[name].call(gateway(server.url))
     assert server.connections == 0
     CALLS[name].call(gateway(server.url, dialect=Dialect(token_required=False)))
-    assert b"token" not in server.requests[0].body
+    assert b"482913" not in server.requests[0].body
+    assert not {"token", "otp"} & set(json.loads(server.requests[0].body))
 
 
 @keys

@@ -189,6 +189,26 @@ def test_what_is_wrong_is_said_beside_the_form_and_what_was_typed_is_kept(
     assert service.process.faults() == []
 
 
+@pytest.mark.parametrize(
+    ("body", "content_type"),
+    [
+        (b"press=deposit&deposit-sender=%ff%fe&deposit-amount=%00", "application/x-www-form-urlencoded"),
+        (b"x" * 3_000_000, "application/x-www-form-urlencoded"),
+        (b"&".join(b"a%d=1" % number for number in range(2000)), "application/x-www-form-urlencoded"),
+        (b"--x\r\nnonsense", "multipart/form-data; boundary=x"),
+        (b"nonsense", "multipart/form-data"),
+        (b'{"press": "deposit"}', "application/json"),
+        (b"", "text/plain"),
+    ],
+)
+def test_a_form_that_cannot_be_read_is_refused(service: Service, body: bytes, content_type: str) -> None:
+    url = f"{service.process.control}/console/deposit"
+    response = requests.post(url, data=body, headers={"Content-Type": content_type}, timeout=30)
+    assert response.status_code in {400, 422}
+    assert service.process.ledger()["debits"]["count"] == 0
+    assert "Traceback" not in service.process.output()
+
+
 def test_a_form_that_is_none_is_refused(service: Service) -> None:
     assert press(service, "steal", "now").status_code == 404
 

@@ -213,6 +213,13 @@ def test_deliveries_and_keys_of_webhooks_are_told(service: Service) -> None:
     assert newer["pem"].startswith("-----BEGIN PUBLIC KEY-----")
 
 
+@pytest.mark.parametrize("limit", ["0", "501", "x", "-1", ""])
+def test_a_number_of_deliveries_that_cannot_be_is_refused(service: Service, limit: str) -> None:
+    response = requests.get(f"{service.process.control}/webhooks", params={"limit": limit}, timeout=30)
+    assert response.status_code == 400
+    assert response.json()["message"].startswith("limit ")
+
+
 def test_faults_of_webhooks_are_asked_for_counted_and_taken_away(service: Service) -> None:
     service.process.webhook_fault("duplicate", copies=2)
     service.process.webhook_fault("reorder", deliveries=3)

@@ -236,6 +236,22 @@ class TestLists:
         service.process.advance(3601)
         assert self.ids(service)[0] == made
 
+    def test_the_list_within_a_summary_lags_and_stutters_too(self, service: Service) -> None:
+        before = service.get("/transaction/summary").json()["data"]
+        service.process.fault("transactions.summary", "hide_record_for", seconds=3600)
+        service.withdraw()
+        assert service.get("/transaction/summary").json()["data"] == before
+        service.process.fault("transactions.summary", "duplicate_record")
+        records = service.get("/transaction/summary").json()["data"]["txn"]["data"]
+        assert records[:2] == [before["txn"]["data"][0]] * 2
+
+    def test_the_extra_read_of_one_record_lags_with_the_list(self, service: Service) -> None:
+        service.process.fault("*", "hide_record_for", seconds=3600)
+        made = service.withdraw().json()["data"]["transactionId"]
+        assert service.get(f"/transaction/{made}").status_code == 404
+        service.process.clear_faults()
+        assert service.get(f"/transaction/{made}").json()["transactionId"] == made
+
     def test_a_record_older_than_the_fault_stays_visible(self, service: Service) -> None:
         made = service.withdraw().json()["data"]["transactionId"]
         service.process.fault("*", "hide_record_for", seconds=3600)

@@ -118,11 +118,11 @@ def test_the_fee_must_be_covered_too(service: Service) -> None:
 
 
 def test_it_is_processing_until_it_settles(service: Service) -> None:
-    service.process.options(settle_after=10)
+    service.process.options(settle_after=3_600)
     transaction_id = detail_of(send(service))["transactionId"]
-    service.process.advance(9)
+    service.process.advance(3_000)
     assert service.record(transaction_id)["status"] == "processing"
-    service.process.advance(1)
+    service.process.advance(600)
     assert service.record(transaction_id)["status"] == "fullfiled"
 
 

@@ -5,7 +5,7 @@ to their end (`payments.py`). What goes to a destination ending in 88 takes a da
 """
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.db import connection
 from django.db.models import QuerySet
@@ -27,9 +27,11 @@ from payments_gateway.sandbox.models import (
 Order = Withdrawal | Transfer | WalletTransfer
 
 _ORDERS = ("withdrawal", "transfer", "wallet_transfer")
-_SOMETHING_MAY_BE_DUE = """
-    SELECT EXISTS (SELECT 1 FROM sandbox_transaction WHERE status = 'processing')
-    OR EXISTS (SELECT 1 FROM sandbox_payment WHERE due_at <= %s)
+_OPEN = """
+    SELECT settle_after,
+        (SELECT MIN(created_at) FROM sandbox_transaction WHERE status = 'processing'),
+        EXISTS (SELECT 1 FROM sandbox_payment WHERE due_at <= %s)
+    FROM sandbox_simulation
 """
 
 
@@ -46,7 +48,7 @@ class SettlementMiddleware:
 
 def catch_up() -> None:
     """Settle what is due; next to nothing to ask when nothing is under way."""
-    if _something_may_be_due():
+    if _something_is_due():
         settle_due()
 
 
@@ -61,8 +63,8 @@ def settle_due() -> int:
     ended = payments.progress_all(settle_after)
     if settle_after is None:
         return ended
-    due = [record for record in _processing() if _is_due(record, settle_after)]
-    return ended + _settle(due, failed=None)
+    old_enough = _processing().filter(created_at__lte=clock.now() - settle_after)
+    return ended + _settle([record for record in old_enough if not _is_slow(record)], failed=None)
 
 
 @atomic(durable=True)
@@ -80,21 +82,31 @@ def order_of(record: Transaction) -> Order | None:
     return next((order for order in found if order is not None), None)
 
 
-def _something_may_be_due() -> bool:
+def _something_is_due() -> bool:
     # Asked before every request, so in SQL: the ORM would take longer to build this than SQLite to answer it.
+    now = clock.now()
     with connection.cursor() as cursor:
-        cursor.execute(_SOMETHING_MAY_BE_DUE, [connection.ops.adapt_datetimefield_value(clock.now())])
-        return bool(cursor.fetchone()[0])
+        cursor.execute(_OPEN, [_stored(now)])
+        settle_after, oldest, a_payment_is_due = cursor.fetchone()
+    if oldest is None or settle_after is None:
+        return bool(a_payment_is_due)
+    return bool(a_payment_is_due or oldest <= _stored(now - timedelta(seconds=settle_after)))
+
+
+def _stored(moment: datetime) -> str:
+    """The moment as the columns hold it: text that compares as moments do."""
+    return str(connection.ops.adapt_datetimefield_value(moment))
 
 
 def _processing() -> QuerySet[Transaction]:
     return Transaction.objects.filter(status=Status.PROCESSING).select_related(*_ORDERS).order_by("id")
 
 
-def _is_due(record: Transaction, settle_after: timedelta) -> bool:
+def _is_slow(record: Transaction) -> bool:
+    """Whether its destination takes a day, and the day is not over."""
     order = order_of(record)
     slow = order is not None and fate.takes_a_day(order.destination)
-    return record.created_at + (max(settle_after, fate.A_DAY) if slow else settle_after) <= clock.now()
+    return slow and clock.now() < record.created_at + fate.A_DAY
 
 
 def _settle(records: list[Transaction], *, failed: bool | None) -> int:

@@ -26,7 +26,8 @@ garbage           status 200 and nonsense of the given `form`; see garbage.py   
                                                                                          when=before_execution
 duplicate_record  the record at `position` of a page of transactions comes twice         it is a read
 hide_record_for   the list of transactions lags: a record made since the fault was       it is a read
-                  added appears `seconds` (of the service's clock) after it was made
+                  added appears `seconds` (of the service's clock) after it was made;
+                  with operation "*" the extra read of one record lags as well
 rate_limit        429 with Retry-After beyond `per_second` requests                      no
 
 `reset` of a drop chooses between RST (true) and FIN (false) against the defaults above. The faults `status`, `drop`,

@@ -17,7 +17,7 @@ from payments_gateway.sandbox.faults.orders import (
     Order,
     RateLimit,
 )
-from payments_gateway.sandbox.faults.requests import Incoming
+from payments_gateway.sandbox.faults.requests import BEYOND, Incoming
 from payments_gateway.sandbox.wire.errors import RefusedError
 
 MOST = 200
@@ -71,8 +71,9 @@ class Fault:
         """Whether it is about this request, as far as operation and counters say."""
         if self.left == 0 or self.order.operation not in (EVERYTHING, incoming.operation):
             return False
-        of_lists = isinstance(self.order, DuplicateRecord | HideRecordFor)
-        return incoming.operation in LISTS if of_lists else True
+        if isinstance(self.order, HideRecordFor):
+            return incoming.operation in (*LISTS, BEYOND)
+        return incoming.operation in LISTS if isinstance(self.order, DuplicateRecord) else True
 
     def take(self) -> bool:
         """Count one request that reaches the fault; whether it is hit."""

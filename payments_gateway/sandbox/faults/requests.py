@@ -12,16 +12,19 @@ from payments_gateway.sandbox.wire.operations import operation_at
 
 _SERVICE = re.compile(r"/v[24]/")
 
+BEYOND = ""
+"""The operation of a request that the specification does not have."""
+
 Environ = dict[str, Any]
 
 
 class Incoming:
-    """One request to the service. `operation` is empty for what the specification does not name."""
+    """One request to the service."""
 
     def __init__(self, environ: Environ) -> None:
         self.environ = environ
         operation = operation_at(environ["REQUEST_METHOD"], environ["PATH_INFO"])
-        self.operation = operation.name if operation else ""
+        self.operation = operation.name if operation else BEYOND
         self.connection: socket.socket = environ["gunicorn.socket"]
         self._body: bytes | None = None
 

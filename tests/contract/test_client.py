@@ -1,0 +1,134 @@
+"""The client's requests, made from random valid input, as the document has them; and answers that it accepts."""
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import strategies as st
+from pydantic import SecretStr
+
+from payments_gateway import Dialect, GatewayConfig, GatewayError, PaymentsGateway
+from payments_gateway.extras import EXTRA_READS
+from payments_gateway.schemas.accounts import AccountRequest
+from payments_gateway.schemas.api_keys import KeyRequest
+from payments_gateway.schemas.balances import Conversion, Transfer, Withdrawal
+from payments_gateway.schemas.payments import PaymentRequest
+from payments_gateway.schemas.wallets import WalletTransfer
+from tests.contract.calls import CALLS
+from tests.contract.document import described
+from tests.contract.exchange import Request, check_answer, check_request, operation_of
+from tests.contract.profile import CASES, SEED
+from tests.contract.recorder import Recorder
+from tests.payments_gateway.stub import Stub, answer
+from tests.sandbox_process import SandboxProcess
+
+DIALECT = Dialect().overridden({"capabilities": list(EXTRA_READS)})
+
+
+def config(address: str) -> GatewayConfig:
+    return GatewayConfig(
+        base_url=f"{address}/v2",
+        base_url_v4=f"{address}/v4",
+        api_key=SecretStr(SandboxProcess.api_key),
+        api_user=SandboxProcess.api_user,
+        dialect=DIALECT,
+        tries=1,
+    )
+
+
+@pytest.fixture(scope="module")
+def refusing() -> Iterator[Stub]:
+    """A service that hears everything and refuses it, so that each call is one request."""
+    with Stub(answer(400, {"message": "not today"})) as stub:
+        yield stub
+
+
+@pytest.fixture(scope="module")
+def client(refusing: Stub) -> Iterator[PaymentsGateway]:
+    with PaymentsGateway(config(refusing.url.removesuffix("/v2"))) as opened:
+        yield opened
+
+
+def test_every_operation_of_the_document_has_a_call() -> None:
+    assert set(CALLS) == set(described())
+
+
+@pytest.mark.parametrize("name", CALLS)
+@seed(SEED)
+@settings(max_examples=CASES, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_whatever_the_client_sends_is_documented(
+    name: str, refusing: Stub, client: PaymentsGateway, data: st.DataObject
+) -> None:
+    call = data.draw(CALLS[name])
+    refusing.requests.clear()
+    with pytest.raises(GatewayError):
+        call(client)
+    (sent,) = refusing.requests
+    request = Request(
+        sent.method, sent.target, {name.lower(): value for name, value in sent.headers}, sent.body
+    )
+    assert operation_of(request) == name
+    check_request(request)
+
+
+ACCOUNT = {
+    "account_number": "0123456789",
+    "account_name": "Kelechi Eze",
+    "bank": "Access Bank",
+    "bank_code": "044",
+}
+
+
+def accepted(client: PaymentsGateway, service: SandboxProcess) -> None:
+    """Every operation once, each with what the service accepts."""
+    token = SecretStr(service.token())
+    client.balances.list()
+    client.balances.convert(Conversion(from_currency="NGN", to_currency="USD", amount="200000"))
+    receipt = client.balances.withdraw(Withdrawal(**ACCOUNT, currency="NGN", amount="1500.25"), token=token)
+    client.balances.transfer(Transfer(receiver_username="kelechi", currency="NGN", amount="5"), token=token)
+    client.wallets.get()
+    address = "TJRabPrwbZy45sbavfcjinPJC18kjpRTv8"
+    client.wallets.transfer(WalletTransfer(network="TRC20", currency="USDT", address=address, amount="25.5"))
+    payment = client.payments.create(
+        PaymentRequest(
+            **ACCOUNT,
+            business_id="b5f1c2d94a7e4f0ba1c83d56",
+            incoming_currency="USDT",
+            outgoing_currency="NGN",
+            customer_email="ada@example.com",
+            payment_type="bank",
+            country="NG",
+            incoming_amount="25",
+        )
+    )
+    client.transactions.page()
+    client.transactions.summary(duration="one week")
+    client.banks.resolve(account_number="0123456789", bank_code="044")
+    client.callbacks.set_url("http://127.0.0.1:9/hook")
+    client.callbacks.url()
+    client.accounts.create(AccountRequest(account_name="Ada Obi", currency="NGN"))
+    client.accounts.list()
+    client.api_keys.create(token=token, otp_type="totp")
+    made = client.api_keys.generate(KeyRequest(name="reports", scope="G", expires_in_days=9), otp=token)
+    client.api_keys.scopes()
+    client.api_keys.invalidate(made.key)
+    ended = next(each for each in client.api_keys.list() if each.name == "reports")
+    client.api_keys.delete(ended.short_hash)
+    client.extras.banks()
+    client.extras.rates()
+    client.extras.currencies()
+    client.extras.minimums()
+    client.extras.wallet_config()
+    client.extras.transaction(str(receipt.transaction_id))
+    client.extras.payment(str(payment.id))
+
+
+def test_what_the_client_and_the_service_say_to_each_other_is_documented(service: SandboxProcess) -> None:
+    with Recorder(service.address) as recorder, PaymentsGateway(config(recorder.address)) as client:
+        accepted(client, service)
+    for request, found in recorder.exchanges:
+        check_request(request)
+        check_answer(request, found)
+        assert found.status == 200
+    assert {operation_of(request) for request, _ in recorder.exchanges} == set(described())

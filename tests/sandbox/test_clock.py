@@ -1,0 +1,80 @@
+"""The service's clock, which can be put forward, and real time, which tokens go by."""
+
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+
+import pytest
+import requests
+
+from tests.sandbox.conftest import Service
+from tests.sandbox_process import SandboxProcess
+
+DAY = 86_400
+NEAR = timedelta(seconds=10)
+
+
+def ahead(service: Service) -> timedelta:
+    """How far the service's clock is ahead of ours, going by the Date header of an answer."""
+    return parsedate_to_datetime(service.get("/balance").headers["Date"]) - datetime.now(UTC)
+
+
+def test_the_date_of_every_answer_follows_the_clock(service: Service) -> None:
+    assert abs(ahead(service)) < NEAR
+    service.process.advance(3 * DAY)
+    assert abs(ahead(service) - timedelta(days=3)) < NEAR
+    refused = service.get("/nothing")
+    assert abs(parsedate_to_datetime(refused.headers["Date"]) - service.process.now()) < NEAR
+    assert len(refused.raw.headers.getlist("Date")) == 1
+
+
+def test_records_are_dated_by_the_clock_and_filters_go_by_it(service: Service) -> None:
+    service.process.advance(400 * DAY)
+    assert service.get("/transaction", duration="one year").json()["data"]["total"] == 0
+    transaction_id = service.withdraw().json()["data"]["transactionId"]
+    (record,) = service.get("/transaction", duration="one year").json()["data"]["data"]
+    assert record["transactionId"] == transaction_id
+    assert abs(datetime.fromisoformat(record["createdAt"]) - service.process.now()) < NEAR
+
+
+def test_tokens_go_by_real_time(service: Service) -> None:
+    token = service.process.token()
+    service.process.advance(DAY)
+    assert service.withdraw(token=token).status_code == 200
+
+
+def test_what_is_due_after_a_step_is_settled(service: Service) -> None:
+    service.process.options(settle_after=3_600)
+    transaction_id = service.withdraw().json()["data"]["transactionId"]
+    service.process.advance(3_599 - NEAR.total_seconds())
+    assert service.record(transaction_id)["status"] == "processing"
+    service.process.advance(NEAR.total_seconds() + 1)
+    assert service.record(transaction_id)["status"] == "fullfiled"
+
+
+@pytest.mark.parametrize("seconds", [-1, 10_000_000_000, "1", True, None])
+def test_a_step_that_cannot_be_is_refused(service: Service, seconds: object) -> None:
+    response = requests.post(f"{service.process.control}/clock", json={"advance": seconds}, timeout=30)
+    assert response.status_code == 400
+    assert abs(ahead(service)) < NEAR
+
+
+def test_steps_end_ten_years_ahead(service: Service) -> None:
+    service.process.advance(3_650 * DAY - 60)
+    url = f"{service.process.control}/clock"
+    assert requests.post(url, json={"advance": 120}, timeout=30).status_code == 400
+    assert service.get("/transaction").status_code == 200
+
+
+def test_a_reset_sets_the_clock_right(service: Service) -> None:
+    service.process.advance(DAY)
+    service.process.reset()
+    assert abs(ahead(service)) < NEAR
+
+
+def test_the_clock_outlives_the_process(tmp_path: Path) -> None:
+    database = tmp_path / "sandbox.sqlite3"
+    with SandboxProcess(database=database) as first:
+        first.advance(DAY)
+    with SandboxProcess(database=database) as second:
+        assert abs(second.now() - datetime.now(UTC) - timedelta(days=1)) < NEAR
