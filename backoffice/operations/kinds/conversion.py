@@ -154,4 +154,4 @@ def rate_words(from_currency: str, to_currency: str, rate: Decimal) -> str:
     """The rate as people say it: naira for one dollar, whatever the direction."""
     if from_currency == "NGN":
         from_currency, to_currency, rate = to_currency, from_currency, 1 / rate
-    return f"{from_currency} 1 = {to_currency} {rate.quantize(Decimal('0.01'))}"
+    return f"{from_currency} 1 = {to_currency} {rate:,.2f}"

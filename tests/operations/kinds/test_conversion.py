@@ -56,7 +56,7 @@ def test_the_review_says_what_the_last_rate_would_bring(as_maker: Client, servic
     service.records = f"[{RECEIVED}]"
     html = review(as_maker).content.decode()
     assert "<h1>Convert NGN 1,540,000.00 to USD</h1>" in html
-    assert "USD 1 = NGN 1600.00" in html
+    assert "USD 1 = NGN 1,600.00" in html
     assert "about USD 962.50" in html
 
 
