@@ -11,6 +11,7 @@ from pytest_django import Settings
 
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import Role
+from backoffice.core import credentials
 from tests import factories
 from tests.requirements_of_tests import skip_what_cannot_run
 from tests.sandbox_process import SandboxProcess
@@ -23,6 +24,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(
                 pytest.mark.xdist_group("browser")
             )  # they share one running product, in one process
+
+
+@pytest.fixture(autouse=True)
+def no_remembered_key() -> None:
+    """The API key in use is remembered for a second, which is long for tests that roll it back."""
+    credentials.forget()
 
 
 @pytest.fixture

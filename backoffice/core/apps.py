@@ -10,7 +10,7 @@ class CoreConfig(AppConfig):
     def ready(self) -> None:
         """Build the client now, without calling anybody: a wrong address, dialect or key stops the start."""
         from backoffice.core import vault
-        from backoffice.core.gateway import gateway
+        from backoffice.core.gateway import check_configuration
 
         vault.check_keys()
-        gateway()
+        check_configuration()

@@ -1,28 +1,61 @@
 """The one seam to the service: nothing else builds the client."""
 
+import logging
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import Any
+from uuid import UUID
 
 from django.conf import settings
+from django.db import Error as DatabaseError
 from pydantic import SecretStr
 
-from payments_gateway import Dialect, GatewayConfig, PaymentsGateway
+from backoffice.core import credentials
+from payments_gateway import (
+    CredentialsError,
+    Dialect,
+    GatewayConfig,
+    GatewayError,
+    PaymentsGateway,
+    TokenRefusedError,
+)
+from payments_gateway._transport import Transport
 
+logger = logging.getLogger(__name__)
 PATIENCE_OF_A_PAGE = 8.0  # seconds that a person who waits for a page is made to wait for the service
 
 
 def gateway(*, deadline: float | None = None) -> PaymentsGateway:
-    """The client for the configured service, one for each process and deadline.
+    """The client for the configured service with the API key in use, one for each process, deadline and key.
 
-    The deadline is in seconds and for a whole call; without one it is what sending is given.
+    The deadline is in seconds and for a whole call; without one it is what sending is given. A switch to another key
+    is seen within a second, so whoever keeps a client longer than that may hold an old one. Raises NotSentError if
+    our own database does not tell the key.
     """
-    return _build(settings.SEND_DEADLINE_SECONDS if deadline is None else deadline, *_configured())
+    key = credentials.key_in_use()
+    seconds = settings.SEND_DEADLINE_SECONDS if deadline is None else deadline
+    return _build(seconds, key.pk if key.counted else None, key.secret.get_secret_value(), *_configured())
+
+
+def gateway_with(key: SecretStr, *, deadline: float) -> PaymentsGateway:
+    """A client that calls with this key instead of the one in use, to try it. Close it."""
+    return PaymentsGateway(_configuration(deadline, key.get_secret_value(), *_configured()))
 
 
 def configuration(*, deadline: float) -> GatewayConfig:
-    """How the configured service is reached, for what looks at the service itself instead of using it."""
-    return _configuration(deadline, *_configured())
+    """How the configured service is reached, for what looks at the service itself instead of using it.
+
+    It asks no database, so its key is the one of the environment, whichever is in use.
+    """
+    return _configuration(deadline, settings.GATEWAY_API_KEY, *_configured())
+
+
+def check_configuration() -> None:
+    """Build a client once, without calling anybody. Raises ValueError or OSError for what cannot be used."""
+    PaymentsGateway(configuration(deadline=settings.SEND_DEADLINE_SECONDS)).close()
 
 
 def dialect() -> Dialect:
@@ -42,7 +75,6 @@ def _configured() -> tuple[str, ...]:
     return (
         settings.GATEWAY_URL,
         settings.GATEWAY_URL_V4,
-        settings.GATEWAY_API_KEY,
         settings.GATEWAY_API_USER,
         settings.GATEWAY_USER_VERSION,
         settings.GATEWAY_DIALECT,
@@ -50,12 +82,15 @@ def _configured() -> tuple[str, ...]:
 
 
 @cache
-def _build(deadline: float, *configured: str) -> PaymentsGateway:
-    return PaymentsGateway(_configuration(deadline, *configured))
+def _build(deadline: float, counted_key: UUID | None, *configured: str) -> PaymentsGateway:
+    config = _configuration(deadline, *configured)
+    if counted_key is None:
+        return PaymentsGateway(config)
+    return PaymentsGateway(config, transport=CountingTransport(config, counted_key))
 
 
 def _configuration(deadline: float, *configured: str) -> GatewayConfig:
-    base_url, base_url_v4, api_key, api_user, user_version, dialect_file = configured
+    api_key, base_url, base_url_v4, api_user, user_version, dialect_file = configured
     return GatewayConfig(
         base_url=base_url,
         base_url_v4=base_url_v4,
@@ -66,3 +101,42 @@ def _configuration(deadline: float, *configured: str) -> GatewayConfig:
         ca_file=settings.GATEWAY_CA_FILE or None,
         deadline=deadline,
     )
+
+
+class CountingTransport(Transport):
+    """Counts the calls made with a key that was switched to lately, and those that the service refused it."""
+
+    def __init__(self, config: GatewayConfig, key: UUID) -> None:
+        super().__init__(config)
+        self._key = key
+
+    def read(self, *args: Any, **kwargs: Any) -> Any:
+        with self._counted():
+            return super().read(*args, **kwargs)
+
+    def send_once(self, *args: Any, **kwargs: Any) -> Any:
+        with self._counted():
+            return super().send_once(*args, **kwargs)
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        refused = False
+        try:
+            yield
+        except GatewayError as exc:
+            refused = _is_about_the_key(exc)
+            raise
+        finally:
+            self._count(refused=refused)
+
+    def _count(self, *, refused: bool) -> None:
+        """Count; a call that was made is never lost because it could not be counted."""
+        try:
+            credentials.count_call(self._key, refused=refused)
+        except DatabaseError as exc:
+            logger.warning("A call was not counted (%s)", type(exc).__name__)
+
+
+def _is_about_the_key(exc: GatewayError) -> bool:
+    of_status = exc.status in {401, 403} and not isinstance(exc, TokenRefusedError)
+    return isinstance(exc, CredentialsError) or of_status

@@ -8,6 +8,8 @@ from pytest_django import Settings
 from backoffice.core.gateway import dialect, gateway
 from payments_gateway import Dialect
 
+pytestmark = pytest.mark.django_db
+
 
 def test_a_call_takes_as_long_as_sending_may_unless_it_is_told(settings: Settings) -> None:
     settings.SEND_DEADLINE_SECONDS = 7.5

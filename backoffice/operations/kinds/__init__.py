@@ -5,6 +5,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from backoffice.operations.errors import UnreadableContentError
+from backoffice.operations.kinds.api_key_create import ApiKeyCreateKind
+from backoffice.operations.kinds.api_key_delete import ApiKeyDeleteKind
+from backoffice.operations.kinds.api_key_invalidate import ApiKeyInvalidateKind
+from backoffice.operations.kinds.api_key_switch import ApiKeySwitchKind
+from backoffice.operations.kinds.bank_account import BankAccountKind
 from backoffice.operations.kinds.base import (
     ChangeKind,
     Confirmation,
@@ -18,6 +23,7 @@ from backoffice.operations.kinds.base import (
     Receipt,
     Section,
 )
+from backoffice.operations.kinds.callback_url import CallbackUrlKind
 from backoffice.operations.kinds.conversion import ConversionKind
 from backoffice.operations.kinds.transfer import TransferKind
 from backoffice.operations.kinds.withdrawal import WithdrawalKind
@@ -26,7 +32,17 @@ from backoffice.operations.permissions import PREPARE
 
 AnyKind = MoneyKind[Any] | ChangeKind[Any]
 
-_ALL: tuple[AnyKind, ...] = (ConversionKind(), WithdrawalKind(), TransferKind())
+_ALL: tuple[AnyKind, ...] = (
+    ConversionKind(),
+    WithdrawalKind(),
+    TransferKind(),
+    ApiKeyCreateKind(),
+    ApiKeySwitchKind(),
+    ApiKeyInvalidateKind(),
+    ApiKeyDeleteKind(),
+    BankAccountKind(),
+    CallbackUrlKind(),
+)
 KINDS: dict[str, AnyKind] = {kind.name: kind for kind in _ALL}
 
 

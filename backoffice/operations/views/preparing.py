@@ -32,7 +32,7 @@ def prepare(request: StaffRequest, kind_name: str) -> HttpResponse:
     """The form; and, by the button that was pressed, its check, its review, or the operation itself."""
     kind = _kind(request, kind_name)
     if request.method != "POST":
-        return _form_page(request, kind, kind.form_type(initial=_copied(request, kind)))
+        return _form_page(request, kind, kind.form_type(initial=_prefilled(request, kind)))
     steps = {"check": _check, "change": _change, "prepare": _prepare}
     return steps.get(request.POST.get("step", ""), _review)(request, kind)
 
@@ -176,6 +176,11 @@ def _checked(request: StaffRequest, kind: Kind[Any]) -> KindForm:
 
 def _as_typed(request: StaffRequest, kind: Kind[Any]) -> KindForm:
     return kind.form_type(initial=request.POST.dict())
+
+
+def _prefilled(request: StaffRequest, kind: Kind[Any]) -> dict[str, Any]:
+    """What a link says (`?currency=NGN`), or what an earlier operation had (`?copy=`); people see it first."""
+    return {**request.GET.dict(), **_copied(request, kind)}
 
 
 def _copied(request: StaffRequest, kind: Kind[Any]) -> dict[str, Any]:

@@ -2,10 +2,24 @@
 
 from decimal import Decimal
 
+from backoffice.operations.kinds.api_key_create import ApiKeyCreatePayload
+from backoffice.operations.kinds.api_key_switch import ApiKeySwitchPayload
+from backoffice.operations.kinds.bank_account import BankAccountPayload
 from backoffice.operations.kinds.base import Payload
+from backoffice.operations.kinds.callback_url import CallbackUrlPayload
 from backoffice.operations.kinds.conversion import ConversionPayload
+from backoffice.operations.kinds.key_form import KeyEndPayload
 from backoffice.operations.kinds.transfer import TransferPayload
 from tests import factories
+
+_ENDS = KeyEndPayload(
+    short_hash="0a1b2c3d",
+    name="till",
+    scope="Not told by the service",
+    expires="",
+    is_known_here=False,
+    knows_own_key=True,
+)
 
 SAMPLES: dict[str, Payload] = {
     "withdrawal": factories.payload(),
@@ -14,5 +28,30 @@ SAMPLES: dict[str, Payload] = {
     ),
     "transfer": TransferPayload(
         receiver_username="ngozi.eze", currency="NGN", amount=Decimal("60000.00"), memo="week 46"
+    ),
+    "api_key_create": ApiKeyCreatePayload(
+        way="named",
+        key_name="till",
+        scope="G",
+        scope_words="Read only (GetOnly)",
+        expires_in=90,
+        expires_unit="days",
+        keys_before=("3f2a91bc",),
+    ),
+    "api_key_switch": ApiKeySwitchPayload(
+        target="made:2b0c2f1e-6f0e-4f7e-9c55-0d5a5f4b8f10",
+        key_name="till",
+        short_hash="0a1b2c3d",
+        scope="Everything (Master)",
+        replaced_name="first key",
+        replaced_hash="3f2a91bc",
+    ),
+    "api_key_invalidate": _ENDS,
+    "api_key_delete": _ENDS,
+    "bank_account": BankAccountPayload(
+        account_name="Lagos shop", currency="NGN", preferred_name="Obi Traders Lagos", known_numbers=()
+    ),
+    "callback_url": CallbackUrlPayload(
+        url="https://pay.example.com/webhooks", previous="https://hooks.example.com/before"
     ),
 }

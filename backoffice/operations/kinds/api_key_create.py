@@ -1,0 +1,246 @@
+"""Creating an API key, in either way of the specification (POST /user/api-key, or POST /auth/api-key)."""
+
+from datetime import datetime
+from typing import Any, Literal
+
+from django import forms
+from pydantic import SecretStr
+
+from backoffice.core.display import local_time
+from backoffice.core.gateway import PATIENCE_OF_A_PAGE, dialect
+from backoffice.core.gateway import gateway as gateway_of_a_page
+from backoffice.operations.kinds.base import ChangeKind, Counterparty, Facts, Payload, Receipt
+from backoffice.operations.kinds.key_form import UNREADABLE, RotationForm, rotation_fact
+from backoffice.operations.kinds.listed_keys import (
+    PATIENCE_OF_A_FORM,
+    expiry_of,
+    in_words,
+    read_keys,
+    scopes,
+    scopes_made_here,
+)
+from payments_gateway import CreatedKey, GatewayError, KeyInfo, KeyRequest, PaymentsGateway
+
+Way = Literal["named", "full"]
+NAME_MAX = 120
+LONGEST = {"days": 3650, "months": 120}
+_WAYS = [
+    ("named", "With a name, a scope and an end (POST /user/api-key)"),
+    ("full", "With all rights, named and ended as the service decides (POST /auth/api-key)"),
+]
+_UNITS = [("days", "days"), ("months", "months")]
+_ALL_RIGHTS = in_words("Master")
+
+
+class ApiKeyCreatePayload(Payload):
+    """What the key is to be. `keys_before` are the short hashes of the list then: a new key is none of them."""
+
+    way: Way
+    key_name: str = ""
+    scope: str = ""
+    scope_words: str = ""
+    expires_in: int | None = None
+    expires_unit: Literal["", "days", "months"] = ""
+    keys_before: tuple[str, ...] = ()
+    rotation: str = ""
+
+
+class ApiKeyCreateForm(RotationForm):
+    """Asks which way, and for a named key what it is to be."""
+
+    way = forms.ChoiceField(label="Which kind of key", choices=_WAYS, initial="named")
+    key_name = forms.CharField(
+        label="Name",
+        required=False,
+        max_length=NAME_MAX,
+        help_text="No other key in the service's list has it: by its name a new key is recognised.",
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+    scope = forms.ChoiceField(label="It may", required=False)
+    expires_in = forms.IntegerField(
+        label="Ends after",
+        required=False,
+        min_value=1,
+        help_text="Empty: the service decides, and the key may never end by itself.",
+    )
+    expires_unit = forms.ChoiceField(label="Counted in", choices=_UNITS, required=False)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.scopes = scopes()
+        self.keys_before: tuple[str, ...] = ()
+        scope: Any = self.fields["scope"]
+        scope.choices = [("", "Choose what it may do"), *self.scopes.items()]
+
+    def clean_key_name(self) -> str:
+        """Printable text: it comes back in lists, logs and files."""
+        name = str(self.cleaned_data["key_name"])
+        if not name.isprintable():
+            raise forms.ValidationError("A name is one line of printable characters.")
+        return name
+
+    def clean(self) -> dict[str, Any]:
+        """Check what a named key needs, and read which keys there are already."""
+        values = super().clean() or self.cleaned_data
+        if values.get("way") == "named":
+            self._check_named(values)
+        if not self.errors:
+            self._read_keys(values)
+        return values
+
+    def content(self) -> ApiKeyCreatePayload:
+        values = self.cleaned_data
+        if values["way"] == "full":
+            return ApiKeyCreatePayload(
+                way="full",
+                scope_words=_ALL_RIGHTS,
+                keys_before=self.keys_before,
+                rotation=values["rotation"],
+            )
+        return ApiKeyCreatePayload(
+            way="named",
+            key_name=values["key_name"],
+            scope=values["scope"],
+            scope_words=self.scopes[values["scope"]],
+            expires_in=values["expires_in"],
+            expires_unit=values["expires_unit"] if values["expires_in"] else "",
+            keys_before=self.keys_before,
+            rotation=values["rotation"],
+        )
+
+    def _check_named(self, values: dict[str, Any]) -> None:
+        wanted = {"key_name": "Give the key a name.", "scope": "Choose what the key may do."}
+        for name, message in wanted.items():
+            if name in values and not values[name]:
+                self.add_error(name, message)
+        unit, number = values.get("expires_unit"), values.get("expires_in")
+        if number and not unit:
+            self.add_error("expires_unit", "Say whether these are days or months.")
+        elif number and number > LONGEST[str(unit)]:
+            self.add_error("expires_in", f"A key ends after at most {LONGEST[str(unit)]} {unit}.")
+
+    def _read_keys(self, values: dict[str, Any]) -> None:
+        try:
+            listed = read_keys(patience=PATIENCE_OF_A_PAGE)
+        except GatewayError:
+            self.add_error(None, UNREADABLE)
+            return
+        self.keys_before = tuple(sorted(key.short_hash for key in listed))
+        if values["way"] == "named" and values["key_name"] in {key.name for key in listed}:
+            self.add_error("key_name", "The service's list has a key of this name already. Choose another.")
+
+
+class ApiKeyCreateKind(ChangeKind[ApiKeyCreatePayload]):
+    """Needs the service's one-time token. The key is sealed for the person who had it sent, and is nowhere else."""
+
+    name = "api_key_create"
+    label = "API key"
+    plural = "New API keys"
+    letter = "K"
+    verb = "Create API key"
+    payload_type = ApiKeyCreatePayload
+    form_type = ApiKeyCreateForm
+
+    @property
+    def needs_token(self) -> bool:
+        return dialect().token_required
+
+    def sentence(self, payload: ApiKeyCreatePayload) -> str:
+        if payload.way == "full":
+            return "Create an API key with all rights"
+        return f"Create the API key “{payload.key_name}”, which may: {_uncapital(payload.scope_words)}"
+
+    def counterparty(self, payload: ApiKeyCreatePayload) -> Counterparty:
+        return Counterparty(payload.key_name or "Key with all rights", payload.scope_words)
+
+    def facts(self, payload: ApiKeyCreatePayload) -> Facts:
+        path = "/user/api-key" if payload.way == "named" else "/auth/api-key"
+        return [
+            ("Name", payload.key_name or "as the service decides"),
+            ("It may", payload.scope_words),
+            ("Ends", _end_in_words(payload)),
+            ("Made by", f"POST {path}"),
+            ("Keys until now", str(len(payload.keys_before))),
+            *rotation_fact(payload.rotation),
+        ]
+
+    def initial(self, payload: ApiKeyCreatePayload) -> dict[str, Any]:
+        return payload.model_dump(
+            include={"way", "key_name", "scope", "expires_in", "expires_unit", "rotation"}
+        )
+
+    def cautions(self, payload: ApiKeyCreatePayload) -> list[str]:
+        if payload.scope_words != _ALL_RIGHTS:
+            return []
+        return ["Whoever holds this key may move all the money, and make and end keys."]
+
+    def send(
+        self, gateway: PaymentsGateway, payload: ApiKeyCreatePayload, token: SecretStr | None
+    ) -> Receipt:
+        created = (
+            gateway.api_keys.create(token=token)
+            if payload.way == "full"
+            else gateway.api_keys.generate(_request(payload), otp=token)
+        )
+        return Receipt(is_final=True, result=_result(payload, created), secret=created.key)
+
+    def is_done(self, gateway: PaymentsGateway, payload: ApiKeyCreatePayload) -> bool:
+        """Whether the list has the key; without a name, whether one key is new that no other operation made."""
+        return _found(payload, gateway.api_keys.list()) is not None
+
+    def outcome_facts(self, payload: ApiKeyCreatePayload, result: dict[str, str]) -> Facts:
+        labels = {"name": "Key", "short_hash": "Short hash", "scope": "It may", "expires": "Expires"}
+        return [(label, result[name]) for name, label in labels.items() if result.get(name)]
+
+
+def _request(payload: ApiKeyCreatePayload) -> KeyRequest:
+    return KeyRequest(
+        name=payload.key_name,
+        scope=payload.scope,
+        expires_in_days=payload.expires_in if payload.expires_unit == "days" else None,
+        expires_in_months=payload.expires_in if payload.expires_unit == "months" else None,
+    )
+
+
+def _result(payload: ApiKeyCreatePayload, created: CreatedKey) -> dict[str, str]:
+    """What may be known of the new key, and shown: everything but the key."""
+    listed = _listed_now(payload)
+    expires = created.expires or (expiry_of(listed) if listed else None)
+    return {
+        "name": listed.name if listed else payload.key_name,
+        "short_hash": listed.short_hash if listed else "",
+        "scope": payload.scope_words,
+        "expires": _written(expires) or _end_in_words(payload),
+    }
+
+
+def _listed_now(payload: ApiKeyCreatePayload) -> KeyInfo | None:
+    """The new key in the service's list; None if it cannot be told at once. The key must not be lost for that."""
+    try:
+        return _found(payload, gateway_of_a_page(deadline=PATIENCE_OF_A_FORM).api_keys.list())
+    except GatewayError:
+        return None
+
+
+def _found(payload: ApiKeyCreatePayload, listed: list[KeyInfo]) -> KeyInfo | None:
+    """The one key of the list that is new and can only be this one."""
+    explained = {*payload.keys_before, *scopes_made_here()}
+    new = [key for key in listed if key.short_hash not in explained]
+    if payload.way == "named":
+        new = [key for key in new if key.name == payload.key_name]
+    return new[0] if len(new) == 1 else None
+
+
+def _end_in_words(payload: ApiKeyCreatePayload) -> str:
+    if payload.expires_in is None:
+        return "as the service decides"
+    unit = payload.expires_unit if payload.expires_in > 1 else payload.expires_unit.removesuffix("s")
+    return f"{payload.expires_in} {unit} after it is made"
+
+
+def _written(moment: datetime | None) -> str:
+    return local_time(moment) if moment else ""
+
+
+def _uncapital(text: str) -> str:
+    return text[:1].lower() + text[1:]
