@@ -26,6 +26,8 @@ ENVIRONMENT: str = env.str("COUNTERSIGN_ENVIRONMENT", default="sandbox")
 DEMO: bool = env.bool("COUNTERSIGN_DEMO", default=False)
 DEBUG: bool = env.bool("COUNTERSIGN_DEBUG", default=False)
 _IN_SANDBOX = ENVIRONMENT == "sandbox"
+# Where people and the service find this installation, to tell whether a callback address is ours; empty: nobody said.
+PUBLIC_URL: str = env.str("COUNTERSIGN_PUBLIC_URL", default="").rstrip("/")
 
 # Secrets
 _DEVELOPMENT_SECRET = "development-only-" + "0" * 48
@@ -257,6 +259,10 @@ def _refuse() -> None:
         (
             not (DEMO or _IN_SANDBOX) or all(is_loopback(url.hostname) for url in gateways),
             "In the sandbox COUNTERSIGN_GATEWAY_URL and _V4 must be loopback addresses",
+        ),
+        (
+            not PUBLIC_URL or urlsplit(PUBLIC_URL).scheme == "https" or _IN_SANDBOX,
+            "COUNTERSIGN_PUBLIC_URL must begin with https://",
         ),
         (_IN_SANDBOX or not DEBUG, "COUNTERSIGN_DEBUG must be off outside the sandbox"),
         (_IN_SANDBOX or SECRET_KEY not in {"", _DEVELOPMENT_SECRET}, "COUNTERSIGN_SECRET_KEY is not set"),

@@ -10,29 +10,40 @@ Answer = tuple[int, str]
 
 
 class StubService:
-    """Answers GET /balance and GET /transaction plausibly, and POST, PUT and DELETE as `answer_post` says.
+    """Answers GET plausibly, and POST, PUT and DELETE as `answer_post` says.
 
-    `posts` are the bodies of these, `changes` their methods and paths.
+    `records`, `accounts` and `callback` are what it has, as JSON. `posts` are the bodies of what changes something,
+    `changes` their methods and paths.
     """
 
     def __init__(self) -> None:
         self.posts: list[str] = []
         self.changes: list[str] = []
         self.records = "[]"
+        self.accounts = "[]"
+        self.callback = '"https://hooks.example.com/before"'
         self.answer_post: Callable[[], Answer] = lambda: (200, '{"data": {"transactionId": "T-1"}}')
         self.before_get: Callable[[], object] = lambda: None
         self.url = ""
+        self.url_v4 = ""
 
     def answer_get(self, path: str) -> Answer:
         self.before_get()
         total = len(json.loads(self.records))
         page = f'{{"data": {self.records}, "total": {total}, "perPage": 100, "page": 1, "pages": 1}}'
-        data = f'{{"balances": [{_BALANCE}]}}' if path.startswith("/v2/balance") else page
+        held = {
+            "/v2/balance": f'{{"balances": [{_BALANCE}]}}',
+            "/v2/transaction/summary": f'{{"txn": {page}, "summary": {_SUMMARY}}}',
+            "/v2/callbackurl": f'{{"callbackUrl": {self.callback}}}',
+            "/v4/account": f'{{"accounts": {self.accounts}}}',
+        }
+        data = held.get(path.partition("?")[0], page)
         return 200, f'{{"success": true, "message": "ok", "data": {data}}}'
 
 
 _BALANCE = """{"toCurrency": "NGN", "amount": 5000000, "formattedAmount": 5000000,
  "totalRecieved": 5000000, "totalSent": 0, "txnCount": 1}"""
+_SUMMARY = '{"volume": 250000, "txnCount": 1, "duration": 0}'
 
 
 @contextmanager
@@ -66,6 +77,7 @@ def running() -> Iterator[StubService]:
     thread = threading.Thread(target=server.serve_forever, args=(0.05,))
     thread.start()
     stub.url = f"http://127.0.0.1:{server.server_port}/v2"
+    stub.url_v4 = f"http://127.0.0.1:{server.server_port}/v4"
     try:
         yield stub
     finally:

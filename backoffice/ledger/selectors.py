@@ -9,7 +9,14 @@ from django.core.cache import cache
 
 from backoffice.core.gateway import PATIENCE_OF_A_PAGE, gateway
 from backoffice.ledger.models import Balance
-from payments_gateway import BANKS, AccountHolder, GatewayError, TransactionRecord
+from payments_gateway import (
+    BANKS,
+    Account,
+    AccountHolder,
+    GatewayError,
+    PaymentsGateway,
+    TransactionRecord,
+)
 
 _HOLDER_KEPT_SECONDS = 120
 _RATE_KEPT_SECONDS = 300
@@ -17,6 +24,7 @@ _BANKS_FRESH_SECONDS = 3600
 _BANKS_TRIED_SECONDS = 60
 _FILTERED_BY = ("NGN", "USD")
 _PAGE = 100
+_ACCOUNTS = 100  # on the first page, which is all that is read: the accounts that the service opened are few
 
 
 @dataclass(frozen=True)
@@ -53,6 +61,34 @@ def account_holder(account_number: str, bank_code: str) -> AccountHolder:
         )
         cache.set(key, known, _HOLDER_KEPT_SECONDS)
     return known
+
+
+def own_accounts(account_name: str | None = None, *, client: PaymentsGateway | None = None) -> list[Account]:
+    """Accounts that the service opened for the merchant, all or those of one name (GET {base_url_v4}/account).
+
+    Raises GatewayError. Without `client` it is asked with the patience of a page.
+    """
+    found = (client or gateway(deadline=PATIENCE_OF_A_PAGE)).accounts.list(
+        account_name=account_name, page=1, per_page=_ACCOUNTS
+    )
+    return [account for account in found if account_name in {None, account.account_name}]
+
+
+def own_account_numbers(
+    account_name: str, currency: str, *, client: PaymentsGateway | None = None
+) -> frozenset[str]:
+    """The numbers of the merchant's accounts of this name in this currency. Raises GatewayError."""
+    return frozenset(
+        asset.address
+        for account in own_accounts(account_name, client=client)
+        for asset in account.assets
+        if asset.address and asset.currency == currency
+    )
+
+
+def callback_url() -> str:
+    """The address that the service sends webhooks to now; empty if none is set. Raises GatewayError."""
+    return gateway(deadline=PATIENCE_OF_A_PAGE).callbacks.url()
 
 
 def banks() -> Mapping[str, str]:
@@ -129,11 +165,14 @@ def _rate(number: Decimal) -> Decimal:
 
 
 def watermark(currency: str) -> Watermark:
-    """The newest transaction and the balance of a currency, right now. Raises GatewayError."""
+    """The newest transaction and the balance of a currency, right now. Raises GatewayError.
+
+    Without a currency, for what moves no money, it is the newest transaction of all, and no balance.
+    """
     newest = gateway().transactions.page(currency=_filter(currency), page=1, per_page=1)
     return Watermark(
         transaction_id=newest.records[0].transaction_id if newest.records else "",
-        balance=current_balance(currency),
+        balance=current_balance(currency) if currency else None,
         service_time=newest.answered_at,
     )
 

@@ -84,6 +84,8 @@ REFUSED = [
     (PRODUCTION, "GATEWAY_URL", "https://api.STAGING.service.example/v2"),
     (PRODUCTION, "GATEWAY_URL_V4", "http://api.service.example/v4"),
     (PRODUCTION, "GATEWAY_URL_V4", "https://staging.service.example/v4"),
+    (PRODUCTION, "PUBLIC_URL", "http://countersign.example"),
+    (STAGING, "PUBLIC_URL", "countersign.example"),
 ]
 
 

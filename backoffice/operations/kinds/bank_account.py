@@ -1,0 +1,227 @@
+"""Bank account: one more account that the service opens for the merchant (PUT {base_url_v4}/account)."""
+
+from typing import Any
+
+from django import forms
+from pydantic import SecretStr
+
+from backoffice.ledger import selectors as ledger
+from backoffice.operations.kinds.amounts import currency_field
+from backoffice.operations.kinds.base import ChangeKind, Counterparty, Facts, KindForm, Payload, Receipt
+from backoffice.operations.models import Attempt
+from payments_gateway import (
+    AccountRequest,
+    CreatedAccount,
+    GatewayError,
+    KycRequiredError,
+    NotSentError,
+    PaymentsGateway,
+)
+
+CURRENCIES = ("NGN", "USD")
+NAME_MAX = 100
+_LABELS = {"number": "Account opened", "bank": "Bank", "name": "In the name of", "status": "Status"}
+
+
+class BankAccountPayload(Payload):
+    """What is opened, and what was there before: whatever is there beside that afterwards, this has opened."""
+
+    account_name: str
+    currency: str
+    preferred_name: str
+    known_numbers: tuple[str, ...] | None  # of this name and currency; None where the service could not tell
+
+
+class BankAccountForm(KindForm):
+    """Asks for the names, and asks the service which accounts there are."""
+
+    account_name = forms.CharField(
+        label="Account name",
+        max_length=NAME_MAX,
+        help_text="The merchant's own name for the account, as the service lists it.",
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+    currency = currency_field(*CURRENCIES)
+    preferred_name = forms.CharField(
+        label="Preferred name",
+        required=False,
+        max_length=NAME_MAX,
+        help_text="What payers see as the holder. Empty: the account name.",
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+
+    known_numbers: tuple[str, ...] | None = None
+
+    def clean(self) -> dict[str, Any]:
+        """Look which accounts of this name there are. A service that cannot tell does not stop it (see `cautions`)."""
+        values = super().clean() or self.cleaned_data
+        if values.get("account_name") and values.get("currency"):
+            self.known_numbers = _numbers_now(values["account_name"], values["currency"])
+        return values
+
+    def content(self) -> BankAccountPayload:
+        values = self.cleaned_data
+        return BankAccountPayload(
+            account_name=values["account_name"],
+            currency=values["currency"],
+            preferred_name=values["preferred_name"],
+            known_numbers=self.known_numbers,
+        )
+
+
+class BankAccountKind(ChangeKind[BankAccountPayload]):
+    """An account in the merchant's name; no token, but the merchant must have completed the service's KYC."""
+
+    name = "bank_account"
+    label = "Bank account"
+    plural = "New bank accounts"
+    letter = "B"
+    verb = "Open bank account"
+    payload_type = BankAccountPayload
+    form_type = BankAccountForm
+
+    def sentence(self, payload: BankAccountPayload) -> str:
+        return f"Open a bank account in {payload.currency} in the name of {payload.account_name}"
+
+    def counterparty(self, payload: BankAccountPayload) -> Counterparty:
+        return Counterparty(payload.account_name, f"New bank account in {payload.currency}")
+
+    def facts(self, payload: BankAccountPayload) -> Facts:
+        return [
+            ("Account name", payload.account_name),
+            ("Currency", payload.currency),
+            ("Preferred name", payload.preferred_name or "Not given: the account name"),
+            ("Open already", _open_already(payload)),
+        ]
+
+    def initial(self, payload: BankAccountPayload) -> dict[str, Any]:
+        return payload.model_dump(include={"account_name", "currency", "preferred_name"})
+
+    def cautions(self, payload: BankAccountPayload) -> list[str]:
+        if payload.known_numbers is None:
+            return [
+                "The service could not tell which accounts there are. If it does not answer when this is sent, "
+                "nobody but people can find out whether it opened the account."
+            ]
+        if payload.known_numbers:
+            return ["An account of this name in this currency is open already. This opens a further one."]
+        return []
+
+    def send(self, gateway: PaymentsGateway, payload: BankAccountPayload, token: SecretStr | None) -> Receipt:
+        """Open it, if the accounts of this name are still those that were countersigned.
+
+        Otherwise a read afterwards could take somebody else's account for ours. The answer of the service is the end
+        if it names the account.
+        """
+        _check_nothing_new(payload)
+        request = AccountRequest(
+            account_name=payload.account_name,
+            currency=payload.currency,
+            preferred_account_name=payload.preferred_name or None,
+        )
+        try:
+            created = gateway.accounts.create(request)
+        except KycRequiredError as exc:
+            raise _explained(exc) from exc
+        result = _result(created)
+        return Receipt(is_final="number_1" in result, result=result)
+
+    def is_done(self, gateway: PaymentsGateway, payload: BankAccountPayload) -> bool:
+        """Whether there is an account of this name and currency that was not there before, and that nobody else opened.
+
+        While two such openings are unsettled, or when it is not known what was there before, nothing is proven.
+        """
+        if payload.known_numbers is None or _unsettled(payload) > 1:
+            return False
+        numbers = ledger.own_account_numbers(payload.account_name, payload.currency, client=gateway)
+        return bool(numbers - {*payload.known_numbers} - _opened_by_others(payload))
+
+    def outcome_facts(self, payload: BankAccountPayload, result: dict[str, str]) -> Facts:
+        return [
+            (label, result[f"{member}_{place}"])
+            for place in range(1, len(result) + 1)
+            for member, label in _LABELS.items()
+            if f"{member}_{place}" in result
+        ]
+
+
+def _numbers_now(account_name: str, currency: str) -> tuple[str, ...] | None:
+    try:
+        return tuple(sorted(ledger.own_account_numbers(account_name, currency)))
+    except GatewayError:
+        return None  # the gateway has logged it
+
+
+def _open_already(payload: BankAccountPayload) -> str:
+    if payload.known_numbers is None:
+        return "The service could not tell"
+    return ", ".join(payload.known_numbers) or "No account of this name in this currency"
+
+
+def _check_nothing_new(payload: BankAccountPayload) -> None:
+    """Raises NotSentError if an account of this name has come or gone since this was prepared, or nobody can tell."""
+    if payload.known_numbers is None:
+        return
+    numbers = _numbers_now(payload.account_name, payload.currency)
+    if numbers is None:
+        raise NotSentError(
+            "The service could not tell which accounts there are. Nothing was opened; send it again."
+        )
+    if numbers != payload.known_numbers:
+        raise NotSentError(
+            "The accounts of this name are no longer those that were countersigned. Nothing was opened. Look at the "
+            "bank accounts; if one more is still wanted, cancel this and prepare it again."
+        )
+
+
+def _explained(exc: KycRequiredError) -> KycRequiredError:
+    return KycRequiredError(
+        "The service opens no account before the merchant has completed its KYC (know your customer). Nothing was "
+        f"opened. Complete it with the service, then prepare this again. It said: {exc.message}",
+        exc.status,
+        exc.body_excerpt,
+    )
+
+
+def _result(created: list[CreatedAccount]) -> dict[str, str]:
+    """What is kept of the accounts that were opened: members by name and place, as JSON keeps no order."""
+    return {
+        f"{member}_{place}": value
+        for place, account in enumerate(created, start=1)
+        for member, value in _members(account).items()
+        if value
+    }
+
+
+def _members(account: CreatedAccount) -> dict[str, str]:
+    bank = f"{account.bank_name} ({account.bank_code})" if account.bank_code else account.bank_name
+    return {
+        "number": account.account_number,
+        "bank": bank,
+        "name": account.account_name,
+        "status": account.status,
+    }
+
+
+def _alike(payload: BankAccountPayload) -> dict[str, str]:
+    return {
+        "operation__kind": BankAccountKind.name,
+        "operation__payload__account_name": payload.account_name,
+        "operation__payload__currency": payload.currency,
+    }
+
+
+def _unsettled(payload: BankAccountPayload) -> int:
+    """How many attempts to open such an account have no end yet, the one that asks among them."""
+    return Attempt.objects.filter(closed_at__isnull=True, **_alike(payload)).count()
+
+
+def _opened_by_others(payload: BankAccountPayload) -> set[str]:
+    """Numbers that the service named when it answered other attempts to open such an account."""
+    results = Attempt.objects.filter(result__isnull=False, **_alike(payload)).values_list("result", flat=True)
+    return {
+        value
+        for result in results
+        for member, value in (result or {}).items()
+        if member.startswith("number_")
+    }

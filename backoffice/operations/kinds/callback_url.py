@@ -1,0 +1,178 @@
+"""Callback address: where the service sends its webhooks (PUT /callbackurl)."""
+
+import ipaddress
+import re
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
+
+from django import forms
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from pydantic import SecretStr
+
+from backoffice.ledger import selectors as ledger
+from backoffice.ledger.callback import is_ours
+from backoffice.operations.kinds.base import ChangeKind, Counterparty, Facts, KindForm, Payload, Receipt
+from payments_gateway import GatewayError, PaymentsGateway
+from payments_gateway.config import is_loopback
+
+LONGEST = 2048
+_INSIDE = ("localhost", "local", "internal", "intranet", "lan", "home.arpa")
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_NUMERIC = re.compile(r"(0x[0-9a-f]*|[0-9]+)", re.IGNORECASE)
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+def check_public_address(text: str) -> None:
+    """Raises ValidationError unless the service can and may send webhooks to this address.
+
+    An IP address written out is checked; a name is not looked up, because it may lead elsewhere a minute later.
+    In the sandbox environment this very machine is allowed, with plain http too.
+    """
+    parts = _parts(text)
+    host = (parts.hostname or "").rstrip(".")
+    if settings.ENVIRONMENT == "sandbox" and is_loopback(host):
+        return
+    if parts.scheme != "https":
+        raise ValidationError(
+            "Use https: with plain http anybody on the way can read webhooks and forge them."
+        )
+    if _is_inside(host):
+        raise ValidationError(
+            "This address is private, local or reserved: the service cannot reach it, or would reach itself. Give a "
+            "public one."
+        )
+
+
+def _parts(text: str) -> SplitResult:
+    if not (text.isascii() and text.isprintable()) or " " in text or "\\" in text:
+        raise ValidationError(
+            "A web address has ASCII characters only, without spaces and backslashes. Write an international name in "
+            "its xn-- form."
+        )
+    try:
+        parts = urlsplit(text)
+        has_host = bool(parts.hostname) and parts.port != 0
+    except ValueError as exc:
+        raise ValidationError("This is no web address: its host or port cannot be read.") from exc
+    if parts.scheme not in {"http", "https"} or not has_host:
+        raise ValidationError("Begin with https:// and the name of a host.")
+    if "@" in parts.netloc:
+        raise ValidationError("Leave out user name and password: they would stand in logs.")
+    if "#" in text:
+        raise ValidationError("Leave out # and what follows it: it is never sent.")
+    return parts
+
+
+def _is_inside(host: str) -> bool:
+    """Whether the host is, by its address or its name alone, no public one."""
+    try:
+        return not _is_public(ipaddress.ip_address(host))
+    except ValueError:
+        labels = host.split(".")
+    if _NUMERIC.fullmatch(labels[-1]):
+        return True  # an IP address in a spelling of its own, such as 127.1 or 0x7f000001
+    return len(labels) == 1 or any(host == name or host.endswith(f".{name}") for name in _INSIDE)
+
+
+def _is_public(address: Address) -> bool:
+    address = _embedded(address)
+    return address.is_global and not (
+        address.is_multicast or address.is_reserved or address.is_unspecified or address.is_link_local
+    )
+
+
+def _embedded(address: Address) -> Address:
+    """The IPv4 address that an IPv6 address leads to, where it only wraps one."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return address
+    if address in _NAT64:
+        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    return address.ipv4_mapped or address.sixtofour or address
+
+
+class CallbackUrlPayload(Payload):
+    """The new address, and the one that it replaces; empty where none was set."""
+
+    url: str
+    previous: str
+
+
+class CallbackUrlForm(KindForm):
+    """Asks for the address, and asks the service which one it has."""
+
+    url = forms.CharField(
+        label="New address",
+        max_length=LONGEST,
+        help_text="Begins with https://. An IP address written out must be public. A name is not looked up here: see "
+        "for yourself that it leads to your own server, and to nothing inside your network.",
+        validators=[check_public_address],
+        widget=forms.TextInput(attrs={"inputmode": "url", "autocomplete": "off", "spellcheck": "false"}),
+    )
+
+    present: str | None = None
+
+    def clean(self) -> dict[str, Any]:
+        """Look up the present address: what is replaced is signed, too."""
+        values = super().clean() or self.cleaned_data
+        try:
+            self.present = ledger.callback_url()
+        except GatewayError:
+            self.add_error(
+                None,
+                "The service could not tell the present address. Nothing was prepared; try again.",
+            )
+        if values.get("url") and values["url"] == self.present:
+            self.add_error("url", "The service has this address already.")
+        return values
+
+    def content(self) -> CallbackUrlPayload:
+        return CallbackUrlPayload(url=self.cleaned_data["url"], previous=self.present or "")
+
+
+class CallbackUrlKind(ChangeKind[CallbackUrlPayload]):
+    """Where webhooks go; no token. The service's yes is not believed: the address is read back."""
+
+    name = "callback_url"
+    label = "Callback address"
+    plural = "Changes of the callback address"
+    letter = "H"
+    verb = "Set callback address"
+    payload_type = CallbackUrlPayload
+    form_type = CallbackUrlForm
+
+    def sentence(self, payload: CallbackUrlPayload) -> str:
+        return f"Send webhooks to {_short(payload.url, 150)}"
+
+    def counterparty(self, payload: CallbackUrlPayload) -> Counterparty:
+        return Counterparty(_short(urlsplit(payload.url).netloc, 200), "Callback address")
+
+    def facts(self, payload: CallbackUrlPayload) -> Facts:
+        return [
+            ("New address", payload.url),
+            ("Old address", payload.previous or "None was set"),
+        ]
+
+    def initial(self, payload: CallbackUrlPayload) -> dict[str, Any]:
+        return {"url": payload.url}
+
+    def cautions(self, payload: CallbackUrlPayload) -> list[str]:
+        if is_ours(payload.url) is False:
+            return [
+                f"The new address is not below {settings.PUBLIC_URL}, where this installation is. Whoever answers at "
+                "the new one will receive every webhook, and this installation none."
+            ]
+        return []
+
+    def send(self, gateway: PaymentsGateway, payload: CallbackUrlPayload, token: SecretStr | None) -> Receipt:
+        gateway.callbacks.set_url(payload.url)
+        return Receipt()
+
+    def is_done(self, gateway: PaymentsGateway, payload: CallbackUrlPayload) -> bool:
+        """Whether the service tells exactly this address now."""
+        return gateway.callbacks.url() == payload.url
+
+
+def _short(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
