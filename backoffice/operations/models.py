@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
+from django.http import QueryDict
 from django.urls import reverse
 
 from backoffice.accounts.models import User
@@ -48,9 +49,10 @@ class Operation(models.Model):
     amount = ExactDecimalField(null=True)
     counterparty = models.CharField(max_length=200, blank=True)
     counterparty_detail = models.CharField(max_length=200, blank=True)
-    # Null in operations prepared before these two were kept.
+    # Null in operations prepared before these were kept; the third also where nobody is paid.
     content_key = models.CharField(max_length=64, null=True, editable=False)  # noqa: DJ001 - unique, so null
     beneficiary_key = models.CharField(max_length=200, null=True, editable=False)  # noqa: DJ001 - as above
+    beneficiary_account = models.CharField(max_length=200, null=True, editable=False)  # noqa: DJ001 - as above
 
     status = models.CharField(max_length=16, choices=Status, default=Status.PENDING)
     reason = models.CharField(max_length=500, blank=True)
@@ -84,6 +86,10 @@ class Operation(models.Model):
             models.Index(fields=["status", "-prepared_at", "-id"], name="operation_by_status"),
             models.Index(
                 fields=["beneficiary_key", "amount", "prepared_at"], name="operation_by_beneficiary"
+            ),
+            models.Index(fields=["beneficiary_account", "-prepared_at", "-id"], name="operation_by_account"),
+            models.Index(
+                fields=["-prepared_at", "-id"], name="operation_open", condition=Q(closed_at__isnull=True)
             ),
         ]
         constraints = [
@@ -251,6 +257,34 @@ class Secret(SealedRow):
     def owner(self) -> str:
         """Who had it sent, and by which operation."""
         return f"{self.belongs_to.email} ({self.operation.reference})"
+
+
+class SavedFilter(models.Model):
+    """Filters of the list under a name: a person's own, or shared with everybody who may see operations.
+
+    It gives no right and changes nothing, so it is not audited; an export that it leads to is.
+    """
+
+    person = models.ForeignKey(User, on_delete=models.PROTECT, related_name="saved_filters")
+    name = models.CharField(max_length=60)
+    is_shared = models.BooleanField(default=False)
+    # Name and text of each filter, as in the address.
+    filters = models.JSONField()
+
+    class Meta:
+        default_permissions = ()
+        ordering = ("name", "pk")
+        constraints = [
+            models.UniqueConstraint(fields=["person", "name"], name="saved_filter_name_once_per_person"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def get_absolute_url(self) -> str:
+        query = QueryDict(mutable=True)
+        query.update(self.filters)
+        return f"{reverse('operations:list')}?{query.urlencode()}"
 
 
 def content_digest(operation_id: uuid.UUID, kind: str, payload: dict[str, Any]) -> str:

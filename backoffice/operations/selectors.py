@@ -1,6 +1,6 @@
 """Reads operations for lists, pages and reports. Never writes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -12,12 +12,14 @@ from backoffice.accounts.models import User
 from backoffice.accounts.selectors import people_who_may
 from backoffice.audit.models import Entry
 from backoffice.operations.kinds import Debit
-from backoffice.operations.models import Approval, Attempt, Operation
+from backoffice.operations.models import Approval, Attempt, Operation, SavedFilter
 from backoffice.operations.permissions import APPROVE, RELEASE, VIEW
-from backoffice.operations.states import CAME_TO_NOTHING, CLOSED, NEEDS_ATTENTION, OPEN, Status
+from backoffice.operations.states import CAME_TO_NOTHING, NEEDS_ATTENTION, Status
 
 NEWEST_FIRST = ("-prepared_at", "-id")
 REPEATED_WITHIN = timedelta(hours=24)
+IS_OPEN = Q(closed_at__isnull=True)
+"""Not in a final state: a constraint keeps the two alike, and an index holds these rows in their order."""
 
 
 def is_waiting_for(user: User) -> Q:
@@ -29,13 +31,13 @@ def is_waiting_for(user: User) -> Q:
     if user.has_perm(RELEASE):
         stands_still = Q(release__isnull=True) | Q(release__expires_at__lte=timezone.now())
         can |= Q(stands_still, status=Status.APPROVED)
-    return can & ~Q(maker=user)
+    return can & ~Q(maker=user) & IS_OPEN
 
 
 TABS: dict[str, tuple[str, Callable[[User], Q]]] = {
     "waiting": ("Waiting for me", is_waiting_for),
-    "open": ("Open", lambda _user: Q(status__in=OPEN)),
-    "done": ("Done", lambda _user: Q(status__in=CLOSED)),
+    "open": ("Open", lambda _user: IS_OPEN),
+    "done": ("Done", lambda _user: ~IS_OPEN),
 }
 
 
@@ -102,6 +104,19 @@ def operation_page(user: User) -> QuerySet[Operation]:
     )
 
 
+def chosen_operations(user: User, references: Collection[str]) -> list[Operation]:
+    """The operations of these references that this person may see, the newest first, with their countersignatures."""
+    found = visible_operations(user).filter(reference__in=references)
+    return list(found.prefetch_related("approvals").order_by(*NEWEST_FIRST))
+
+
+def saved_filters(user: User) -> QuerySet[SavedFilter]:
+    """This person's own, and what people who are still here share; own first."""
+    shared = Q(is_shared=True, person__is_active=True)
+    found = SavedFilter.objects.filter(Q(person=user) | shared).select_related("person")
+    return found.annotate(is_own=Q(person=user)).order_by("-is_own", "name", "pk")
+
+
 def paid_before(beneficiary_key: str, debit: Debit | None) -> QuerySet[Operation]:
     """Operations of the last day that pay the same amount to the same beneficiary, the newest first; those that came to
     nothing do not count."""
@@ -136,5 +151,6 @@ def _mentions(text: str) -> Q:
         Q(reference__iexact=text)
         | Q(counterparty__icontains=text)
         | Q(counterparty_detail__icontains=text)
+        | Q(beneficiary_account=text.lower())
         | Q(Exists(Attempt.objects.filter(operation=OuterRef("pk"), service_transaction_id=text)))
     )

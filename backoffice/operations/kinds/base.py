@@ -59,6 +59,11 @@ class Counterparty:
     detail: str = ""
     key: str = ""
 
+    @property
+    def account(self) -> str:
+        """What people look for: the account number, the address or the user name at the end of the key."""
+        return self.key.rpartition(":")[2].lower()
+
 
 @dataclass(frozen=True)
 class Confirmation:

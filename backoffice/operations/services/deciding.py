@@ -190,6 +190,7 @@ def _draft(
         counterparty=counterparty.name,
         counterparty_detail=counterparty.detail,
         beneficiary_key=counterparty.key or None,
+        beneficiary_account=counterparty.account or None,
         approvals_needed=requirement.approvals,
         rule=requirement.sentence,
         maker=actor,
