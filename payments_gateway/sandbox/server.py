@@ -46,7 +46,7 @@ class Server(BaseApplication):
         """Hand over the socket; keep quiet; end at once when told to."""
         settings = {
             "bind": f"fd://{self._listener.fileno()}",
-            "worker_class": "gthread",
+            "worker_class": "payments_gateway.sandbox.worker.Worker",
             "workers": 1,
             "threads": _THREADS,
             "timeout": 120,  # the first start seeds the books inside the worker

@@ -28,6 +28,10 @@ SCHEMA = schemathesis.openapi.from_dict(
             # not exist; that it is never refused for its shape is the check below.
             "checks": {
                 "positive_data_acceptance": {"expected-statuses": [200, 400, 404, 409, 422]},
+                # What the document has for refusals; by default 413 and 414 would count as accepted.
+                "negative_data_rejection": {
+                    "expected-statuses": [400, 401, 403, 404, 405, 409, 413, 414, 415, 422]
+                },
             },
         }
     ),

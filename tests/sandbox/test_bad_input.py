@@ -1,5 +1,6 @@
 """How a request is framed: sizes, chunks, paths, hosts; and that an internal error tells nothing."""
 
+import json
 import socket
 from collections.abc import Iterator
 from contextlib import closing
@@ -8,6 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 
+from tests.sandbox import raw
 from tests.sandbox.conftest import Service
 from tests.sandbox.hostile import JSON
 from tests.sandbox_process import SandboxProcess
@@ -87,3 +89,21 @@ def connection(service: Service) -> socket.socket:
 def test_nothing_above_left_a_traceback_in_the_log(service: Service) -> None:
     assert requests.get(f"{service.process.control}/token", timeout=30).status_code == 200
     assert "Traceback" not in service.process.output()
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "status"),
+    [
+        (b"GET /v2/balance?a=" + b"x" * 5000 + b" HTTP/1.1\r\nHost: x\r\n\r\n", 414),
+        (b"GET /v2/balance HTTP/1.1\r\nHost: x\r\nX-Long: " + b"x" * 10_000 + b"\r\n\r\n", 431),
+        (b"GET /v2/balance HTTP/1.1\r\nHost x\r\n\r\n", 400),
+        (b"nonsense\r\n\r\n", 400),
+    ],
+)
+def test_what_is_no_http_is_refused_in_json(service: Service, request_bytes: bytes, status: int) -> None:
+    with connection(service) as client:
+        client.sendall(request_bytes)
+        answer = raw.received(client)
+    assert answer.status == status
+    assert answer.header("Content-Type") == "application/json"
+    assert json.loads(answer.body) == {"success": False, "message": "the request cannot be read"}
