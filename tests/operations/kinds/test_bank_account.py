@@ -1,0 +1,282 @@
+"""New bank accounts: the form, the request, every end, and what proves that one was opened."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from backoffice.accounts.models import User
+from backoffice.operations import services
+from backoffice.operations.kinds import KINDS
+from backoffice.operations.kinds.bank_account import BankAccountPayload
+from backoffice.operations.models import Attempt, Operation
+from backoffice.operations.states import Outcome, Status
+from tests import factories
+from tests.operations.kinds.samples import SAMPLES
+from tests.sandbox_process import SandboxProcess
+from tests.stub_service import StubService
+
+pytestmark = pytest.mark.django_db(transaction=True)
+SignIn = Callable[[Client, User], Client]
+ADDRESS = "/operations/prepare/bank_account/"
+FILLED_IN = {"account_name": "Lagos shop", "currency": "NGN", "preferred_name": "Obi Traders Lagos"}
+CREATED = {
+    "account_name": "Obi Traders Lagos",
+    "account_number": "0455001122",
+    "bank_code": "035",
+    "bank_name": "Wema Bank",
+    "currency": "NGN",
+    "status": "ACTIVE",
+}
+ANSWER = json.dumps({"data": [CREATED], "message": "Account created"})
+
+
+@pytest.fixture
+def as_administrator(sign_in: SignIn, administrator: User) -> Client:
+    return sign_in(Client(), administrator)
+
+
+def listed(*numbers: str, name: str = "Lagos shop", currency: str = "NGN") -> str:
+    assets = [
+        {"currency": currency, "id": number, "type": "bank_account", "balance": 0} for number in numbers
+    ]
+    return json.dumps([{"accountName": name, "assets": assets}])
+
+
+def sample(**changes: Any) -> BankAccountPayload:
+    payload = SAMPLES["bank_account"].model_copy(update=changes)
+    assert isinstance(payload, BankAccountPayload)
+    return payload
+
+
+def released(maker: User, checker: User, **changes: Any) -> Operation:
+    pending = factories.of_kind("bank_account", sample(**changes), maker)
+    return factories.release(factories.countersigned(pending, checker), checker)
+
+
+def sent(maker: User, checker: User, **changes: Any) -> Operation:
+    operation = released(maker, checker, **changes)
+    services.send_operation(operation.pk)
+    return Operation.objects.get(pk=operation.pk)
+
+
+def review(client: Client, **changes: str) -> Any:
+    return client.post(ADDRESS, {**FILLED_IN, **changes, "step": "review"})
+
+
+def test_the_form_explains_kyc_before_anything_is_typed(as_administrator: Client) -> None:
+    assert "KYC comes first" in as_administrator.get(ADDRESS).content.decode()
+
+
+def test_the_review_says_what_is_opened(as_administrator: Client, service: StubService) -> None:
+    html = review(as_administrator).content.decode()
+    assert "<h1>Open a bank account in NGN in the name of Lagos shop</h1>" in html
+    assert "No account of this name in this currency" in html
+    assert "New bank accounts need one approver who did not prepare them." in html
+
+
+def test_a_further_account_of_the_same_name_is_warned_of(
+    as_administrator: Client, service: StubService
+) -> None:
+    service.accounts = listed("0455000001")
+    html = review(as_administrator).content.decode()
+    assert "This opens a further one." in html
+    assert "0455000001" in html
+
+
+def test_a_service_that_cannot_tell_is_warned_of(as_administrator: Client, service: StubService) -> None:
+    service.accounts = "42"
+    assert "The service could not tell which accounts there are." in review(as_administrator).content.decode()
+
+
+@pytest.mark.parametrize(
+    ("field", "typed", "said"),
+    [
+        ("account_name", "", "This field is required."),
+        ("account_name", "x" * 101, "at most 100"),
+        ("currency", "USDT", "USDT is not one of the available choices"),
+        ("preferred_name", "x" * 101, "at most 100"),
+    ],
+)
+def test_bad_input_is_said_beside_its_field_and_loses_nothing(
+    as_administrator: Client, service: StubService, field: str, typed: str, said: str
+) -> None:
+    answer = review(as_administrator, **{field: typed})
+    assert answer.status_code == 422
+    form = answer.context["form"]
+    assert said in " ".join(form.errors[field])
+    kept = {name: form[name].value() for name in FILLED_IN if name != field}
+    assert kept == {name: value for name, value in FILLED_IN.items() if name != field}
+    assert not Operation.objects.exists()
+
+
+def test_the_request_is_exactly_what_was_countersigned(
+    administrator: User, checker: User, service: StubService
+) -> None:
+    sent(administrator, checker)
+    assert service.changes == ["PUT /v4/account"]
+    assert json.loads(service.posts[0]) == {
+        "accountName": "Lagos shop",
+        "currency": "NGN",
+        "preferredAccountName": "Obi Traders Lagos",
+    }
+
+
+def test_without_a_preferred_name_none_is_sent(
+    administrator: User, checker: User, service: StubService
+) -> None:
+    sent(administrator, checker, preferred_name="")
+    assert "preferredAccountName" not in json.loads(service.posts[0])
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "ends"),
+    [
+        (200, ANSWER, Status.SUCCEEDED),
+        (200, '{"data": [], "message": "being opened"}', Status.PROCESSING),
+        (200, '{"data": [{"status": "PENDING"}], "message": "ok"}', Status.PROCESSING),
+        (400, '{"message": "user has not completed kyc"}', Status.FAILED),
+        (422, '{"message": "currency is not offered"}', Status.FAILED),
+        (500, '{"message": "internal error"}', Status.UNKNOWN),
+        (200, "<html>", Status.UNKNOWN),
+    ],
+)
+def test_every_answer_leads_somewhere(
+    administrator: User, checker: User, service: StubService, status: int, body: str, ends: Status
+) -> None:
+    service.answer_post = lambda: (status, body)
+    assert sent(administrator, checker).status == ends
+
+
+def test_the_account_that_was_opened_stands_on_the_operation(
+    administrator: User, checker: User, service: StubService, as_administrator: Client
+) -> None:
+    service.answer_post = lambda: (200, ANSWER)
+    operation = sent(administrator, checker)
+    html = as_administrator.get(f"/operations/{operation.pk}/").content.decode()
+    for text in ("Account opened", "0455001122", "Wema Bank (035)", "ACTIVE"):
+        assert text in html
+
+
+def test_every_account_of_an_answer_is_told_in_the_same_order_on_both_engines() -> None:
+    result = {"status_2": "NEW", "number_2": "2", "number_1": "1", "bank_1": "Wema Bank"}
+    told = KINDS["bank_account"].outcome_facts(sample(), result)
+    assert told == [
+        ("Account opened", "1"),
+        ("Bank", "Wema Bank"),
+        ("Account opened", "2"),
+        ("Status", "NEW"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("accounts", "ends"),
+    [
+        (listed("0455001122"), Status.SUCCEEDED),
+        (listed("0455001122", currency="USD"), Status.UNKNOWN),
+        (listed("0455001122", name="Abuja shop"), Status.UNKNOWN),
+        (listed(""), Status.UNKNOWN),
+        (listed(), Status.UNKNOWN),
+        ("42", Status.UNKNOWN),
+    ],
+)
+def test_without_an_answer_only_a_new_account_of_this_name_and_currency_proves_it(
+    administrator: User, checker: User, service: StubService, accounts: str, ends: Status
+) -> None:
+    service.answer_post = lambda: (500, "")
+    operation = sent(administrator, checker)
+    service.accounts = accounts
+    assert services.confirm_operation(operation.pk).status == ends
+
+
+def test_an_account_that_was_there_before_proves_nothing(
+    administrator: User, checker: User, service: StubService
+) -> None:
+    service.accounts, service.answer_post = listed("0455000001"), lambda: (500, "")
+    operation = sent(administrator, checker, known_numbers=("0455000001",))
+    assert services.confirm_operation(operation.pk).status == Status.UNKNOWN
+    service.accounts = listed("0455000001", "0455001122")
+    assert services.confirm_operation(operation.pk).status == Status.SUCCEEDED
+
+
+def test_where_the_accounts_before_are_not_known_nothing_is_proven(
+    administrator: User, checker: User, service: StubService
+) -> None:
+    service.answer_post = lambda: (500, "")
+    operation = sent(administrator, checker, known_numbers=None)
+    service.accounts = listed("0455001122")
+    assert services.confirm_operation(operation.pk).status == Status.UNKNOWN
+
+
+def test_an_account_that_another_operation_opened_proves_nothing(
+    administrator: User, checker: User, service: StubService
+) -> None:
+    service.answer_post = lambda: (500, "")
+    lost = sent(administrator, checker)
+    service.answer_post = lambda: (200, ANSWER)
+    assert sent(administrator, checker, preferred_name="").status == Status.SUCCEEDED
+    service.accounts = listed("0455001122")
+    assert services.confirm_operation(lost.pk).status == Status.UNKNOWN
+
+
+def test_of_two_that_are_unsettled_neither_takes_the_one_new_account(
+    administrator: User, checker: User, service: StubService
+) -> None:
+    service.answer_post = lambda: (500, "")
+    both = [sent(administrator, checker), sent(administrator, checker, preferred_name="")]
+    service.accounts = listed("0455001122")
+    assert [services.confirm_operation(one.pk).status for one in both] == [Status.UNKNOWN, Status.UNKNOWN]
+
+
+@pytest.mark.parametrize("accounts", [listed("0455000001"), "42"], ids=["changed", "unreadable"])
+def test_it_is_not_sent_unless_the_accounts_are_those_that_were_countersigned(
+    administrator: User, checker: User, service: StubService, accounts: str
+) -> None:
+    service.accounts = accounts
+    operation = sent(administrator, checker)
+    assert (operation.status, service.changes) == (Status.APPROVED, [])
+    attempt = Attempt.objects.get(operation=operation)
+    assert attempt.outcome == Outcome.NOT_SENT
+    assert "Nothing was opened" in attempt.answer
+
+
+def test_two_people_open_one_against_the_service(
+    administrator: User, checker: User, as_administrator: Client, sandbox: SandboxProcess
+) -> None:
+    sandbox.kyc(completed=True)
+    operation = sent(administrator, checker)
+    assert operation.status == Status.SUCCEEDED
+    number = (Attempt.objects.get(operation=operation).result or {})["number_1"]
+    assert number in as_administrator.get(f"/operations/{operation.pk}/").content.decode()
+
+
+def test_without_kyc_the_operation_says_what_to_do(
+    administrator: User, checker: User, as_administrator: Client, sandbox: SandboxProcess
+) -> None:
+    sandbox.kyc(completed=False)
+    operation = sent(administrator, checker)
+    assert operation.status == Status.FAILED
+    html = as_administrator.get(f"/operations/{operation.pk}/").content.decode()
+    assert "before the merchant has completed its KYC" in html
+    assert "user has not completed kyc" in html
+
+
+def test_an_answer_that_was_lost_is_found_by_reading(
+    administrator: User, checker: User, sandbox: SandboxProcess
+) -> None:
+    sandbox.kyc(completed=True)
+    sandbox.fault("accounts.create", "drop", when="mid_answer")
+    operation = sent(administrator, checker)
+    assert operation.status == Status.UNKNOWN
+    assert services.confirm_operation(operation.pk).status == Status.SUCCEEDED
+
+
+def test_prepare_again_fills_the_form_with_the_same(
+    administrator: User, as_administrator: Client, service: StubService
+) -> None:
+    operation = factories.of_kind("bank_account", sample(), administrator)
+    services.cancel_operation(operation.pk, actor=administrator)
+    form = as_administrator.get(f"{ADDRESS}?copy={operation.pk}").context["form"]
+    assert {name: str(form[name].value()) for name in FILLED_IN} == FILLED_IN
