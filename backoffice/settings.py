@@ -83,6 +83,7 @@ INSTALLED_APPS = [
     "backoffice.accounts",
     "backoffice.ledger",
     "backoffice.operations",
+    "backoffice.integration",
     "backoffice.reports",
     *(["backoffice.demo"] if DEMO else []),
 ]

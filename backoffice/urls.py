@@ -6,5 +6,6 @@ urlpatterns = [
     path("", include("backoffice.operations.urls")),
     path("account/", include("backoffice.accounts.urls")),
     path("audit/", include("backoffice.audit.urls")),
+    path("keys/", include("backoffice.integration.urls")),
     path("reports/", include("backoffice.reports.urls")),
 ]

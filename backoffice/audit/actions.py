@@ -61,6 +61,16 @@ class Action(models.TextChoices):
     OPERATION_FAILED = "operation.failed", "closed as failed"
     OPERATION_REFUSED = "operation.refused", "was refused an action on"
 
+    # integration
+    SECRET_REVEALED = "secret.revealed", "was shown, this once, what was made by"
+    SECRET_REFUSED = "secret.refused", "was refused a look at what was made by"
+    KEY_SWITCHED = "api_key.switched_back", "went back to the API key of the environment, away from"
+    ROTATION_STARTED = "rotation.started", "started"
+    ROTATION_TESTED = "rotation.tested", "tested the new key of"
+    ROTATION_WATCHED = "rotation.watched", "set the time to watch in"
+    ROTATION_FINISHED = "rotation.finished", "finished"
+    ROTATION_ABANDONED = "rotation.abandoned", "abandoned"
+
     @property
     def group(self) -> str:
         """The object that the action is about: the part before the dot."""

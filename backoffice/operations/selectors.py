@@ -96,7 +96,7 @@ def operation_page(user: User) -> QuerySet[Operation]:
     approvals = Approval.objects.select_related("approver").annotate(still_entitled=Exists(entitled))
     return (
         visible_operations(user)
-        .select_related("maker", "release", "prepared_from")
+        .select_related("maker", "release", "prepared_from", "secret__belongs_to")
         .prefetch_related(
             Prefetch("approvals", approvals),
             Prefetch("attempts", Attempt.objects.select_related("released_by")),

@@ -34,7 +34,6 @@ def service(settings: Settings) -> Iterator[StubService]:
     """A service that answers as the test tells it."""
     with stub_service.running() as stub:
         settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = stub.url, stub.url_v4
-        settings.GATEWAY_URL_V4 = stub.url.replace("/v2", "/v4")
         yield stub
 
 

@@ -207,8 +207,8 @@ def _result(payload: ApiKeyCreatePayload, created: CreatedKey) -> dict[str, str]
     listed = _listed_now(payload)
     expires = created.expires or (expiry_of(listed) if listed else None)
     return {
-        "name": listed.name if listed else payload.key_name,
-        "short_hash": listed.short_hash if listed else "",
+        "name": _printable(listed.name if listed else payload.key_name),
+        "short_hash": _printable(listed.short_hash if listed else ""),
         "scope": payload.scope_words,
         "expires": _written(expires) or _end_in_words(payload),
     }
@@ -236,6 +236,11 @@ def _end_in_words(payload: ApiKeyCreatePayload) -> str:
         return "as the service decides"
     unit = payload.expires_unit if payload.expires_in > 1 else payload.expires_unit.removesuffix("s")
     return f"{payload.expires_in} {unit} after it is made"
+
+
+def _printable(text: str) -> str:
+    """The text without what a database may refuse: with the answer the key would be lost."""
+    return "".join(letter for letter in text if letter.isprintable())[:NAME_MAX]
 
 
 def _written(moment: datetime | None) -> str:

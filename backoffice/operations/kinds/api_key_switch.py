@@ -115,7 +115,8 @@ class ApiKeySwitchKind(ChangeKind[ApiKeySwitchPayload]):
         try:
             with transaction.atomic():
                 credentials.use_key(row)
-                Secret.objects.filter(operation=row.made_by).delete()
+                if payload.target.startswith(MADE):
+                    _destroy_copy(row)
         except IntegrityError as exc:
             raise NotSentError("Another switch came first. Nothing was switched by this one.") from exc
         return Receipt(
@@ -133,6 +134,13 @@ class ApiKeySwitchKind(ChangeKind[ApiKeySwitchPayload]):
         return (
             [("In use from then on", _named(result.get("name", ""), result["short_hash"]))] if result else []
         )
+
+
+def _destroy_copy(row: GatewayKey) -> None:
+    """Destroy the copy that was kept for showing. Raises NotSentError if it was shown meanwhile."""
+    deleted, _ = Secret.objects.filter(operation=row.made_by).delete()
+    if not deleted:
+        raise NotSentError(_GONE)
 
 
 def try_key(key: SecretStr) -> list[str]:
