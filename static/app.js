@@ -13,7 +13,7 @@ function tell(text) {
 /* ---- keyboard and menus ---- */
 
 function isTyping(target) {
-  return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName));
+  return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName) && target.type !== "checkbox");
 }
 
 document.addEventListener("keydown", (event) => {
@@ -22,12 +22,28 @@ document.addEventListener("keydown", (event) => {
     open?.removeAttribute("open");
     open?.querySelector("summary").focus();
   }
-  if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
-  const search = document.querySelector('main input[type="search"]');
-  if (!search) return;
-  event.preventDefault();
-  search.focus();
-  search.select();
+  if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+  if (event.key === "/") {
+    const search = [...document.querySelectorAll('.find input, main input[type="search"]')].find((input) => input.offsetParent);
+    if (!search) return;
+    event.preventDefault();
+    search.focus();
+    search.select();
+  }
+  if (event.key === "j" || event.key === "k") step(event.key === "j" ? 1 : -1);
+  if (event.key === "x") document.activeElement.closest("tr")?.querySelector(".pick input")?.click();
+});
+
+/** To the next or the previous row of a list; the first one if none has the focus. */
+function step(by) {
+  const rows = [...document.querySelectorAll("main a.row")];
+  const at = rows.indexOf(document.activeElement.closest("tr")?.querySelector("a.row"));
+  rows[Math.max(at + by, 0)]?.focus();
+}
+
+document.addEventListener("change", (event) => {
+  if (!event.target.matches("[data-all]")) return;
+  for (const box of event.target.form.querySelectorAll('[name="operation"]')) box.checked = event.target.checked;
 });
 
 document.addEventListener("click", (event) => {
@@ -130,6 +146,7 @@ document.addEventListener("htmx:afterRequest", (event) => {
 });
 
 function enrich() {
+  document.querySelector("[data-all]")?.removeAttribute("hidden");
   addCopyButtons(document);
   addCounters(document);
 }

@@ -79,3 +79,11 @@ class PaidBeforeError(OperationError):
         "The same amount for the same beneficiary was prepared within the last 24 hours. Say that this is a further "
         "payment, and why. Nothing was prepared."
     )
+
+
+class OneByOneError(OperationError):
+    message = "It is countersigned on its own page."
+
+
+class FilterError(Exception):
+    """A filter was not saved or renamed. The message says why and what to do."""

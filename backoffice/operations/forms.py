@@ -31,7 +31,7 @@ class FilterForm(PeriodForm):
         label="Search",
         max_length=200,
         widget=forms.TextInput(
-            attrs={"type": "search", "placeholder": "Reference, name or bank", "aria-keyshortcuts": "/"}
+            attrs={"type": "search", "placeholder": "Reference, name, bank or account number"}
         ),
     )
     kind = forms.ChoiceField(
@@ -47,6 +47,23 @@ class FilterForm(PeriodForm):
     def is_narrowed(self) -> bool:
         """Whether any filter is set, so that an empty list can say so."""
         return any(value for name, value in self.cleaned_data.items() if name != "tab")
+
+    @property
+    def typed(self) -> dict[str, str]:
+        """Name and text of every filter that is set, as they stand in the address. Call only on a valid form."""
+        return {name: str(self.data[name]) for name, value in self.cleaned_data.items() if value}
+
+    @property
+    def words(self) -> str:
+        """The filters for people to read: `Done · Withdrawal · NGN`. Call only on a valid form."""
+        return " · ".join(self._word(name, value) for name, value in self.cleaned_data.items() if value)
+
+    def _word(self, name: str, value: object) -> str:
+        field = self.fields[name]
+        if isinstance(field, forms.ChoiceField):
+            choices: Any = field.choices
+            return str(dict(choices)[value])
+        return str(field.label) if isinstance(field, forms.BooleanField) else f"{field.label}: {value}"
 
     def chosen(self, user: User) -> OperationFilter:
         """What to narrow the list to. Call only on a valid form."""
@@ -177,3 +194,62 @@ class ReleaseForm(SignedForm):
     def clean_token(self) -> SecretStr | None:
         token = self.cleaned_data["token"]
         return SecretStr(token) if token else None
+
+
+class _ManyForm(SignedForm):
+    """A decision about several operations at once; each digest comes with its row, so there is none for all."""
+
+    def __init__(self, *args: Any, request: StaffRequest) -> None:
+        super().__init__(*args, request=request, wants=Wants())
+        del self.fields["digest"]
+
+
+class ApproveManyForm(_ManyForm):
+    """To countersign several."""
+
+    comment = forms.CharField(required=False, max_length=500, help_text="The same for each of them.")
+    field_order = ("comment", "code")
+
+
+class RejectManyForm(_ManyForm):
+    """To reject several for one reason."""
+
+    reason = forms.CharField(
+        max_length=500,
+        help_text="The same for each of them. The people who prepared them read it.",
+        widget=forms.Textarea(attrs={"rows": 3}),
+        error_messages={
+            "required": "Say why: the people who prepared them will read the reason. Nothing was done."
+        },
+    )
+    field_order = ("reason", "code")
+
+
+class SavedFilterForm(forms.Form):
+    """The name of a saved filter, and who sees it."""
+
+    name = forms.CharField(
+        max_length=60, widget=forms.TextInput(attrs={"autocomplete": "off"}), label="Name of the filter"
+    )
+    is_shared = forms.BooleanField(required=False, label="Show it to everybody")
+
+
+class SearchForm(forms.Form):
+    """What to look for everywhere."""
+
+    q = forms.CharField(
+        min_length=2,
+        max_length=200,
+        label="Search for",
+        widget=forms.TextInput(
+            attrs={
+                "type": "search",
+                "placeholder": "Reference, name, account number or transaction",
+                "autocomplete": "off",
+            }
+        ),
+        error_messages={
+            "required": "Type what to look for.",
+            "min_length": "Type at least two characters. Nothing was searched.",
+        },
+    )

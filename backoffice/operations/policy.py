@@ -59,11 +59,32 @@ def check_may_decide(
 ) -> None:
     """Raises the reason why this person may not approve or reject this content now."""
     _check_permission(person, APPROVE)
+    check_is_decidable(person, operation, digest=digest)
+    _check_second_factor(second_factor_at)
+
+
+def check_is_decidable(person: User, operation: Operation, *, digest: str) -> None:
+    """Raises the reason that lies in the operation itself why this person may not approve or reject it now."""
     _check_other_person(person, operation)
     check_can_move(operation, Status.APPROVED)
     _check_in_time(operation)
     check_content(operation, digest)
-    _check_second_factor(second_factor_at)
+
+
+def check_in_bulk(operation: Operation) -> None:
+    """Raises OneByOneError where countersigning takes more than a look at one line among many.
+
+    Rejecting takes no more than a reason. Raises UnreadableContentError, too.
+    """
+    kind, payload = content_of(operation)
+    if operation.approvals_needed > 1:
+        raise errors.OneByOneError("Two people must countersign it, so it is countersigned on its own page.")
+    if kind.confirmation(payload) is not None:
+        raise errors.OneByOneError(
+            "Part of its content has to be typed, so it is countersigned on its own page."
+        )
+    if kind.cautions(payload):
+        raise errors.OneByOneError("Its page warns of something: read that, and countersign it there.")
 
 
 def check_may_cancel(person: User, operation: Operation) -> None:

@@ -1,6 +1,6 @@
 """Reads operations for lists, pages and reports. Never writes."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -135,6 +135,14 @@ def submitted_before(user: User, submission: UUID, digest: str) -> Operation | N
     """What this person prepared by this very form with this content; None for another content or another person."""
     operation = Operation.objects.filter(pk=submission, maker=user).first()
     return operation if operation is not None and operation.digest == digest else None
+
+
+def operations_by_transaction(user: User, transaction_ids: Collection[str]) -> dict[str, Operation]:
+    """Those of the service's transactions that operations of ours caused, by the service's id."""
+    attempts = Attempt.objects.filter(
+        service_transaction_id__in=transaction_ids, operation__in=visible_operations(user)
+    ).select_related("operation")
+    return {attempt.service_transaction_id or "": attempt.operation for attempt in attempts}
 
 
 def timeline(operation: Operation) -> list[Entry]:

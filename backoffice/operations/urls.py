@@ -2,13 +2,19 @@
 
 from django.urls import path
 
-from backoffice.operations.views import decisions, detail, lists, preparing
+from backoffice.operations.views import bulk, decisions, detail, filters, lists, preparing, search
 
 app_name = "operations"
 urlpatterns = [
     path("", lists.overview, name="overview"),
     path("balances/", lists.balances, name="balances"),
     path("operations/", lists.operation_list, name="list"),
+    path("operations/approve/", bulk.approve_many, name="approve_many"),
+    path("operations/reject/", bulk.reject_many, name="reject_many"),
+    path("operations/filters/", filters.filters, name="filters"),
+    path("operations/filters/<int:pk>/rename/", filters.rename, name="rename_filter"),
+    path("operations/filters/<int:pk>/delete/", filters.delete, name="delete_filter"),
+    path("search/", search.search, name="search"),
     path("operations/prepare/<slug:kind_name>/", preparing.prepare, name="prepare"),
     path("operations/prepare/<slug:kind_name>/check/", preparing.check, name="prepare_check"),
     path("operations/<uuid:pk>/", detail.detail, name="detail"),

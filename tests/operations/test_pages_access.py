@@ -22,6 +22,12 @@ ANSWERS = {
     "overview":         ("get",  200, 200, 200, 200, 200),
     "balances":         ("get",  200, 200, 200, 200, 403),
     "list":             ("get",  200, 200, 200, 200, 403),
+    "approve_many":     ("post", 403, 302, 403, 403, 403),
+    "reject_many":      ("post", 403, 302, 403, 403, 403),
+    "filters":          ("post", 422, 422, 422, 422, 403),
+    "rename_filter":    ("post", 302, 302, 302, 302, 403),
+    "delete_filter":    ("post", 302, 302, 302, 302, 403),
+    "search":           ("get",  200, 200, 200, 200, 403),
     "prepare":          ("post", 422, 403, 403, 403, 403),
     "prepare_check":    ("post", 200, 403, 403, 403, 403),
     "detail":           ("get",  200, 200, 200, 200, 403),
@@ -33,8 +39,14 @@ ANSWERS = {
     "cancel":           ("post", 302, 403, 403, 403, 403),
     "check":            ("post", 302, 302, 403, 302, 403),
 }  # fmt: skip
-KINDS_OF_ADDRESS = {"prepare": ["withdrawal"], "prepare_check": ["withdrawal"]}
-WITHOUT_OPERATION = {"overview", "balances", "list"}
+KINDS_OF_ADDRESS: dict[str, list[object]] = {
+    "prepare": ["withdrawal"],
+    "prepare_check": ["withdrawal"],
+    "rename_filter": [1],
+    "delete_filter": [1],
+}
+WITHOUT_OPERATION = {"overview", "balances", "list", "approve_many", "reject_many", "filters", "search"}
+FORMS = {"prepare", "approve_many", "reject_many", "filters"}  # their address is a page as well
 
 
 def address_of(name: str, maker: User) -> str:
@@ -65,7 +77,7 @@ def test_a_role_opens_what_the_table_says(
 
 
 @pytest.mark.parametrize(
-    "name", [name for name, row in ANSWERS.items() if row[0] == "post" and name != "prepare"]
+    "name", [name for name, row in ANSWERS.items() if row[0] == "post" and name not in FORMS]
 )
 def test_what_changes_something_is_never_done_by_a_link(
     sign_in: Callable[[Client, User], Client], maker: User, name: str

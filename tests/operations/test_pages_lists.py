@@ -1,5 +1,8 @@
 """Overview and list: what each person finds, and what it costs."""
 
+import csv
+import html
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from decimal import Decimal
@@ -223,6 +226,60 @@ def test_the_export_is_of_what_is_on_screen(client: Client, sign_in: SignIn, mak
     factories.prepared(maker)
     html = page(sign_in(client, maker), f"{LIST}?currency=NGN&mine=on")
     assert f'{reverse("reports:csv", args=["operations"])}?currency=NGN&amp;mine=on&amp;tab=open"' in html
+
+
+@pytest.mark.parametrize("person", ["maker", "checker"])
+@pytest.mark.parametrize("tab", ["waiting", "open", "done"])
+@pytest.mark.parametrize(
+    "filters",
+    [
+        "",
+        "kind=withdrawal",
+        "kind=transfer",
+        "status=pending",
+        "status=cancelled",
+        "currency=USD",
+        "mine=on",
+        "text=kola",
+        "text=1112220031",
+        "since=2026-03-02",
+        "until=2026-03-01",
+    ],
+)
+def test_the_export_holds_the_rows_on_screen_in_their_order(
+    client: Client,
+    sign_in: SignIn,
+    maker: User,
+    request: pytest.FixtureRequest,
+    person: str,
+    tab: str,
+    filters: str,
+) -> None:
+    checker = request.getfixturevalue("checker")
+    factories.prepared(maker)
+    factories.prepared(maker, currency="USD", account_name="KOLA VENTURES LTD", account_number="1112220031")
+    services.cancel_operation(factories.prepared(maker).pk, actor=maker)
+    factories.approved(maker, checker)
+    early = factories.prepared(maker)
+    with lifted(connection):
+        Operation.objects.filter(pk=early.pk).update(prepared_at="2026-03-01T12:00:00Z")
+    signed_in = sign_in(client, request.getfixturevalue(person))
+    screen = signed_in.get(f"{LIST}?tab={tab}&{filters}")
+    exported = re.search(r'href="([^"]+)" download', screen.content.decode())
+    on_screen = [row.reference for row in screen.context["page"].rows]
+    assert (exported is not None) is bool(on_screen)
+    if exported is not None:
+        answer = signed_in.get(html.unescape(exported[1]))
+        assert [
+            row["reference"] for row in csv.DictReader(answer.getvalue().decode().splitlines())
+        ] == on_screen
+
+
+def test_the_export_goes_on_behind_the_page(client: Client, sign_in: SignIn, maker: User) -> None:
+    for _ in range(51):
+        factories.prepared(maker)
+    answer = sign_in(client, maker).get(reverse("reports:csv", args=["operations"]), {"tab": "open"})
+    assert len(list(csv.DictReader(answer.getvalue().decode().splitlines()))) == 51
 
 
 def test_a_transaction_of_the_service_finds_its_operation_once(

@@ -19,6 +19,7 @@ from backoffice.operations.selectors import NEWEST_FIRST, TABS
 from payments_gateway import GatewayError
 
 ON_THE_OVERVIEW = 6
+SAVED_SHOWN = 8
 
 
 @require_safe
@@ -61,6 +62,7 @@ def operation_list(request: StaffRequest) -> HttpResponse:
         "form": form,
         "tab": form.data["tab"],
         "tabs": _tabs(request.user),
+        "saved": selectors.saved_filters(request.user)[:SAVED_SHOWN],
         "page": keyset_page(found, order=NEWEST_FIRST, cursor=request.GET.get("cursor")),
     }
     only_rows = request.htmx and not request.htmx.history_restore_request

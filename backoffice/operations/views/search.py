@@ -1,0 +1,29 @@
+"""One search for everything, from the top bar of every page."""
+
+from django.contrib.auth.decorators import permission_required
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_safe
+
+from backoffice.accounts.http import StaffRequest
+from backoffice.operations import permissions
+from backoffice.operations.forms import SearchForm
+from backoffice.operations.search import NEWEST, everywhere, operation_named
+
+
+@require_safe
+@permission_required(permissions.VIEW, raise_exception=True)
+def search(request: StaffRequest) -> HttpResponse:
+    """What was found, by sort; a reference leads to its operation at once, and no text to the form alone."""
+    if not request.GET.get("q"):
+        return render(request, "operations/search.html", {"form": SearchForm()})
+    form = SearchForm(request.GET)
+    if not form.is_valid():
+        return render(request, "operations/search.html", {"form": form}, status=422)
+    text = form.cleaned_data["q"]
+    found = everywhere(request.user, text)
+    operation = operation_named(found, text)
+    if operation is not None:
+        return redirect(operation)
+    context = {"form": form, "text": text, "found": found, "newest": NEWEST}
+    return render(request, "operations/search.html", context)

@@ -1,0 +1,293 @@
+"""Approving and rejecting several operations: each on its own, each with its line."""
+
+import re
+from collections.abc import Callable
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
+
+from backoffice.accounts.models import User
+from backoffice.audit.actions import Action
+from backoffice.audit.models import Entry
+from backoffice.operations import services
+from backoffice.operations.models import Approval, Operation
+from backoffice.operations.services.bulk import AT_ONCE
+from tests import factories
+from tests.append_only.triggers import lifted
+from tests.operations.steps import code_of, let_second_factor_age, status_of, text_of, unreadable
+
+pytestmark = pytest.mark.django_db
+
+APPROVE, REJECT = "/operations/approve/", "/operations/reject/"
+LIMIT = Decimal("10000000")
+
+
+def confirm(client: Client, address: str, *operations: Operation) -> Any:
+    """The page that follows on choosing these in the list."""
+    return client.get(address, {"operation": [operation.reference for operation in operations]})
+
+
+def send(client: Client, address: str, *operations: Operation, **typed: str) -> Any:
+    """The form of that page, for exactly these, with what was shown of each."""
+    shown = [f"{operation.reference}:{operation.digest}" for operation in operations]
+    return client.post(address, {"operation": shown, **typed})
+
+
+def lines(answer: Any) -> dict[str, str]:
+    """The result in words by reference."""
+    return {line.operation.reference: line.text for line in answer.context["lines"]}
+
+
+def obstacles(answer: Any) -> dict[str, str]:
+    return {row.operation.reference: row.obstacle for row in answer.context["left_out"]}
+
+
+def expired(operation: Operation) -> Operation:
+    Operation.objects.filter(pk=operation.pk).update(expires_at=timezone.now() - timedelta(minutes=1))
+    return operation
+
+
+def with_other_content(operation: Operation) -> Operation:
+    with lifted(connection):
+        Operation.objects.filter(pk=operation.pk).update(payload={**operation.payload, "amount": "999999.00"})
+    return operation
+
+
+def test_the_list_lets_pending_operations_be_chosen_and_no_others(
+    as_checker: Client, maker: User, checker: User
+) -> None:
+    pending, approved = factories.prepared(maker), factories.approved(maker, checker)
+    html = text_of(as_checker.get("/operations/?tab=waiting"))
+    assert re.findall(r'name="operation" value="([^"]+)"', html) == [pending.reference]
+    assert approved.reference in html
+    assert 'formaction="/operations/reject/"' in html
+
+
+@pytest.mark.parametrize("tab", ["open", "done"])
+def test_nothing_can_be_chosen_in_another_tab(as_checker: Client, operation: Operation, tab: str) -> None:
+    assert 'name="operation"' not in text_of(as_checker.get(f"/operations/?tab={tab}"))
+
+
+@pytest.mark.parametrize("address", [APPROVE, REJECT])
+def test_the_confirmation_shows_count_totals_and_each_with_its_code(
+    as_checker: Client, maker: User, address: str
+) -> None:
+    naira = [factories.prepared(maker, amount=Decimal(amount)) for amount in ("250000.10", "3")]
+    dollars = factories.prepared(maker, currency="USD", amount=Decimal("99.95"))
+    answer = confirm(as_checker, address, *naira, dollars)
+    assert answer.status_code == 200
+    assert answer.context["totals"] == [("NGN", Decimal("250003.10")), ("USD", Decimal("99.95"))]
+    html = text_of(answer)
+    assert "250,003.10" in html
+    for operation in (*naira, dollars):
+        assert operation.sentence in html
+        assert operation.code in html
+        assert f"{operation.reference}:{operation.digest}" in html
+        assert status_of(operation) == "pending"
+
+
+def test_the_confirmation_says_what_is_left_out_and_why(
+    as_checker: Client, maker: User, checker: User, second_checker: User
+) -> None:
+    checker.groups.add(*maker.groups.all())
+    own = factories.prepared(checker)
+    late = expired(factories.prepared(maker))
+    two = factories.prepared(maker, amount=LIMIT + 1)
+    signed = factories.countersigned(factories.prepared(maker, amount=LIMIT + 2), checker)
+    gone = factories.approved(maker, second_checker)
+    strange = unreadable(maker)
+    touched = with_other_content(factories.prepared(maker))
+    answer = confirm(as_checker, APPROVE, own, late, two, signed, gone, strange, touched)
+    found = obstacles(answer)
+    assert "You prepared this operation" in found[own.reference]
+    assert "has expired" in found[late.reference]
+    assert "Two people must countersign it" in found[two.reference]
+    assert "You have countersigned this operation already" in found[signed.reference]
+    assert "is approved by now" in found[gone.reference]
+    assert "cannot be read" in found[strange.reference] or "not the one you saw" in found[strange.reference]
+    assert "not the one you saw" in found[touched.reference]
+    assert answer.context["included"] == []
+    assert 'type="hidden" name="operation"' not in text_of(answer)
+
+
+def test_what_two_people_must_countersign_can_be_rejected_with_others(
+    as_checker: Client, maker: User, checker: User
+) -> None:
+    two = factories.prepared(maker, amount=LIMIT + 1)
+    assert obstacles(confirm(as_checker, REJECT, two)) == {}
+    send(as_checker, REJECT, two, reason="Not ours")
+    assert status_of(two) == "rejected"
+
+
+def test_each_is_countersigned_on_its_own_and_nothing_is_sent(
+    as_checker: Client, maker: User, checker: User
+) -> None:
+    operations = [factories.prepared(maker) for _ in range(3)]
+    answer = send(as_checker, APPROVE, *operations, comment="Compared with the invoices")
+    assert answer.status_code == 200
+    assert set(lines(answer)) == {operation.reference for operation in operations}
+    for operation in operations:
+        assert status_of(operation) == "approved"
+        signed = Approval.objects.get(operation=operation)
+        assert (signed.approver, signed.digest) == (checker, operation.digest)
+        assert signed.comment == "Compared with the invoices"
+        entry = Entry.objects.get(target_id=str(operation.pk), action=Action.OPERATION_COUNTERSIGNED)
+        assert entry.actor_id == checker.pk
+        assert not operation.attempts.exists()
+        assert not hasattr(Operation.objects.get(pk=operation.pk), "release")
+
+
+def test_each_is_rejected_with_the_reason(as_checker: Client, maker: User) -> None:
+    operations = [factories.prepared(maker) for _ in range(2)]
+    answer = send(as_checker, REJECT, *operations, reason="The invoices are withdrawn")
+    assert "2 of 2 rejected" in text_of(answer)
+    for operation in operations:
+        assert status_of(operation) == "rejected"
+        assert Operation.objects.get(pk=operation.pk).reason == "The invoices are withdrawn"
+
+
+def test_what_cannot_be_decided_says_so_and_stops_no_other(
+    as_checker: Client, maker: User, checker: User
+) -> None:
+    first, late, cancelled, last = [factories.prepared(maker) for _ in range(4)]
+    two = factories.prepared(maker, amount=LIMIT + 1)
+    expired(late)
+    services.cancel_operation(cancelled.pk, actor=maker)
+    answer = send(as_checker, APPROVE, first, late, two, cancelled, last)
+    result = lines(answer)
+    assert "2 of 5 countersigned" in text_of(answer)
+    assert "has expired" in result[late.reference]
+    assert "is cancelled by now" in result[cancelled.reference]
+    assert "Two people must countersign it" in result[two.reference]
+    assert [status_of(one) for one in (first, late, two, cancelled, last)] == [
+        "approved",
+        "pending",
+        "pending",
+        "cancelled",
+        "approved",
+    ]
+    refused = Entry.objects.filter(action=Action.OPERATION_REFUSED, actor=checker)
+    assert {entry.target_id for entry in refused} == {str(one.pk) for one in (late, two, cancelled)}
+
+
+def test_only_the_content_that_was_shown_is_signed(as_checker: Client, operation: Operation) -> None:
+    answer = as_checker.post(APPROVE, {"operation": [f"{operation.reference}:{'0' * 64}"]})
+    assert "not the one you saw" in lines(answer)[operation.reference]
+    assert status_of(operation) == "pending"
+
+
+def test_a_row_without_a_digest_signs_nothing(as_checker: Client, operation: Operation) -> None:
+    as_checker.post(APPROVE, {"operation": [operation.reference]})
+    assert status_of(operation) == "pending"
+
+
+def test_ones_own_is_refused_even_if_the_form_names_it(
+    sign_in: Callable[[Client, User], Client], maker: User, checker: User
+) -> None:
+    checker.groups.add(*maker.groups.all())
+    own = factories.prepared(checker)
+    answer = send(sign_in(Client(), checker), APPROVE, own)
+    assert "somebody else has to countersign" in lines(answer)[own.reference]
+    assert status_of(own) == "pending"
+
+
+@pytest.mark.parametrize(
+    ("address", "typed", "status"), [(APPROVE, {}, "approved"), (REJECT, {"reason": "No"}, "rejected")]
+)
+def test_the_same_form_sent_again_finds_what_was_done(
+    as_checker: Client, maker: User, address: str, typed: dict[str, str], status: str
+) -> None:
+    operations = [factories.prepared(maker) for _ in range(2)]
+    send(as_checker, address, *operations, **typed)
+    entries = Entry.objects.count()
+    again = send(as_checker, address, *operations, **typed)
+    assert all("before. Nothing was changed." in text for text in lines(again).values())
+    assert "2 decided by you before" in text_of(again)
+    assert [status_of(operation) for operation in operations] == [status, status]
+    assert Approval.objects.count() == (2 if status == "approved" else 0)
+    assert Entry.objects.count() == entries
+
+
+def test_what_another_person_rejected_is_not_said_to_be_ones_own_doing(
+    as_checker: Client, operation: Operation, second_checker: User
+) -> None:
+    services.reject_operation(
+        operation.pk,
+        actor=second_checker,
+        digest=operation.digest,
+        second_factor_at=timezone.now(),
+        reason="No",
+    )
+    assert (
+        "is rejected by now" in lines(send(as_checker, REJECT, operation, reason="No"))[operation.reference]
+    )
+
+
+def test_an_old_second_factor_is_asked_for_and_used_once_for_all(
+    as_checker: Client, maker: User, checker: User
+) -> None:
+    operations = [factories.prepared(maker) for _ in range(3)]
+    let_second_factor_age(as_checker)
+    assert 'name="code"' in text_of(confirm(as_checker, APPROVE, *operations))
+    without = send(as_checker, APPROVE, *operations)
+    assert without.status_code == 422
+    assert "Nothing was done" in text_of(without)
+    assert {status_of(operation) for operation in operations} == {"pending"}
+    send(as_checker, APPROVE, *operations, code=code_of(checker))
+    assert {status_of(operation) for operation in operations} == {"approved"}
+
+
+def test_rejecting_wants_a_reason_and_keeps_what_was_chosen(as_checker: Client, operation: Operation) -> None:
+    answer = send(as_checker, REJECT, operation, reason="  ")
+    assert answer.status_code == 422
+    assert "Say why" in text_of(answer)
+    assert f"{operation.reference}:{operation.digest}" in text_of(answer)
+    assert status_of(operation) == "pending"
+
+
+@pytest.mark.parametrize("given", [[], [f"W-{number:06d}" for number in range(AT_ONCE + 1)]])
+@pytest.mark.parametrize("method", ["get", "post"])
+def test_none_and_too_many_lead_back_to_the_list(as_checker: Client, method: str, given: list[str]) -> None:
+    answer = getattr(as_checker, method)(APPROVE, {"operation": given}, follow=True)
+    assert answer.redirect_chain == [("/operations/?tab=waiting", 302)]
+    assert f"Choose between 1 and {AT_ONCE} operations. Nothing was decided." in text_of(answer)
+
+
+def test_what_is_not_there_is_counted(as_checker: Client, operation: Operation) -> None:
+    answer = as_checker.get(APPROVE, {"operation": [operation.reference, "W-NOBODY", "'; DROP"]})
+    assert "2 of those chosen are not there" in text_of(answer)
+    posted = as_checker.post(
+        APPROVE, {"operation": [f"{operation.reference}:{operation.digest}", "W-NOBODY:abc"]}
+    )
+    assert "1 of those chosen is not there" in text_of(posted)
+    assert status_of(operation) == "approved"
+
+
+@pytest.mark.parametrize("address", [APPROVE, REJECT])
+@pytest.mark.parametrize("role", ["maker", "auditor", "administrator", "outsider"])
+def test_only_who_may_approve_decides(
+    sign_in: Callable[[Client, User], Client],
+    request: pytest.FixtureRequest,
+    operation: Operation,
+    role: str,
+    address: str,
+) -> None:
+    client = sign_in(Client(), request.getfixturevalue(role))
+    assert confirm(client, address, operation).status_code == 403
+    assert send(client, address, operation, reason="x").status_code == 403
+    assert status_of(operation) == "pending"
+
+
+def test_fifty_at_once_are_confirmed_in_eight_queries(
+    as_checker: Client, maker: User, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    operations = [factories.prepared(maker) for _ in range(AT_ONCE)]
+    with django_assert_max_num_queries(8):
+        answer = confirm(as_checker, APPROVE, *operations)
+    assert len(answer.context["included"]) == AT_ONCE

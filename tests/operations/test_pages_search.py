@@ -1,0 +1,195 @@
+"""The search: what it finds, what it does not, and for whom."""
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
+
+from backoffice.accounts.models import User
+from backoffice.accounts.roles import Role
+from backoffice.operations import search as searching
+from backoffice.operations.models import Operation
+from tests import factories
+from tests.operations.steps import put, text_of
+
+pytestmark = pytest.mark.django_db
+
+SignIn = Callable[[Client, User], Client]
+
+
+def search(client: Client, text: str) -> Any:
+    return client.get("/search/", {"q": text})
+
+
+def found(client: Client, text: str) -> list[str]:
+    """References of the operations that were found."""
+    return [row.reference for row in search(client, text).context["found"].operations.rows]
+
+
+def paid(operation: Operation) -> Operation:
+    Operation.objects.filter(pk=operation.pk).update(status="approved")
+    Operation.objects.filter(pk=operation.pk).update(status="sending")
+    Operation.objects.filter(pk=operation.pk).update(status="succeeded", closed_at=timezone.now())
+    return operation
+
+
+@pytest.mark.parametrize(
+    "write", [str, str.lower, lambda text: text.replace("-", ""), lambda text: f" {text} "]
+)
+def test_a_reference_leads_to_its_operation(
+    as_maker: Client, operation: Operation, write: Callable[[str], str]
+) -> None:
+    answer = search(as_maker, write(operation.reference))
+    assert answer.status_code == 302
+    assert answer["Location"] == operation.get_absolute_url()
+
+
+def test_the_beginning_of_a_reference_finds_it_among_others(as_maker: Client, maker: User) -> None:
+    operations = [factories.prepared(maker) for _ in range(3)]
+    assert operations[1].reference in found(as_maker, operations[1].reference[:6].lower())
+
+
+def test_words_find_operations_by_name_bank_and_sentence(as_maker: Client, maker: User) -> None:
+    ada = factories.prepared(maker)
+    kola = factories.prepared(maker, account_name="KOLA VENTURES LTD", account_number="1112220031")
+    assert found(as_maker, "kola") == [kola.reference]
+    assert found(as_maker, "••6789") == [ada.reference]
+    assert found(as_maker, "withdraw ngn") == [kola.reference, ada.reference]
+    assert not search(as_maker, "nobody at all").context["found"]
+
+
+def test_the_newest_come_first_and_more_than_ten_lead_to_the_list(as_maker: Client, maker: User) -> None:
+    operations = [factories.prepared(maker) for _ in range(11)]
+    answer = search(as_maker, "chidinma")
+    hits = answer.context["found"].operations
+    assert [row.pk for row in hits.rows] == [one.pk for one in reversed(operations[1:])]
+    assert hits.has_more
+    assert "/operations/?tab=done&amp;text=chidinma" in text_of(answer)
+
+
+@pytest.mark.parametrize("written", ["0123456789", "012 345 6789", "0123-456-789"])
+def test_an_account_number_finds_what_was_paid_to_it(as_maker: Client, maker: User, written: str) -> None:
+    here = paid(factories.prepared(maker))
+    pending = factories.prepared(maker)
+    factories.prepared(maker, account_number="5550001112")
+    answer = search(as_maker, written)
+    result = answer.context["found"]
+    assert {row.pk for row in result.operations.rows} == {here.pk, pending.pk}
+    [beneficiary] = result.beneficiaries.rows
+    assert (beneficiary.name, beneficiary.times) == ("ADA CHIDINMA OBI", 1)
+    listed = as_maker.get("/operations/", {"tab": "done", "status": "succeeded", "text": beneficiary.account})
+    assert [row.pk for row in listed.context["page"].rows] == [here.pk]
+
+
+def test_only_who_was_paid_is_a_beneficiary(as_maker: Client, maker: User) -> None:
+    factories.prepared(maker)
+    assert search(as_maker, "chidinma").context["found"].beneficiaries.rows == []
+
+
+def test_a_beneficiary_is_one_account_however_often_it_was_paid(as_maker: Client, maker: User) -> None:
+    for amount in ("1", "2"):
+        paid(factories.prepared(maker, amount=Decimal(amount)))
+    paid(factories.prepared(maker, account_number="5550001112"))
+    rows = search(as_maker, "chidinma").context["found"].beneficiaries.rows
+    assert sorted(row.times for row in rows) == [1, 2]
+
+
+def test_the_services_transaction_finds_its_operation(
+    as_maker: Client, maker: User, operation: Operation
+) -> None:
+    operation.attempts.create(
+        number=1,
+        released_by=maker,
+        digest=operation.digest,
+        started_at=timezone.now(),
+        deadline_at=timezone.now(),
+        service_transaction_id="66f1c0ffee",
+    )
+    answer = search(as_maker, "66f1c0ffee")
+    assert [row.operation for row in answer.context["found"].transactions.rows] == [operation]
+    assert search(as_maker, "66f1c0ffe").context["found"].transactions.rows == []
+
+
+def test_an_operation_of_any_status_is_found(as_maker: Client, operation: Operation) -> None:
+    put(operation, "approved", "sending", "unknown")
+    assert found(as_maker, "chidinma") == [operation.reference]
+
+
+def test_words_are_looked_for_among_the_newest_only_but_references_among_all(
+    as_maker: Client, maker: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(searching, "NEWEST", 2)
+    oldest, *others = [factories.prepared(maker) for _ in range(3)]
+    answer = search(as_maker, "chidinma")
+    assert {row.pk for row in answer.context["found"].operations.rows} == {one.pk for one in others}
+    assert search(as_maker, oldest.reference)["Location"] == oldest.get_absolute_url()
+    assert oldest.reference in found(as_maker, "0123456789")
+
+
+def test_people_are_found_by_who_may_see_them(
+    sign_in: SignIn, administrator: User, auditor: User, checker: User
+) -> None:
+    rows = search(sign_in(Client(), administrator), "amara").context["found"].people.rows
+    assert rows == [checker]
+    assert search(sign_in(Client(), auditor), "amara").context["found"].people.rows == []
+
+
+def test_a_person_shows_the_roles_or_that_it_is_deactivated(
+    sign_in: SignIn, administrator: User, checker: User
+) -> None:
+    signed_in = sign_in(Client(), administrator)
+    assert Role.APPROVER in text_of(search(signed_in, "amara@"))
+    User.objects.filter(pk=checker.pk).update(is_active=False)
+    assert "Deactivated" in text_of(search(signed_in, "Okafor"))
+
+
+def test_the_page_says_what_was_searched(as_maker: Client) -> None:
+    html = text_of(search(as_maker, "nothing"))
+    assert "Nothing was found" in html
+    assert "words in the newest 5000 operations" in html
+    assert "list of transactions is not searched" in html
+
+
+@pytest.mark.parametrize(("text", "status"), [("", 200), ("x", 422), ("x" * 201, 422), ("a\x00b", 422)])
+def test_what_cannot_be_searched_for_says_why(as_maker: Client, text: str, status: int) -> None:
+    answer = search(as_maker, text)
+    assert answer.status_code == status
+    assert ('role="alert"' in text_of(answer)) is (status == 422)
+
+
+@pytest.mark.parametrize("text", ["50%_off", "W-", "W-7\\", "'; --", "ÀÉ", "W-ZZ", "🐘🐘"])
+def test_odd_texts_find_nothing(as_maker: Client, operation: Operation, text: str) -> None:
+    assert found(as_maker, text) == []
+
+
+@pytest.mark.parametrize("role", ["maker", "checker", "auditor", "administrator"])
+def test_the_field_stands_on_every_page(sign_in: SignIn, request: pytest.FixtureRequest, role: str) -> None:
+    html = text_of(sign_in(Client(), request.getfixturevalue(role)).get("/account/"))
+    assert 'action="/search/"' in html
+
+
+def test_nobody_without_a_role_searches(sign_in: SignIn, outsider: User) -> None:
+    client = sign_in(Client(), outsider)
+    assert search(client, "chidinma").status_code == 403
+    assert 'action="/search/"' not in text_of(client.get("/account/"))
+
+
+@pytest.mark.parametrize("role", ["maker", "checker", "administrator"])
+def test_a_search_needs_eight_queries_at_most(
+    sign_in: SignIn,
+    request: pytest.FixtureRequest,
+    maker: User,
+    role: str,
+    django_assert_max_num_queries: DjangoAssertNumQueries,
+) -> None:
+    for _ in range(11):
+        paid(factories.prepared(maker))
+    client = sign_in(Client(), request.getfixturevalue(role))
+    with django_assert_max_num_queries(8):
+        assert search(client, "bello").status_code == 200
+    with django_assert_max_num_queries(8):
+        assert search(client, "ada").status_code == 200
