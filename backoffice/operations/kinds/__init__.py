@@ -26,6 +26,7 @@ from backoffice.operations.kinds.base import (
 from backoffice.operations.kinds.callback_url import CallbackUrlKind
 from backoffice.operations.kinds.conversion import ConversionKind
 from backoffice.operations.kinds.transfer import TransferKind
+from backoffice.operations.kinds.wallet_transfer import WalletTransferKind
 from backoffice.operations.kinds.withdrawal import WithdrawalKind
 from backoffice.operations.models import Operation
 from backoffice.operations.permissions import PREPARE
@@ -36,6 +37,7 @@ _ALL: tuple[AnyKind, ...] = (
     ConversionKind(),
     WithdrawalKind(),
     TransferKind(),
+    WalletTransferKind(),
     ApiKeyCreateKind(),
     ApiKeySwitchKind(),
     ApiKeyInvalidateKind(),

@@ -17,6 +17,18 @@ from payments_gateway import PaymentsGateway, TransactionRecord
 Facts = list[tuple[str, str]]
 
 
+class Code(str):
+    """A value that two people compare character by character: shown in groups, copied exactly as it is."""
+
+    __slots__ = ()
+    GROUP = 4
+
+    @property
+    def groups(self) -> list[str]:
+        """The same in pieces of four characters; the last may be shorter."""
+        return [self[start : start + self.GROUP] for start in range(0, len(self), self.GROUP)]
+
+
 class Payload(BaseModel):
     """The content that is countersigned and sent. Amounts are `Decimal` here and text in the database."""
 

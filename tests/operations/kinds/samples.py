@@ -10,6 +10,7 @@ from backoffice.operations.kinds.callback_url import CallbackUrlPayload
 from backoffice.operations.kinds.conversion import ConversionPayload
 from backoffice.operations.kinds.key_form import KeyEndPayload
 from backoffice.operations.kinds.transfer import TransferPayload
+from backoffice.operations.kinds.wallet_transfer import WalletTransferPayload
 from tests import factories
 
 _ENDS = KeyEndPayload(
@@ -28,6 +29,14 @@ SAMPLES: dict[str, Payload] = {
     ),
     "transfer": TransferPayload(
         receiver_username="ngozi.eze", currency="NGN", amount=Decimal("60000.00"), memo="week 46"
+    ),
+    "wallet_transfer": WalletTransferPayload(
+        network="TRC20",
+        currency="USDT",
+        amount=Decimal("150.250000"),
+        address="TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t",
+        wallet_type="",
+        memo="invoice 88",
     ),
     "api_key_create": ApiKeyCreatePayload(
         way="named",
