@@ -1,4 +1,4 @@
-"""The last known balances. The service is the authority; these say what it said, and when."""
+"""The last known balances, and what they were. The service is the authority; these say what it said, and when."""
 
 from django.db import models
 
@@ -22,3 +22,41 @@ class Balance(models.Model):
 
     def __str__(self) -> str:
         return self.currency
+
+
+class BalanceSnapshot(models.Model):
+    """One currency as it was in one quarter of an hour; the first reading in it stays."""
+
+    currency = models.CharField(max_length=12)
+    slot = models.DateTimeField()  # the beginning of the quarter
+    amount = ExactDecimalField()
+    total_received = ExactDecimalField()
+    total_sent = ExactDecimalField()
+    transaction_count = models.BigIntegerField()
+    as_of = models.DateTimeField()
+
+    class Meta:
+        default_permissions = ()
+        ordering = ("-as_of", "-id")
+        constraints = [
+            models.UniqueConstraint(fields=["currency", "slot"], name="balance_snapshot_once_per_slot")
+        ]
+        indexes = [
+            models.Index(fields=["slot"], name="balance_snapshot_by_slot"),
+            models.Index(fields=["-as_of", "-id"], name="balance_snapshot_newest"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.currency} at {self.as_of}"
+
+
+class SnapshotTurn(models.Model):
+    """Whose turn it is to ask for the balances: one row, moved on by compare-and-set."""
+
+    next_at = models.DateTimeField()
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"The next turn is at {self.next_at}"

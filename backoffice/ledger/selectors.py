@@ -4,24 +4,30 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from urllib.parse import urlencode
 
 from django.core.cache import cache
 
 from backoffice.core.gateway import PATIENCE_OF_A_PAGE, gateway
-from backoffice.ledger.models import Balance
+from backoffice.ledger.models import Balance, BalanceSnapshot
+from backoffice.ledger.told import Told, last_told, told_now
 from payments_gateway import (
     BANKS,
     Account,
     AccountHolder,
+    Duration,
     GatewayError,
     PaymentsGateway,
     TransactionRecord,
+    TransactionSummary,
+    TransactionType,
 )
 
 _HOLDER_KEPT_SECONDS = 120
 _RATE_KEPT_SECONDS = 300
 _BANKS_FRESH_SECONDS = 3600
 _BANKS_TRIED_SECONDS = 60
+_BANKS_PATIENCE_SECONDS = 1.0  # no form waits longer for a list that only saves typing
 _FILTERED_BY = ("NGN", "USD")
 _PAGE = 100
 _ACCOUNTS = 100  # on the first page, which is all that is read: the accounts that the service opened are few
@@ -36,9 +42,61 @@ class Watermark:
     service_time: datetime | None
 
 
+@dataclass(frozen=True)
+class Asked:
+    """Which transactions to ask the service for; None filters nothing. Pages count from 1."""
+
+    currency: str | None = None
+    type: TransactionType | None = None
+    duration: Duration | None = None
+    page: int = 1
+    per_page: int = 50
+
+    @property
+    def key(self) -> str:
+        """The same text for the same question."""
+        return f"transactions:{urlencode({name: value or '' for name, value in vars(self).items()})}"
+
+
 def known_balances() -> list[Balance]:
     """The balances as last kept, by currency; empty before the first read."""
     return list(Balance.objects.all())
+
+
+def snapshots_since(moment: datetime) -> list[BalanceSnapshot]:
+    """The snapshots of every currency that began at that moment or later, newest first."""
+    return list(BalanceSnapshot.objects.filter(slot__gte=moment))
+
+
+def transactions_now(asked: Asked) -> Told[TransactionSummary]:
+    """One page of the service's transactions with their totals, now or as last told (GET /transaction/summary)."""
+    transactions = gateway(deadline=PATIENCE_OF_A_PAGE).transactions
+    return told_now(asked.key, lambda: transactions.summary(**vars(asked)))
+
+
+def known_transactions(asked: Asked) -> Told[TransactionSummary]:
+    """The same as last told, without asking."""
+    return last_told(asked.key)
+
+
+def own_accounts_now() -> Told[list[Account]]:
+    """The merchant's accounts, now or as last told."""
+    return told_now("accounts", own_accounts)
+
+
+def known_own_accounts() -> Told[list[Account]]:
+    """The same as last told, without asking."""
+    return last_told("accounts")
+
+
+def callback_url_now() -> Told[str]:
+    """The address that the service sends webhooks to, now or as last told; empty if none is set."""
+    return told_now("callback", callback_url)
+
+
+def known_callback_url() -> Told[str]:
+    """The same as last told, without asking."""
+    return last_told("callback")
 
 
 def current_balance(currency: str) -> Decimal | None:
@@ -109,7 +167,7 @@ def banks() -> Mapping[str, str]:
 def _listed_banks() -> Mapping[str, str] | None:
     """The service's list of banks now, remembered; None if it cannot be had or is empty."""
     try:
-        listed = gateway(deadline=PATIENCE_OF_A_PAGE).extras.banks()
+        listed = gateway(deadline=_BANKS_PATIENCE_SECONDS).extras.banks()
     except GatewayError:
         return None  # the gateway has logged it
     if not listed:

@@ -1,28 +1,77 @@
 """Keeps what the service said."""
 
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from django.db import transaction
 from django.utils import timezone
 
 from backoffice.core.gateway import PATIENCE_OF_A_PAGE, gateway
-from backoffice.ledger.models import Balance
+from backoffice.ledger.models import Balance, BalanceSnapshot, SnapshotTurn
+from payments_gateway import Balance as TheirBalance
+from payments_gateway import GatewayError
+
+SNAPSHOT_EVERY = timedelta(minutes=15)
+TRY_AGAIN_AFTER = timedelta(minutes=1)
 
 
 def refresh_balances() -> list[Balance]:
-    """Read every balance from the service and keep it. Raises GatewayError; then nothing is changed."""
-    answered, now = gateway(deadline=PATIENCE_OF_A_PAGE).balances.list(), timezone.now()
-    rows = [
-        Balance(
-            currency=balance.currency,
-            amount=balance.amount,
-            total_received=balance.total_received,
-            total_sent=balance.total_sent,
-            transaction_count=balance.transaction_count,
-            as_of=now,
-        )
-        for balance in answered
-    ]
+    """Read every balance from the service and keep it, also as a snapshot where this quarter of an hour has none.
+
+    Raises GatewayError; then nothing is changed.
+    """
+    return _keep(gateway(deadline=PATIENCE_OF_A_PAGE).balances.list(), timezone.now())
+
+
+def keep_snapshots() -> int:
+    """Read the balances if this quarter of an hour has no snapshot yet; how many currencies were read.
+
+    May be called at any time and by several processes: one of them asks, at most once a minute while the service
+    cannot be read, and the database keeps one snapshot per currency and quarter whoever asks.
+    """
+    now = timezone.now()
+    if BalanceSnapshot.objects.filter(slot=slot_of(now)).exists() or not _take_turn(now):
+        return 0
+    try:
+        return len(refresh_balances())
+    except GatewayError:
+        return 0  # the gateway has logged it
+
+
+def slot_of(moment: datetime) -> datetime:
+    """The beginning of the quarter of an hour that the moment lies in."""
+    return moment.replace(minute=moment.minute - moment.minute % 15, second=0, microsecond=0)
+
+
+@transaction.atomic
+def _keep(answered: Sequence[TheirBalance], now: datetime) -> list[Balance]:
+    told = [_members(balance, now) for balance in answered]
+    BalanceSnapshot.objects.bulk_create(
+        [BalanceSnapshot(slot=slot_of(now), **members) for members in told], ignore_conflicts=True
+    )
     return Balance.objects.bulk_create(
-        rows,
+        [Balance(**members) for members in told],
         update_conflicts=True,
         unique_fields=["currency"],
         update_fields=["amount", "total_received", "total_sent", "transaction_count", "as_of"],
     )
+
+
+def _members(balance: TheirBalance, now: datetime) -> dict[str, object]:
+    return {
+        "currency": balance.currency,
+        "amount": balance.amount,
+        "total_received": balance.total_received,
+        "total_sent": balance.total_sent,
+        "transaction_count": balance.transaction_count,
+        "as_of": now,
+    }
+
+
+def _take_turn(now: datetime) -> bool:
+    """Win the right to ask now, by compare-and-set, so that two sweepers do not both do it."""
+    turn, _ = SnapshotTurn.objects.get_or_create(pk=1, defaults={"next_at": now})
+    if turn.next_at > now:
+        return False
+    won = SnapshotTurn.objects.filter(pk=1, next_at=turn.next_at).update(next_at=now + TRY_AGAIN_AFTER)
+    return won == 1

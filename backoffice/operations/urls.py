@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from backoffice.operations.views import bulk, decisions, detail, filters, lists, preparing, search
+from backoffice.operations.views import bulk, decisions, detail, filters, lists, preparing, search, transactions
 
 app_name = "operations"
 urlpatterns = [
@@ -25,4 +25,6 @@ urlpatterns = [
     path("operations/<uuid:pk>/release/", decisions.release, name="release"),
     path("operations/<uuid:pk>/cancel/", decisions.cancel, name="cancel"),
     path("operations/<uuid:pk>/check/", decisions.check, name="check"),
+    path("transactions/", transactions.transactions, name="transactions"),
+    path("transactions/now/", transactions.transactions_now, name="transactions_now"),
 ]

@@ -5,12 +5,13 @@ from typing import Any
 from backoffice.accounts.models import User
 from backoffice.reports.api_keys_report import API_KEYS
 from backoffice.reports.audit_report import AUDIT_LOG
+from backoffice.reports.balances_report import BALANCES
 from backoffice.reports.operations_report import OPERATIONS
 from backoffice.reports.report import Report
 from backoffice.reports.transactions_report import TRANSACTIONS
 
 REPORTS: dict[str, Report[Any, Any]] = {
-    report.name: report for report in (OPERATIONS, TRANSACTIONS, API_KEYS, AUDIT_LOG)
+    report.name: report for report in (OPERATIONS, TRANSACTIONS, BALANCES, API_KEYS, AUDIT_LOG)
 }
 
 

@@ -13,6 +13,8 @@ from payments_gateway import BANKS
 from tests.payments_gateway import stub
 from tests.payments_gateway.stub import Behaviour, Stub
 
+pytestmark = pytest.mark.django_db  # where the key in use is kept
+
 LISTED = stub.answer(200, {"data": [{"Code": "044", "Name": "Access"}, {"Code": "999", "Name": "New Bank"}]})
 OTHER = stub.answer(200, {"data": [{"Code": "998", "Name": "Newer Bank"}]})
 THEIRS = {"044": "Access", "999": "New Bank"}
@@ -104,7 +106,7 @@ def test_a_list_that_cannot_be_had_leaves_the_last_one_or_ours(
 def test_a_slow_service_holds_up_one_page_and_not_the_next(
     switched_on: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ledger, "PATIENCE_OF_A_PAGE", 0.2)
+    monkeypatch.setattr(ledger, "_BANKS_PATIENCE_SECONDS", 0.2)
     with Stub(stub.silent) as service:
         switched_on.GATEWAY_URL = service.url
         assert [ledger.banks(), ledger.banks()] == [BANKS, BANKS]

@@ -38,6 +38,8 @@ ANSWERS = {
     "release":          ("post", 403, 422, 403, 403, 403),
     "cancel":           ("post", 302, 403, 403, 403, 403),
     "check":            ("post", 302, 302, 403, 302, 403),
+    "transactions":     ("get",  200, 200, 200, 200, 403),
+    "transactions_now": ("get",  200, 200, 200, 200, 403),
 }  # fmt: skip
 KINDS_OF_ADDRESS: dict[str, list[object]] = {
     "prepare": ["withdrawal"],
@@ -45,7 +47,17 @@ KINDS_OF_ADDRESS: dict[str, list[object]] = {
     "rename_filter": [1],
     "delete_filter": [1],
 }
-WITHOUT_OPERATION = {"overview", "balances", "list", "approve_many", "reject_many", "filters", "search"}
+WITHOUT_OPERATION = {
+    "overview",
+    "balances",
+    "list",
+    "approve_many",
+    "reject_many",
+    "filters",
+    "search",
+    "transactions",
+    "transactions_now",
+}
 FORMS = {"prepare", "approve_many", "reject_many", "filters"}  # their address is a page as well
 
 

@@ -21,6 +21,7 @@ LIST = reverse("reports:list")
 READERS = {
     "operations": {"maker", "checker", "auditor", "administrator"},
     "transactions": {"maker", "checker", "auditor", "administrator"},
+    "balances": {"maker", "checker", "auditor", "administrator"},
     "audit-log": {"auditor", "administrator"},
 }
 CAST = ("maker", "checker", "auditor", "administrator", "outsider")

@@ -12,13 +12,14 @@ from django.core.management.base import BaseCommand
 from django.db import DatabaseError, close_old_connections
 
 from backoffice.core.context import calling
+from backoffice.ledger.services import keep_snapshots
 from backoffice.operations import services
 
 logger = logging.getLogger(__name__)
 
 
 class Command(BaseCommand):
-    """Sends what the doorbell missed, closes what is open, expires what is late. Any number may run."""
+    """Sends what the doorbell missed, closes what is open, expires what is late, keeps balances. Any number may run."""
 
     help = __doc__
 
@@ -29,7 +30,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        jobs = (services.send_due, services.close_due, services.tidy_up)
+        jobs = (services.send_due, services.close_due, services.tidy_up, keep_snapshots)
         if options["once"]:
             self.stdout.write(f"{sum(job() for job in jobs)} due and done")
             return

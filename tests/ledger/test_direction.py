@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 from django.conf import settings
 
-from backoffice.reports.transactions_report import direction
+from backoffice.ledger.direction import direction
 from payments_gateway import TransactionRecord
 
 US, THEM = settings.GATEWAY_API_USER, "kola.ventures"

@@ -1,0 +1,15 @@
+"""What the service says of the merchant's money, accounts and callback address."""
+
+from django.urls import path
+
+from backoffice.ledger import views
+
+app_name = "ledger"
+urlpatterns = [
+    path("money/balances/", views.balances, name="balances"),
+    path("money/balances/now/", views.balances_now, name="balances_now"),
+    path("money/bank-accounts/", views.bank_accounts, name="bank_accounts"),
+    path("money/bank-accounts/own/", views.own_accounts, name="own_accounts"),
+    path("webhooks/", views.webhooks, name="webhooks"),
+    path("webhooks/callback/", views.callback, name="callback"),
+]

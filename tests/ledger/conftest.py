@@ -1,0 +1,30 @@
+"""A service that answers as the test tells it, and nothing remembered from another test."""
+
+from collections.abc import Iterator
+
+import pytest
+from django.core.cache import cache
+from pytest_django import Settings
+
+from tests import stub_service
+from tests.stub_service import StubService
+
+
+@pytest.fixture(autouse=True)
+def nothing_remembered() -> Iterator[None]:
+    cache.clear()
+    yield
+    cache.clear()
+
+
+@pytest.fixture
+def service(settings: Settings) -> Iterator[StubService]:
+    """A service that answers as the test tells it."""
+    with stub_service.running() as stub:
+        settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = stub.url, stub.url_v4
+        yield stub
+
+
+@pytest.fixture
+def unreachable(settings: Settings) -> None:
+    settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = "http://127.0.0.1:9/v2", "http://127.0.0.1:9/v4"

@@ -1,0 +1,136 @@
+"""Snapshots of the balances: one per currency and quarter of an hour, whoever asks and however often."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from backoffice.celery import app
+from backoffice.ledger import services
+from backoffice.ledger.models import Balance, BalanceSnapshot, SnapshotTurn
+from backoffice.ledger.tasks import keep_snapshots
+from backoffice.ledger.trend import trend_of
+from tests.ledger.balances import balance, snapshot
+from tests.stub_service import StubService
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def counted(service: StubService) -> list[int]:
+    """One entry for each time that the service is read from now on."""
+    calls: list[int] = []
+    service.before_get = lambda: calls.append(1)
+    return calls
+
+
+def a_quarter_passes() -> None:
+    """What was kept and tried lies a quarter of an hour further back."""
+    for kept in BalanceSnapshot.objects.all():
+        BalanceSnapshot.objects.filter(pk=kept.pk).update(slot=kept.slot - services.SNAPSHOT_EVERY)
+    SnapshotTurn.objects.update(next_at=timezone.now() - timedelta(seconds=1))
+
+
+@pytest.mark.parametrize(
+    ("moment", "slot"),
+    [("10:00:00", "10:00"), ("10:14:59", "10:00"), ("10:15:00", "10:15"), ("23:59:59", "23:45")],
+)
+def test_a_quarter_of_an_hour_begins_at(moment: str, slot: str) -> None:
+    at = datetime.fromisoformat(f"2026-11-20T{moment}+00:00")
+    assert services.slot_of(at).strftime("%H:%M") == slot
+
+
+def test_the_first_reading_of_a_quarter_stays(service: StubService) -> None:
+    calls = counted(service)
+    assert [services.keep_snapshots() for _ in range(3)] == [1, 0, 0]
+    kept = BalanceSnapshot.objects.get()
+    assert (kept.currency, kept.amount, len(calls)) == ("NGN", Decimal(5000000), 1)
+
+
+def test_every_quarter_has_its_own(service: StubService) -> None:
+    services.keep_snapshots()
+    a_quarter_passes()
+    assert services.keep_snapshots() == 1
+    assert BalanceSnapshot.objects.count() == 2
+
+
+def test_the_known_balance_is_kept_with_it(service: StubService) -> None:
+    services.keep_snapshots()
+    assert Balance.objects.get().as_of == BalanceSnapshot.objects.get().as_of
+
+
+def test_a_person_who_reads_the_balances_first_saves_the_sweeper_the_call(service: StubService) -> None:
+    services.refresh_balances()
+    services.refresh_balances()
+    assert services.keep_snapshots() == 0
+    assert BalanceSnapshot.objects.count() == 1
+
+
+def test_two_sweepers_at_once_keep_one_and_ask_once(service: StubService) -> None:
+    calls, together = counted(service), threading.Barrier(2)
+
+    def sweep() -> int:
+        together.wait(10)
+        try:
+            return services.keep_snapshots()
+        finally:
+            connection.close()
+
+    SnapshotTurn.objects.create(pk=1, next_at=timezone.now())
+    with ThreadPoolExecutor(2) as pool:
+        done = [future.result() for future in [pool.submit(sweep) for _ in range(2)]]
+    assert sorted(done) == [0, 1]
+    assert (BalanceSnapshot.objects.count(), len(calls)) == (1, 1)
+
+
+def test_a_service_that_is_away_is_asked_once_a_minute(unreachable: None) -> None:
+    assert [services.keep_snapshots(), services.keep_snapshots()] == [0, 0]
+    pause = SnapshotTurn.objects.get().next_at - timezone.now()
+    assert timedelta(seconds=50) < pause <= services.TRY_AGAIN_AFTER
+    assert not BalanceSnapshot.objects.exists()
+
+
+def test_the_worker_keeps_them_as_well(service: StubService) -> None:
+    keep_snapshots.apply().get()
+    assert BalanceSnapshot.objects.count() == 1
+
+
+def test_beat_rings_for_them_often_enough() -> None:
+    entry = app.conf.beat_schedule["snapshots"]
+    assert entry["task"] == keep_snapshots.name
+    assert timedelta(seconds=entry["schedule"]) < services.SNAPSHOT_EVERY
+
+
+def points(line: str) -> list[tuple[int, int]]:
+    return [tuple(map(int, point.split(","))) for point in line.split()]  # type: ignore[misc]
+
+
+def test_the_trend_goes_from_the_oldest_to_the_last_reading() -> None:
+    earlier = [snapshot("100", ago=timedelta(hours=12)), snapshot("300", ago=timedelta(hours=6))]
+    trend = trend_of(balance(amount="200"), earlier)
+    assert [x for x, _ in points(trend.points)] == pytest.approx([120, 180, 240], abs=1)
+    assert [y for _, y in points(trend.points)] == [44, 4, 24]
+    assert trend.sentence == "Last 12 h: up 100.00, lowest 100.00, highest 300.00"
+
+
+def test_a_balance_that_never_moved_lies_in_the_middle() -> None:
+    trend = trend_of(balance(amount="7"), [snapshot("7", ago=timedelta(hours=2))])
+    assert {y for _, y in points(trend.points)} == {24}
+    assert "unchanged" in trend.sentence
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        list,
+        lambda: [snapshot("1", ago=timedelta(hours=1), currency="USD")],
+        lambda: [snapshot("1", ago=timedelta(hours=25))],
+    ],
+    ids=["none", "another currency", "too old"],
+)
+def test_one_reading_is_no_trend(make: Callable[[], list[BalanceSnapshot]]) -> None:
+    assert trend_of(balance(), make()).points == ""
