@@ -1,0 +1,122 @@
+"""A bank account that is paid: asked for in a form, and held against what the bank says of its holder."""
+
+from typing import Any
+
+from django import forms
+from django.core.validators import RegexValidator
+
+from backoffice.core.display import mask_account
+from backoffice.ledger import selectors as ledger
+from backoffice.operations.kinds.base import Counterparty, Facts, KindForm, Payload
+from backoffice.operations.kinds.names import Match, compare_names
+from payments_gateway import GatewayError, RejectedError
+
+
+class AccountPayload(Payload):
+    """A bank account, and how its holder's name was checked."""
+
+    bank_code: str
+    bank: str
+    account_number: str
+    account_name: str  # the holder's name as the bank gave it: this is what is sent
+    typed_name: str
+    name_reason: str
+
+    @property
+    def account_holder(self) -> Counterparty:
+        """Whoever holds the account."""
+        return Counterparty(
+            self.account_name,
+            f"{self.bank} {mask_account(self.account_number)}",
+            key=f"bank:{self.bank_code}:{self.account_number}",
+        )
+
+    @property
+    def account_facts(self) -> Facts:
+        """The account, and the name that was typed where the bank's is another."""
+        facts = [
+            ("To", self.account_name),
+            ("Account", f"{self.account_number} · {self.bank} ({self.bank_code})"),
+        ]
+        if compare_names(self.typed_name, self.account_name) is not Match.EXACT:
+            facts.append(("Typed as", f"{self.typed_name} · the bank's name differs: {self.name_reason}"))
+        return facts
+
+
+class AccountForm(KindForm):
+    """Asks for a bank account, and asks the bank who holds it."""
+
+    bank_code = forms.ChoiceField(
+        label="Bank",
+        error_messages={"invalid_choice": "Choose a bank from the list: %(value)s is not one of its codes."},
+    )
+    account_number = forms.CharField(
+        label="Account number",
+        help_text="10 digits",
+        validators=[RegexValidator(r"^[0-9]{10}\Z", "An account number has exactly 10 digits.")],
+        widget=forms.TextInput(attrs={"inputmode": "numeric", "autocomplete": "off", "maxlength": "34"}),
+    )
+    typed_name = forms.CharField(
+        label="Account holder",
+        help_text="The name on the invoice; it is compared with the bank's.",
+        max_length=120,
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+    name_reason = forms.CharField(
+        label="Why the other name is right",
+        required=False,
+        max_length=200,
+        help_text="Only needed where the two names differ. The person who countersigns reads it.",
+    )
+    holder: str | None = None
+    match: Match | None = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.banks = ledger.banks()
+        bank_code: Any = self.fields["bank_code"]
+        bank_code.choices = [("", "Choose a bank"), *sorted(self.banks.items(), key=lambda item: item[1])]
+
+    def clean(self) -> dict[str, Any]:
+        """Check what only the service can tell: the holder of the account."""
+        values = super().clean() or self.cleaned_data
+        if values.get("account_number") and values.get("bank_code"):
+            self._check_holder(values)
+        return values
+
+    def account(self) -> dict[str, str]:
+        """The members of an AccountPayload. Call only on a valid form."""
+        values = self.cleaned_data
+        return {
+            "bank_code": values["bank_code"],
+            "bank": self.banks[values["bank_code"]],
+            "account_number": values["account_number"],
+            "account_name": self.holder or "",
+            "typed_name": values["typed_name"],
+            "name_reason": values["name_reason"],
+        }
+
+    def _check_holder(self, values: dict[str, Any]) -> None:
+        try:
+            holder = ledger.account_holder(values["account_number"], values["bank_code"]).account_name
+        except RejectedError as exc:
+            self.add_error("account_number", f"The bank knows no such account: {exc}")
+            return
+        except GatewayError:
+            self.add_error(
+                None,
+                "The account could not be checked: the service does not answer. Nothing was prepared; try again.",
+            )
+            return
+        self.holder = holder
+        self._compare(values, holder)
+
+    def _compare(self, values: dict[str, Any], holder: str) -> None:
+        typed = values.get("typed_name")
+        if not typed:
+            return
+        self.match = compare_names(typed, holder)
+        if self.match is not Match.EXACT and not values.get("name_reason"):
+            self.add_error(
+                "name_reason", f"The bank says {holder}. Say why this is the right account, or correct it."
+            )
