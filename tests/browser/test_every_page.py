@@ -52,3 +52,7 @@ def test_every_page_says_what_it_is_and_in_which_language(seen: Visit) -> None:
 def test_everything_on_every_page_has_a_name_of_its_own(seen: Visit) -> None:
     assert seen.nameless == []
     assert seen.repeated_ids == []
+
+
+def test_no_page_has_a_barrier_for_people_with_disabilities(seen: Visit) -> None:
+    assert seen.barriers == []

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import CDPSession, Request, Response, ViewportSize, expect
 
 from tests.browser.office import Office
@@ -10,6 +11,7 @@ from tests.browser.places import NOBODY, Place
 
 _NARROW, _WIDE = ViewportSize(width=390, height=844), ViewportSize(width=1440, height=900)
 _Scheme = Literal["light", "dark"]
+_SCHEMES: tuple[_Scheme, ...] = ("light", "dark")
 LOOKS: tuple[tuple[ViewportSize, _Scheme], ...] = (
     (_NARROW, "light"),
     (_NARROW, "dark"),
@@ -46,6 +48,7 @@ class Visit:
     headings: list[str] = field(default_factory=list)
     nameless: list[str] = field(default_factory=list)
     repeated_ids: list[str] = field(default_factory=list)
+    barriers: list[str] = field(default_factory=list)
 
 
 class Visitor:
@@ -79,6 +82,8 @@ class Visitor:
         seen.too_wide += self._too_wide()
         seen.nameless = nameless(self.devtools)
         seen.complaints = self.office.take_complaints()
+        seen.barriers = self._barriers()
+        self.office.take_complaints()  # axe-core itself tries an inline style
         return seen
 
     def _too_wide(self) -> list[str]:
@@ -89,6 +94,19 @@ class Visitor:
             self.page.emulate_media(color_scheme=scheme)
             if wide := self.page.evaluate(TOO_WIDE):
                 found.append(f"{size['width']} {scheme}: {wide}")
+        return found
+
+    def _barriers(self) -> list[str]:
+        """What axe-core takes for a serious or critical problem, on a light and on a dark page."""
+        found = []
+        for scheme in _SCHEMES:
+            self.page.emulate_media(color_scheme=scheme)
+            violations = Axe().run(self.page).response["violations"]
+            found += [
+                f"{scheme}: {one['id']} at {one['nodes'][0]['target']}"
+                for one in violations
+                if one["impact"] in {"serious", "critical"}
+            ]
         return found
 
     def _bytes_of(self, *types: str) -> int:
