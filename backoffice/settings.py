@@ -44,6 +44,8 @@ GATEWAY_URL: str = env.str("COUNTERSIGN_GATEWAY_URL", default="http://127.0.0.1:
 GATEWAY_URL_V4: str = env.str("COUNTERSIGN_GATEWAY_URL_V4", default="http://127.0.0.1:8001/v4")
 GATEWAY_API_KEY: str = env.str("COUNTERSIGN_GATEWAY_API_KEY", default=_SANDBOX_API_KEY).strip()
 GATEWAY_API_USER: str = env.str("COUNTERSIGN_GATEWAY_API_USER", default="countersign-demo")
+# By which id the service knows the merchant's business; without one the newest transaction tells it.
+GATEWAY_BUSINESS_ID: str = env.str("COUNTERSIGN_GATEWAY_BUSINESS_ID", default="").strip()
 GATEWAY_USER_VERSION: str = env.str("COUNTERSIGN_GATEWAY_USER_VERSION", default="v2")
 # Where the service differs from our reading of its specification: a TOML file, see payments_gateway/dialect.py.
 GATEWAY_DIALECT: str = env.str("COUNTERSIGN_GATEWAY_DIALECT", default="")

@@ -25,6 +25,7 @@ from backoffice.operations.kinds.base import (
 )
 from backoffice.operations.kinds.callback_url import CallbackUrlKind
 from backoffice.operations.kinds.conversion import ConversionKind
+from backoffice.operations.kinds.payment import PaymentKind
 from backoffice.operations.kinds.transfer import TransferKind
 from backoffice.operations.kinds.wallet_transfer import WalletTransferKind
 from backoffice.operations.kinds.withdrawal import WithdrawalKind
@@ -38,6 +39,7 @@ _ALL: tuple[AnyKind, ...] = (
     WithdrawalKind(),
     TransferKind(),
     WalletTransferKind(),
+    PaymentKind(),
     ApiKeyCreateKind(),
     ApiKeySwitchKind(),
     ApiKeyInvalidateKind(),

@@ -40,6 +40,10 @@ class Payload(BaseModel):
         """JSON members only, amounts as plain text: what the digest covers."""
         return self.model_dump(mode="json")
 
+    def compared(self) -> dict[str, Any]:
+        """The members by which two contents are the same, so that both cannot wait at once."""
+        return self.stored()
+
 
 P = TypeVar("P", bound=Payload)
 

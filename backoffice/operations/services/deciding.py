@@ -183,7 +183,7 @@ def _draft(
         kind=kind_name,
         payload=stored,
         digest=content_digest(operation_id, kind_name, stored),
-        content_key=content_key(kind_name, stored),
+        content_key=content_key(kind_name, payload.compared()),
         sentence=kind.sentence(payload),
         currency=debit.currency if debit else "",
         amount=debit.amount if debit else None,

@@ -9,6 +9,7 @@ from backoffice.operations.kinds.base import Payload
 from backoffice.operations.kinds.callback_url import CallbackUrlPayload
 from backoffice.operations.kinds.conversion import ConversionPayload
 from backoffice.operations.kinds.key_form import KeyEndPayload
+from backoffice.operations.kinds.payment import PaymentPayload
 from backoffice.operations.kinds.transfer import TransferPayload
 from backoffice.operations.kinds.wallet_transfer import WalletTransferPayload
 from tests import factories
@@ -37,6 +38,25 @@ SAMPLES: dict[str, Payload] = {
         address="TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t",
         wallet_type="",
         memo="invoice 88",
+    ),
+    "payment": PaymentPayload(
+        business_id="b5f1c2d94a7e4f0ba1c83d56",
+        reference="CS-7D0C1E2F3A4B5C6D7E8F",
+        incoming_currency="USDT",
+        incoming_amount=Decimal("100.000000"),
+        outgoing_currency="NGN",
+        outgoing_amount=None,
+        customer_email="customer@example.com",
+        rate_key="",
+        payment_type="bank",
+        service_username="",
+        country="NG",
+        bank_code="044",
+        bank="Access Bank",
+        account_number="0123456789",
+        account_name="ADA CHIDINMA OBI",
+        typed_name="Ada Chidinma Obi",
+        name_reason="",
     ),
     "api_key_create": ApiKeyCreatePayload(
         way="named",

@@ -1,0 +1,356 @@
+"""Off-ramp payments: the form, the request, and every end."""
+
+import json
+import uuid
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.core.cache import cache
+from django.test import Client
+from django.utils import timezone
+from pytest_django import Settings
+
+from backoffice.accounts.models import User
+from backoffice.core import gateway as seam
+from backoffice.ledger.business import business_id
+from backoffice.operations import errors, services
+from backoffice.operations.kinds import KINDS
+from backoffice.operations.kinds.payment import PaymentPayload
+from backoffice.operations.models import Attempt, Operation
+from backoffice.operations.states import Outcome, Status
+from tests import factories
+from tests.operations.kinds.samples import SAMPLES
+from tests.sandbox_process import SandboxProcess
+from tests.stub_service import StubService
+
+pytestmark = pytest.mark.django_db(transaction=True)
+ADDRESS = "/operations/prepare/payment/"
+SUBMISSION = "7d0c1e2f-3a4b-4c6d-8e8f-101112131415"
+REFERENCE = "CS-7D0C1E2F3A4B4C6D8E8F"
+BUSINESS = "b5f1c2d94a7e4f0ba1c83d56"
+TO_BANK = {
+    "incoming_currency": "USDT",
+    "incoming_amount": "100",
+    "outgoing_currency": "NGN",
+    "outgoing_amount": "",
+    "customer_email": "customer@example.com",
+    "payment_type": "bank",
+    "country": "NG",
+    "bank_code": "044",
+    "account_number": "0123456789",
+    "typed_name": "",
+    "name_reason": "",
+    "service_username": "",
+    "rate_key": "",
+}
+TO_USER = {**TO_BANK, "payment_type": "profile", "service_username": "ngozi.eze", "account_number": ""}
+KIND = KINDS["payment"]
+
+
+@pytest.fixture(autouse=True)
+def nothing_remembered() -> Iterator[None]:
+    """Holders, rates and the business are remembered for a while, across tests."""
+    cache.clear()
+    yield
+    cache.clear()
+
+
+@pytest.fixture
+def bank(sandbox: SandboxProcess) -> dict[str, str]:
+    """The form filled in for a bank account, with the name that the simulated bank has."""
+    client = seam.gateway(deadline=8)
+    holder = client.banks.resolve(account_number="0123456789", bank_code="044")
+    return {**TO_BANK, "typed_name": holder.account_name}
+
+
+def of(**changes: Any) -> PaymentPayload:
+    return SAMPLES["payment"].model_copy(update=changes)  # type: ignore[return-value]
+
+
+def post(client: Client, typed: dict[str, str], step: str = "review", **more: str) -> Any:
+    return client.post(ADDRESS, {**typed, "submission": SUBMISSION, "step": step, **more})
+
+
+def sent(maker: User, checker: User, payload: PaymentPayload) -> Operation:
+    """A payment that was sent, with whatever came of it."""
+    operation = factories.countersigned(factories.of_kind("payment", payload, maker), checker)
+    services.release_operation(
+        operation.pk, actor=checker, digest=operation.digest, second_factor_at=timezone.now(), token=None
+    )
+    services.send_operation(operation.pk)
+    operation.refresh_from_db()
+    return operation
+
+
+def test_the_review_shows_who_pays_what_and_who_is_paid(as_maker: Client, bank: dict[str, str]) -> None:
+    html = post(as_maker, bank).content.decode()
+    assert "<h1>Take USDT 100.000000 in, pay NGN out to" in html
+    for shown in (REFERENCE, BUSINESS, "customer@example.com", "Payments need one approver", "Access Bank"):
+        assert shown in html
+
+
+@pytest.mark.parametrize(
+    ("field", "typed", "said"),
+    [
+        ("incoming_currency", "NGN", "NGN is not one of the available choices"),
+        ("incoming_amount", "", "Enter one of the two amounts."),
+        ("incoming_amount", "1,000", "digits and one point only"),
+        ("incoming_amount", "0.0000001", "USDT has at most 6 decimals."),
+        ("incoming_amount", "0", "greater than zero"),
+        ("outgoing_currency", "USDT", "USDT is not one of the available choices"),
+        ("outgoing_amount", "0.001", "NGN has at most 2 decimals."),
+        ("customer_email", "", "This field is required."),
+        ("customer_email", "nobody", "Enter a valid email address."),
+        ("payment_type", "", "This field is required."),
+        ("payment_type", "cash", "cash is not one of the available choices"),
+        ("country", "", "This field is required."),
+        ("bank_code", "", "This field is required."),
+        ("bank_code", "999999", "999999 is not one of its codes"),
+        ("account_number", "", "This field is required."),
+        ("account_number", "12", "exactly 10 digits"),
+        ("account_number", "0123450000", "The bank knows no such account"),
+        ("typed_name", "", "This field is required."),
+        ("rate_key", "a b", "no spaces"),
+        ("rate_key", "x" * 81, "at most 80"),
+    ],
+)
+def test_bad_input_is_said_beside_its_field_and_loses_nothing(
+    as_maker: Client, bank: dict[str, str], field: str, typed: str, said: str
+) -> None:
+    answer = post(as_maker, {**bank, field: typed})
+    assert answer.status_code == 422
+    form = answer.context["form"]
+    assert said in " ".join(form.errors[field])
+    kept = {name: form[name].value() for name in bank if name != field}
+    assert kept == {name: value for name, value in bank.items() if name != field}
+    assert not Operation.objects.exists()
+
+
+def test_another_name_than_the_banks_needs_a_reason(as_maker: Client, bank: dict[str, str]) -> None:
+    answer = post(as_maker, {**bank, "typed_name": "Somebody Else"})
+    assert "Say why this is the right account" in " ".join(answer.context["form"].errors["name_reason"])
+
+
+@pytest.mark.parametrize("typed", ["", "two words"])
+def test_a_user_needs_a_username(as_maker: Client, sandbox: SandboxProcess, typed: str) -> None:
+    answer = post(as_maker, {**TO_USER, "service_username": typed})
+    assert list(answer.context["form"].errors) == ["service_username"]
+
+
+def test_what_belongs_to_the_other_way_of_paying_out_does_not_count(
+    as_maker: Client, sandbox: SandboxProcess
+) -> None:
+    answer = post(as_maker, {**TO_USER, "account_number": "12", "bank_code": "none", "country": "x" * 70})
+    assert answer.status_code == 200
+    payload = answer.context["form"].payload()
+    assert (payload.account_number, payload.bank_code, payload.country) == ("", "", "")
+
+
+def test_one_of_the_two_amounts_is_enough(as_maker: Client, bank: dict[str, str]) -> None:
+    html = post(as_maker, {**bank, "incoming_amount": "", "outgoing_amount": "150000"}).content.decode()
+    assert "<h1>Take USDT in, pay NGN 150,000.00 out to" in html
+
+
+def test_the_same_form_sent_twice_is_one_payment_with_one_reference(
+    as_maker: Client, bank: dict[str, str]
+) -> None:
+    digest = post(as_maker, bank).context["digest"]
+    for _ in range(2):
+        assert post(as_maker, bank, "prepare", digest=digest).status_code == 302
+    assert Operation.objects.get().payload["reference"] == REFERENCE
+
+
+def test_another_form_has_another_reference(as_maker: Client, bank: dict[str, str]) -> None:
+    other = as_maker.post(ADDRESS, {**bank, "submission": str(uuid.uuid4()), "step": "review"})
+    reference = other.context["form"].payload().reference
+    assert reference.startswith("CS-")
+    assert reference != REFERENCE
+
+
+def test_the_same_payment_cannot_wait_twice_although_its_reference_is_new(maker: User) -> None:
+    factories.of_kind("payment", of(), maker)
+    with pytest.raises(errors.SameContentWaitsError):
+        factories.of_kind("payment", of(reference="CS-ANOTHER"), maker)
+
+
+def test_a_form_without_its_number_is_refused(as_maker: Client, bank: dict[str, str]) -> None:
+    answer = as_maker.post(ADDRESS, {**bank, "step": "review"})
+    assert answer.status_code == 422
+    assert "lost its number" in " ".join(answer.context["form"].non_field_errors())
+
+
+def test_the_business_is_as_configured_or_as_the_newest_transaction_says(
+    settings: Settings, service: StubService
+) -> None:
+    assert business_id() == ""
+    service.records = json.dumps(
+        [
+            {"transactionId": "T-2", "amount": 1},
+            {"transactionId": "T-1", "amount": 1, "businessId": "from-the-list"},
+        ]
+    )
+    assert business_id() == "from-the-list"
+    settings.GATEWAY_BUSINESS_ID = "configured"
+    assert business_id() == "configured"
+
+
+def test_without_a_business_nothing_is_prepared(as_maker: Client, service: StubService) -> None:
+    said = " ".join(post(as_maker, TO_USER).context["form"].non_field_errors())
+    assert "set COUNTERSIGN_GATEWAY_BUSINESS_ID" in said
+
+
+def test_a_silent_service_is_said(as_maker: Client, settings: Settings) -> None:
+    settings.GATEWAY_URL = "http://127.0.0.1:9/v2"
+    said = " ".join(post(as_maker, TO_USER).context["form"].non_field_errors())
+    assert "does not answer" in said
+
+
+def test_the_request_to_a_bank_is_exactly_what_was_countersigned(
+    maker: User, checker: User, service: StubService
+) -> None:
+    sent(maker, checker, of(outgoing_amount=Decimal("150000.00"), rate_key="k-1"))
+    assert service.changes == ["POST /v2/payment"]
+    assert json.loads(service.posts[0], parse_float=Decimal) == {
+        "businessId": BUSINESS,
+        "reference": "CS-7D0C1E2F3A4B5C6D7E8F",
+        "incomingCurrency": "USDT",
+        "incomingAmount": Decimal(100),
+        "outgoingCurrency": "NGN",
+        "outgoingAmount": Decimal(150000),
+        "customerEmail": "customer@example.com",
+        "paymentType": "bank",
+        "rateKey": "k-1",
+        "country": "NG",
+        "accountNumber": "0123456789",
+        "accountName": "ADA CHIDINMA OBI",
+        "bank": "Access Bank",
+        "bankCode": "044",
+    }
+
+
+def test_the_request_to_a_user_names_no_account(maker: User, checker: User, service: StubService) -> None:
+    nothing = dict.fromkeys(
+        ("country", "bank", "bank_code", "account_number", "account_name", "typed_name"), ""
+    )
+    sent(maker, checker, of(payment_type="profile", service_username="ngozi.eze", **nothing))
+    assert json.loads(service.posts[0], parse_float=Decimal) == {
+        "businessId": BUSINESS,
+        "reference": "CS-7D0C1E2F3A4B5C6D7E8F",
+        "incomingCurrency": "USDT",
+        "incomingAmount": Decimal(100),
+        "outgoingCurrency": "NGN",
+        "customerEmail": "customer@example.com",
+        "paymentType": "profile",
+        "serviceUsername": "ngozi.eze",
+    }
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "ends"),
+    [
+        (200, '{"data": {"_id": "P-9", "state": "pending"}}', Status.SUCCEEDED),
+        (200, '{"data": {}}', Status.SUCCEEDED),
+        (400, '{"message": "rateKey has expired"}', Status.FAILED),
+        (401, '{"message": "invalid api key"}', Status.FAILED),
+        (404, '{"message": "no such business"}', Status.FAILED),
+        (422, '{"message": "amount is too small"}', Status.FAILED),
+        (409, '{"message": "reference has been used"}', Status.UNKNOWN),
+        (500, '{"message": "internal error"}', Status.UNKNOWN),
+        (200, "<html>", Status.UNKNOWN),
+    ],
+)
+def test_every_answer_leads_somewhere(
+    maker: User, checker: User, service: StubService, status: int, body: str, ends: Status
+) -> None:
+    service.answer_post = lambda: (status, body)
+    assert sent(maker, checker, of()).status == ends
+
+
+def test_what_the_service_made_is_kept_as_it_told_it(
+    maker: User, checker: User, service: StubService
+) -> None:
+    made = {
+        "_id": "P-9",
+        "reference": "CS-7D0C1E2F3A4B5C6D7E8F",
+        "state": "Waiting for funds",
+        "address": "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t",
+        "expTime": "2026-11-21T10:00:00Z",
+        "incomingCurrency": "USDT",
+        "incomingAmount": 100,
+        "outgoingCurrency": "NGN",
+        "outgoingAmount": 158000.5,
+        "confirmedAmount": 0,
+        "rate": 1580.005,
+        "threadTS": "1.2",
+    }
+    service.answer_post = lambda: (200, json.dumps({"data": made}))
+    sent(maker, checker, of())
+    assert Attempt.objects.get().result == {
+        "id": "P-9",
+        "reference": "CS-7D0C1E2F3A4B5C6D7E8F",
+        "state": "Waiting for funds",
+        "address": "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t",
+        "expires_at": "2026-11-21T10:00:00+00:00",
+        "incoming_currency": "USDT",
+        "incoming_amount": "100",
+        "outgoing_currency": "NGN",
+        "outgoing_amount": "158000.5",
+        "confirmed_amount": "0",
+        "rate": "1580.005",
+    }
+
+
+def test_a_lost_answer_is_never_guessed(maker: User, checker: User, sandbox: SandboxProcess) -> None:
+    sandbox.fault("payments.create", "drop", when="after_execution")
+    operation = sent(maker, checker, of())
+    assert operation.status == Status.UNKNOWN
+    assert services.confirm_operation(operation.pk).status == Status.UNKNOWN
+    assert Attempt.objects.get().outcome == Outcome.OPEN
+
+
+def test_two_people_create_a_payment_against_the_service(
+    as_maker: Client, checker: User, bank: dict[str, str], sandbox: SandboxProcess
+) -> None:
+    before = sandbox.balance("USDT")
+    digest = post(as_maker, bank).context["digest"]
+    post(as_maker, bank, "prepare", digest=digest)
+    operation = factories.countersigned(Operation.objects.get(), checker)
+    services.release_operation(
+        operation.pk, actor=checker, digest=operation.digest, second_factor_at=timezone.now(), token=None
+    )
+    services.send_operation(operation.pk)
+    assert Operation.objects.get().status == Status.SUCCEEDED
+    result = Attempt.objects.get().result or {}
+    assert (result["reference"], result["state"]) == (REFERENCE, "pending")
+    assert result["address"].startswith("T")
+    assert sandbox.pay_in(REFERENCE)["state"] != "pending"
+    assert sandbox.balance("USDT") == before
+
+
+def test_prepare_again_fills_the_form_and_takes_a_new_reference(as_maker: Client, maker: User) -> None:
+    operation = factories.of_kind("payment", of(), maker)
+    services.cancel_operation(operation.pk, actor=maker)
+    form = as_maker.get(f"{ADDRESS}?copy={operation.pk}").context["form"]
+    assert str(form["incoming_amount"].value()) == "100.000000"
+    assert form["account_number"].value() == "0123456789"
+    assert "reference" not in form.initial
+
+
+def test_the_check_tells_the_holder_and_the_rate_with_its_key(
+    as_maker: Client, bank: dict[str, str], settings: Settings, tmp_path: Any
+) -> None:
+    dialect = tmp_path / "dialect.toml"
+    dialect.write_text('capabilities = ["rates"]')
+    settings.GATEWAY_DIALECT = str(dialect)
+    html = as_maker.post(f"{ADDRESS}check/", {**bank, "submission": SUBMISSION}).content.decode()
+    assert bank["typed_name"] in html
+    assert "USDT 1 = NGN" in html
+    key = html.partition('data-copy="')[2].partition('"')[0]
+    assert post(as_maker, {**bank, "rate_key": key}).status_code == 200
+
+
+def test_without_the_capability_no_rate_is_asked_for(as_maker: Client, bank: dict[str, str]) -> None:
+    html = as_maker.post(f"{ADDRESS}check/", {**bank, "submission": SUBMISSION}).content.decode()
+    assert "rate now" not in html
