@@ -100,7 +100,7 @@ class Visitor:
         """What axe-core takes for a serious or critical problem, on a light and on a dark page."""
         found = []
         for scheme in _SCHEMES:
-            self.page.emulate_media(color_scheme=scheme)
+            self.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # colours do not glide then
             violations = Axe().run(self.page).response["violations"]
             found += [
                 f"{scheme}: {one['id']} at {one['nodes'][0]['target']}"
