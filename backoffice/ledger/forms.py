@@ -36,7 +36,6 @@ class TransactionPageForm(TransactionsForm):
         coerce=int,
         empty_value=None,
         choices=[(size, str(size)) for size in PER_PAGE],
-        initial=PER_PAGE[1],
     )
     page = forms.IntegerField(required=False, min_value=1, max_value=1_000_000, widget=forms.HiddenInput)
 

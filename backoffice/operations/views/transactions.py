@@ -13,7 +13,7 @@ from backoffice.accounts.decorators import polled
 from backoffice.accounts.http import StaffRequest
 from backoffice.ledger import selectors as ledger
 from backoffice.ledger.direction import counterparty, direction
-from backoffice.ledger.forms import TransactionPageForm
+from backoffice.ledger.forms import PER_PAGE, TransactionPageForm
 from backoffice.operations import selectors
 from backoffice.operations.models import Operation
 from payments_gateway import TransactionPage, TransactionRecord
@@ -56,7 +56,7 @@ def transactions_now(request: StaffRequest) -> HttpResponse:
 
 
 def _form(request: StaffRequest) -> TransactionPageForm:
-    return TransactionPageForm(request.GET)
+    return TransactionPageForm({"per_page": str(PER_PAGE[1]), **request.GET.dict()})
 
 
 def _shown(request: StaffRequest, form: TransactionPageForm, *, read: bool) -> dict[str, Any]:
