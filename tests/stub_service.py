@@ -12,15 +12,18 @@ Answer = tuple[int, str]
 class StubService:
     """Answers GET plausibly, and POST, PUT and DELETE as `answer_post` says.
 
-    `records`, `accounts` and `callback` are what it has, as JSON. `posts` are the bodies of what changes something,
-    `changes` their methods and paths.
+    `records`, `accounts`, `callback` and `keys` are what it has, as JSON. `posts` are the bodies of what changes
+    something, `changes` their methods and paths; `keys_shown` the API keys of all requests.
     """
 
     def __init__(self) -> None:
         self.posts: list[str] = []
         self.changes: list[str] = []
+        self.keys_shown: list[str] = []
         self.records = "[]"
         self.accounts = "[]"
+        self.keys = '{"Apikeys": []}'
+        self.wallet = '{"addresses": []}'
         self.callback = '"https://hooks.example.com/before"'
         self.answer_post: Callable[[], Answer] = lambda: (200, '{"data": {"transactionId": "T-1"}}')
         self.before_get: Callable[[], object] = lambda: None
@@ -34,7 +37,9 @@ class StubService:
         held = {
             "/v2/balance": f'{{"balances": [{_BALANCE}]}}',
             "/v2/transaction/summary": f'{{"txn": {page}, "summary": {_SUMMARY}}}',
+            "/v2/wallet": f'{{"wallet": {self.wallet}}}',
             "/v2/callbackurl": f'{{"callbackUrl": {self.callback}}}',
+            "/v4/user/api-keys": self.keys,
             "/v4/account": f'{{"accounts": {self.accounts}}}',
         }
         data = held.get(path.partition("?")[0], page)
@@ -53,11 +58,13 @@ def running() -> Iterator[StubService]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            stub.keys_shown.append(self.headers["X-Api-Key"])
             self._answer(*stub.answer_get(self.path))
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             stub.posts.append(body.decode())
+            stub.keys_shown.append(self.headers["X-Api-Key"])
             stub.changes.append(f"{self.command} {self.path}")
             self._answer(*stub.answer_post())
 

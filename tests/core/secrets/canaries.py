@@ -24,6 +24,7 @@ class Canaries:
     """The secrets that are planted, in every form in which somebody might write them down."""
 
     api_key: str = field(default_factory=lambda: f"key-{secrets.token_hex(12)}")
+    new_key: str = field(default_factory=lambda: f"made-{secrets.token_hex(12)}")
     token: str = field(default_factory=lambda: f"token-{secrets.token_hex(12)}")
     password: str = field(default_factory=lambda: f"pass phrase {secrets.token_hex(12)}")
     seed: bytes = b""
@@ -31,6 +32,7 @@ class Canaries:
 
     def forms(self) -> Iterator[tuple[str, bytes]]:
         yield from (("API key", self.api_key.encode()), ("token", self.token.encode()))
+        yield "new key", self.new_key.encode()
         yield from (("password", self.password.encode()), ("password", self.password.split()[-1].encode()))
         if self.seed:
             yield from (("seed", form) for form in (self.seed, self.seed.hex().encode()))

@@ -27,7 +27,7 @@ def canaries(settings: Settings) -> Canaries:
 def service(settings: Settings, canaries: Canaries) -> Iterator[StubService]:
     """A service that repeats every secret in all that it says."""
     with stub_service.running() as stub:
-        settings.GATEWAY_URL = stub.url
+        settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = stub.url, stub.url_v4
         answer_with(stub, 200, {"data": {"transactionId": "T-1"}}, canaries)
         yield stub
 
