@@ -9,9 +9,10 @@ from backoffice.reports.balances_report import BALANCES
 from backoffice.reports.operations_report import OPERATIONS
 from backoffice.reports.report import Report
 from backoffice.reports.transactions_report import TRANSACTIONS
+from backoffice.reports.wallets_report import WALLETS
 
 REPORTS: dict[str, Report[Any, Any]] = {
-    report.name: report for report in (OPERATIONS, TRANSACTIONS, BALANCES, API_KEYS, AUDIT_LOG)
+    report.name: report for report in (OPERATIONS, TRANSACTIONS, BALANCES, WALLETS, API_KEYS, AUDIT_LOG)
 }
 
 

@@ -31,6 +31,8 @@ ANSWERS = {
     "balances_now":  ("get",  200, 200, 200, 200, 403),
     "bank_accounts": ("get",  200, 200, 200, 200, 403),
     "own_accounts":  ("get",  200, 200, 200, 200, 403),
+    "wallets":       ("get",  200, 200, 200, 200, 403),
+    "wallets_now":   ("get",  200, 200, 200, 200, 403),
     "webhooks":      ("get",  200, 200, 200, 200, 403),
     "callback":      ("get",  200, 200, 200, 200, 403),
 }  # fmt: skip
