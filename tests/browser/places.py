@@ -64,6 +64,22 @@ def operation(status: Status, *, mine: bool = False) -> Callable[[Office, Page],
     return come
 
 
+def several(decision: str, press: str = "") -> Callable[[Office, Page], object]:
+    """What is asked before all operations are decided that wait on the first page; and what if nothing is typed."""
+
+    def come(_office: Office, page: Page) -> None:
+        listed = page.request.get("/operations/?tab=waiting").text()
+        chosen = re.findall(r'name="operation" value="([^"]+)"', listed)
+        assert chosen
+        page.goto(f"/operations/{decision}/?" + "&".join(f"operation={one}" for one in chosen))
+        if press:
+            page.locator("main form").evaluate("form => { form.noValidate = true; }")
+            page.get_by_role("button", name=press).click()
+            expect(page.locator("[aria-invalid=true]")).to_have_count(1)
+
+    return come
+
+
 def long_words(office: Office, page: Page) -> None:
     """An operation that somebody rejected without ever pressing the space bar."""
     page.goto(steps.prepared(office, MAKER, steps.new_payment()))
@@ -130,6 +146,11 @@ PLACES = [
     Place(MAKER, "withdrawal refused", sending("/operations/prepare/withdrawal/", "Review…", Amount="1e5")),
     Place(MAKER, "withdrawal with another name", checked_account),
     Place(MAKER, "review", reviewed),
+    Place(MAKER, "balances", at("/money/balances/")),
+    Place(MAKER, "transactions", at("/transactions/")),
+    Place(MAKER, "transactions that no filter fits", at("/transactions/?currency=EUR")),
+    Place(MAKER, "bank accounts", at("/money/bank-accounts/")),
+    Place(MAKER, "account refused", sending("/money/bank-accounts/", "Show the holder", Account_number="12")),
     Place(MAKER, "not allowed", at("/audit/")),
     Place(MAKER, "nothing there", at(_OPERATION)),
     Place(MAKER, "my account", at("/account/")),
@@ -141,6 +162,14 @@ PLACES = [
     Place(CHECKER, "overview", at("/")),
     Place(CHECKER, "waiting operations", at("/operations/?tab=waiting")),
     Place(CHECKER, "done operations", at("/operations/?tab=done")),
+    Place(CHECKER, "several to approve", several("approve")),
+    Place(CHECKER, "several to reject", several("reject")),
+    Place(CHECKER, "several rejections refused", several("reject", press="Reject ")),
+    Place(CHECKER, "filters to save", at("/operations/filters/?tab=done&currency=NGN")),
+    Place(CHECKER, "search", at("/search/")),
+    Place(CHECKER, "found", at("/search/?q=access")),
+    Place(CHECKER, "search refused", at("/search/?q=x")),
+    Place(ADMINISTRATOR, "people found", at("/search/?q=or")),
     *[Place(CHECKER, f"{status} operation", operation(status)) for status in Status],
     Place(CHECKER, "rejection refused", refused_rejection),
     Place(CHECKER, "long words", long_words),
@@ -155,5 +184,9 @@ PLACES = [
     Place(ADMINISTRATOR, "overview", at("/")),
     Place(ADMINISTRATOR, "open operations", at("/operations/")),
     Place(ADMINISTRATOR, "audit log", at("/audit/?group=operation")),
+    Place(ADMINISTRATOR, "bank accounts", at("/money/bank-accounts/")),
+    Place(ADMINISTRATOR, "new bank account", at("/operations/prepare/bank_account/")),
+    Place(ADMINISTRATOR, "webhooks", at("/webhooks/")),
+    Place(ADMINISTRATOR, "new callback address", at("/operations/prepare/callback_url/")),
     Place(ADMINISTRATOR, "my account", at("/account/")),
 ]
