@@ -22,6 +22,7 @@ from backoffice.operations.forms import (
     ReleaseForm,
     SignedForm,
 )
+from backoffice.operations.kinds import permission_for
 from backoffice.operations.models import Operation
 from backoffice.operations.panel import works_on_operations
 from backoffice.operations.states import AWAITING_THE_SERVICE, Status
@@ -73,9 +74,12 @@ def release(request: StaffRequest, pk: UUID) -> HttpResponse:
 
 
 @require_POST
-@permission_required(permissions.PREPARE, raise_exception=True)
+@permission_required(permissions.VIEW, raise_exception=True)
 def cancel(request: StaffRequest, pk: UUID) -> HttpResponse:
+    """Take back what one prepared, by whoever may prepare operations of its kind."""
     operation = find(request, pk)
+    if not request.user.has_perm(permission_for(operation.kind)):
+        raise PermissionDenied
     try:
         services.cancel_operation(pk, actor=request.user)
     except OperationError as exc:

@@ -273,6 +273,15 @@ def test_an_answer_that_was_lost_is_found_by_reading(
     assert services.confirm_operation(operation.pk).status == Status.SUCCEEDED
 
 
+def test_whoever_proposed_it_takes_it_back(
+    administrator: User, as_administrator: Client, service: StubService
+) -> None:
+    operation = factories.of_kind("bank_account", sample(), administrator)
+    assert "Cancel the operation" in as_administrator.get(f"/operations/{operation.pk}/").content.decode()
+    assert as_administrator.post(f"/operations/{operation.pk}/cancel/").status_code == 302
+    assert Operation.objects.get().status == Status.CANCELLED
+
+
 def test_prepare_again_fills_the_form_with_the_same(
     administrator: User, as_administrator: Client, service: StubService
 ) -> None:
