@@ -24,7 +24,6 @@ class StubService:
         self.accounts = "[]"
         self.keys = '{"Apikeys": []}'
         self.wallet = '{"addresses": []}'
-        self.wallet = '{"addresses": []}'
         self.callback = '"https://hooks.example.com/before"'
         self.answer_post: Callable[[], Answer] = lambda: (200, '{"data": {"transactionId": "T-1"}}')
         self.before_get: Callable[[], object] = lambda: None
@@ -38,7 +37,6 @@ class StubService:
         held = {
             "/v2/balance": f'{{"balances": [{_BALANCE}]}}',
             "/v2/transaction/summary": f'{{"txn": {page}, "summary": {_SUMMARY}}}',
-            "/v2/wallet": f'{{"wallet": {self.wallet}}}',
             "/v2/wallet": f'{{"wallet": {self.wallet}}}',
             "/v2/callbackurl": f'{{"callbackUrl": {self.callback}}}',
             "/v4/user/api-keys": self.keys,

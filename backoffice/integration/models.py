@@ -17,6 +17,9 @@ class KnownKey(models.Model):
     expires_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
     as_of = models.DateTimeField()
+    # What our own operations tell of it, looked up when the list was read.
+    scope = models.CharField(max_length=200, blank=True)
+    is_lost = models.BooleanField(default=False)  # made by one of ours whose answer never came: nobody has it
 
     class Meta:
         default_permissions = ()

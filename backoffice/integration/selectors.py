@@ -8,9 +8,8 @@ from django.utils import timezone
 
 from backoffice.core.credentials import KeyInUse, key_in_use
 from backoffice.integration.models import KnownKey
-from backoffice.operations.kinds.listed_keys import MADE_BY, UNKNOWN_SCOPE, scopes_made_here
-from backoffice.operations.models import Operation, Secret
-from backoffice.operations.states import Status
+from backoffice.operations.kinds.listed_keys import UNKNOWN_SCOPE
+from backoffice.operations.models import Secret
 from payments_gateway import NotSentError
 
 WARN_FROM = ((timedelta(days=1), "bad"), (timedelta(days=7), "warn"), (timedelta(days=30), "info"))
@@ -36,9 +35,8 @@ class KeyRow:
 
 def key_rows() -> list[KeyRow]:
     """Every key as the service last listed it, with what this installation knows of it besides."""
-    made, own, lost = scopes_made_here(), own_key(), _names_of_lost_keys()
-    now = timezone.now()
-    return [_row(key, made, own.short_hash if own else "", lost, now) for key in KnownKey.objects.all()]
+    own, now = own_key(), timezone.now()
+    return [_row(key, own.short_hash if own else "", now) for key in KnownKey.objects.all()]
 
 
 def own_key() -> KeyInUse | None:
@@ -59,7 +57,7 @@ def secret_of(operation_id: UUID) -> Secret | None:
     return Secret.objects.select_related("operation", "belongs_to").filter(operation=operation_id).first()
 
 
-def _row(key: KnownKey, made: dict[str, str], own: str, lost: set[str], now: datetime) -> KeyRow:
+def _row(key: KnownKey, own: str, now: datetime) -> KeyRow:
     is_in_use = key.short_hash == own
     is_expired = key.expires_at is not None and key.expires_at <= now
     state, state_tone = _state(key, is_in_use=is_in_use, is_expired=is_expired)
@@ -67,7 +65,7 @@ def _row(key: KnownKey, made: dict[str, str], own: str, lost: set[str], now: dat
     return KeyRow(
         short_hash=key.short_hash,
         name=key.name,
-        scope=made.get(key.short_hash, UNKNOWN_SCOPE),
+        scope=key.scope or UNKNOWN_SCOPE,
         state=state,
         state_tone=state_tone,
         expires_at=key.expires_at,
@@ -76,7 +74,7 @@ def _row(key: KnownKey, made: dict[str, str], own: str, lost: set[str], now: dat
         is_ended=key.ended_at is not None,
         is_in_use=is_in_use,
         as_of=key.as_of,
-        is_lost=key.name in lost and key.short_hash not in made,
+        is_lost=key.is_lost,
     )
 
 
@@ -99,10 +97,3 @@ def expiry_warning(expires_at: datetime | None, now: datetime) -> tuple[str, str
     days = left.days
     words = f"in {days} day{'' if days == 1 else 's'}" if days else "within a day"
     return (words, tone) if tone else ("", "")
-
-
-def _names_of_lost_keys() -> set[str]:
-    """Names of keys that were made although no answer came back: nobody has them."""
-    made = Operation.objects.filter(kind=MADE_BY, status=Status.SUCCEEDED).exclude(counterparty="")
-    lost = made.exclude(attempts__result__isnull=False)
-    return set(lost.values_list("counterparty", flat=True))

@@ -6,7 +6,9 @@ from django.utils import timezone
 from backoffice.audit.canonical import storable
 from backoffice.core.gateway import PATIENCE_OF_A_PAGE, gateway
 from backoffice.integration.models import KnownKey
-from backoffice.operations.kinds.listed_keys import expiry_of
+from backoffice.operations.kinds.listed_keys import MADE_BY, expiry_of, scopes_made_here
+from backoffice.operations.models import Operation
+from backoffice.operations.states import Status
 from payments_gateway import KeyInfo
 
 LONGEST = 200
@@ -18,18 +20,20 @@ def refresh_keys(*, patience: float = PATIENCE_OF_A_PAGE) -> None:
     The call is made with no transaction open; a key that the service lists no more is forgotten.
     """
     listed = gateway(deadline=patience).api_keys.list()
-    rows = {row.short_hash: row for row in (_known(place, key) for place, key in enumerate(listed))}
+    made, lost = scopes_made_here(), _names_of_lost_keys()
+    found = [_known(place, key, made, lost) for place, key in enumerate(listed)]
+    rows = {row.short_hash: row for row in found}
     with transaction.atomic():
         KnownKey.objects.bulk_create(
             rows.values(),
             update_conflicts=True,
             unique_fields=["short_hash"],
-            update_fields=["position", "name", "expires_at", "ended_at", "as_of"],
+            update_fields=["position", "name", "expires_at", "ended_at", "as_of", "scope", "is_lost"],
         )
         KnownKey.objects.exclude(short_hash__in=rows).delete()
 
 
-def _known(place: int, key: KeyInfo) -> KnownKey:
+def _known(place: int, key: KeyInfo, made: dict[str, str], lost: set[str]) -> KnownKey:
     return KnownKey(
         short_hash=_kept(key.short_hash),
         position=place,
@@ -37,8 +41,17 @@ def _known(place: int, key: KeyInfo) -> KnownKey:
         expires_at=expiry_of(key),
         ended_at=key.deleted_at,
         as_of=timezone.now(),
+        scope=made.get(key.short_hash, ""),
+        is_lost=key.name in lost and key.short_hash not in made,
     )
 
 
 def _kept(text: str) -> str:
     return storable(text)[:LONGEST]
+
+
+def _names_of_lost_keys() -> set[str]:
+    """Names of keys that were made although no answer came back: nobody has them."""
+    made = Operation.objects.filter(kind=MADE_BY, status=Status.SUCCEEDED).exclude(counterparty="")
+    lost = made.exclude(attempts__result__isnull=False)
+    return set(lost.values_list("counterparty", flat=True))
