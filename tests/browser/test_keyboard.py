@@ -56,6 +56,30 @@ def test_a_slash_goes_to_the_search_and_escape_closes_the_menu(office: Office) -
     expect(menu.locator("summary")).to_be_focused()
 
 
+def test_letters_go_through_the_rows_and_choose_them(office: Office) -> None:
+    paths = [steps.prepared(office, MAKER, steps.new_payment()) for _ in range(2)]
+    page = office.page_of(OTHER_CHECKER)
+    page.goto("/operations/?tab=waiting")
+    page.keyboard.press("j")
+    expect(page.locator("a.row").first).to_be_focused()
+    page.keyboard.press("j")
+    page.keyboard.press("x")
+    second = page.locator(f"tr:has(a[href='{paths[0]}'])")
+    expect(second.get_by_role("checkbox")).to_be_checked()
+    page.keyboard.press("k")
+    expect(page.locator(f"a[href='{paths[1]}']")).to_be_focused()
+    everything = page.get_by_label("Choose all that can be chosen")
+    everything.check()
+    expect(page.locator("[name=operation]:not(:checked)")).to_have_count(0)
+    everything.uncheck()
+    expect(page.locator("[name=operation]:checked")).to_have_count(0)
+    second.get_by_role("checkbox").check()
+    steps.press(page, "Approve chosen…")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Approve 1 operation")
+    steps.press(page, "Approve 1")
+    expect(page.get_by_role("heading", level=1)).to_have_text("1 of 1 countersigned")
+
+
 def test_after_a_refused_form_the_first_thing_to_mend_has_the_focus(office: Office) -> None:
     page, payment = office.page_of(MAKER), steps.new_payment()
     steps.fill_in(page, payment)

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 from decimal import Decimal
+from importlib import import_module
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
@@ -83,6 +85,15 @@ def test_an_account_number_finds_what_was_paid_to_it(as_maker: Client, maker: Us
     assert (beneficiary.name, beneficiary.times) == ("ADA CHIDINMA OBI", 1)
     listed = as_maker.get("/operations/", {"tab": "done", "status": "succeeded", "text": beneficiary.account})
     assert [row.pk for row in listed.context["page"].rows] == [here.pk]
+
+
+def test_operations_from_before_accounts_were_kept_are_found_too(
+    as_maker: Client, operation: Operation
+) -> None:
+    Operation.objects.update(beneficiary_account=None)
+    assert found(as_maker, "0123456789") == []
+    import_module("backoffice.operations.migrations.0004_search_and_saved_filters").name_accounts(apps, None)
+    assert found(as_maker, "0123456789") == [operation.reference]
 
 
 def test_only_who_was_paid_is_a_beneficiary(as_maker: Client, maker: User) -> None:
