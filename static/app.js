@@ -128,6 +128,17 @@ function refreshAges() {
 
 setInterval(refreshAges, 30_000);
 
+/** "in 29:07" up to an hour, then "in 3 h"; "passed" afterwards, like the template tag `countdown`. */
+function refreshCountdowns() {
+  for (const time of document.querySelectorAll("time[data-until]")) {
+    const left = Math.floor((Date.parse(time.dateTime) - Date.now()) / 1000);
+    const clock = `${Math.floor(left / 60)}:${String(left % 60).padStart(2, "0")}`;
+    time.textContent = left <= 0 ? "passed" : `in ${left < 3600 ? clock : age(left)}`;
+  }
+}
+
+setInterval(refreshCountdowns, 1000);
+
 /* ---- htmx: only reads go through it, so a cut connection never leaves a decision in doubt ---- */
 
 document.addEventListener("htmx:configRequest", (event) => {

@@ -2,7 +2,17 @@
 
 from django.urls import path
 
-from backoffice.operations.views import bulk, decisions, detail, filters, lists, preparing, search, transactions
+from backoffice.operations.views import (
+    bulk,
+    decisions,
+    detail,
+    filters,
+    lists,
+    payments,
+    preparing,
+    search,
+    transactions,
+)
 
 app_name = "operations"
 urlpatterns = [
@@ -25,6 +35,9 @@ urlpatterns = [
     path("operations/<uuid:pk>/release/", decisions.release, name="release"),
     path("operations/<uuid:pk>/cancel/", decisions.cancel, name="cancel"),
     path("operations/<uuid:pk>/check/", decisions.check, name="check"),
+    path("operations/<uuid:pk>/payment/", payments.payment_now, name="payment_now"),
+    path("payments/", payments.payments, name="payments"),
+    path("payments/now/", payments.payments_now, name="payments_now"),
     path("transactions/", transactions.transactions, name="transactions"),
     path("transactions/now/", transactions.transactions_now, name="transactions_now"),
 ]

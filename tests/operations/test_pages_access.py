@@ -38,6 +38,9 @@ ANSWERS = {
     "release":          ("post", 403, 422, 403, 403, 403),
     "cancel":           ("post", 302, 403, 403, 403, 403),
     "check":            ("post", 302, 302, 403, 302, 403),
+    "payment_now":      ("get",  404, 404, 404, 404, 403),
+    "payments":         ("get",  200, 200, 200, 200, 403),
+    "payments_now":     ("get",  200, 200, 200, 200, 403),
     "transactions":     ("get",  200, 200, 200, 200, 403),
     "transactions_now": ("get",  200, 200, 200, 200, 403),
 }  # fmt: skip
@@ -55,6 +58,8 @@ WITHOUT_OPERATION = {
     "reject_many",
     "filters",
     "search",
+    "payments",
+    "payments_now",
     "transactions",
     "transactions_now",
 }

@@ -59,10 +59,20 @@ def age(moment: datetime) -> SafeString:
     return format_html(written, moment.isoformat(), local_time(moment), _since(moment))
 
 
+@register.simple_tag
+def countdown(moment: datetime) -> SafeString:
+    """`in 12 min` until the moment, then `passed`; app.js counts the seconds while the page stays open."""
+    left = int((moment - timezone.now()).total_seconds())
+    written = '<time datetime="{}" title="{}" data-until>{}</time>'
+    words = "passed" if left <= 0 else f"in {_whole(left) or 'less than 1 min'}"
+    return format_html(written, moment.isoformat(), local_time(moment), words)
+
+
 def _since(moment: datetime) -> str:
     """The largest whole unit. A moment ahead of our clock counts as now."""
-    seconds = int((timezone.now() - moment).total_seconds())
-    for size, unit in _UNITS:
-        if seconds >= size:
-            return f"{seconds // size} {unit}"
-    return "just now"
+    return _whole(int((timezone.now() - moment).total_seconds())) or "just now"
+
+
+def _whole(seconds: int) -> str:
+    """`12 min`: the largest unit that fits; empty for less than a minute."""
+    return next((f"{seconds // size} {unit}" for size, unit in _UNITS if seconds >= size), "")

@@ -5,6 +5,7 @@ from django import template
 from backoffice.accounts.models import User
 from backoffice.audit.models import Entry
 from backoffice.operations.kinds import KINDS, AnyKind, Section
+from backoffice.operations.kinds.base import Code
 
 register = template.Library()
 _SAID = ("comment", "reason", "answer", "seen")
@@ -22,6 +23,12 @@ def kinds_open_to(person: User) -> list[tuple[Section, list[AnyKind]]]:
 def kind_label(name: str) -> str:
     """`Withdrawal` for `withdrawal`; the bare name of a kind that a later release no longer knows."""
     return KINDS[name].label if name in KINDS else name
+
+
+@register.filter
+def in_groups(text: str) -> list[str]:
+    """The text in pieces of four characters, for two people to compare."""
+    return Code(text).groups
 
 
 @register.filter

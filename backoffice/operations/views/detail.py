@@ -12,12 +12,14 @@ from django.views.decorators.http import require_safe
 
 from backoffice.accounts.decorators import polled
 from backoffice.accounts.http import StaffRequest
+from backoffice.ledger.payments import can_be_asked
 from backoffice.operations import permissions, selectors
 from backoffice.operations.errors import UnreadableContentError
 from backoffice.operations.forms import DecisionForm, RejectionForm, ReleaseForm, SignedForm, Wants
 from backoffice.operations.kinds import Facts, content_of, facts_of
 from backoffice.operations.models import Attempt, Operation
 from backoffice.operations.panel import came_back, panel_for, without_content
+from backoffice.operations.payments import made_payment
 from backoffice.operations.progress import fingerprint, pace, steps
 
 
@@ -65,6 +67,8 @@ def _context(
         "attempts": said.attempts,
         "steps": steps(operation),
         "panel": panel,
+        "payment": made_payment(operation, ask="read" in request.GET),
+        "can_be_asked": can_be_asked(),
         "came_back": came_back(operation, timeline),
         "refused": refused,
         "decision": _form(DecisionForm, refused, request, wants) if panel.may_decide else None,
