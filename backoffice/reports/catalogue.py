@@ -7,13 +7,12 @@ from backoffice.reports.api_keys_report import API_KEYS
 from backoffice.reports.audit_report import AUDIT_LOG
 from backoffice.reports.balances_report import BALANCES
 from backoffice.reports.operations_report import OPERATIONS
-from backoffice.reports.payments_report import PAYMENTS
 from backoffice.reports.report import Report
 from backoffice.reports.transactions_report import TRANSACTIONS
 from backoffice.reports.wallets_report import WALLETS
 
 REPORTS: dict[str, Report[Any, Any]] = {
-    report.name: report for report in (OPERATIONS, TRANSACTIONS, BALANCES, WALLETS, PAYMENTS, API_KEYS, AUDIT_LOG)
+    report.name: report for report in (OPERATIONS, TRANSACTIONS, BALANCES, WALLETS, API_KEYS, AUDIT_LOG)
 }
 
 

@@ -22,8 +22,8 @@ READERS = {
     "operations": {"maker", "checker", "auditor", "administrator"},
     "transactions": {"maker", "checker", "auditor", "administrator"},
     "balances": {"maker", "checker", "auditor", "administrator"},
-    "payments": {"maker", "checker", "auditor", "administrator"},
     "wallets": {"maker", "checker", "auditor", "administrator"},
+    "api-keys": {"maker", "checker", "auditor", "administrator"},
     "audit-log": {"auditor", "administrator"},
 }
 CAST = ("maker", "checker", "auditor", "administrator", "outsider")
