@@ -6,13 +6,15 @@ from backoffice.accounts.models import User
 from backoffice.reports.api_keys_report import API_KEYS
 from backoffice.reports.audit_report import AUDIT_LOG
 from backoffice.reports.balances_report import BALANCES
+from backoffice.reports.bank_accounts_report import BANK_ACCOUNTS
 from backoffice.reports.operations_report import OPERATIONS
 from backoffice.reports.report import Report
 from backoffice.reports.transactions_report import TRANSACTIONS
 from backoffice.reports.wallets_report import WALLETS
 
 REPORTS: dict[str, Report[Any, Any]] = {
-    report.name: report for report in (OPERATIONS, TRANSACTIONS, BALANCES, WALLETS, API_KEYS, AUDIT_LOG)
+    report.name: report
+    for report in (OPERATIONS, TRANSACTIONS, BALANCES, BANK_ACCOUNTS, WALLETS, API_KEYS, AUDIT_LOG)
 }
 
 

@@ -190,6 +190,20 @@ def test_the_holder_of_an_account_is_told(reader: Client, sandbox: SandboxProces
     assert "0123456789" not in page.request["PATH_INFO"]
 
 
+def test_whoever_prepares_withdrawals_goes_on_to_one_with_the_account_filled_in(
+    client: Client, sign_in: SignIn, maker: User, sandbox: SandboxProcess
+) -> None:
+    browser, account = sign_in(client, maker), {"bank_code": "044", "account_number": "0123456789"}
+    assert "Withdraw to this account" in text(browser.post(ACCOUNTS, account))
+    form = browser.post("/operations/prepare/withdrawal/", {**account, "step": "change"}).context["form"]
+    assert {name: form[name].value() for name in account} == account
+
+
+def test_whoever_reads_only_is_not_offered_one(reader: Client, sandbox: SandboxProcess) -> None:
+    page = reader.post(ACCOUNTS, {"bank_code": "044", "account_number": "0123456789"})
+    assert "Withdraw to this account" not in text(page)
+
+
 @pytest.mark.parametrize(
     ("bank_code", "number", "said"),
     [
@@ -229,6 +243,13 @@ def test_own_accounts_are_told_and_then_remembered_with_their_age(
     html = text(reader.get(f"{ACCOUNTS}own/"))
     assert "Lagos shop" in html
     assert "The service does not tell it now" in html
+
+
+def test_the_export_has_every_account_with_its_number(reader: Client, service: StubService) -> None:
+    service.accounts = listed("Lagos shop")
+    assert 'href="/reports/bank-accounts.csv"' in text(reader.get(ACCOUNTS))
+    lines = b"".join(reader.get("/reports/bank-accounts.csv")).decode().splitlines()
+    assert lines[1].split(",") == ["Lagos shop", "NGN", "0455001122", "bank_account", "0"]
 
 
 def test_without_scripts_the_accounts_are_read_into_the_whole_page(

@@ -22,6 +22,7 @@ READERS = {
     "operations": {"maker", "checker", "auditor", "administrator"},
     "transactions": {"maker", "checker", "auditor", "administrator"},
     "balances": {"maker", "checker", "auditor", "administrator"},
+    "bank-accounts": {"maker", "checker", "auditor", "administrator"},
     "wallets": {"maker", "checker", "auditor", "administrator"},
     "api-keys": {"maker", "checker", "auditor", "administrator"},
     "audit-log": {"auditor", "administrator"},

@@ -1,0 +1,49 @@
+"""Bank accounts: those that the service opened for the merchant, read live."""
+
+from collections.abc import Callable, Iterator
+from datetime import date
+from operator import attrgetter
+
+from django import forms
+
+from backoffice.accounts.models import User
+from backoffice.ledger import selectors as ledger
+from backoffice.reports.report import Column, Period, Report
+from payments_gateway import Account, Asset
+
+Holding = tuple[Account, Asset]
+
+
+def rows(_user: User, _form: forms.Form) -> Iterator[Holding]:
+    """What each account holds in each currency. Raises GatewayError."""
+    for account in ledger.own_accounts():
+        for asset in account.assets:
+            yield account, asset
+
+
+def period(_form: forms.Form, _today: date) -> Period:
+    """No days: accounts are what they are now."""
+    return Period()
+
+
+def _of_asset(member: str) -> Callable[[Holding], object]:
+    get = attrgetter(member)
+    return lambda holding: get(holding[1])
+
+
+BANK_ACCOUNTS: Report[Holding, forms.Form] = Report(
+    name="bank-accounts",
+    title="Bank accounts",
+    about="The accounts that the service opened for you, read from the service while you download.",
+    permission="ledger.view_balance",
+    form=forms.Form,
+    columns=(
+        Column("account_name", lambda holding: holding[0].account_name),
+        Column("currency", _of_asset("currency")),
+        Column("account_number", _of_asset("address")),
+        Column("type", _of_asset("type")),
+        Column("holds", _of_asset("balance")),
+    ),
+    rows=rows,
+    period=period,
+)
