@@ -8,13 +8,14 @@ from backoffice.reports.audit_report import AUDIT_LOG
 from backoffice.reports.balances_report import BALANCES
 from backoffice.reports.bank_accounts_report import BANK_ACCOUNTS
 from backoffice.reports.operations_report import OPERATIONS
+from backoffice.reports.payments_report import PAYMENTS
 from backoffice.reports.report import Report
 from backoffice.reports.transactions_report import TRANSACTIONS
 from backoffice.reports.wallets_report import WALLETS
 
 REPORTS: dict[str, Report[Any, Any]] = {
     report.name: report
-    for report in (OPERATIONS, TRANSACTIONS, BALANCES, BANK_ACCOUNTS, WALLETS, API_KEYS, AUDIT_LOG)
+    for report in (OPERATIONS, TRANSACTIONS, BALANCES, BANK_ACCOUNTS, WALLETS, PAYMENTS, API_KEYS, AUDIT_LOG)
 }
 
 

@@ -23,6 +23,7 @@ READERS = {
     "transactions": {"maker", "checker", "auditor", "administrator"},
     "balances": {"maker", "checker", "auditor", "administrator"},
     "bank-accounts": {"maker", "checker", "auditor", "administrator"},
+    "payments": {"maker", "checker", "auditor", "administrator"},
     "wallets": {"maker", "checker", "auditor", "administrator"},
     "api-keys": {"maker", "checker", "auditor", "administrator"},
     "audit-log": {"auditor", "administrator"},
