@@ -1,5 +1,7 @@
 """The service's clock, which can be put forward, and real time, which tokens go by."""
 
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -78,3 +80,22 @@ def test_the_clock_outlives_the_process(tmp_path: Path) -> None:
         first.advance(DAY)
     with SandboxProcess(database=database) as second:
         assert abs(second.now() - datetime.now(UTC) - timedelta(days=1)) < NEAR
+
+
+def test_a_reset_in_the_middle_of_steps_leaves_row_and_process_agreeing(process: SandboxProcess) -> None:
+    """Nothing shows the order in which they meet, so they meet often: a start would find another time otherwise."""
+    steps = [f"{process.control}/clock"] * 4
+
+    def step(url: str) -> None:
+        assert requests.post(url, json={"advance": DAY}, timeout=30).status_code == 200
+
+    with ThreadPoolExecutor(8) as pool, closing(process.books()) as books:
+        for _ in range(60):
+            before = [pool.submit(step, url) for url in steps]
+            reset = pool.submit(process.reset)
+            for each in (*before, *[pool.submit(step, url) for url in steps], reset):
+                each.result()
+            shown = requests.get(f"{process.control}/clock", timeout=30).json()["aheadSeconds"]
+            ((kept,),) = books.execute("SELECT clock_ahead FROM sandbox_simulation")
+            assert shown * 1_000_000 == kept
+    process.reset()
