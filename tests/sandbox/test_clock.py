@@ -1,5 +1,6 @@
 """The service's clock, which can be put forward, and real time, which tokens go by."""
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -13,6 +14,7 @@ from tests.sandbox.conftest import Service
 from tests.sandbox_process import SandboxProcess
 
 DAY = 86_400
+MINE = threading.local()
 NEAR = timedelta(seconds=10)
 
 
@@ -83,19 +85,20 @@ def test_the_clock_outlives_the_process(tmp_path: Path) -> None:
 
 
 def test_a_reset_in_the_middle_of_steps_leaves_row_and_process_agreeing(process: SandboxProcess) -> None:
-    """Nothing shows the order in which they meet, so they meet often: a start would find another time otherwise."""
-    steps = [f"{process.control}/clock"] * 4
-
-    def step(url: str) -> None:
-        assert requests.post(url, json={"advance": DAY}, timeout=30).status_code == 200
-
-    with ThreadPoolExecutor(8) as pool, closing(process.books()) as books:
+    """A start would find another time otherwise. The moment is short, so there are many resets and steps."""
+    with ThreadPoolExecutor(8, initializer=lambda: setattr(MINE, "session", requests.Session())) as pool:
         for _ in range(60):
-            before = [pool.submit(step, url) for url in steps]
-            reset = pool.submit(process.reset)
-            for each in (*before, *[pool.submit(step, url) for url in steps], reset):
-                each.result()
+            calls = [("clock", {"advance": DAY})] * 8
+            calls.insert(4, ("reset", None))
+            answers = [pool.submit(control, process, path, body) for path, body in calls]
+            assert {answer.result() for answer in answers} == {200}
             shown = requests.get(f"{process.control}/clock", timeout=30).json()["aheadSeconds"]
-            ((kept,),) = books.execute("SELECT clock_ahead FROM sandbox_simulation")
+            with closing(process.books()) as books:
+                ((kept,),) = books.execute("SELECT clock_ahead FROM sandbox_simulation")
             assert shown * 1_000_000 == kept
     process.reset()
+
+
+def control(process: SandboxProcess, path: str, body: object) -> int:
+    """Change something over the connection of this thread; the status of the answer."""
+    return MINE.session.post(f"{process.control}/{path}", json=body, timeout=30).status_code
