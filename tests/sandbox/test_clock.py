@@ -88,8 +88,8 @@ def test_a_reset_in_the_middle_of_steps_leaves_row_and_process_agreeing(process:
     """A start would find another time otherwise. The moment is short, so there are many resets and steps."""
     with ThreadPoolExecutor(8, initializer=lambda: setattr(MINE, "session", requests.Session())) as pool:
         for _ in range(60):
-            calls = [("clock", {"advance": DAY})] * 8
-            calls.insert(4, ("reset", None))
+            step: tuple[str, object] = ("clock", {"advance": DAY})
+            calls = [step] * 4 + [("reset", None)] + [step] * 4
             answers = [pool.submit(control, process, path, body) for path, body in calls]
             assert {answer.result() for answer in answers} == {200}
             shown = requests.get(f"{process.control}/clock", timeout=30).json()["aheadSeconds"]
@@ -101,4 +101,5 @@ def test_a_reset_in_the_middle_of_steps_leaves_row_and_process_agreeing(process:
 
 def control(process: SandboxProcess, path: str, body: object) -> int:
     """Change something over the connection of this thread; the status of the answer."""
-    return MINE.session.post(f"{process.control}/{path}", json=body, timeout=30).status_code
+    session: requests.Session = MINE.session
+    return session.post(f"{process.control}/{path}", json=body, timeout=30).status_code
