@@ -199,6 +199,11 @@ def test_an_opened_account_that_cannot_be_understood_proves_nothing(answered: An
         answered("accounts.create", {"data": data})
 
 
+@pytest.mark.parametrize("data", [{}, [], [{}]])
+def test_an_account_of_which_nothing_is_said_is_none(answered: Answered, data: object) -> None:
+    assert answered("accounts.create", {"data": data, "message": "created"}) == []
+
+
 ASSET = {"id": "0123456789", "type": "bank", "balance": "10.50"}
 
 
