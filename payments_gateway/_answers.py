@@ -71,6 +71,16 @@ def first_list(value: object, paths: Iterable[tuple[str, ...]]) -> list[object]:
     return found
 
 
+def acknowledged(reply: Reply) -> None:
+    """Read a yes of which nothing is needed: neither its words nor its data, both of which may name a key.
+
+    Raises UnreadableError for an object that says nothing at all, such as an empty one: whatever answered so, it was
+    perhaps not the service.
+    """
+    if not any(reply.members.get(name) for name in ("success", "message", "data")):
+        raise UnreadableError("it does not say that anything was done")
+
+
 class Reading:
     """Reads one answer. Knows the secrets of its call, to keep them out of all that it hands on."""
 

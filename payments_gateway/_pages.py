@@ -38,6 +38,7 @@ class _Reader:
         self._in_vain = 0
         self._previous: tuple[int, list[str]] | None = None
         self._seen: dict[str, None] = {}
+        self._sizes: list[int] = []
 
     def take(self, page: TransactionPage) -> list[TransactionRecord]:
         """Return what is new on a page, and move on: to the next one, back, or nowhere if it is empty too early."""
@@ -59,20 +60,22 @@ class _Reader:
         self._waste("the list gets shorter all the time")
         self._previous = None
         self.number = max(1, self.number + moved // self._least_size(page))
+        del self._sizes[self.number - 1 :]
         if (self._furthest - self.number) * self._per_page > WINDOW // 2:
             raise ReadFailedError("More transactions vanished than are remembered. Read the list again.")
 
     def _go_on(self, page: TransactionPage, *, has_news: bool) -> None:
         if has_news:
             self._in_vain = 0
+        self._sizes.append(len(page.records))
         if page.records and self.number < page.pages:
             self.number += 1
             self._furthest = max(self._furthest, self.number)
             return
-        shown = self.number * max(self._per_page, page.per_page)
+        shown = sum(self._sizes)
         if page.total > shown:
             raise ReadFailedError(
-                f"The service counts {page.total} transactions, but {page.pages} pages of at most {page.per_page}. "
+                f"The service counts {page.total} transactions, and shows {shown} up to page {self.number}, the last. "
                 "What was read is not the whole list."
             )
         self.is_done = True

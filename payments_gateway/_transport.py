@@ -44,7 +44,12 @@ def door_of_keys(dialect: Dialect) -> Door:
 
 
 def demand_token(token: SecretStr | None, dialect: Dialect) -> None:
-    """Refuse, with NotSentError, a call without the one-time token that the service asks for."""
+    """Refuse, with NotSentError, a call without the one-time token that the service asks for.
+
+    Raises TypeError for a token that is not covered: it could end in a log.
+    """
+    if not isinstance(token, SecretStr | None):
+        raise TypeError("A one-time token must be a SecretStr, so that it cannot be printed by accident.")
     if token is None and dialect.token_required:
         raise NotSentError("The service asks for a one-time token, and none was given. Nothing was sent.")
 
@@ -80,7 +85,8 @@ class Transport:
     ) -> T:
         """Ask for something that changes nothing, and try again where that may help.
 
-        Raises RejectedError when the service refused in words, ReadFailedError otherwise.
+        Raises RejectedError when the service refused in words, NotSentError for text that cannot be sent at all,
+        ReadFailedError otherwise.
         """
         request = self._prepared(method, path, query=query, body=body, door=door)
         reading = self._reading(reads, self._fetch(request), body)
@@ -177,7 +183,20 @@ class Transport:
     def _prepared(
         self, method: str, path: str, *, query: Mapping[str, object] | None, body: Body | None, door: Door
     ) -> requests.PreparedRequest:
-        """Build the request. What it holds in clear is never in a variable of a frame that can fail later."""
+        """Build the request. What it holds in clear is never in a variable of a frame that can fail later.
+
+        Raises NotSentError for text that cannot be written in UTF-8: half of a surrogate pair.
+        """
+        try:
+            return self._built(method, path, query=query, body=body, door=door)
+        except UnicodeEncodeError:
+            pass
+        # Raised out here, chained to nothing: the original carries the text, which may be a token.
+        raise NotSentError("The request holds a text that cannot be sent. Nothing was sent.")
+
+    def _built(
+        self, method: str, path: str, *, query: Mapping[str, object] | None, body: Body | None, door: Door
+    ) -> requests.PreparedRequest:
         base = self._config.base_url_v4 if door is Door.V4 else self._config.base_url
         asked = {name: value for name, value in (query or {}).items() if value is not None}
         url = f"{base}{path}" + (f"?{urlencode(asked, quote_via=quote)}" if asked else "")
@@ -228,8 +247,12 @@ def _reason(exc: ValueError) -> str:
 
 def _encoded(body: Body) -> bytes:
     """Write the body; only here are its secrets uncovered."""
-    clear = {
-        name: value.get_secret_value() if isinstance(value, SecretStr) else value
-        for name, value in body.items()
-    }
-    return dumps(clear).encode()
+    return dumps({name: _uncovered(value) for name, value in body.items()}).encode()
+
+
+def _uncovered(value: object) -> object:
+    """Take the cover off a secret. Raises UnicodeEncodeError for one that could not be searched for in an answer."""
+    if not isinstance(value, SecretStr):
+        return value
+    value.get_secret_value().encode()
+    return value.get_secret_value()

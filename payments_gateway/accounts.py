@@ -52,9 +52,8 @@ def _created(reply: Reply) -> list[CreatedAccount]:
     data = reply.members.get("data")
     if not isinstance(data, (list, dict)):
         raise UnreadableError("it holds no accounts")
-    return [
-        CreatedAccount.model_validate(account) for account in (data if isinstance(data, list) else [data])
-    ]
+    accounts = data if isinstance(data, list) else [data]
+    return [CreatedAccount.model_validate(account) for account in accounts if account != {}]
 
 
 def _accounts(dialect: Dialect, reply: Reply) -> list[Account]:

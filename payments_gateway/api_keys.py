@@ -4,7 +4,7 @@ from functools import partial
 
 from pydantic import SecretStr
 
-from payments_gateway._answers import HIDDEN, KeyReading, Reply, first_list, first_text
+from payments_gateway._answers import HIDDEN, KeyReading, Reply, acknowledged, first_list, first_text
 from payments_gateway._transport import Transport, demand_token, door_of_keys
 from payments_gateway.dialect import Dialect, OtpType
 from payments_gateway.errors import NotSentError
@@ -87,7 +87,7 @@ class ApiKeys:
         _demand(key.get_secret_value(), "A key is invalidated by itself")
         body = {self._dialect.key_invalidate_member: key}
         path = self._dialect.key_invalidate_path
-        self._transport.send_once("POST", path, body, into=_nothing, door=self._door, reads=KeyReading)
+        self._transport.send_once("POST", path, body, into=acknowledged, door=self._door, reads=KeyReading)
 
     def delete(self, short_hash: str) -> None:
         """Delete a key by its short hash as `list` tells it (DELETE /user/api-key).
@@ -100,7 +100,7 @@ class ApiKeys:
         query = {self._dialect.key_hash_query: short_hash}
         path = self._dialect.key_delete_path
         self._transport.send_once(
-            "DELETE", path, None, into=_nothing, query=query, door=self._door, reads=KeyReading
+            "DELETE", path, None, into=acknowledged, query=query, door=self._door, reads=KeyReading
         )
 
 
@@ -130,7 +130,3 @@ def _scopes(reply: Reply) -> dict[str, str]:
     if not scopes or None in scopes.values():
         raise UnreadableError("it holds no scopes")
     return {name: code for name, code in scopes.items() if code is not None}
-
-
-def _nothing(_reply: Reply) -> None:
-    """A success is all that there is to know; its words may name the key."""

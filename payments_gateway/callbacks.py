@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
 from pydantic import ValidationError
 
-from payments_gateway._answers import Reply
+from payments_gateway._answers import Reply, acknowledged
 from payments_gateway._transport import Transport
 from payments_gateway.dialect import Dialect
 from payments_gateway.money import UnreadableError, loads
@@ -66,7 +66,7 @@ class Callbacks:
         `url` tells. The answer has `success` and `message` only. Specification: Endpoints, PUT /callbackurl; Events.
         """
         body = CallbackUrl(callback_url=url).model_dump(by_alias=True)
-        self._transport.send_once("PUT", "/callbackurl", body, into=_nothing)
+        self._transport.send_once("PUT", "/callbackurl", body, into=acknowledged)
 
     def url(self) -> str:
         """Return the address that webhooks go to, empty when none is set (GET /callbackurl).
@@ -75,10 +75,6 @@ class Callbacks:
         Specification: Endpoints, GET /callbackurl.
         """
         return self._transport.read("GET", "/callbackurl", into=_url)
-
-
-def _nothing(reply: Reply) -> None:
-    """Read nothing from an answer that promises no members."""
 
 
 def _url(reply: Reply) -> str:

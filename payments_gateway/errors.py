@@ -28,7 +28,8 @@ class GatewayError(Exception):
 
 
 class NotSentError(GatewayError):
-    """No byte of the request left: the connection, its TLS or the name could not be had."""
+    """No byte of the request left: the connection, its TLS or the name could not be had, or it was no request at all
+    (a token, a key or an id is missing or cannot be sent)."""
 
 
 class CapabilityOffError(NotSentError):

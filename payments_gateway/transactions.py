@@ -75,8 +75,9 @@ class Transactions:
         new ones are for the next iteration. Where some vanish, the others move towards earlier pages: the total tells,
         and the page before is read again, so that some records may come in another order.
 
-        Memory stays the same however long the list is. Raises RejectedError, and ReadFailedError also when the service
-        counts more than it shows, or changes its list faster than it can be read; it never ends early in silence.
+        Memory stays nearly the same however long the list is. Raises RejectedError, and ReadFailedError also when the
+        service counts more than it shows, or changes its list faster than it can be read; it never ends early in
+        silence.
         """
         return read_through(
             lambda number: self.page(

@@ -61,14 +61,17 @@ def check_configuration() -> None:
 def dialect() -> Dialect:
     """How the configured service speaks where its specification leaves it open.
 
-    Raises ValueError or OSError for a file that cannot be used, which stops the start.
+    Raises ValueError, which names the file, for one that cannot be read or used; that stops the start.
     """
     return _dialect(settings.GATEWAY_DIALECT)
 
 
 @cache
 def _dialect(file: str) -> Dialect:
-    return Dialect().overridden(tomllib.loads(Path(file).read_text()) if file else {})
+    try:
+        return Dialect().overridden(tomllib.loads(Path(file).read_text(encoding="utf-8")) if file else {})
+    except (ValueError, OSError) as exc:
+        raise ValueError(f"COUNTERSIGN_GATEWAY_DIALECT, {file}: {exc}") from exc
 
 
 def _configured() -> tuple[str, ...]:

@@ -16,7 +16,7 @@ def text(simulation: Simulation, address: Sequence[Any]) -> str:
         (
             "",
             "SIMULATION: this is not the Business Payments API. It is a sandbox and moves nothing.",
-            f"  Base address   {base}/v2",
+            f"  Base addresses {base}/v2 and {base}/v4",
             f"  Console        {base}/_sandbox/   (balances, the present token)",
             f"  X-Api-Key      {credentials.API_KEY}",
             f"  X-Api-User     {credentials.API_USER}",

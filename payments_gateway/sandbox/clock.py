@@ -17,7 +17,9 @@ LAGOS = timezone(timedelta(hours=1), "Africa/Lagos")
 FARTHEST = timedelta(days=3650)
 """How far ahead of real time the service's clock can be put."""
 
-_advancing = threading.Lock()
+changing = threading.Lock()
+"""Held, before the database is locked, by whoever changes how far ahead the clock is: row and process must agree."""
+
 _ahead = timedelta()
 
 
@@ -45,7 +47,7 @@ def advance(seconds: float) -> datetime:
     # Imported here: the clock is also used where no models are set up.
     from payments_gateway.sandbox.models import Simulation
 
-    with _advancing:
+    with changing:
         with atomic(durable=True):
             simulation = Simulation.objects.get()
             simulation.clock_ahead = _later(simulation.clock_ahead, seconds)

@@ -82,19 +82,25 @@ def reset() -> int:
 
     Seeded records are final, so removing what came later restores them exactly.
     """
-    with atomic(durable=True):
-        simulation = Simulation.objects.get()
-        _forget(simulation.last_seeded_id)
-        _recount()
-        merchant.restore()
-        webhooks.reset()
-        _restore_options(simulation)
-        simulation.last_totp_step = 0
-        simulation.clock_ahead = timedelta()
-        simulation.save(update_fields=["last_totp_step", "clock_ahead"])
-        otp.issue_code(simulation)
-    clock.keep(timedelta())
+    with clock.changing:
+        simulation = _restore()
+        clock.keep(timedelta())
     return simulation.last_seeded_id
+
+
+@atomic(durable=True)
+def _restore() -> Simulation:
+    simulation = Simulation.objects.get()
+    _forget(simulation.last_seeded_id)
+    _recount()
+    merchant.restore()
+    webhooks.reset()
+    _restore_options(simulation)
+    simulation.last_totp_step = 0
+    simulation.clock_ahead = timedelta()
+    simulation.save(update_fields=["last_totp_step", "clock_ahead"])
+    otp.issue_code(simulation)
+    return simulation
 
 
 def _forget(last_seeded_id: int) -> None:

@@ -1,5 +1,6 @@
 """The one seam to the service: who is asked, how long, and in which dialect."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,18 @@ def test_the_dialect_is_ours_unless_a_file_says_otherwise(settings: Settings, tm
     file.write_text('token_required = false\notp_type = "otp"\n')
     settings.GATEWAY_DIALECT = str(file)
     assert (dialect().token_required, dialect().otp_type) == (False, "otp")
+
+
+@pytest.mark.parametrize("text", [b"= broken", b"\xff", b"frst_page = 1", None])
+def test_a_dialect_that_cannot_be_used_is_named_by_its_file(
+    settings: Settings, tmp_path: Path, text: bytes | None
+) -> None:
+    file = tmp_path / "dialect.toml"
+    if text is not None:
+        file.write_bytes(text)
+    settings.GATEWAY_DIALECT = str(file)
+    with pytest.raises(ValueError, match=f"^COUNTERSIGN_GATEWAY_DIALECT, {re.escape(str(file))}: "):
+        dialect()
 
 
 def test_a_wrong_dialect_stops_the_start(settings: Settings, tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ def test_an_optional_read_that_our_client_cannot_read_is_told(run: Run) -> None:
 def test_only_get_is_asked(run: Run) -> None:
     with Stub(stub.answer(500, b"<html>")) as service:
         done = run(service.url, "check")
-    assert done.returncode == 0
+    assert done.returncode == 1
     assert {request.method for request in service.requests} == {"GET"}
     assert not [request for request in service.requests if request.body]
     assert len(service.requests) == len(READS) - 1
@@ -160,9 +160,13 @@ def test_an_address_at_which_nothing_is_found_is_wrong(run: Run) -> None:
 
 
 @pytest.mark.parametrize("body", [UNREADABLE[name] for name in ("empty", "html", "truncated", "deep", "NaN")])
-def test_an_answer_that_cannot_be_read_is_told_and_no_fault_of_ours(run: Run, body: bytes) -> None:
+def test_an_address_at_which_nothing_can_be_read_is_not_called_right(run: Run, body: bytes) -> None:
     done = check_against(run, stub.answer(200, body))
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 1
+    assert (
+        done.stderr.count("answered no question: nothing shows that address and credentials are right.") == 2
+    )
+    assert "work" not in done.stdout
     assert "failed, HTTP 200" in row(done, "balances.list")
     assert "cannot be read" in row(done, "balances.list")
 
@@ -170,7 +174,7 @@ def test_an_answer_that_cannot_be_read_is_told_and_no_fault_of_ours(run: Run, bo
 @pytest.mark.parametrize("name", ["reset after request", "not http", "broken chunks"])
 def test_a_connection_that_breaks_is_told(run: Run, name: str) -> None:
     done = check_against(run, BROKEN[name])
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, "answered no question" in done.stderr) == (1, True)
     assert "did not arrive whole" in row(done, "balances.list")
 
 

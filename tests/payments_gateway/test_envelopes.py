@@ -199,6 +199,11 @@ def test_an_opened_account_that_cannot_be_understood_proves_nothing(answered: An
         answered("accounts.create", {"data": data})
 
 
+@pytest.mark.parametrize("data", [{}, [], [{}]])
+def test_an_account_of_which_nothing_is_said_is_none(answered: Answered, data: object) -> None:
+    assert answered("accounts.create", {"data": data, "message": "created"}) == []
+
+
 ASSET = {"id": "0123456789", "type": "bank", "balance": "10.50"}
 
 
@@ -291,8 +296,24 @@ def test_the_places_of_an_answer_are_open_points(answered: Answered) -> None:
     assert wallet.addresses[0].address == "T9yD"
 
 
-def test_callback_needs_no_data(answered: Answered) -> None:
-    assert answered("callbacks.set_url", DONE) is None
+ACKNOWLEDGED = ["callbacks.set_url", "api_keys.invalidate", "api_keys.delete"]
+
+
+@pytest.mark.parametrize("name", ACKNOWLEDGED)
+@pytest.mark.parametrize(
+    "body", [DONE, {"message": "done"}, {"success": True}, {"data": {"apikey": "1a2b3c4d"}}]
+)
+def test_a_yes_may_need_no_data(answered: Answered, name: str, body: dict[str, Any]) -> None:
+    assert answered(name, body) is None
+
+
+@pytest.mark.parametrize("name", ACKNOWLEDGED)
+@pytest.mark.parametrize("body", [{}, {"message": ""}, {"data": None}, {"status": "down for maintenance"}])
+def test_an_object_that_says_nothing_of_a_success_proves_nothing(
+    answered: Answered, name: str, body: dict[str, Any]
+) -> None:
+    with pytest.raises(OutcomeUnknownError, match="does not say that anything was done"):
+        answered(name, body)
 
 
 @pytest.mark.parametrize("amount", ["9" * 23, "1" + "0" * 22 + ".5", "0." + "1" * 41, "-" + "9" * 23])

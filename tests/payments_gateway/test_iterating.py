@@ -95,12 +95,20 @@ def test_a_record_given_twice_is_yielded_once(serve: Serve, gateway: Gateway) ->
     assert read(gateway(server.url), 3) == ["A", "B", "C"]
 
 
-def test_a_page_may_be_short(serve: Serve, gateway: Gateway) -> None:
+def test_a_service_may_give_shorter_pages_than_were_asked_for(serve: Serve, gateway: Gateway) -> None:
+    names = list("ABCDE")
+    server = serve(*(stub.answer(200, {"data": page(names, number, 2)}) for number in (1, 2, 3)))
+    assert read(gateway(server.url), 100) == names
+
+
+def test_a_page_that_leaves_out_a_record_is_no_silent_gap(serve: Serve, gateway: Gateway) -> None:
     server = serve(
         stub.answer(200, {"data": page(["A"], 1, 2, pages=2, total=3)}),
         stub.answer(200, {"data": page(["A", "B", "C"], 2, 2, pages=2, total=3)}),
     )
-    assert read(gateway(server.url), 2) == ["A", "C"]
+    got, error = refused(gateway(server.url), 2)
+    assert got == ["A"]
+    assert "counts 3 transactions, and shows 2" in error.message
 
 
 @pytest.mark.parametrize("claims", [{}, {"pages": 1}, {"pages": 0}])
@@ -150,7 +158,7 @@ def test_a_page_that_stays_empty_is_no_silent_end(serve: Serve, gateway: Gateway
 def test_a_last_page_before_all_were_shown_is_no_silent_end(serve: Serve, gateway: Gateway) -> None:
     server = serve(stub.answer(200, {"data": page(list("ABCD"), 1, 2, pages=1)}))
     _, error = refused(gateway(server.url), 2)
-    assert "counts 4 transactions, but 1 pages of at most 2" in str(error)
+    assert "counts 4 transactions, and shows 2 up to page 1" in str(error)
 
 
 def test_the_same_page_again_and_again_is_refused(serve: Serve, gateway: Gateway) -> None:

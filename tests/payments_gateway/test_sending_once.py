@@ -2,9 +2,11 @@
 
 import socket
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from payments_gateway import (
     CredentialsError,
@@ -15,6 +17,7 @@ from payments_gateway import (
     NotFoundError,
     NotSentError,
     OutcomeUnknownError,
+    PaymentsGateway,
     RateLimitedError,
     RejectedError,
     TokenRefusedError,
@@ -239,6 +242,36 @@ def test_nothing_is_sent_without_the_token(serve: Serve, gateway: Gateway) -> No
     server = serve(stub.answer(200, ACCEPTED))
     with pytest.raises(NotSentError):
         gateway(server.url).balances.withdraw(WITHDRAWAL, token=None)
+    assert server.connections == 0
+
+
+def test_a_token_that_is_not_covered_is_not_taken(serve: Serve, gateway: Gateway) -> None:
+    server = serve(stub.answer(200, ACCEPTED))
+    uncovered: Any = "canary-token"
+    with pytest.raises(TypeError, match="must be a SecretStr") as caught:
+        gateway(server.url).balances.withdraw(WITHDRAWAL, token=uncovered)
+    assert "canary" not in str(caught.value)
+    assert server.connections == 0
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda client: client.balances.withdraw(WITHDRAWAL, token=SecretStr("canary\ud800")),
+        lambda client: client.api_keys.invalidate(SecretStr("canary\ud800")),
+        lambda client: client.api_keys.delete("canary\ud800"),
+        lambda client: client.balances.list("canary\ud800"),
+    ],
+    ids=["token", "key", "hash", "currency"],
+)
+def test_a_text_that_cannot_be_written_is_not_sent(
+    serve: Serve, gateway: Gateway, call: Callable[[PaymentsGateway], object]
+) -> None:
+    """A refusal could not even be searched for such a token, and the error would carry it."""
+    server = serve(stub.answer(400, {"success": False, "message": "no"}))
+    with pytest.raises(NotSentError) as caught:
+        call(gateway(server.url))
+    assert caught.value.__cause__ is caught.value.__context__ is None
     assert server.connections == 0
 
 

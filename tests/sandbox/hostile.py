@@ -32,6 +32,7 @@ RAW_BODIES: dict[str, bytes] = {
     "NaN": b'{"amount": NaN}',
     "Infinity": b'{"amount": -Infinity}',
     "a huge exponent": b'{"amount": 1e999999999}',
+    "an exponent that is itself huge": b'{"amount": 1e' + b"9" * 30 + b"}",
     "a huge integer": b'{"amount": ' + b"9" * 100_000 + b"}",
     "a raw line break in a text": b'{"amount": "1\n2"}',
     "bad UTF-8": b'{"accountName": "\xff\xfe"}',

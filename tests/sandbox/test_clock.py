@@ -1,5 +1,8 @@
 """The service's clock, which can be put forward, and real time, which tokens go by."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -11,6 +14,7 @@ from tests.sandbox.conftest import Service
 from tests.sandbox_process import SandboxProcess
 
 DAY = 86_400
+MINE = threading.local()
 NEAR = timedelta(seconds=10)
 
 
@@ -78,3 +82,24 @@ def test_the_clock_outlives_the_process(tmp_path: Path) -> None:
         first.advance(DAY)
     with SandboxProcess(database=database) as second:
         assert abs(second.now() - datetime.now(UTC) - timedelta(days=1)) < NEAR
+
+
+def test_a_reset_in_the_middle_of_steps_leaves_row_and_process_agreeing(process: SandboxProcess) -> None:
+    """A start would find another time otherwise. The moment is short, so there are many resets and steps."""
+    with ThreadPoolExecutor(8, initializer=lambda: setattr(MINE, "session", requests.Session())) as pool:
+        for _ in range(60):
+            step: tuple[str, object] = ("clock", {"advance": DAY})
+            calls = [step] * 4 + [("reset", None)] + [step] * 4
+            answers = [pool.submit(control, process, path, body) for path, body in calls]
+            assert {answer.result() for answer in answers} == {200}
+            shown = requests.get(f"{process.control}/clock", timeout=30).json()["aheadSeconds"]
+            with closing(process.books()) as books:
+                ((kept,),) = books.execute("SELECT clock_ahead FROM sandbox_simulation")
+            assert shown * 1_000_000 == kept
+    process.reset()
+
+
+def control(process: SandboxProcess, path: str, body: object) -> int:
+    """Change something over the connection of this thread; the status of the answer."""
+    session: requests.Session = MINE.session
+    return session.post(f"{process.control}/{path}", json=body, timeout=30).status_code

@@ -225,6 +225,15 @@ def test_it_ends_when_too_little_has_come_in_time(service: Service, amount: str 
     assert service.process.ledger()["differences"] == []
 
 
+def test_a_payment_that_is_paid_out_awaits_nothing_more(service: Service) -> None:
+    created(service, TO_BANK)
+    service.process.pay_in("INV-1")
+    service.process.advance(3_600)
+    response = requests.post(f"{service.process.control}/payments", json={"reference": "INV-1"}, timeout=30)
+    assert response.status_code == 409
+    assert response.json()["message"] == "the payment is completed and awaits nothing any more"
+
+
 def test_what_comes_in_time_is_confirmed_after_the_expiry(service: Service) -> None:
     created(service, TO_BANK)
     service.process.advance(29 * 60 + 30)

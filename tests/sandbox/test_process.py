@@ -17,7 +17,15 @@ from tests.sandbox_process import ROOT, SandboxProcess, address_of
 
 def test_the_banner_says_that_it_is_a_simulation_and_how_to_get_in(process: SandboxProcess) -> None:
     banner = process.output()
-    for text in ("SIMULATION", "moves nothing", process.url, process.api_key, process.api_user, "/_sandbox/"):
+    for text in (
+        "SIMULATION",
+        "moves nothing",
+        process.url,
+        f"{process.address}/v4",
+        process.api_key,
+        process.api_user,
+        "/_sandbox/",
+    ):
         assert text in banner
 
 

@@ -9,6 +9,7 @@ import requests
 from payments_gateway.addresses import AddressProof, check_address
 from payments_gateway.sandbox.books.networks import NETWORKS, address_on
 from tests.sandbox.conftest import Service, exact
+from tests.sandbox.hostile import JSON
 
 TRON = "TJRabPrwbZy45sbavfcjinPJC18kjpRTv8"
 ETHEREUM = "0x" + "4" * 40
@@ -98,6 +99,25 @@ def test_amount_and_the_fee_of_the_network_leave_at_once(service: Service, netwo
     record = service.record(detail["transactionId"])
     assert (record["type"], record["fee"]) == ("sent", Decimal(fee))
     assert before - service.balance("USDT")["amount"] == Decimal(fee) + Decimal("0.000001")
+
+
+@pytest.mark.parametrize("digits", [8, 29, 60, 500])
+def test_a_number_of_very_many_digits_is_refused_and_not_rounded(service: Service, digits: int) -> None:
+    body = f'{{"network": "TRC20", "currency": "USDT", "address": "{TRON}", "amount": 25.{"0" * digits}1}}'
+    response = service.session.post(
+        f"{service.process.url}/wallet/transfer", data=body, headers=JSON, timeout=30
+    )
+    assert response.status_code == 400
+    assert response.json()["message"].startswith("amount must ")
+    assert service.process.ledger()["debits"]["count"] == 0
+
+
+def test_needless_zeros_are_no_decimals(service: Service) -> None:
+    body = f'{{"network": "TRC20", "currency": "USDT", "address": "{TRON}", "amount": 25.50000000000}}'
+    response = service.session.post(
+        f"{service.process.url}/wallet/transfer", data=body, headers=JSON, timeout=30
+    )
+    assert detail_of(response)["amount"] == Decimal("25.5")
 
 
 @pytest.mark.parametrize(("member", "value", "phrase"), WRONG)

@@ -30,7 +30,7 @@ from tests.requirements_of_tests import RABBITMQ, REDIS
 from tests.sandbox_process import ROOT, SandboxProcess
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.stack]
-WITHIN = 30.0
+WITHIN = 120.0  # a busy machine takes its time; what comes sooner is not waited for
 BROKERS = [
     pytest.param("filesystem://localhost//", id="local"),
     pytest.param(REDIS, id="redis", marks=pytest.mark.redis),

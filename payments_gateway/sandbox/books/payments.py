@@ -117,12 +117,12 @@ def pay_in(payment_id: str, amount: int) -> Payment:
     payment = Payment.objects.filter(payment_id=payment_id).first()
     if payment is None:
         raise RefusedError(404, "there is no such payment")
-    if not 0 < amount <= _LARGEST_ARRIVAL:
-        raise refused_member("amount", "must be more than zero, and less than the books can hold")
     at = clock.now()
     _look(payment, at)
     if payment.state not in {_State.PENDING, _State.UNCONFIRMED} or at >= payment.expires_at:
         raise RefusedError(409, f"the payment is {payment.state} and awaits nothing any more")
+    if not 0 < amount <= _LARGEST_ARRIVAL:
+        raise refused_member("amount", "must be more than zero, and less than the books can hold")
     Arrival.objects.create(payment=payment, amount=amount, arrived_at=at)
     _look(payment, at)
     return payment

@@ -31,7 +31,7 @@ def minor_units_of(number: Decimal, currency: str, member: str = "amount") -> in
         raise refused_member(member, "must be more than zero, with at most 12 digits before the point")
     if number.adjusted() < -_FINEST:
         raise refused_member(member, f"must have at most {DECIMALS[currency]} decimals in {currency}")
-    return minor_units(f"{number.normalize():f}", currency, member)
+    return minor_units(_without_needless_zeros(number), currency, member)
 
 
 def amount_number(units: int, currency: str) -> Decimal:
@@ -42,3 +42,9 @@ def amount_number(units: int, currency: str) -> Decimal:
 def amount_text(units: int, currency: str) -> str:
     """The amount as the service writes it into strings: with all decimals of the currency ("250000.50")."""
     return f"{Decimal(units).scaleb(-DECIMALS[currency]):f}"
+
+
+def _without_needless_zeros(number: Decimal) -> str:
+    # Decimal.normalize would do it, and would round what has more than 28 digits.
+    text = f"{number:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text

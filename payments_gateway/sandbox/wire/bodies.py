@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any, NoReturn, TypeVar
 
 from django.http import HttpRequest
@@ -115,7 +115,7 @@ def _parsed(body: bytes) -> object:
     try:
         text = body.decode()  # json.loads would take bytes in UTF-16 and UTF-32, too
         return json.loads(text, parse_float=Decimal, parse_constant=_no_constant, object_pairs_hook=_once)
-    except (ValueError, RecursionError) as exc:
+    except (ValueError, RecursionError, InvalidOperation) as exc:  # the last: an exponent beyond all numbers
         raise RefusedError(400, "the body is not valid JSON") from exc
 
 

@@ -128,17 +128,20 @@ def _wrong(findings: Sequence[Finding], config: GatewayConfig) -> Iterator[str]:
     for (base, outcome), words in reversed(reasons.items()):
         what = "cannot be reached" if outcome is Outcome.UNREACHABLE else "does not accept our credentials"
         yield f"{base} {what}: {words}"
-    for base in _deserted(findings, config):
-        yield f"{base} knows none of the operations (HTTP 404): the address is probably wrong."
+    for base, asked in _asked_at(findings, config).items():
+        if {finding.status for finding in asked} == {404}:
+            yield f"{base} knows none of the operations (HTTP 404): the address is probably wrong."
+        elif not any(finding.outcome is Outcome.ANSWERED or finding.is_misconfigured for finding in asked):
+            yield f"{base} answered no question: nothing shows that address and credentials are right."
 
 
-def _deserted(findings: Sequence[Finding], config: GatewayConfig) -> list[str]:
-    """Base addresses at which everything that was asked is not found."""
-    statuses: dict[str, set[int | None]] = {}
+def _asked_at(findings: Sequence[Finding], config: GatewayConfig) -> dict[str, list[Finding]]:
+    """The findings at each base address at which anything was asked."""
+    asked: dict[str, list[Finding]] = {}
     for finding in findings:
         if finding.outcome is not Outcome.NOT_ASKED:
-            statuses.setdefault(base_of(finding.operation, config), set()).add(finding.status)
-    return [base for base, found in statuses.items() if found == {404}]
+            asked.setdefault(base_of(finding.operation, config), []).append(finding)
+    return asked
 
 
 def _summary(findings: Sequence[Finding]) -> str:
