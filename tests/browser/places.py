@@ -151,6 +151,18 @@ PLACES = [
     Place(MAKER, "transactions that no filter fits", at("/transactions/?currency=EUR")),
     Place(MAKER, "bank accounts", at("/money/bank-accounts/")),
     Place(MAKER, "account refused", sending("/money/bank-accounts/", "Show the holder", Account_number="12")),
+    Place(MAKER, "wallet transfer", at("/operations/prepare/wallet_transfer/")),
+    Place(
+        MAKER,
+        "wallet transfer refused",
+        sending("/operations/prepare/wallet_transfer/", "Review…", Network="TRC20", Address="0x12"),
+    ),
+    Place(MAKER, "payment", at("/operations/prepare/payment/")),
+    Place(
+        MAKER, "payment refused", sending("/operations/prepare/payment/", "Review…", Country_of_the_bank="NG")
+    ),
+    Place(MAKER, "wallets", at("/money/wallets/")),
+    Place(MAKER, "payments", at("/payments/")),
     Place(MAKER, "not allowed", at("/audit/")),
     Place(MAKER, "nothing there", at(_OPERATION)),
     Place(MAKER, "my account", at("/account/")),

@@ -78,7 +78,7 @@ class WalletTransferForm(AmountForm):
             RegexValidator(r"^[\x21-\x7e]+\Z", "An address has no spaces and no special characters.")
         ],
         widget=forms.TextInput(
-            attrs={"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false", "class": "mono"}
+            attrs={"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
         ),
     )
     wallet_type = forms.CharField(
