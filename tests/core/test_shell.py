@@ -17,7 +17,17 @@ from tests import factories
 pytestmark = pytest.mark.django_db
 
 SignIn = Callable[[Client, User], Client]
-PAGES = ["/", "/operations/", "/operations/?tab=done", "/account/", "/reports/"]
+PAGES = [
+    "/",
+    "/operations/",
+    "/operations/?tab=done",
+    "/money/balances/",
+    "/transactions/",
+    "/money/bank-accounts/",
+    "/webhooks/",
+    "/account/",
+    "/reports/",
+]
 HTML_LIMIT, CRITICAL_LIMIT = 14_000, 50_000
 STATIC = Path(django_settings.BASE_DIR) / "static"
 NOT_ALLOWED = re.compile(
@@ -52,12 +62,27 @@ def test_every_page_says_where_it_is_in_words_and_colour(
         assert re.search(rf'<body class="(public )?{environment}">', html)
 
 
+WORK = ["Overview", "Operations"]
+MONEY = ["Balances", "Transactions", "Wallets", "Payments", "Bank accounts"]
+MOVE_MONEY = ["Convert", "Withdraw", "Transfer", "Send crypto", "Create payment"]
+SET_UP = [
+    "Create API key",
+    "Switch API key",
+    "Invalidate API key",
+    "Delete API key",
+    "Open bank account",
+    "Set callback address",
+]
+CONTROL = ["Reports", "API keys", "Webhooks"]
+
+
 @pytest.mark.parametrize(
     ("person", "places"),
     [
-        ("maker", ["Overview", "Operations", "Withdraw", "Reports", "My account"]),
-        ("checker", ["Overview", "Operations", "Reports", "My account"]),
-        ("auditor", ["Overview", "Operations", "Reports", "Audit log", "My account"]),
+        ("maker", [*WORK, *MONEY, *MOVE_MONEY, *CONTROL, "My account"]),
+        ("checker", [*WORK, *MONEY, *CONTROL, "My account"]),
+        ("auditor", [*WORK, *MONEY, *CONTROL, "Audit log", "My account"]),
+        ("administrator", [*WORK, *MONEY, *SET_UP, *CONTROL, "Audit log", "My account"]),
         ("outsider", ["My account"]),
     ],
 )
