@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum
-from functools import cached_property
 from urllib.parse import urlencode
 
 from django.db.models import Prefetch
@@ -21,6 +20,7 @@ from backoffice.operations.progress import Step as ShownStep
 from backoffice.operations.states import CAME_TO_NOTHING, Status
 
 SWITCHED_BY, RETIRED_BY = "api_key_switch", "api_key_invalidate"
+_KINDS = (MADE_BY, SWITCHED_BY, RETIRED_BY)
 
 
 class Step(IntEnum):
@@ -39,14 +39,14 @@ _LABELS = ("Create", "Test", "Switch", "Watch", "Retire")
 
 @dataclass(frozen=True)
 class Progress:
-    """A rotation with the newest operation of each step, and the key in use."""
+    """A rotation with the newest operation of each step, the key in use, and all keys that are sealed here."""
 
     rotation: Rotation
     created: Operation | None
     switched: Operation | None
     retired: Operation | None
     own: KeyInUse | None
-    counted: GatewayKey | None
+    keys: tuple[GatewayKey, ...]
     step: Step
 
     @property
@@ -96,10 +96,16 @@ class Progress:
         """Whether Countersign still calls with the new key."""
         return self.own is not None and self.created is not None and self.own.made_by == self.created.pk
 
-    @cached_property
+    @property
+    def counted(self) -> GatewayKey | None:
+        """The row of the key in use, with the calls counted since the switch to it."""
+        return next((key for key in self.keys if self.own is not None and key.pk == self.own.pk), None)
+
+    @property
     def former(self) -> GatewayKey | None:
         """The old key, as long as it is kept here."""
-        return GatewayKey.objects.filter(short_hash=self.old_hash, state=GatewayKey.State.FORMER).first()
+        of_old = (key for key in self.keys if key.short_hash == self.old_hash)
+        return next((key for key in of_old if key.state == GatewayKey.State.FORMER), None)
 
     @property
     def next_link(self) -> str:
@@ -153,11 +159,11 @@ def open_rotation() -> Rotation | None:
 
 def progress_of(rotation: Rotation) -> Progress:
     """Where it stands now. Reads our own database only."""
-    created, switched, retired = (_newest(rotation, kind) for kind in (MADE_BY, SWITCHED_BY, RETIRED_BY))
+    found = _operations_of(rotation)
+    created, switched, retired = (_newest(found, kind) for kind in _KINDS)
     step = _step(rotation, created, switched, retired, timezone.now())
-    own = own_key()
-    counted = GatewayKey.objects.filter(pk=own.pk).first() if own and own.pk else None
-    return Progress(rotation, created, switched, retired, own, counted, step)
+    keys = tuple(GatewayKey.objects.all())
+    return Progress(rotation, created, switched, retired, own_key(), keys, step)
 
 
 def _step(
@@ -177,18 +183,20 @@ def _step(
     return Step.SWITCH if is_tested else Step.TEST
 
 
-def _newest(rotation: Rotation, kind: str) -> Operation | None:
-    """The newest operation of this kind that was prepared as a step of the rotation; one that succeeded comes first."""
+def _operations_of(rotation: Rotation) -> list[Operation]:
+    """Everything that was prepared as a step of the rotation, the newest first."""
     attempts = Prefetch("attempts", Attempt.objects.order_by("number"))
-    found = list(
-        Operation.objects.filter(
-            kind=kind, prepared_at__gte=rotation.started_at, payload__rotation=str(rotation.pk)
-        )
-        .select_related("maker", "secret")
-        .prefetch_related(attempts)
-        .order_by("-prepared_at")
+    found = Operation.objects.filter(
+        kind__in=_KINDS, prepared_at__gte=rotation.started_at, payload__rotation=str(rotation.pk)
     )
-    return next((one for one in found if one.status == Status.SUCCEEDED), found[0] if found else None)
+    return list(found.select_related("maker", "secret").prefetch_related(attempts).order_by("-prepared_at"))
+
+
+def _newest(found: list[Operation], kind: str) -> Operation | None:
+    """The newest one of this kind; one that succeeded comes first."""
+    of_kind = [one for one in found if one.kind == kind]
+    succeeded = (one for one in of_kind if _has_succeeded(one))
+    return next(succeeded, of_kind[0] if of_kind else None)
 
 
 def _has_succeeded(operation: Operation | None) -> bool:

@@ -7,6 +7,7 @@ import pytest
 import requests
 from django.test import Client
 from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
 
 from backoffice.accounts.models import User
 from backoffice.audit.actions import Action
@@ -254,3 +255,20 @@ def test_others_see_where_it_stands_and_can_change_nothing(
     assert "1. Create a new key" in page
     assert "<button" not in page.partition("<main")[2]
     assert press(as_checker, "abandon").status_code == 403
+
+
+def test_its_page_needs_eight_queries_at_most_at_its_last_step(
+    as_administrator: Client,
+    checker: User,
+    relaxed: SandboxProcess,
+    django_assert_max_num_queries: DjangoAssertNumQueries,
+) -> None:
+    begin(as_administrator)
+    create(as_administrator, checker, relaxed)
+    press(as_administrator, "test")
+    switch(as_administrator, checker, relaxed)
+    press(as_administrator, "watch", minutes="5")
+    let_the_watch_end()
+    credentials.forget()
+    with django_assert_max_num_queries(8):
+        as_administrator.get(PAGE)
