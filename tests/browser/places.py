@@ -201,4 +201,8 @@ PLACES = [
     Place(ADMINISTRATOR, "webhooks", at("/webhooks/")),
     Place(ADMINISTRATOR, "new callback address", at("/operations/prepare/callback_url/")),
     Place(ADMINISTRATOR, "my account", at("/account/")),
+    Place(ADMINISTRATOR, "API keys", at("/keys/?now=1")),
+    Place(ADMINISTRATOR, "guided rotation", at("/keys/rotation/")),
+    Place(ADMINISTRATOR, "new API key", at("/operations/prepare/api_key_create/")),
+    Place(CHECKER, "no secret to show", at("/keys/secret/00000000-0000-0000-0000-000000000000/")),
 ]
