@@ -177,6 +177,17 @@ def test_a_key_is_sealed_to_its_own_row() -> None:
         other.unsealed()
 
 
+def test_the_keys_of_encryption_can_be_rotated_under_it(settings: Settings) -> None:
+    switched_to()
+    newest = f"next:{base64.b64encode(b'n' * 32).decode()}"
+    settings.ENCRYPTION_KEYS = [newest, *settings.ENCRYPTION_KEYS]
+    call_command("resealsecrets", stdout=StringIO())
+    settings.ENCRYPTION_KEYS = [newest]
+    credentials.forget()
+    assert in_use() == SECOND
+    assert [row.unsealed() for row in credentials.former_keys()] == [FIRST]
+
+
 def test_only_one_key_is_in_use_whatever_is_written() -> None:
     switched_to()
     second = GatewayKey(name="third", state="in_use", since=timezone.now())
