@@ -1,6 +1,6 @@
 """Reads operations for lists, pages and reports. Never writes."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
