@@ -1,4 +1,4 @@
-"""About forty operations for the demo, in every state, each brought there by the product's own services.
+"""About forty withdrawals for the demo, in every state, each brought there by the product's own services.
 
 What counts as sent was really sent, to the simulated service; what counts as lost was really lost, by winning the claim
 and never making the request, as a worker does that is killed at that moment.
@@ -18,6 +18,8 @@ from backoffice.accounts.models import User
 from backoffice.demo.cast import CAST
 from backoffice.ledger import selectors as ledger
 from backoffice.operations import services
+from backoffice.operations.kinds import KINDS, content_of
+from backoffice.operations.kinds.base import Payload
 from backoffice.operations.kinds.withdrawal import WithdrawalPayload
 from backoffice.operations.models import Attempt, Operation
 from backoffice.operations.services.confirming import HORIZON
@@ -42,29 +44,38 @@ class History:
 
     def prepare(self, *, ending: str = "", amount: str = "", currency: str = "NGN") -> Operation:
         """A pending withdrawal to an account whose number ends as told; the simulation acts on some endings."""
+        return self.propose("withdrawal", self._withdrawal(ending, amount, currency))
+
+    def propose(self, kind: str, payload: Payload, *, maker: str = "") -> Operation:
+        """A pending operation of any kind, prepared by one of the two preparers where nobody is named."""
         return services.prepare_operation(
             uuid.UUID(int=self.random.getrandbits(128), version=4),
-            actor=self.random.choice([self.people["Tunde"], self.people["Ngozi"]]),
-            kind="withdrawal",
-            payload=self._payload(ending, amount, currency),
+            actor=self.people[maker or self.random.choice(["Tunde", "Ngozi"])],
+            kind=kind,
+            payload=payload,
         )
 
     def approve(self, operation: Operation, approver: str = "") -> Operation:
         """One countersignature more."""
-        actor = self.people[approver or self.random.choice(["Amara", "Chidi"])]
+        kind, payload = content_of(operation)
+        asked = kind.confirmation(payload)
         return services.approve_operation(
-            operation.pk, actor=actor, digest=operation.digest, second_factor_at=timezone.now()
+            operation.pk,
+            actor=self.people[approver or self.random.choice(["Amara", "Chidi"])],
+            digest=operation.digest,
+            second_factor_at=timezone.now(),
+            confirmation=asked.expected if asked else "",
         )
 
     def release(self, operation: Operation) -> Operation:
-        """The word to send an approved operation."""
+        """The word to send an approved operation, with a token where its kind needs one."""
         approved = self.approve(operation)
         return services.release_operation(
             approved.pk,
             actor=self.people["Amara"],
             digest=approved.digest,
             second_factor_at=timezone.now(),
-            token=self.token,
+            token=self.token if KINDS[approved.kind].needs_token else None,
         )
 
     def send(self, operation: Operation) -> Operation:
@@ -130,21 +141,28 @@ class History:
         Attempt.objects.filter(pk=attempt.pk).update(started_at=attempt.started_at - HORIZON)
         services.confirm_operation(attempt.operation_id)
 
-    def _payload(self, ending: str, amount: str, currency: str) -> WithdrawalPayload:
+    def account(self, ending: str = "") -> dict[str, str]:
+        """The bank account of somebody, with the holder's name as the bank gives it."""
         bank_code = self.random.choice(_BANK_CODES)
         number = f"{self.random.randrange(10**7, 10**8):08d}"
         number = f"{number}{ending or self.random.choice(['12', '34', '57', '61', '83'])}"
         holder = ledger.account_holder(number, bank_code).account_name
+        return {
+            "bank_code": bank_code,
+            "bank": BANKS[bank_code],
+            "account_number": number,
+            "account_name": holder,
+            "typed_name": holder.title(),
+            "name_reason": "",
+        }
+
+    def _withdrawal(self, ending: str, amount: str, currency: str) -> WithdrawalPayload:
+        account = self.account(ending)
         return WithdrawalPayload(
             currency=currency,
             amount=Decimal(amount or self._amount(currency)),
-            bank_code=bank_code,
-            bank=BANKS[bank_code],
-            account_number=number,
-            account_name=holder,
-            typed_name=holder.title(),
-            name_reason="",
             memo=self.random.choice(_MEMOS).format(self.random.randrange(10, 400)),
+            **account,
         )
 
     def _amount(self, currency: str) -> str:
@@ -156,10 +174,14 @@ class History:
         )
 
 
-def make_history(token: SecretStr) -> None:
-    """Make the operations. Call once, on an empty database, with a token that the service accepts repeatedly."""
+def new_history(token: SecretStr) -> History:
+    """A history to be made, with a token that the service accepts repeatedly. The people of the demo exist."""
     people = {user.first_name: user for user in User.objects.filter(email__in=[one.email for one in CAST])}
-    history = History(people, random.Random(2026), token)  # noqa: S311 - the same history each time, nothing secret
+    return History(people, random.Random(2026), token)  # noqa: S311 - the same history each time, nothing secret
+
+
+def make_withdrawals(history: History) -> None:
+    """Make the withdrawals. Call once, on an empty database."""
     for make in _plan(history):
         make()
 

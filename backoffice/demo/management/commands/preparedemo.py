@@ -6,7 +6,9 @@ from django.core.management.base import BaseCommand
 from pydantic import SecretStr
 
 from backoffice.demo.cast import ensure_cast
-from backoffice.demo.history import make_history
+from backoffice.demo.history import make_withdrawals, new_history
+from backoffice.demo.other_kinds import make_other_kinds
+from backoffice.demo.past_balances import make_past_balances
 from backoffice.ledger.services import refresh_balances
 from backoffice.operations.models import Operation
 
@@ -23,7 +25,15 @@ class Command(BaseCommand):
         call_command("migrate", verbosity=0, interactive=False)
         call_command("collectstatic", verbosity=0, interactive=False)
         people = ensure_cast()
-        if not Operation.objects.exists():
-            make_history(SecretStr(options["token"]))
-        refresh_balances()
+        if Operation.objects.exists():
+            refresh_balances()
+        else:
+            _make_everything(SecretStr(options["token"]))
         self.stdout.write(f"{len(people)} people, {Operation.objects.count()} operations")
+
+
+def _make_everything(token: SecretStr) -> None:
+    history = new_history(token)
+    make_withdrawals(history)
+    make_other_kinds(history)
+    make_past_balances(refresh_balances())
