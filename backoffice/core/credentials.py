@@ -53,7 +53,7 @@ def key_in_use() -> KeyInUse:
     """The key to call with, at most a second old. Raises NotSentError if it cannot be read."""
     try:
         row = _remembered_row()
-        return _from_environment() if row is None else _opened(row)
+        return environment_key() if row is None else _opened(row)
     except DatabaseError as exc:
         raise NotSentError(
             "The API key in use cannot be read from our own database. Nothing was sent."
@@ -78,7 +78,7 @@ def use_key(key: GatewayKey) -> None:
     _keep_the_present_one(now)
     key.state, key.since, key.is_counted = GatewayKey.State.IN_USE, now, True
     key.calls, key.refused, key.last_refused_at = 0, 0, None
-    key.save()
+    _store(key)
     transaction.on_commit(forget)
 
 
@@ -105,7 +105,7 @@ def key_known_here(short_hash: str) -> SecretStr | None:
             return SecretStr(row.unsealed())
     except vault.VaultError as exc:
         raise NotSentError(_CANNOT_BE_OPENED) from exc
-    own = _from_environment()
+    own = environment_key()
     return own.secret if own.short_hash == short_hash else None
 
 
@@ -161,9 +161,18 @@ def _opened(row: GatewayKey) -> KeyInUse:
     )
 
 
-def _from_environment() -> KeyInUse:
+def environment_key() -> KeyInUse:
+    """The key that this installation was set up with, whichever is in use. Reads no database."""
     secret = SecretStr(settings.GATEWAY_API_KEY)
     return KeyInUse(secret, _FROM_THE_ENVIRONMENT, likely_hash(secret))
+
+
+def _store(key: GatewayKey) -> None:
+    """Store the row; of a former one all but the sealed key, which may have been sealed anew since it was read."""
+    if key._state.adding:
+        key.save(force_insert=True)
+    else:
+        key.save(update_fields=["state", "since", "is_counted", "calls", "refused", "last_refused_at"])
 
 
 def _keep_the_present_one(now: datetime) -> None:
@@ -171,7 +180,7 @@ def _keep_the_present_one(now: datetime) -> None:
     state = GatewayKey.State
     present = GatewayKey.objects.select_for_update().filter(state=state.IN_USE).first()
     if present is None:
-        own = _from_environment()
+        own = environment_key()
         if GatewayKey.objects.filter(short_hash=own.short_hash).exists():
             return
         present = GatewayKey(name=own.name, short_hash=own.short_hash)

@@ -45,12 +45,13 @@ def gateway_with(key: SecretStr, *, deadline: float) -> PaymentsGateway:
     return PaymentsGateway(_configuration(deadline, key.get_secret_value(), *_configured()))
 
 
-def configuration(*, deadline: float) -> GatewayConfig:
+def configuration(*, deadline: float, key: SecretStr | None = None) -> GatewayConfig:
     """How the configured service is reached, for what looks at the service itself instead of using it.
 
-    It asks no database, so its key is the one of the environment, whichever is in use.
+    It asks no database: without `key` it has the one of the environment, whichever is in use.
     """
-    return _configuration(deadline, settings.GATEWAY_API_KEY, *_configured())
+    secret = (key or credentials.environment_key().secret).get_secret_value()
+    return _configuration(deadline, secret, *_configured())
 
 
 def check_configuration() -> None:

@@ -238,3 +238,13 @@ def test_the_way_back_to_the_environment_is_on_record() -> None:
 
 def _with(changes: dict[str, str]) -> dict[str, str]:
     return {**os.environ, **changes, "COUNTERSIGN_DATA_DIR": str(product_settings.DATA_DIR)}
+
+
+def test_a_switch_back_keeps_what_was_sealed_anew_meanwhile() -> None:
+    first, _ = switched_to("key-that-came-back-0003", "third"), switched_to()
+    read_before = GatewayKey.objects.get(pk=first.pk)
+    GatewayKey.objects.get(pk=first.pk).reseal()
+    resealed = bytes(GatewayKey.objects.get(pk=first.pk).sealed)
+    credentials.use_key(read_before)
+    assert bytes(GatewayKey.objects.get(pk=first.pk).sealed) == resealed
+    assert in_use() == "key-that-came-back-0003"

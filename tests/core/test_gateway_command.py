@@ -15,13 +15,16 @@ import pytest
 from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
+from backoffice.core import credentials
 from backoffice.core.management.commands.gateway import WIDTH
+from backoffice.core.models import GatewayKey
 from payments_gateway.operations import OPERATIONS, Effect
 from tests.payments_gateway import stub
 from tests.payments_gateway.situations import BROKEN, UNREADABLE, closed_port
 from tests.payments_gateway.stub import Behaviour, Stub
 from tests.sandbox_process import API_KEY, ROOT, SandboxProcess
 
+pytestmark = pytest.mark.django_db(transaction=True)
 CANARY = "canary-key-7f3a"
 READS = [operation.name for operation in OPERATIONS if operation.effect is Effect.READS]
 
@@ -39,7 +42,7 @@ Run = Callable[..., Ran]
 
 @pytest.fixture
 def run(settings: Settings, tmp_path: Path) -> Run:
-    """Run the command against an address. No test here has a database, so a query would fail it."""
+    """Run the command against an address."""
 
     def run(url: str, *arguments: str, dialect: str = "", key: str = API_KEY) -> Ran:
         file = tmp_path / f"{len(list(tmp_path.iterdir()))}.toml"
@@ -246,4 +249,18 @@ def test_it_needs_no_database_and_prints_no_secret(tmp_path: Path) -> None:
         )
     assert done.returncode == 1
     assert "does not accept our credentials: no entry for [hidden]" in done.stderr
+    assert "Asked with the API key of the environment, for want of the one in use" in done.stdout
     assert CANARY not in done.stdout + done.stderr
+
+
+def test_after_a_switch_it_asks_with_the_key_in_use(run: Run, sandbox_process: SandboxProcess) -> None:
+    own = run(sandbox_process.url, "check")
+    assert "Asked with the API key in use: Key of the environment." in own.stdout
+    key = GatewayKey(name="till", short_hash="0a1b2c3d")
+    key.seal(API_KEY)
+    credentials.use_key(key)
+    done = run(sandbox_process.url, "check", key=CANARY)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Asked with the API key in use: till." in done.stdout
+    assert API_KEY not in done.stdout
+    assert CANARY not in done.stdout

@@ -144,7 +144,7 @@ def test_abandoned_after_the_switch_keys_stay_as_they_are(
     assert credentials.key_in_use().name == "till"
     assert not credentials.key_in_use().counted
     assert [key.short_hash for key in credentials.former_keys()] == [
-        credentials.likely_hash(credentials._from_environment().secret)
+        credentials.likely_hash(credentials.environment_key().secret)
     ]
     assert status_at_the_service(relaxed, relaxed.api_key) == 200
 

@@ -9,7 +9,9 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from backoffice.core.credentials import KeyInUse, environment_key, key_in_use
 from backoffice.core.gateway import configuration, dialect
+from payments_gateway import NotSentError
 from payments_gateway.checkup import Account, Finding, Outcome, base_of, examine
 from payments_gateway.config import GatewayConfig
 from payments_gateway.extras import EXTRA_READS
@@ -23,7 +25,7 @@ _OPERATION_WIDTHS = (24, 8, 29, 6, 17, 13)
 
 
 class Command(BaseCommand):
-    """Needs the configuration and nothing else: no database, no migration, no sandbox."""
+    """Needs the configuration and nothing else: no sandbox, and a database only for the key in use."""
 
     help = "Check the configured service with harmless reads, or list the operations that the client knows."
     requires_system_checks: list[str] = []
@@ -45,9 +47,10 @@ class Command(BaseCommand):
 
     def _check(self, account: Account | None) -> None:
         """Show each finding as it comes, then the clocks and the verdict. CommandError if the setup is wrong."""
-        config = configuration(deadline=_PATIENCE)
+        key, words = _key()
+        config = configuration(deadline=_PATIENCE, key=key.secret)
         self.stdout.write(
-            f"Environment {settings.ENVIRONMENT}. v2 at {config.base_url}, v4 at {config.base_url_v4}.\n\n"
+            f"Environment {settings.ENVIRONMENT}. v2 at {config.base_url}, v4 at {config.base_url_v4}.\n{words}\n\n"
         )
         self._show([("OPERATION", "STATUS", "TIME", "UNEXPECTED")], _FINDING_WIDTHS)
         findings = []
@@ -76,6 +79,18 @@ def _lines(row: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
     wrapped = textwrap.wrap(last, max(WIDTH - len(head), 30)) or [""]
     yield (head + wrapped[0]).rstrip()
     yield from (" " * len(head) + line for line in wrapped[1:])
+
+
+def _key() -> tuple[KeyInUse, str]:
+    """The key to ask with, and which it is in words: the one in use, or that of the environment if none can be told."""
+    try:
+        key = key_in_use()
+    except NotSentError as exc:
+        return (
+            environment_key(),
+            f"Asked with the API key of the environment, for want of the one in use: {exc}",
+        )
+    return key, f"Asked with the API key in use: {key.name}."
 
 
 @contextmanager
