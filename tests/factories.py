@@ -86,6 +86,11 @@ def prepared(maker: User, **changes: Any) -> Operation:
     )
 
 
+def prepared_apart(maker: User, **changes: Any) -> Operation:
+    """A pending withdrawal to an account that no other one goes to, so that nothing is paid again."""
+    return prepared(maker, **{"repeat_reason": "", "account_number": f"{next(_NUMBERS):010}", **changes})
+
+
 def approved(maker: User, checker: User, **changes: Any) -> Operation:
     """A withdrawal that a second person countersigned."""
     return countersigned(prepared(maker, **changes), checker)

@@ -77,6 +77,10 @@ def check_in_bulk(operation: Operation) -> None:
     Rejecting takes no more than a reason. Raises UnreadableContentError, too.
     """
     kind, payload = content_of(operation)
+    if kind.is_decided_alone:
+        raise errors.OneByOneError(f"{kind.plural} are countersigned one by one, each on its own page.")
+    if payload.repeat_reason:
+        raise errors.OneByOneError("The same was paid before: read why, and countersign it on its own page.")
     if operation.approvals_needed > 1:
         raise errors.OneByOneError("Two people must countersign it, so it is countersigned on its own page.")
     if kind.confirmation(payload) is not None:

@@ -36,7 +36,7 @@ def test_the_same_form_at_the_same_moment_decides_each_once(
     action: Action,
     status: str,
 ) -> None:
-    operations = [factories.prepared(maker) for _ in range(5)]
+    operations = [factories.prepared_apart(maker) for _ in range(5)]
     choices = [Choice(operation, operation.digest) for operation in operations]
     barrier, lines = threading.Barrier(3), list[Line]()
 
@@ -57,7 +57,7 @@ def test_the_same_form_at_the_same_moment_decides_each_once(
 
 @pytest.mark.django_db
 def test_a_database_that_fails_for_one_is_told_and_stops_no_other(maker: User, checker: User) -> None:
-    first, second, third = [factories.prepared(maker) for _ in range(3)]
+    first, second, third = [factories.prepared_apart(maker) for _ in range(3)]
 
     written = {second.pk, second.pk.hex}  # as PostgreSQL and SQLite are told
 

@@ -17,10 +17,12 @@ from backoffice.accounts.models import User
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.operations import services
+from backoffice.operations.kinds import KINDS
 from backoffice.operations.models import Approval, Operation
 from backoffice.operations.services.bulk import AT_ONCE
 from tests import factories
 from tests.append_only.triggers import lifted
+from tests.operations.kinds.samples import SAMPLES
 from tests.operations.steps import code_of, let_second_factor_age, status_of, text_of, unreadable
 
 pytestmark = pytest.mark.django_db
@@ -63,7 +65,7 @@ def with_other_content(operation: Operation) -> Operation:
 def test_the_list_lets_pending_operations_be_chosen_and_no_others(
     as_checker: Client, maker: User, checker: User
 ) -> None:
-    pending, approved = factories.prepared(maker), factories.approved(maker, checker)
+    pending, approved = factories.prepared_apart(maker), factories.approved(maker, checker)
     html = text_of(as_checker.get("/operations/?tab=waiting"))
     assert re.findall(r'name="operation" value="([^"]+)"', html) == [pending.reference]
     assert approved.reference in html
@@ -79,8 +81,8 @@ def test_nothing_can_be_chosen_in_another_tab(as_checker: Client, operation: Ope
 def test_the_confirmation_shows_count_totals_and_each_with_its_code(
     as_checker: Client, maker: User, address: str
 ) -> None:
-    naira = [factories.prepared(maker, amount=Decimal(amount)) for amount in ("250000.10", "3")]
-    dollars = factories.prepared(maker, currency="USD", amount=Decimal("99.95"))
+    naira = [factories.prepared_apart(maker, amount=Decimal(amount)) for amount in ("250000.10", "3")]
+    dollars = factories.prepared_apart(maker, currency="USD", amount=Decimal("99.95"))
     answer = confirm(as_checker, address, *naira, dollars)
     assert answer.status_code == 200
     assert answer.context["totals"] == [("NGN", Decimal("250003.10")), ("USD", Decimal("99.95"))]
@@ -97,13 +99,13 @@ def test_the_confirmation_says_what_is_left_out_and_why(
     as_checker: Client, maker: User, checker: User, second_checker: User
 ) -> None:
     checker.groups.add(*maker.groups.all())
-    own = factories.prepared(checker)
-    late = expired(factories.prepared(maker))
-    two = factories.prepared(maker, amount=LIMIT + 1)
-    signed = factories.countersigned(factories.prepared(maker, amount=LIMIT + 2), checker)
+    own = factories.prepared_apart(checker)
+    late = expired(factories.prepared_apart(maker))
+    two = factories.prepared_apart(maker, amount=LIMIT + 1)
+    signed = factories.countersigned(factories.prepared_apart(maker, amount=LIMIT + 2), checker)
     gone = factories.approved(maker, second_checker)
     strange = unreadable(maker)
-    touched = with_other_content(factories.prepared(maker))
+    touched = with_other_content(factories.prepared_apart(maker))
     answer = confirm(as_checker, APPROVE, own, late, two, signed, gone, strange, touched)
     found = obstacles(answer)
     assert "You prepared this operation" in found[own.reference]
@@ -120,7 +122,7 @@ def test_the_confirmation_says_what_is_left_out_and_why(
 def test_what_two_people_must_countersign_can_be_rejected_with_others(
     as_checker: Client, maker: User, checker: User
 ) -> None:
-    two = factories.prepared(maker, amount=LIMIT + 1)
+    two = factories.prepared_apart(maker, amount=LIMIT + 1)
     assert obstacles(confirm(as_checker, REJECT, two)) == {}
     send(as_checker, REJECT, two, reason="Not ours")
     assert status_of(two) == "rejected"
@@ -129,7 +131,7 @@ def test_what_two_people_must_countersign_can_be_rejected_with_others(
 def test_each_is_countersigned_on_its_own_and_nothing_is_sent(
     as_checker: Client, maker: User, checker: User
 ) -> None:
-    operations = [factories.prepared(maker) for _ in range(3)]
+    operations = [factories.prepared_apart(maker) for _ in range(3)]
     answer = send(as_checker, APPROVE, *operations, comment="Compared with the invoices")
     assert answer.status_code == 200
     assert set(lines(answer)) == {operation.reference for operation in operations}
@@ -145,7 +147,7 @@ def test_each_is_countersigned_on_its_own_and_nothing_is_sent(
 
 
 def test_each_is_rejected_with_the_reason(as_checker: Client, maker: User) -> None:
-    operations = [factories.prepared(maker) for _ in range(2)]
+    operations = [factories.prepared_apart(maker) for _ in range(2)]
     answer = send(as_checker, REJECT, *operations, reason="The invoices are withdrawn")
     assert "2 of 2 rejected" in text_of(answer)
     for operation in operations:
@@ -156,8 +158,8 @@ def test_each_is_rejected_with_the_reason(as_checker: Client, maker: User) -> No
 def test_what_cannot_be_decided_says_so_and_stops_no_other(
     as_checker: Client, maker: User, checker: User
 ) -> None:
-    first, late, cancelled, last = [factories.prepared(maker) for _ in range(4)]
-    two = factories.prepared(maker, amount=LIMIT + 1)
+    first, late, cancelled, last = [factories.prepared_apart(maker) for _ in range(4)]
+    two = factories.prepared_apart(maker, amount=LIMIT + 1)
     expired(late)
     services.cancel_operation(cancelled.pk, actor=maker)
     answer = send(as_checker, APPROVE, first, late, two, cancelled, last)
@@ -177,7 +179,8 @@ def test_what_cannot_be_decided_says_so_and_stops_no_other(
     assert {entry.target_id for entry in refused} == {str(one.pk) for one in (late, two, cancelled)}
 
 
-def test_only_the_content_that_was_shown_is_signed(as_checker: Client, operation: Operation) -> None:
+def test_only_the_content_that_was_shown_is_signed(as_checker: Client, maker: User) -> None:
+    operation = factories.prepared_apart(maker)
     answer = as_checker.post(APPROVE, {"operation": [f"{operation.reference}:{'0' * 64}"]})
     assert "not the one you saw" in lines(answer)[operation.reference]
     assert status_of(operation) == "pending"
@@ -192,7 +195,7 @@ def test_ones_own_is_refused_even_if_the_form_names_it(
     sign_in: Callable[[Client, User], Client], maker: User, checker: User
 ) -> None:
     checker.groups.add(*maker.groups.all())
-    own = factories.prepared(checker)
+    own = factories.prepared_apart(checker)
     answer = send(sign_in(Client(), checker), APPROVE, own)
     assert "somebody else has to countersign" in lines(answer)[own.reference]
     assert status_of(own) == "pending"
@@ -204,7 +207,7 @@ def test_ones_own_is_refused_even_if_the_form_names_it(
 def test_the_same_form_sent_again_finds_what_was_done(
     as_checker: Client, maker: User, address: str, typed: dict[str, str], status: str
 ) -> None:
-    operations = [factories.prepared(maker) for _ in range(2)]
+    operations = [factories.prepared_apart(maker) for _ in range(2)]
     send(as_checker, address, *operations, **typed)
     entries = Entry.objects.count()
     again = send(as_checker, address, *operations, **typed)
@@ -233,7 +236,7 @@ def test_what_another_person_rejected_is_not_said_to_be_ones_own_doing(
 def test_an_old_second_factor_is_asked_for_and_used_once_for_all(
     as_checker: Client, maker: User, checker: User
 ) -> None:
-    operations = [factories.prepared(maker) for _ in range(3)]
+    operations = [factories.prepared_apart(maker) for _ in range(3)]
     let_second_factor_age(as_checker)
     assert 'name="code"' in text_of(confirm(as_checker, APPROVE, *operations))
     without = send(as_checker, APPROVE, *operations)
@@ -260,7 +263,8 @@ def test_none_and_too_many_lead_back_to_the_list(as_checker: Client, method: str
     assert f"Choose between 1 and {AT_ONCE} operations. Nothing was decided." in text_of(answer)
 
 
-def test_what_is_not_there_is_counted(as_checker: Client, operation: Operation) -> None:
+def test_what_is_not_there_is_counted(as_checker: Client, maker: User) -> None:
+    operation = factories.prepared_apart(maker)
     answer = as_checker.get(APPROVE, {"operation": [operation.reference, "W-NOBODY", "'; DROP"]})
     assert "2 of those chosen are not there" in text_of(answer)
     posted = as_checker.post(
@@ -288,8 +292,36 @@ def test_only_who_may_approve_decides(
 def test_fifty_at_once_are_confirmed_in_eight_queries_and_fourteen_kilobytes(
     as_checker: Client, maker: User, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
-    operations = [factories.prepared(maker) for _ in range(AT_ONCE)]
+    operations = [factories.prepared_apart(maker) for _ in range(AT_ONCE)]
     with django_assert_max_num_queries(8):
         answer = confirm(as_checker, APPROVE, *operations)
     assert len(answer.context["included"]) == AT_ONCE
     assert len(gzip.compress(answer.content)) <= 14 * 1024
+
+
+def test_what_has_to_be_read_alone_is_countersigned_alone(
+    as_checker: Client, maker: User, administrator: User
+) -> None:
+    differs = factories.prepared_apart(maker, typed_name="Adaobi Traders", name_reason="Trades under it")
+    again = factories.prepared_apart(maker, repeat_reason="Second delivery")
+    keys = [name for name in KINDS if name.startswith("api_key_")]
+    changes = [factories.of_kind(name, SAMPLES[name], administrator) for name in keys]
+    alone = [differs, again, *changes]
+    found = obstacles(confirm(as_checker, APPROVE, *alone))
+    assert "Its page warns of something" in found[differs.reference]
+    assert "The same was paid before" in found[again.reference]
+    assert len(keys) == 4
+    assert all("one by one" in found[change.reference] for change in changes)
+    refused = lines(send(as_checker, APPROVE, *alone))
+    assert refused == found
+    assert {status_of(operation) for operation in alone} == {"pending"}
+    assert obstacles(confirm(as_checker, REJECT, *alone)) == {}
+
+
+def test_a_payment_to_a_bank_tells_of_another_holder_too(
+    as_checker: Client, maker: User, administrator: User
+) -> None:
+    told = {"account_name": "OTHER NAME", "typed_name": "Ada Obi", "name_reason": "Married since"}
+    payment = factories.of_kind("payment", SAMPLES["payment"].model_copy(update=told), maker)
+    assert "Its page warns" in obstacles(confirm(as_checker, APPROVE, payment))[payment.reference]
+    assert "held by OTHER NAME" in text_of(as_checker.get(f"/operations/{payment.pk}/"))

@@ -6,8 +6,10 @@ from django.utils import timezone
 from backoffice.audit.canonical import storable
 from backoffice.core.gateway import PATIENCE_OF_A_PAGE, gateway
 from backoffice.integration.models import KnownKey
+from backoffice.operations.kinds.api_key_create import ApiKeyCreatePayload, told_by
 from backoffice.operations.kinds.listed_keys import MADE_BY, expiry_of, scopes_made_here
-from backoffice.operations.models import Operation
+from backoffice.operations.models import Attempt, Operation
+from backoffice.operations.services import fill_in_result
 from backoffice.operations.states import Status
 from payments_gateway import KeyInfo
 
@@ -20,6 +22,7 @@ def refresh_keys(*, patience: float = PATIENCE_OF_A_PAGE) -> None:
     The call is made with no transaction open; a key that the service lists no more is forgotten.
     """
     listed = gateway(deadline=patience).api_keys.list()
+    _fill_in(listed)
     made, lost = scopes_made_here(), _names_of_lost_keys()
     found = [_known(place, key, made, lost) for place, key in enumerate(listed)]
     rows = {row.short_hash: row for row in found}
@@ -31,6 +34,15 @@ def refresh_keys(*, patience: float = PATIENCE_OF_A_PAGE) -> None:
             update_fields=["position", "name", "expires_at", "ended_at", "as_of", "scope", "is_lost"],
         )
         KnownKey.objects.exclude(short_hash__in=rows).delete()
+
+
+def _fill_in(listed: list[KeyInfo]) -> None:
+    """Tell the operations that made a key, and did not see it in the list then, how the list names it."""
+    gaps = Attempt.objects.filter(operation__kind=MADE_BY, result__short_hash="").select_related("operation")
+    for attempt in gaps:
+        payload = ApiKeyCreatePayload.model_validate(attempt.operation.payload)
+        if told := told_by(payload, listed):
+            fill_in_result(attempt.pk, told)
 
 
 def _known(place: int, key: KeyInfo, made: dict[str, str], lost: set[str]) -> KnownKey:

@@ -8,11 +8,9 @@ from pydantic import SecretStr
 
 from backoffice.core.display import local_time
 from backoffice.core.gateway import PATIENCE_OF_A_PAGE, dialect
-from backoffice.core.gateway import gateway as gateway_of_a_page
 from backoffice.operations.kinds.base import ChangeKind, Counterparty, Facts, Payload, Receipt
 from backoffice.operations.kinds.key_form import UNREADABLE, RotationForm, rotation_fact
 from backoffice.operations.kinds.listed_keys import (
-    PATIENCE_OF_A_FORM,
     expiry_of,
     in_words,
     read_keys,
@@ -140,6 +138,7 @@ class ApiKeyCreateKind(ChangeKind[ApiKeyCreatePayload]):
     verb = "Create API key"
     payload_type = ApiKeyCreatePayload
     form_type = ApiKeyCreateForm
+    is_decided_alone = True
 
     @property
     def needs_token(self) -> bool:
@@ -188,6 +187,10 @@ class ApiKeyCreateKind(ChangeKind[ApiKeyCreatePayload]):
         """Whether the list has the key; without a name, whether one key is new that no other operation made."""
         return _found(payload, gateway.api_keys.list()) is not None
 
+    def told_besides(self, gateway: PaymentsGateway, payload: ApiKeyCreatePayload) -> dict[str, str]:
+        """What the list of keys tells, which the answer did not."""
+        return told_by(payload, gateway.api_keys.list())
+
     def outcome_facts(self, payload: ApiKeyCreatePayload, result: dict[str, str]) -> Facts:
         labels = {"name": "Key", "short_hash": "Short hash", "scope": "It may", "expires": "Expires"}
         return [(label, result[name]) for name, label in labels.items() if result.get(name)]
@@ -203,23 +206,25 @@ def _request(payload: ApiKeyCreatePayload) -> KeyRequest:
 
 
 def _result(payload: ApiKeyCreatePayload, created: CreatedKey) -> dict[str, str]:
-    """What may be known of the new key, and shown: everything but the key."""
-    listed = _listed_now(payload)
-    expires = created.expires or (expiry_of(listed) if listed else None)
+    """What may be known of the new key, and shown: everything but the key. What is empty, the list tells later."""
     return {
-        "name": _printable(listed.name if listed else payload.key_name),
-        "short_hash": _printable(listed.short_hash if listed else ""),
+        "name": payload.key_name,
+        "short_hash": "",
         "scope": payload.scope_words,
-        "expires": _written(expires) or _end_in_words(payload),
+        "expires": _written(created.expires),
     }
 
 
-def _listed_now(payload: ApiKeyCreatePayload) -> KeyInfo | None:
-    """The new key in the service's list; None if it cannot be told at once. The key must not be lost for that."""
-    try:
-        return _found(payload, gateway_of_a_page(deadline=PATIENCE_OF_A_FORM).api_keys.list())
-    except GatewayError:
-        return None
+def told_by(payload: ApiKeyCreatePayload, listed: list[KeyInfo]) -> dict[str, str]:
+    """What the list tells of the new key; nothing if it cannot be told from every other."""
+    key = _found(payload, listed)
+    if key is None:
+        return {}
+    return {
+        "name": _printable(key.name),
+        "short_hash": _printable(key.short_hash),
+        "expires": _written(expiry_of(key)),
+    }
 
 
 def _found(payload: ApiKeyCreatePayload, listed: list[KeyInfo]) -> KeyInfo | None:

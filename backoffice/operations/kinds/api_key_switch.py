@@ -80,6 +80,7 @@ class ApiKeySwitchKind(ChangeKind[ApiKeySwitchPayload]):
     verb = "Switch API key"
     payload_type = ApiKeySwitchPayload
     form_type = ApiKeySwitchForm
+    is_decided_alone = True
 
     def sentence(self, payload: ApiKeySwitchPayload) -> str:
         return f"Let Countersign call the service with the API key {_named(payload.key_name, payload.short_hash)}"

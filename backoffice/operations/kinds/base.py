@@ -49,10 +49,10 @@ P = TypeVar("P", bound=Payload)
 
 
 class Section(StrEnum):
-    """Where the menu offers a kind."""
+    """What a kind is about. Money is in the menu; set-up begins on the page of what it changes."""
 
-    MONEY = "Move money"
-    SETUP = "Set up"
+    MONEY = "money"
+    SETUP = "set-up"
 
 
 @dataclass(frozen=True)
@@ -141,6 +141,7 @@ class Kind(ABC, Generic[P]):
     verb: ClassVar[str]  # the entry in the menu
     section: ClassVar[Section]
     permission: ClassVar[str]  # who may prepare it
+    is_decided_alone: ClassVar[bool] = False  # whether it is countersigned on its own page only
     payload_type: type[P]
     form_type: type[KindForm]
 
@@ -189,6 +190,13 @@ class Kind(ABC, Generic[P]):
     @abstractmethod
     def send(self, gateway: PaymentsGateway, payload: P, token: SecretStr | None) -> Receipt:
         """The one call to the service. Raises the gateway's errors, sorted by what may be done next."""
+
+    def told_besides(self, gateway: PaymentsGateway, payload: P) -> dict[str, str]:
+        """What a read tells of the result besides. Asked only of a result with gaps, and once the answer is recorded.
+
+        So nothing is lost if it is never asked. Raises the gateway's errors.
+        """
+        return {}
 
     def outcome_facts(self, payload: P, result: dict[str, str]) -> Facts:
         """Label and value of what the service made, out of the receipt's result."""

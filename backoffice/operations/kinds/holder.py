@@ -32,13 +32,27 @@ class AccountPayload(Payload):
         )
 
     @property
+    def is_name_different(self) -> bool:
+        """Whether the bank's name of the holder is not the one that was typed."""
+        return compare_names(self.typed_name, self.account_name) is not Match.EXACT
+
+    @property
+    def account_cautions(self) -> list[str]:
+        """That the names differ, where they do."""
+        if not self.is_name_different:
+            return []
+        return [
+            f"The account is held by {self.account_name}, not by {self.typed_name} as was typed. Read why."
+        ]
+
+    @property
     def account_facts(self) -> Facts:
         """The account, and the name that was typed where the bank's is another."""
         facts = [
             ("To", self.account_name),
             ("Account", f"{self.account_number} · {self.bank} ({self.bank_code})"),
         ]
-        if compare_names(self.typed_name, self.account_name) is not Match.EXACT:
+        if self.is_name_different:
             facts.append(("Typed as", f"{self.typed_name} · the bank's name differs: {self.name_reason}"))
         return facts
 

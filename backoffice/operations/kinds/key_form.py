@@ -123,6 +123,7 @@ class KeyEndKind(ChangeKind[KeyEndPayload]):
 
     payload_type = KeyEndPayload
     form_type = KeyEndForm
+    is_decided_alone = True
 
     def counterparty(self, payload: KeyEndPayload) -> Counterparty:
         return Counterparty(payload.name or "API key", payload.short_hash)

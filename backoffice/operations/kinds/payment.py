@@ -249,6 +249,9 @@ class PaymentKind(ChangeKind[PaymentPayload]):
             exclude={"repeat_reason", "reference", "business_id", "bank", "account_name", "rate_key"}
         )
 
+    def cautions(self, payload: PaymentPayload) -> list[str]:
+        return payload.account_cautions if payload.payment_type == BANK else []
+
     def send(self, gateway: PaymentsGateway, payload: PaymentPayload, token: SecretStr | None) -> Receipt:
         request = PaymentRequest(
             business_id=payload.business_id,

@@ -94,6 +94,9 @@ class WithdrawalKind(MoneyKind[WithdrawalPayload]):
             include={"currency", "amount", "bank_code", "account_number", "typed_name", "name_reason", "memo"}
         )
 
+    def cautions(self, payload: WithdrawalPayload) -> list[str]:
+        return payload.account_cautions
+
     def send(self, gateway: PaymentsGateway, payload: WithdrawalPayload, token: SecretStr | None) -> Receipt:
         request = Withdrawal(
             account_number=payload.account_number,

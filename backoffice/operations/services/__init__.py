@@ -11,7 +11,7 @@ from backoffice.operations.services.deciding import (
 )
 from backoffice.operations.services.filters import delete_filter, rename_filter, save_filter
 from backoffice.operations.services.moves import record_refusal
-from backoffice.operations.services.recording import record_silence
+from backoffice.operations.services.recording import fill_in_result, record_silence
 from backoffice.operations.services.sending import (
     Claim,
     approve_and_release_operation,
@@ -36,6 +36,7 @@ __all__ = [
     "confirm_operation",
     "delete_filter",
     "expire_operation",
+    "fill_in_result",
     "lapse_release",
     "prepare_operation",
     "record_refusal",

@@ -94,6 +94,15 @@ def record_silence(attempt_id: int, *, now: datetime) -> None:
         _apply(operation, attempt, Answer(Status.UNKNOWN, Outcome.OPEN, Action.OPERATION_UNRESOLVED, silence))
 
 
+@transaction.atomic
+def fill_in_result(attempt_id: int, told: dict[str, str]) -> None:
+    """Put what a read told into the gaps of what the answer told. Nothing that is there is changed."""
+    attempt = Attempt.objects.select_for_update().get(pk=attempt_id)
+    known = attempt.result or {}
+    attempt.result = known | {name: text for name, text in told.items() if known.get(name) == ""}
+    attempt.save(update_fields=["result"])
+
+
 def bind_transaction(attempt: Attempt, transaction_id: str) -> bool:
     """Make a transaction of the service this attempt's own; False if it is another's. The unique index decides."""
     try:
@@ -160,7 +169,7 @@ def _write(attempt: Attempt, answer: Answer) -> None:
 
 def _keep_secret(operation: Operation, attempt: Attempt, answer: Answer) -> None:
     """Seal what the service shows only once, for the person who had it sent; in the commit that records the answer."""
-    if answer.secret is None:
+    if answer.secret is None or Secret.objects.filter(operation=operation).exists():
         return
     secret = Secret(operation=operation, belongs_to=attempt.released_by, kept_at=timezone.now())
     secret.seal(answer.secret.get_secret_value())
@@ -171,6 +180,9 @@ def _record_late(operation: Operation, attempt: Attempt, answer: Answer) -> None
     """Keep an answer that came after the end, with its transaction if that is still free, for people to see."""
     if answer.transaction_id and attempt.service_transaction_id is None:
         bind_transaction(attempt, answer.transaction_id)
+    if answer.result and attempt.result is None:
+        attempt.result = answer.result
+        attempt.save(update_fields=["result"])
     _keep_secret(operation, attempt, answer)
     _audit(Action.OPERATION_ANSWERED_LATE, operation, attempt, answer)
 

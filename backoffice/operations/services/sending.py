@@ -34,12 +34,13 @@ from backoffice.operations.kinds import KINDS, Receipt, content_of
 from backoffice.operations.models import Attempt, Operation, Release
 from backoffice.operations.services.deciding import add_approval
 from backoffice.operations.services.moves import move, record_refusal, refusals_are_audited
-from backoffice.operations.services.recording import Answer, answer_of, record_answer
+from backoffice.operations.services.recording import Answer, answer_of, fill_in_result, record_answer
 from backoffice.operations.states import Status
 from payments_gateway import GatewayError, NotSentError
 
 logger = logging.getLogger(__name__)
 SEND_TASK = "operations.send"
+PATIENCE_AFTERWARDS = 1.0  # seconds for a read that only completes what is recorded
 RECORD_AGAIN_AFTER = (0.1, 0.5, 2.0, 5.0, 10.0, 20.0)  # seconds
 
 
@@ -111,7 +112,9 @@ def send_operation(operation_id: UUID) -> None:
         return
     if claim is not None:
         connection.close()  # nothing is held during the call, and a database that fails over meanwhile is found again
-        _record(claim.attempt_id, make_request(claim))
+        answer = make_request(claim)
+        _record(claim.attempt_id, answer)
+        _fill_in(claim, answer)
 
 
 @transaction.atomic
@@ -229,6 +232,19 @@ def _record(attempt_id: int, answer: Answer) -> None:
         else:
             return
     record_answer(attempt_id, answer)
+
+
+def _fill_in(claim: Claim, answer: Answer) -> None:
+    """Ask for what the answer left open of its result; what is not told now is told by a later read, or never."""
+    if not answer.result or all(answer.result.values()):
+        return
+    kind, payload = content_of(claim.operation)
+    try:
+        told = kind.told_besides(gateway(deadline=PATIENCE_AFTERWARDS), payload)
+    except GatewayError as exc:
+        logger.info("%s: the result is not complete yet (%s)", claim.operation.reference, exc)
+        return
+    fill_in_result(claim.attempt_id, told)
 
 
 def _lapse(operation: Operation) -> bool:
