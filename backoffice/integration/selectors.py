@@ -13,6 +13,7 @@ from backoffice.operations.models import Secret
 from payments_gateway import NotSentError
 
 WARN_FROM = ((timedelta(days=1), "bad"), (timedelta(days=7), "warn"), (timedelta(days=30), "info"))
+STAYS_FOR = timedelta(days=7)  # what has expired
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,15 @@ def key_rows() -> list[KeyRow]:
     """Every key as the service last listed it, with what this installation knows of it besides."""
     own, now = own_key(), timezone.now()
     return [_row(key, own.short_hash if own else "", now) for key in KnownKey.objects.all()]
+
+
+def keys_that_end(limit: int = 5) -> list[KeyRow]:
+    """Keys that end within 30 days or did so in the last week, the first to end before the others."""
+    now = timezone.now()
+    soon = KnownKey.objects.filter(
+        ended_at=None, expires_at__gt=now - STAYS_FOR, expires_at__lte=now + WARN_FROM[-1][0]
+    )
+    return [_row(key, "", now) for key in soon.order_by("expires_at")[:limit]]
 
 
 def own_key() -> KeyInUse | None:

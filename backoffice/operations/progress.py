@@ -132,4 +132,4 @@ def _confirmed(operation: Operation) -> str:
         Status.REVIEW: "people must look at it",
         Status.FAILED: f"failed, {closed}",
         Status.SUCCEEDED: closed,
-    }.get(Status(operation.status), "by the service's own list")
+    }.get(Status(operation.status), "by the service itself")

@@ -12,6 +12,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
+from backoffice.operations.kinds import KINDS
 from tests import factories
 
 pytestmark = pytest.mark.django_db
@@ -65,14 +66,6 @@ def test_every_page_says_where_it_is_in_words_and_colour(
 WORK = ["Overview", "Operations"]
 MONEY = ["Balances", "Transactions", "Wallets", "Payments", "Bank accounts"]
 MOVE_MONEY = ["Convert", "Withdraw", "Transfer", "Send crypto", "Create payment"]
-SET_UP = [
-    "Create API key",
-    "Switch API key",
-    "Invalidate API key",
-    "Delete API key",
-    "Open bank account",
-    "Set callback address",
-]
 CONTROL = ["Reports", "API keys", "Webhooks"]
 
 
@@ -82,7 +75,7 @@ CONTROL = ["Reports", "API keys", "Webhooks"]
         ("maker", [*WORK, *MONEY, *MOVE_MONEY, *CONTROL, "My account"]),
         ("checker", [*WORK, *MONEY, *CONTROL, "My account"]),
         ("auditor", [*WORK, *MONEY, *CONTROL, "Audit log", "My account"]),
-        ("administrator", [*WORK, *MONEY, *SET_UP, *CONTROL, "Audit log", "My account"]),
+        ("administrator", [*WORK, *MONEY, *CONTROL, "Audit log", "My account"]),
         ("outsider", ["My account"]),
     ],
 )
@@ -92,6 +85,18 @@ def test_the_menu_holds_what_is_open_to_the_person(
     html = page(sign_in(client, request.getfixturevalue(person)), "/")
     menu = html[html.rindex('<nav class="side"') : html.index("<main")]
     assert re.findall(r">([A-Z][\w ]+)(?: <span[^>]*>\d+</span>)?</a>", menu) == places
+
+
+@pytest.mark.parametrize("person", ["maker", "checker", "auditor", "administrator", "outsider"])
+def test_every_kind_that_is_open_to_a_person_begins_under_operations(
+    client: Client, sign_in: SignIn, request: pytest.FixtureRequest, person: str
+) -> None:
+    user = request.getfixturevalue(person)
+    begun = re.findall(
+        r'<a role="button" href="/operations/prepare/(\w+)/"',
+        sign_in(client, user).get("/operations/").content.decode(),
+    )
+    assert begun == [name for name, kind in KINDS.items() if user.has_perm(kind.permission)]
 
 
 @pytest.mark.parametrize("theme", ["auto", "light", "dark"])

@@ -17,6 +17,7 @@ from backoffice.core import credentials
 from backoffice.integration import services
 from backoffice.integration.models import KnownKey
 from backoffice.integration.selectors import expiry_warning, key_rows
+from backoffice.integration.tasks import list_keys
 from backoffice.operations import services as operations
 from backoffice.operations.models import Operation
 from tests.integration import steps
@@ -146,6 +147,39 @@ def test_a_key_whose_answer_was_lost_is_told(
     assert operations.confirm_operation(operation.pk).status == "succeeded"
     page = text_of(as_administrator.get("/keys/list/"))
     assert "the answer with the key was lost: nobody has it" in page
+
+
+@pytest.mark.parametrize(
+    ("ends_in", "words"),
+    [
+        (timedelta(days=31), ""),
+        (timedelta(days=29, hours=1), "in 29 days"),
+        (timedelta(hours=3), "within a day"),
+        (-timedelta(days=2), "expired"),
+        (-timedelta(days=8), ""),
+    ],
+)
+def test_the_overview_names_a_key_that_ends_within_thirty_days(
+    as_administrator: Client, settings: Settings, ends_in: timedelta, words: str
+) -> None:
+    settings.GATEWAY_URL_V4 = UNREACHABLE
+    known("0a1b2c3d", name="till", expires_at=timezone.now() + ends_in)
+    shown = text_of(as_administrator.get("/")).partition("Needs attention")[2]
+    assert ("till" in shown, words in shown) == (bool(words), True)
+
+
+def test_the_overview_says_nothing_of_a_key_that_was_ended(as_administrator: Client) -> None:
+    now = timezone.now()
+    known("0a1b2c3d", name="till", expires_at=now + timedelta(days=3), ended_at=now)
+    assert "till" not in text_of(as_administrator.get("/"))
+
+
+def test_the_timer_keeps_the_list_that_nobody_looks_at(sandbox: SandboxProcess, settings: Settings) -> None:
+    list_keys()
+    assert [key.name for key in KnownKey.objects.all()] == ["first key"]
+    settings.GATEWAY_URL_V4 = UNREACHABLE
+    list_keys()
+    assert [key.name for key in KnownKey.objects.all()] == ["first key"]
 
 
 def test_pages_need_eight_queries_at_most_with_fifty_keys(

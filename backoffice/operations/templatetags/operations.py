@@ -12,11 +12,15 @@ _SAID = ("comment", "reason", "answer", "seen")
 
 
 @register.simple_tag
-def kinds_open_to(person: User) -> list[tuple[Section, list[AnyKind]]]:
-    """The kinds that this person may prepare, in the order of the registry, by section of the menu."""
-    open_to = [kind for kind in KINDS.values() if person.has_perm(kind.permission)]
-    sections = [(section, [kind for kind in open_to if kind.section == section]) for section in Section]
-    return [(section, kinds) for section, kinds in sections if kinds]
+def kinds_open_to(person: User) -> list[AnyKind]:
+    """The kinds that this person may prepare, in the order of the registry."""
+    return [kind for kind in KINDS.values() if person.has_perm(kind.permission)]
+
+
+@register.simple_tag
+def kinds_in_menu(person: User) -> list[AnyKind]:
+    """Those of them that are daily work. The others begin on the page of what they change, or under Operations."""
+    return [kind for kind in kinds_open_to(person) if kind.section == Section.MONEY]
 
 
 @register.filter
