@@ -109,6 +109,23 @@ def test_a_payment_that_tells_only_its_address_still_tells_it(answered: Answered
     assert (payment.address, payment.rate, payment.id) == ("T9yD", None, None)
 
 
+@pytest.mark.parametrize("data", [{}, {"_id": "", "reference": None, "address": " ", "state": "pending"}])
+def test_a_yes_that_names_no_payment_proves_nothing(answered: Answered, data: dict[str, Any]) -> None:
+    with pytest.raises(OutcomeUnknownError, match="it names no payment: no id, no reference, no address"):
+        answered("payments.create", {**DONE, "data": data})
+
+
+def test_a_payment_of_another_reference_is_not_ours(answered: Answered) -> None:
+    with pytest.raises(OutcomeUnknownError, match="of another reference than the one sent"):
+        answered("payments.create", {**DONE, "data": PAID | {"reference": "R2"}})
+
+
+@pytest.mark.parametrize("name", ["_id", "reference", "address"])
+def test_one_name_is_enough_to_know_the_payment(answered: Answered, name: str) -> None:
+    payment = answered("payments.create", {**DONE, "data": {name: PAID[name]}})
+    assert payment.raw == {name: PAID[name]}
+
+
 WALLET = {"uid": "W1", "appName": "acme", "reference": "R", "status": "active", "version": "v2"}
 
 
