@@ -147,7 +147,8 @@ def _asked_at(findings: Sequence[Finding], config: GatewayConfig) -> dict[str, l
 def _summary(findings: Sequence[Finding]) -> str:
     counted = {outcome: sum(finding.outcome is outcome for finding in findings) for outcome in Outcome}
     counts = ", ".join(f"{count} {outcome.value}" for outcome, count in counted.items() if count)
-    return f"{counts}. Addresses and credentials work."
+    advice = " See whether the dialect can say where the unusable answers hold what they should."
+    return f"{counts}. Addresses and credentials work.{advice if counted[Outcome.UNUSABLE] else ''}"
 
 
 def _rows_of_operations() -> Iterator[tuple[str, ...]]:
