@@ -6,7 +6,7 @@ from typing import ClassVar
 from django.db import models
 from django.db.models import F, Q
 
-from payments_gateway.sandbox.books.movements import MERCHANT
+from payments_gateway.sandbox.owners import MERCHANT
 
 
 class Simulation(models.Model):

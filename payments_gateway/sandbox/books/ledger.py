@@ -19,8 +19,9 @@ from django.db.models import Sum
 
 from payments_gateway.sandbox import clock
 from payments_gateway.sandbox.books import announcements
-from payments_gateway.sandbox.books.movements import MERCHANT, Movement, reversal_of
+from payments_gateway.sandbox.books.movements import Movement, reversal_of
 from payments_gateway.sandbox.models import Account, Entry, Payment, Status, Transaction
+from payments_gateway.sandbox.owners import MERCHANT
 from payments_gateway.sandbox.wire.credentials import API_USER
 from payments_gateway.sandbox.wire.errors import RefusedError
 
