@@ -43,7 +43,7 @@ GATEWAY_URL_V4: str = env.str("COUNTERSIGN_GATEWAY_URL_V4", default="http://127.
 GATEWAY_API_KEY: str = env.str("COUNTERSIGN_GATEWAY_API_KEY", default=_SANDBOX_API_KEY).strip()
 GATEWAY_API_USER: str = env.str("COUNTERSIGN_GATEWAY_API_USER", default="countersign-demo")
 GATEWAY_USER_VERSION: str = env.str("COUNTERSIGN_GATEWAY_USER_VERSION", default="v2")
-# Where the service differs from our reading of its specification: a TOML file, see payments_gateway/dialect.py.
+# Where the service differs from our reading of its specification: a TOML file, see payments_gateway/dialect/.
 GATEWAY_DIALECT: str = env.str("COUNTERSIGN_GATEWAY_DIALECT", default="")
 GATEWAY_CA_FILE: str = env.str("COUNTERSIGN_GATEWAY_CA_FILE", default="")
 # What the host names of the service's staging addresses contain, and those of production never do.

@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 
 from payments_gateway._answers import Reply
 from payments_gateway._transport import Transport
-from payments_gateway.door import Door
 from payments_gateway.client import PaymentsGateway
 from payments_gateway.config import GatewayConfig
 from payments_gateway.conformity import remarks_on
 from payments_gateway.dialect import Dialect
+from payments_gateway.door import Door
 from payments_gateway.errors import CredentialsError, GatewayError, NotSentError, RejectedError
 from payments_gateway.extras import EXTRA_READS
 from payments_gateway.operations import OPERATIONS, Effect, Operation
