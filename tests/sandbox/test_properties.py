@@ -109,6 +109,15 @@ class Histories(RuleBasedStateMachine):
         url = f"{self.service.process.control}/payments"
         assert requests.post(url, json=body, timeout=30).status_code in {200, 400, 404, 409}
 
+    @rule(username=payees, currency=fiat, amount=crypto)
+    def pay_out(self, username: str, currency: str, amount: Decimal) -> None:
+        """A payment from its beginning to its end, which chance alone seldom reaches."""
+        reference, before = f"R{self.payments}", self.payments
+        self.ask_for_a_payment(username, currency, amount)
+        if self.payments > before:
+            self.service.process.pay_in(reference)
+            self.service.process.settle()
+
     @rule(
         currency=st.sampled_from(["NGN", "USD", "USDT"]), amount=amounts.filter(lambda text: float(text) > 0)
     )
