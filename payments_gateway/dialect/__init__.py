@@ -4,8 +4,9 @@ The specification wins wherever it speaks. Each field of the groups below is one
 ones that turn out differently with `Dialect().overridden({...})` and changes no code. A path such as
 ("withdrawal", "transactionId") leads through nested objects; the empty path is where the search begins.
 
-Two open points are elsewhere: the `X-User-Version` header is `GatewayConfig.user_version`, and the shapes of the
-optional reads are taken as they come, in several spellings, by `schemas/extras.py`.
+Three things are elsewhere. The `X-User-Version` header is a setting, `GatewayConfig.user_version`. The shapes of the
+optional reads are taken in several spellings by `schemas/extras.py`. How a delivery is signed is sure: a constant of
+`deliveries`.
 """
 
 from collections.abc import Iterator, Mapping

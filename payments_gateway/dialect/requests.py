@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from payments_gateway.dialect.points import point
+from payments_gateway.dialect.words import DURATIONS
 
 _TRANSACTION = "Endpoints, GET /transaction"
 _WALLET = "Endpoints, GET /wallet"
@@ -25,7 +26,7 @@ class RequestPoints:
     transaction_per_page_query: str = point("limit", "sure", _TRANSACTION, "Query name: records per page.")
     first_page: int = point(1, "hint", _WALLET, "Number that the service gives the first page of any list.")
     durations: Mapping[str, str] = point(
-        {phrase: phrase for phrase in ("one day", "one week", "one month", "one year")},
+        {phrase: phrase for phrase in DURATIONS},
         "likely",
         "Endpoints, GET /transaction/summary",
         "Durations of the specification -> what is sent. The literal phrases, percent-encoded.",
