@@ -113,7 +113,7 @@ def test_an_optional_read_that_our_client_cannot_read_is_told(run: Run) -> None:
 def test_an_address_that_says_nothing_to_everything_is_not_called_right(run: Run) -> None:
     done = check_against(run, stub.answer(200, {}))
     assert done.returncode == 1
-    assert "answered no question" in done.stderr
+    assert "gave no usable answer" in done.stderr
     assert "work" not in done.stdout
     for name in READS:
         assert name == "banks.resolve" or "not usable, HTTP 200" in row(done, name)
@@ -183,7 +183,7 @@ def test_an_address_at_which_nothing_can_be_read_is_not_called_right(run: Run, b
     done = check_against(run, stub.answer(200, body))
     assert done.returncode == 1
     assert (
-        done.stderr.count("answered no question: nothing shows that address and credentials are right.") == 2
+        done.stderr.count("gave no usable answer: nothing shows that address and credentials are right.") == 2
     )
     assert "work" not in done.stdout
     assert "failed, HTTP 200" in row(done, "balances.list")
@@ -193,7 +193,7 @@ def test_an_address_at_which_nothing_can_be_read_is_not_called_right(run: Run, b
 @pytest.mark.parametrize("name", ["reset after request", "not http", "broken chunks"])
 def test_a_connection_that_breaks_is_told(run: Run, name: str) -> None:
     done = check_against(run, BROKEN[name])
-    assert (done.returncode, "answered no question" in done.stderr) == (1, True)
+    assert (done.returncode, "gave no usable answer" in done.stderr) == (1, True)
     assert "did not arrive whole" in row(done, "balances.list")
 
 

@@ -132,7 +132,7 @@ def _wrong(findings: Sequence[Finding], config: GatewayConfig) -> Iterator[str]:
         if {finding.status for finding in asked} == {404}:
             yield f"{base} knows none of the operations (HTTP 404): the address is probably wrong."
         elif not any(finding.outcome is Outcome.ANSWERED or finding.is_misconfigured for finding in asked):
-            yield f"{base} answered no question: nothing shows that address and credentials are right."
+            yield f"{base} gave no usable answer: nothing shows that address and credentials are right."
 
 
 def _asked_at(findings: Sequence[Finding], config: GatewayConfig) -> dict[str, list[Finding]]:
