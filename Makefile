@@ -17,10 +17,10 @@ smoke: $(READY)  ## the main job over HTTP, in a folder of its own; one line of 
 test: $(READY)  ## all tests that this machine can run; says what it skipped and why
 	$(BIN)/pytest $(ARGS)
 
-test-contract: $(READY)  ## thousands of random requests held to openapi.yaml; prints the seed, ends by itself
+test-contract: $(READY)  ## thousands of random requests and hundreds of histories; prints the seed, ends by itself
 	CONTRACT_CASES=$${CONTRACT_CASES:-300} \
 	CONTRACT_SEED=$${CONTRACT_SEED:-$$($(BIN)/python -c 'import secrets; print(secrets.randbelow(2**32))')} \
-	$(BIN)/pytest tests/contract --numprocesses 2 $(ARGS)
+	$(BIN)/pytest tests/contract tests/sandbox/test_properties.py --numprocesses 2 $(ARGS)
 
 check: $(READY)  ## formatting, lint, types, import directions, templates, migrations, deployment
 	$(BIN)/ruff format --check .

@@ -47,7 +47,7 @@ GATEWAY_API_USER: str = env.str("COUNTERSIGN_GATEWAY_API_USER", default="counter
 # By which id the service knows the merchant's business; without one the newest transaction tells it.
 GATEWAY_BUSINESS_ID: str = env.str("COUNTERSIGN_GATEWAY_BUSINESS_ID", default="").strip()
 GATEWAY_USER_VERSION: str = env.str("COUNTERSIGN_GATEWAY_USER_VERSION", default="v2")
-# Where the service differs from our reading of its specification: a TOML file, see payments_gateway/dialect.py.
+# Where the service differs from our reading of its specification: a TOML file, see payments_gateway/dialect/.
 GATEWAY_DIALECT: str = env.str("COUNTERSIGN_GATEWAY_DIALECT", default="")
 GATEWAY_CA_FILE: str = env.str("COUNTERSIGN_GATEWAY_CA_FILE", default="")
 # What the host names of the service's staging addresses contain, and those of production never do.

@@ -1,10 +1,10 @@
 """A client of the Business Payments API. This is its whole public surface."""
 
 from payments_gateway.addresses import AddressError, AddressProof, check_address
-from payments_gateway.callbacks import Delivery, PublicKey, Verdict, load_public_key, verify
 from payments_gateway.client import PaymentsGateway
 from payments_gateway.config import GatewayConfig
-from payments_gateway.dialect import Dialect
+from payments_gateway.deliveries import Delivery, PublicKey, Verdict, load_public_key, verify
+from payments_gateway.dialect import Dialect, EventKind
 from payments_gateway.errors import (
     CapabilityOffError,
     CredentialsError,
@@ -60,7 +60,7 @@ from payments_gateway.schemas import (
     Withdrawal,
     WithdrawalReceipt,
 )
-from payments_gateway.schemas.callbacks import EventKind, PaymentNews, TransactionNews
+from payments_gateway.schemas.callbacks import PaymentNews, TransactionNews
 
 __all__ = [
     "BANKS",

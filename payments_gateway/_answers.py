@@ -1,22 +1,24 @@
 """What an answer means: a reply to read from, or a refusal by the service."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from functools import cached_property
 from typing import TypeVar
 
 from pydantic import SecretStr
 
 from payments_gateway import errors
-from payments_gateway._connection import Answer
+from payments_gateway.connection import Answer
 from payments_gateway.dialect import Dialect
 from payments_gateway.money import UnreadableError, loads
 
 T = TypeVar("T")
 
 HIDDEN = "[hidden]"
+_LONGEST_TOKEN = 11  # characters; a longer secret is a key, and is in no text by chance
 _LONGEST_MESSAGE = 300
 _LONGEST_EXCERPT = 500
 _LIKE_A_KEY = re.compile(r"[\w.~+/=-]{16,}")
@@ -69,6 +71,15 @@ def first_list(value: object, paths: Iterable[tuple[str, ...]]) -> list[object]:
     if found is None:
         raise UnreadableError("it does not hold the list that was asked for")
     return found
+
+
+def renamed(members: dict[str, object], places: Mapping[str, Iterable[str]]) -> dict[str, object]:
+    """Return the members under our names: ours -> theirs, of which the first that is there counts. Others stay."""
+    found = {
+        ours: next((name for name in theirs if name in members), None) for ours, theirs in places.items()
+    }
+    others = {name: value for name, value in members.items() if name not in found.values()}
+    return others | {ours: members[name] for ours, name in found.items() if name is not None}
 
 
 def acknowledged(reply: Reply) -> None:
@@ -133,7 +144,7 @@ class Reading:
             raise UnreadableError("it is not an object")
         if not self._may_echo:
             return members
-        return {name: self._covered(value) for name, value in members.items()}
+        return {self._covered_text(name): self._covered(value) for name, value in members.items()}
 
     @property
     def _may_echo(self) -> bool:
@@ -171,15 +182,32 @@ class Reading:
         return text
 
     def _covered(self, value: object) -> object:
-        """Cover texts that are a secret. Parts of longer texts stay: a token may by chance occur in an id."""
+        """Cover what is a secret: a text, the name of a member, or a number with the digits of a token."""
         match value:
             case dict():
-                return {name: self._covered(item) for name, item in value.items()}
+                return {self._covered_text(name): self._covered(item) for name, item in value.items()}
             case list():
                 return [self._covered(item) for item in value]
-            case str() if any(value == secret.get_secret_value() for secret in self._secrets):
+            case str():
+                return self._covered_text(value)
+            case int() | Decimal() if not isinstance(value, bool) and self._is_token(value):
                 return HIDDEN
         return value
+
+    def _covered_text(self, text: str) -> str:
+        """Cover a text that is a secret, and a key wherever it stands. A token may by chance occur in an id."""
+        for secret in self._secrets:
+            if text == secret.get_secret_value():
+                return HIDDEN
+            if len(secret) > _LONGEST_TOKEN:
+                text = text.replace(secret.get_secret_value(), HIDDEN)
+        return text
+
+    def _is_token(self, number: int | Decimal) -> bool:
+        """Whether the digits of a number, without a fraction of nothing but zeros, are a secret."""
+        digits = f"{Decimal(number).copy_abs():f}"
+        digits = digits.rstrip("0").rstrip(".") if "." in digits else digits
+        return any(digits == secret.get_secret_value() for secret in self._secrets)
 
 
 class KeyReading(Reading):

@@ -1,6 +1,5 @@
 """One request out; one typed value or one GatewayError back."""
 
-import enum
 import logging
 import os
 import random
@@ -14,9 +13,10 @@ import requests
 from pydantic import SecretStr, ValidationError
 
 from payments_gateway._answers import Reading, Reply
-from payments_gateway._connection import Answer, exchange, open_session
 from payments_gateway.config import GatewayConfig
+from payments_gateway.connection import Answer, exchange, open_session
 from payments_gateway.dialect import Dialect
+from payments_gateway.door import Door
 from payments_gateway.errors import GatewayError, NotSentError, OutcomeUnknownError, ReadFailedError
 from payments_gateway.money import UnreadableError, dumps
 
@@ -28,19 +28,6 @@ logger = logging.getLogger("payments_gateway")
 
 _FIRST_PAUSE = 0.25
 _CHANCE = random.SystemRandom()
-
-
-class Door(enum.Enum):
-    """Which address a call goes to, and how it shows who calls."""
-
-    V2 = "v2, with the three headers of the v2 operations"
-    V2_OPEN = "v2, without credentials"
-    V4 = "v4, with the two headers of the v4 operations"
-
-
-def door_of_keys(dialect: Dialect) -> Door:
-    """Where the five operations of key management are served (specification, Authentication 8: not shown)."""
-    return Door.V2 if dialect.key_base == "v2" else Door.V4
 
 
 def demand_token(token: SecretStr | None, dialect: Dialect) -> None:

@@ -3,8 +3,9 @@
 from functools import partial
 
 from payments_gateway._answers import Reply, at, first_list
-from payments_gateway._transport import Door, Transport
+from payments_gateway._transport import Transport
 from payments_gateway.dialect import Dialect
+from payments_gateway.door import Door
 from payments_gateway.money import UnreadableError
 from payments_gateway.schemas.accounts import Account, AccountRequest, Asset, CreatedAccount
 

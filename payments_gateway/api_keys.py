@@ -4,9 +4,10 @@ from functools import partial
 
 from pydantic import SecretStr
 
-from payments_gateway._answers import HIDDEN, KeyReading, Reply, acknowledged, first_list, first_text
-from payments_gateway._transport import Transport, demand_token, door_of_keys
+from payments_gateway._answers import HIDDEN, KeyReading, Reply, acknowledged, first_list, first_text, renamed
+from payments_gateway._transport import Transport, demand_token
 from payments_gateway.dialect import Dialect, OtpType
+from payments_gateway.door import door_of_keys
 from payments_gateway.errors import NotSentError
 from payments_gateway.money import UnreadableError
 from payments_gateway.schemas.api_keys import CreatedKey, KeyInfo, KeyRequest
@@ -112,7 +113,7 @@ def _demand(text: str, how: str) -> None:
 
 def _created(dialect: Dialect, reply: Reply) -> CreatedKey:
     key = first_text(reply.data, dialect.created_key_paths)
-    if key is None or key == HIDDEN:
+    if key is None or HIDDEN in key:
         raise UnreadableError("it holds no new key")
     places = {path[-1:] for path in (*dialect.created_key_paths, *dialect.created_key_expiry_paths)}
     others = {name: value for name, value in reply.data.items() if (name,) not in places}
@@ -122,7 +123,21 @@ def _created(dialect: Dialect, reply: Reply) -> CreatedKey:
 
 def _keys(dialect: Dialect, reply: Reply) -> list[KeyInfo]:
     found = first_list(reply.members.get("data"), dialect.key_list_paths)
-    return [KeyInfo.model_validate(key) for key in found]
+    return [_listed(dialect, key) for key in found]
+
+
+def _listed(dialect: Dialect, key: object) -> KeyInfo:
+    if not isinstance(key, dict):
+        raise UnreadableError("one of its keys is no object")
+    places = {
+        "short_hash": dialect.listed_key_hash_members,
+        "name": dialect.listed_key_name_members,
+        "username": dialect.listed_key_username_members,
+        "is_expirable": dialect.listed_key_expirable_members,
+        "expires_at": dialect.listed_key_expiry_members,
+        "deleted_at": dialect.listed_key_deletion_members,
+    }
+    return KeyInfo.model_validate(renamed(key, places))
 
 
 def _scopes(reply: Reply) -> dict[str, str]:

@@ -5,24 +5,29 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from typing import Any, TypeVar
 
 from payments_gateway._answers import Reply
-from payments_gateway._transport import Door, Transport
+from payments_gateway._transport import Transport
+from payments_gateway.client import PaymentsGateway
 from payments_gateway.config import GatewayConfig
 from payments_gateway.conformity import remarks_on
 from payments_gateway.dialect import Dialect
+from payments_gateway.door import Door
 from payments_gateway.errors import CredentialsError, GatewayError, NotSentError, RejectedError
-from payments_gateway.extras import EXTRA_READS, READERS
+from payments_gateway.extras import EXTRA_READS
 from payments_gateway.operations import OPERATIONS, Effect, Operation
+
+T = TypeVar("T")
 
 _SAMPLE = 20  # transaction records, enough to see their shape
 
 
 class Outcome(enum.Enum):
-    """What became of one question."""
+    """What became of one question. UNUSABLE is an answer in JSON out of which the client cannot read what it asked."""
 
     ANSWERED = "answered"
+    UNUSABLE = "not usable"
     REFUSED = "refused"
     FAILED = "failed"
     UNREACHABLE = "unreachable"
@@ -65,20 +70,18 @@ def examine(config: GatewayConfig, account: Account | None = None) -> Iterator[F
 
     Without an account, POST /bank/resolve is not asked. Never raises GatewayError.
     """
-    transport = Transport(replace(config, tries=1))
+    transport = _Watched(replace(config, tries=1))
     out_of_reach: set[str] = set()
-    try:
+    with PaymentsGateway(config, transport=transport) as client:
         for operation in reads(config.dialect):
             base = base_of(operation, config)
             if base in out_of_reach:
                 yield Finding(operation, Outcome.NOT_ASKED, remarks=("the address is out of reach",))
                 continue
-            finding = _asked(transport, config.dialect, operation, account)
+            finding = _asked(client, transport, config.dialect, operation, account)
             if finding.outcome is Outcome.UNREACHABLE:
                 out_of_reach.add(base)
             yield finding
-    finally:
-        transport.close()
 
 
 def base_of(operation: Operation, config: GatewayConfig) -> str:
@@ -86,51 +89,60 @@ def base_of(operation: Operation, config: GatewayConfig) -> str:
     return config.base_url_v4 if operation.door_in(config.dialect) is Door.V4 else config.base_url
 
 
-def _asked(transport: Transport, dialect: Dialect, operation: Operation, account: Account | None) -> Finding:
+class _Watched(Transport):
+    """Keeps the answers that the client was given to read, whether or not it could."""
+
+    def __init__(self, config: GatewayConfig) -> None:
+        super().__init__(config)
+        self.replies: list[Reply] = []
+
+    def read(self, method: str, path: str, *, into: Callable[[Reply], T], **particulars: Any) -> T:
+        """Read as ever, and keep the answer."""
+
+        def keep(reply: Reply) -> T:
+            self.replies.append(reply)
+            return into(reply)
+
+        return super().read(method, path, into=keep, **particulars)
+
+
+def _asked(
+    client: PaymentsGateway,
+    transport: _Watched,
+    dialect: Dialect,
+    operation: Operation,
+    account: Account | None,
+) -> Finding:
+    """Ask by the client's own method, so that an answer counts only if the back office could use it."""
     if operation.door is Door.V2_OPEN and account is None:
         return Finding(operation, Outcome.NOT_ASKED, remarks=("needs an account number and a bank code",))
-    started = time.monotonic()
+    resource, method = operation.name.split(".")
+    started, problem = time.monotonic(), ""
     try:
-        reply = transport.read(
-            operation.method,
-            operation.path_in(dialect),
-            query=_query(operation, dialect),
-            body=_body(operation, account),
-            door=operation.door_in(dialect),
-            into=partial(_whole, READERS.get(operation.name)),
-        )
+        getattr(getattr(client, resource), method)(**_arguments(operation, account))
     except GatewayError as exc:
-        return _failed(operation, exc, timedelta(seconds=time.monotonic() - started))
-    return Finding(
-        operation,
-        Outcome.ANSWERED,
-        reply.status,
-        timedelta(seconds=time.monotonic() - started),
-        (*remarks_on(operation.name, reply.members), *_unknown_statuses(operation, dialect, reply)),
-        _skew(reply),
-    )
+        problem = exc.message
+        if not transport.replies:
+            return _failed(operation, exc, timedelta(seconds=time.monotonic() - started))
+    elapsed = timedelta(seconds=time.monotonic() - started)
+    return _answered(operation, dialect, transport.replies.pop(), problem, elapsed)
 
 
-def _whole(reader: Callable[[Reply], object] | None, reply: Reply) -> Reply:
-    """The answer itself; that of an optional read, once the client's own reader could read it."""
-    if reader is not None:
-        reader(reply)
-    return reply
+def _answered(
+    operation: Operation, dialect: Dialect, reply: Reply, problem: str, elapsed: timedelta
+) -> Finding:
+    outcome = Outcome.UNUSABLE if problem else Outcome.ANSWERED
+    remarks = (*remarks_on(operation.name, reply.members), *_unknown_statuses(operation, dialect, reply))
+    remarks = (problem, *remarks) if problem else remarks
+    return Finding(operation, outcome, reply.status, elapsed, remarks, _skew(reply))
 
 
-def _query(operation: Operation, dialect: Dialect) -> Mapping[str, object] | None:
-    if not operation.name.startswith("transactions."):
-        return None
-    return {
-        dialect.transaction_page_query: dialect.first_page,
-        dialect.transaction_per_page_query: _SAMPLE,
-    }
-
-
-def _body(operation: Operation, account: Account | None) -> Mapping[str, object] | None:
-    if operation.door is not Door.V2_OPEN or account is None:
-        return None
-    return {"accountNumber": account.account_number, "bankCode": account.bank_code}
+def _arguments(operation: Operation, account: Account | None) -> Mapping[str, object]:
+    if operation.name.startswith("transactions."):
+        return {"per_page": _SAMPLE}
+    if operation.door is Door.V2_OPEN and account is not None:
+        return {"account_number": account.account_number, "bank_code": account.bank_code}
+    return {}
 
 
 def _failed(operation: Operation, exc: GatewayError, elapsed: timedelta) -> Finding:

@@ -12,8 +12,9 @@ from typing import TypeVar
 from urllib.parse import quote
 
 from payments_gateway._answers import Reply
-from payments_gateway._transport import Door, Transport
-from payments_gateway.dialect import Capability, Dialect
+from payments_gateway._transport import Transport
+from payments_gateway.dialect import CAPABILITIES, Capability, Dialect
+from payments_gateway.door import Door
 from payments_gateway.errors import CapabilityOffError, NotSentError
 from payments_gateway.money import UnreadableError
 from payments_gateway.operations import Operation
@@ -23,22 +24,17 @@ from payments_gateway.schemas.transactions import TransactionRecord
 
 T = TypeVar("T")
 
-# GET /payment/resolve is not here and must never be: the service moves money when it is asked for, although it is a
-# GET, so it is no read, and a read is tried again. `_place` refuses every id that would turn `payment` into it.
-_PATHS: Mapping[Capability, str] = MappingProxyType(
-    {
-        "banks": "/bank/supported",
-        "rates": "/currency/rate",
-        "currencies": "/currency/supported",
-        "minimums": "/currency/minimum-allowed",
-        "wallet_config": "/wallet/supported/config",
-        "transaction": "/transaction/{transactionId}",
-        "payment": "/payment/{paymentId}",
-    }
-)
 
+def _operation(name: Capability) -> Operation:
+    point = f"extra_{name}_path"
+    return Operation(f"extras.{name}", "GET", getattr(Dialect(), point), Door.V2, path_point=point)
+
+
+# GET /payment/resolve is not here and must never be: the service moves money when it is asked for, although it is a
+# GET, so it is no read, and a read is tried again. The rules of the dialect refuse every path, and `_place` every id,
+# that would turn a read into it.
 EXTRA_READS: Mapping[Capability, Operation] = MappingProxyType(
-    {name: Operation(f"extras.{name}", "GET", path, Door.V2) for name, path in _PATHS.items()}
+    {name: _operation(name) for name in CAPABILITIES}
 )
 """The operations that the capabilities stand for; `operations.py` has those of the specification."""
 
@@ -59,7 +55,7 @@ class Extras:
 
     def banks(self, *, country: str | None = None) -> list[Bank]:
         """Return the banks that money can be sent to, of one country or of all (GET /bank/supported)."""
-        return self._ask("banks", _banks, query={"country": country})
+        return self._ask("banks", _banks, query={self._dialect.extra_country_query: country})
 
     def rates(self) -> dict[str, Rate]:
         """Return the rate of each pair of currencies, by the pair's name, such as USDTNGN (GET /currency/rate).
@@ -108,7 +104,8 @@ class Extras:
                 f"Reading {name} is not switched on for this service. Nothing was asked. "
                 "It is, once `capabilities` in the dialect names it."
             )
-        path = _PATHS[name] if identity is None else _place(_PATHS[name], identity)
+        path = EXTRA_READS[name].path_in(self._dialect)
+        path = path if identity is None else _place(path, identity)
         return self._transport.read("GET", path, query=query, into=into)
 
 
@@ -155,17 +152,6 @@ _banks = partial(_all, Bank, "Code", "Name")
 _currencies = partial(_all, SupportedCurrency, "code", "name")
 _minimums = partial(_all, Minimum, "currency", "amount")
 _wallet_config = partial(_all, WalletOption, "currency", "networks")
-
-READERS: Mapping[str, Callable[[Reply], object]] = MappingProxyType(
-    {
-        "extras.banks": _banks,
-        "extras.rates": _rates,
-        "extras.currencies": _currencies,
-        "extras.minimums": _minimums,
-        "extras.wallet_config": _wallet_config,
-    }
-)
-"""What reads the answer of each of these operations; raises ValueError where it cannot."""
 
 
 def _record(dialect: Dialect, transaction_id: str, reply: Reply) -> TransactionRecord:

@@ -6,8 +6,8 @@ Sources: the sections Endpoints, Authentication (8: key management) and Address 
 import enum
 from dataclasses import dataclass
 
-from payments_gateway._transport import Door, door_of_keys
 from payments_gateway.dialect import Dialect
+from payments_gateway.door import Door, door_of_keys
 
 
 class Effect(enum.Enum):
@@ -24,9 +24,9 @@ class Operation:
     """One operation. `name` is the client's method (`balances.withdraw`) and its operationId in openapi.yaml.
 
     `path` is relative to the base address of its door; `path_point` names the point of the dialect that may spell
-    it otherwise, and where there is one, the dialect says which base address serves it, too. `needs_token` is said of
-    calls that are not made without a one-time token, unless the dialect makes it optional. `kind` is the kind of
-    operation that must be countersigned before this call, or nothing for a read.
+    it otherwise. Of an operation with an open base, the dialect also says which address serves it. `needs_token` is
+    said of calls that are not made without a one-time token, unless the dialect makes it optional. `kind` is the kind
+    of operation that must be countersigned before this call, or nothing for a read.
     """
 
     name: str
@@ -37,14 +37,15 @@ class Operation:
     needs_token: bool = False
     kind: str = ""
     path_point: str = ""
+    has_open_base: bool = False
 
     def path_in(self, dialect: Dialect) -> str:
         """The path as this dialect spells it."""
         return str(getattr(dialect, self.path_point)) if self.path_point else self.path
 
     def door_in(self, dialect: Dialect) -> Door:
-        """Where this dialect has the operation. Only those whose path is open are served at an open address."""
-        return door_of_keys(dialect) if self.path_point else self.door
+        """Where this dialect has the operation."""
+        return door_of_keys(dialect) if self.has_open_base else self.door
 
 
 _MONEY, _KEYS, _CHANGES = Effect.MOVES_MONEY, Effect.MAKES_KEYS, Effect.CHANGES
@@ -80,9 +81,19 @@ OPERATIONS = (
         needs_token=True,
         kind="api_key_create",
         path_point="key_generate_path",
+        has_open_base=True,
     ),
-    Operation("api_keys.list", "GET", "/user/api-keys", Door.V4, path_point="key_list_path"),
-    Operation("api_keys.scopes", "GET", "/user/api-key/scopes", Door.V4, path_point="key_scopes_path"),
+    Operation(
+        "api_keys.list", "GET", "/user/api-keys", Door.V4, path_point="key_list_path", has_open_base=True
+    ),
+    Operation(
+        "api_keys.scopes",
+        "GET",
+        "/user/api-key/scopes",
+        Door.V4,
+        path_point="key_scopes_path",
+        has_open_base=True,
+    ),
     Operation(
         "api_keys.invalidate",
         "POST",
@@ -91,6 +102,7 @@ OPERATIONS = (
         _CHANGES,
         kind="api_key_invalidate",
         path_point="key_invalidate_path",
+        has_open_base=True,
     ),
     Operation(
         "api_keys.delete",
@@ -100,6 +112,7 @@ OPERATIONS = (
         _CHANGES,
         kind="api_key_delete",
         path_point="key_delete_path",
+        has_open_base=True,
     ),
 )
 """The twenty operations, in the order of the specification."""

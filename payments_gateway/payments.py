@@ -1,8 +1,11 @@
 """Payments: crypto comes in, the payout goes to a bank account or to a user of the service."""
 
+from functools import partial
+
 from payments_gateway._answers import Reply
 from payments_gateway._transport import Transport
 from payments_gateway.dialect import Dialect
+from payments_gateway.money import UnreadableError
 from payments_gateway.schemas.payments import Payment, PaymentRequest
 
 
@@ -21,10 +24,20 @@ class Payments:
 
         Not repeatable: whether the service refuses a second payment with the same `reference` is not documented, but
         by it the first one can be found. Raises RejectedError when the service refused, NotSentError when nothing
-        left this machine, OutcomeUnknownError otherwise. Specification: Endpoints, POST /payment; Payment.
+        left this machine, OutcomeUnknownError otherwise; also for a yes that names no payment at all (no id, no
+        reference, no address), or one of another reference than the one sent. Specification: Endpoints, POST
+        /payment; Payment.
         """
-        return self._transport.send_once("POST", "/payment", request.wire(self._dialect), into=_payment)
+        into = partial(_payment, request.reference)
+        return self._transport.send_once("POST", "/payment", request.wire(self._dialect), into=into)
 
 
-def _payment(reply: Reply) -> Payment:
-    return Payment.model_validate(reply.data | {"raw": reply.data})
+def _payment(reference: str | None, reply: Reply) -> Payment:
+    """Read the payment that was created with this reference; where none was sent, the service chooses one."""
+    payment = Payment.model_validate(reply.data | {"raw": reply.data})
+    named = payment.reference.strip()
+    if not (payment.id or named or payment.address.strip()):
+        raise UnreadableError("it names no payment: no id, no reference, no address")
+    if reference is not None and named not in {"", reference}:
+        raise UnreadableError("it tells of a payment of another reference than the one sent")
+    return payment

@@ -8,6 +8,8 @@ from payments_gateway.dialect import Dialect
 from payments_gateway.money import UnreadableError
 from payments_gateway.schemas.wallets import Wallet, WalletAddress, WalletTransfer, WalletTransferDetail
 
+_MEMBERS = {field.alias or name for name, field in Wallet.model_fields.items()}
+
 
 class Wallets:
     """The operations under /wallet."""
@@ -19,8 +21,9 @@ class Wallets:
     def get(self, *, currency: str | None = None, network: str | None = None) -> Wallet:
         """Return the merchant's wallet with its addresses, of all or of one currency and network (GET /wallet).
 
-        Both are free texts. An address may come without the network or currency that it is for. Changes nothing, is
-        tried again where that may help. Raises RejectedError, ReadFailedError.
+        Both are free texts. An address may come without the network or currency that it is for. A wallet without
+        addresses is a wallet; an answer without any member of one is a failed read. Changes nothing, is tried again
+        where that may help. Raises RejectedError, ReadFailedError.
         Specification: Endpoints, GET /wallet; Wallet (the shape of `addresses` is not shown).
         """
         dialect = self._dialect
@@ -50,6 +53,8 @@ def _detail(dialect: Dialect, reply: Reply) -> WalletTransferDetail:
 
 def _wallet(dialect: Dialect, reply: Reply) -> Wallet:
     wallet = first_object(reply.members, dialect.wallet_paths)
+    if not _MEMBERS & wallet.keys():
+        raise UnreadableError("it says nothing of a wallet")
     elements = wallet.get("addresses") or []
     if not isinstance(elements, list):
         raise UnreadableError("its addresses are no list")

@@ -81,8 +81,7 @@ class Stack:
         """Start everything and return once the pages answer. Raises StackError."""
         for port in (self.web_port, self.sandbox_port):
             _demand_free(port)
-        self.run("sandbox", *self._sandbox_arguments())
-        self.wait_for("sandbox", f"{self.sandbox}/_sandbox/token")
+        self.start_sandbox()
         self.set_sandbox(token_reuse=True, settle_after=0)  # while the demo's history is made
         self.manage("preparedemo", "--token", self.service_token())
         self.set_sandbox(token_reuse=False, settle_after=self.settle_after)
@@ -93,6 +92,11 @@ class Stack:
         self.run("worker", *celery, "worker", "--pool", "threads", "--concurrency", "4", *quiet)
         self.run("beat", *celery, "beat", "--pidfile=")
         self.run("sweeper", "manage.py", "sweep")
+
+    def start_sandbox(self) -> None:
+        """Start the simulated service alone and return once it answers. Raises StackError."""
+        self.run("sandbox", *self._sandbox_arguments())
+        self.wait_for("sandbox", f"{self.sandbox}/_sandbox/token")
 
     def run(self, name: str, *arguments: str) -> None:
         """Start one process in a group of its own; what it prints goes to `logs/<name>.log`.
@@ -207,6 +211,17 @@ def throwaway_stack(folder: Path, **changes: object) -> Iterator[Stack]:
     """A stack on free ports."""
     with Stack(folder, free_port(), free_port(), **changes) as stack:  # type: ignore[arg-type]
         yield stack
+
+
+@contextmanager
+def throwaway_sandbox(folder: Path, *, transactions: int) -> Iterator[Stack]:
+    """The simulated service alone, on a free port, with a history of this length."""
+    stack = Stack(folder, free_port(), free_port(), transactions=transactions)
+    try:
+        stack.start_sandbox()
+        yield stack
+    finally:
+        stack.stop()
 
 
 def _demand_free(port: int) -> None:

@@ -18,8 +18,18 @@ def test_every_setting_is_in_the_readme_and_every_one_there_is_read() -> None:
 
 
 def test_every_open_point_of_the_specification_is_in_the_readme() -> None:
-    missing = [name for name, *_ in Dialect().open_points() if f"`{name}`" not in README]
-    assert missing == []
+    rows = re.findall(r"^\| `(\w+)` \| .+? \| (\w+) \| (.+?) \| (.+) \|$", README, re.MULTILINE)
+    points = Dialect().open_points()
+    assert rows == [(point.name, point.confidence, point.where, point.why) for point in points]
+
+
+def test_a_default_in_the_readme_is_the_one_that_is_used() -> None:
+    wrong = [
+        point.name
+        for point in Dialect().open_points()
+        if isinstance(point.value, (str, int)) and f"| `{point.name}` | {point.value} |" not in README
+    ]
+    assert wrong == []
 
 
 def test_every_command_of_the_readme_is_a_target() -> None:

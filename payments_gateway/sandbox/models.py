@@ -6,7 +6,7 @@ from typing import ClassVar
 from django.db import models
 from django.db.models import F, Q
 
-from payments_gateway.sandbox.books.movements import MERCHANT
+from payments_gateway.sandbox.owners import MERCHANT
 
 
 class Simulation(models.Model):
@@ -212,8 +212,25 @@ class Entry(models.Model):
         return f"{self.amount:+}"
 
 
-class Withdrawal(models.Model):
-    """Where a withdrawal went, and whether it will fail when it settles."""
+class Ordered(models.Model):
+    """Where something that was ordered goes, and whether it will fail when it settles."""
+
+    will_fail = models.BooleanField(default=False)
+
+    class Meta:
+        abstract = True
+
+    def __str__(self) -> str:
+        return f"to {self.destination}"
+
+    @property
+    def destination(self) -> str:
+        """What decides its fate: the account number, the username or the address."""
+        raise NotImplementedError
+
+
+class Withdrawal(Ordered):
+    """To which bank account a withdrawal went."""
 
     transaction = models.OneToOneField(
         Transaction, on_delete=models.CASCADE, primary_key=True, related_name="withdrawal"
@@ -222,12 +239,8 @@ class Withdrawal(models.Model):
     account_name = models.CharField(max_length=120)
     bank = models.CharField(max_length=80)
     bank_code = models.CharField(max_length=6)
-    will_fail = models.BooleanField(default=False)
 
     objects: ClassVar["models.Manager[Withdrawal]"] = models.Manager()
-
-    def __str__(self) -> str:
-        return f"to {self.account_number} at {self.bank}"
 
     @property
     def destination(self) -> str:
@@ -235,20 +248,16 @@ class Withdrawal(models.Model):
         return self.account_number
 
 
-class Transfer(models.Model):
-    """To which user of the service a transfer went, and whether it will fail when it settles."""
+class Transfer(Ordered):
+    """To which user of the service a transfer went."""
 
     transaction = models.OneToOneField(
         Transaction, on_delete=models.CASCADE, primary_key=True, related_name="transfer"
     )
     receiver = models.CharField(max_length=120)
     memo = models.CharField(max_length=28)
-    will_fail = models.BooleanField(default=False)
 
     objects: ClassVar["models.Manager[Transfer]"] = models.Manager()
-
-    def __str__(self) -> str:
-        return f"to {self.receiver}"
 
     @property
     def destination(self) -> str:
@@ -256,8 +265,8 @@ class Transfer(models.Model):
         return self.receiver
 
 
-class WalletTransfer(models.Model):
-    """To which address, on which network, crypto went, and whether it will fail when it settles."""
+class WalletTransfer(Ordered):
+    """To which address, on which network, crypto went."""
 
     transaction = models.OneToOneField(
         Transaction, on_delete=models.CASCADE, primary_key=True, related_name="wallet_transfer"
@@ -266,12 +275,8 @@ class WalletTransfer(models.Model):
     address = models.CharField(max_length=128)
     wallet_type = models.CharField(max_length=120)
     memo = models.CharField(max_length=120)
-    will_fail = models.BooleanField(default=False)
 
     objects: ClassVar["models.Manager[WalletTransfer]"] = models.Manager()
-
-    def __str__(self) -> str:
-        return f"to {self.address} on {self.network}"
 
     @property
     def destination(self) -> str:

@@ -16,8 +16,8 @@ from datetime import datetime
 
 from django.db.transaction import on_commit
 
-from payments_gateway.sandbox.console import announce
 from payments_gateway.sandbox.models import Simulation
+from payments_gateway.sandbox.terminal import announce
 from payments_gateway.sandbox.wire.errors import RefusedError
 
 STEP_SECONDS = 30

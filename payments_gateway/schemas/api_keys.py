@@ -53,9 +53,9 @@ class CreatedKey(Wire):
 class KeyInfo(Wire):
     """A key of the merchant as the list shows it: by a short hash, never the key itself."""
 
-    short_hash: Annotated[Text, Field(alias="Apikey", min_length=1)]
-    name: Annotated[Remark, Field(alias="Keyname")] = ""
-    username: Annotated[Remark, Field(alias="Username")] = ""
-    is_expirable: Annotated[Flag, Field(alias="Expirable")] = None
-    expires_at: Annotated[Moment, Field(alias="Expiration")] = None
-    deleted_at: Annotated[Moment, Field(alias="DeletedAt")] = None
+    short_hash: Annotated[Text, Field(min_length=1)]
+    name: Remark = ""
+    username: Remark = ""
+    is_expirable: Flag = None
+    expires_at: Moment = None
+    deleted_at: Moment = None

@@ -1,6 +1,5 @@
 """What the callback operations take, and what webhook deliveries tell."""
 
-import enum
 from typing import Annotated
 from urllib.parse import urlsplit
 
@@ -29,26 +28,12 @@ class CallbackUrl(Wire):
     callback_url: Annotated[Filled, Field(alias="callbackUrl"), AfterValidator(_web_address)]
 
 
-class EventKind(enum.StrEnum):
-    """Kinds of event that have been seen. They are compared without case; there may be others."""
-
-    PAYMENT_CREATED = "payment created"
-    PAYMENT_UPDATED = "payment updated"
-    TRANSACTION_UPDATED = "transaction updated"
-    DEPOSIT = "deposit"
-    CONVERT = "convert"
-    TRANSFER = "transfer"
-    WITHDRAWAL = "withdrawal"
-    ONRAMP = "onramp"
-    OFFRAMP = "offramp"
-
-
 class TransactionNews(TransactionRecord):
     """The data of `Transaction updated`: the record as the sender says it now is, to be read again at the service."""
 
-    session_id: Annotated[Text, Field(alias="sessionId")] = ""
+    session_id: Text = ""
     reference: Text = ""
-    failure_reason: Annotated[Text, Field(alias="failureReason")] = ""
+    failure_reason: Text = ""
 
 
 class PaymentNews(Wire):
@@ -56,7 +41,7 @@ class PaymentNews(Wire):
 
     reference: Annotated[Text, Field(min_length=1)]
     state: Text = ""
-    resolve_id: Annotated[Text, Field(alias="resolveId")] = ""
+    resolve_id: Text = ""
     incoming_currency: Annotated[Text, Field(alias="incomingCurrency")] = ""
     outgoing_currency: Annotated[Text, Field(alias="outgoingCurrency")] = ""
     incoming_amount: Annotated[Amount | None, Field(alias="incomingAmount")] = None

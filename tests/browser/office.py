@@ -130,7 +130,8 @@ def give_password(page: Page, name: str) -> None:
 def present_code(page: Page, name: str) -> str:
     """The code on the person's authenticator, which the open page shows; each works once, so it may be the next."""
 
-    expect(page.get_by_label("Code", exact=True)).to_be_visible()  # a page that is still on its way has no content
+    # A page that is still on its way has no content.
+    expect(page.get_by_label("Code", exact=True)).to_be_visible()
 
     def unused() -> str:
         code = shown_person(page.content(), name)["code"]

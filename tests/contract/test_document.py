@@ -7,8 +7,8 @@ import pytest
 import requests
 import schemathesis
 
-from payments_gateway._transport import Door
 from payments_gateway.dialect import Dialect
+from payments_gateway.door import Door
 from payments_gateway.extras import EXTRA_READS
 from payments_gateway.operations import OPERATIONS, Operation
 from tests.contract.document import (

@@ -109,8 +109,27 @@ def test_optional_reads_are_asked_when_they_are_on(run: Run, sandbox_process: Sa
 def test_an_optional_read_that_our_client_cannot_read_is_told(run: Run) -> None:
     with Stub(stub.answer(200, {"data": [{"Code": "044"}]})) as service:
         done = run(service.url, "check", dialect='capabilities = ["banks"]')
-    assert "failed, HTTP 200" in row(done, "extras.banks")
+    assert "not usable, HTTP 200" in row(done, "extras.banks")
     assert "cannot be read" in row(done, "extras.banks")
+
+
+def test_an_address_that_says_nothing_to_everything_is_not_called_right(run: Run) -> None:
+    done = check_against(run, stub.answer(200, {}))
+    assert done.returncode == 1
+    assert "gave no usable answer" in done.stderr
+    assert "work" not in done.stdout
+    for name in READS:
+        assert name == "banks.resolve" or "not usable, HTTP 200" in row(done, name)
+
+
+def test_answers_that_the_client_cannot_use_are_told_and_the_rest_counts(run: Run) -> None:
+    done = check_against(run, stub.answer(200, {"data": {"callbackUrl": "", "accounts": []}}))
+    assert done.returncode == 0
+    told = row(done, "balances.list")
+    assert "not usable, HTTP 200" in told
+    assert "cannot be read (it holds no balances)" in told
+    assert "answered, HTTP 200" in row(done, "callbacks.url")
+    assert re.search(r" \d not usable, .*Addresses and credentials work\. See whether", done.stdout)
 
 
 def test_only_get_is_asked(run: Run) -> None:
@@ -167,7 +186,7 @@ def test_an_address_at_which_nothing_can_be_read_is_not_called_right(run: Run, b
     done = check_against(run, stub.answer(200, body))
     assert done.returncode == 1
     assert (
-        done.stderr.count("answered no question: nothing shows that address and credentials are right.") == 2
+        done.stderr.count("gave no usable answer: nothing shows that address and credentials are right.") == 2
     )
     assert "work" not in done.stdout
     assert "failed, HTTP 200" in row(done, "balances.list")
@@ -177,7 +196,7 @@ def test_an_address_at_which_nothing_can_be_read_is_not_called_right(run: Run, b
 @pytest.mark.parametrize("name", ["reset after request", "not http", "broken chunks"])
 def test_a_connection_that_breaks_is_told(run: Run, name: str) -> None:
     done = check_against(run, BROKEN[name])
-    assert (done.returncode, "answered no question" in done.stderr) == (1, True)
+    assert (done.returncode, "gave no usable answer" in done.stderr) == (1, True)
     assert "did not arrive whole" in row(done, "balances.list")
 
 

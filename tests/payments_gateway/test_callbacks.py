@@ -63,7 +63,7 @@ def test_setting_the_callback_url_is_never_repeated(
 
 @pytest.mark.parametrize(
     ("data", "url"),
-    [({"callbackUrl": URL}, URL), ({"callbackUrl": ""}, ""), ({"callbackUrl": None}, ""), ({}, "")],
+    [({"callbackUrl": URL}, URL), ({"callbackUrl": ""}, ""), ({"callbackUrl": None}, "")],
 )
 def test_the_callback_url_is_read(serve: Serve, gateway: Gateway, data: object, url: str) -> None:
     server = serve(stub.answer(200, {"success": True, "message": "Callback URL retrieved", "data": data}))
@@ -79,7 +79,17 @@ def test_reading_the_callback_url_is_tried_again(serve: Serve, gateway: Gateway)
 
 
 @pytest.mark.parametrize(
-    "body", [{}, {"success": True, "data": None}, {"data": URL}, {"data": {"callbackUrl": 7}}, [], b"<html>"]
+    "body",
+    [
+        {},
+        {"success": True, "data": None},
+        {"success": True, "message": "Callback URL retrieved", "data": {}},
+        {"data": {"url": URL}},
+        {"data": URL},
+        {"data": {"callbackUrl": 7}},
+        [],
+        b"<html>",
+    ],
 )
 def test_nonsense_for_a_callback_url_is_a_typed_error(serve: Serve, gateway: Gateway, body: object) -> None:
     server = serve(stub.answer(200, body))

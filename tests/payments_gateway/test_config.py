@@ -15,6 +15,7 @@ SECTIONS = {
     "States and transitions",
     "Endpoints",
     "Authentication",
+    "Events",
     "Errors",
     "nowhere: beyond the specification",
 }

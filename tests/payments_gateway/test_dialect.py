@@ -65,6 +65,14 @@ WRONG: list[str] = [
     'transfer_currency_member = "otpType"',
     'service_username_member = "bank"',
     'key_otp_member = "scope"',
+    'delivery_data_member = "event"',
+    'delivery_signature_member = "data"',
+    "event_kinds = { Deposit = 'deposit' }",
+    "event_kinds = { chargeback = 'chargeback' }",
+    'extra_payment_path = "/payment"',
+    'extra_transaction_path = "/transaction/{a}/{b}"',
+    'extra_banks_path = "/bank/{country}"',
+    'key_list_path = "/user/../keys"',
 ]
 
 
@@ -90,6 +98,14 @@ def test_a_wrong_file_stops_the_start(settings: Settings, tmp_path: Path, line: 
     settings.GATEWAY_DIALECT = str(file)
     with pytest.raises(ValueError, match=line.partition(" ")[0] if "=" in line else "line 1"):
         gateway()
+
+
+def test_the_points_come_in_the_order_of_the_wire() -> None:
+    names = [point.name for point in Dialect().open_points()]
+    first_of_each = ["balance_currency_query", "capabilities", "key_base", "success_statuses"]
+    first_of_each += ["message_members", "delivery_event_member"]
+    assert sorted(first_of_each, key=names.index) == first_of_each
+    assert (names[0], names[-1]) == ("balance_currency_query", "news_resolution_members")
 
 
 def as_written(value: Any) -> Any:

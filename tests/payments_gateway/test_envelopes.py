@@ -109,6 +109,23 @@ def test_a_payment_that_tells_only_its_address_still_tells_it(answered: Answered
     assert (payment.address, payment.rate, payment.id) == ("T9yD", None, None)
 
 
+@pytest.mark.parametrize("data", [{}, {"_id": "", "reference": None, "address": " ", "state": "pending"}])
+def test_a_yes_that_names_no_payment_proves_nothing(answered: Answered, data: dict[str, Any]) -> None:
+    with pytest.raises(OutcomeUnknownError, match="it names no payment: no id, no reference, no address"):
+        answered("payments.create", {**DONE, "data": data})
+
+
+def test_a_payment_of_another_reference_is_not_ours(answered: Answered) -> None:
+    with pytest.raises(OutcomeUnknownError, match="of another reference than the one sent"):
+        answered("payments.create", {**DONE, "data": PAID | {"reference": "R2"}})
+
+
+@pytest.mark.parametrize("name", ["_id", "reference", "address"])
+def test_one_name_is_enough_to_know_the_payment(answered: Answered, name: str) -> None:
+    payment = answered("payments.create", {**DONE, "data": {name: PAID[name]}})
+    assert payment.raw == {name: PAID[name]}
+
+
 WALLET = {"uid": "W1", "appName": "acme", "reference": "R", "status": "active", "version": "v2"}
 
 
@@ -127,6 +144,15 @@ def test_a_wallet_is_found_instead_of_data_or_in_it(answered: Answered, body: di
     assert isinstance(wallet, Wallet)
     assert (wallet.uid, wallet.app_name, wallet.reference) == ("W1", "acme", "R")
     assert (wallet.status, wallet.version, wallet.addresses) == ("active", "v2", ())
+
+
+@pytest.mark.parametrize(
+    "wallet", [{"addresses": []}, {"addresses": None}, {"uid": "W1"}, {"createdAt": 1763726400}]
+)
+def test_one_member_of_a_wallet_makes_a_wallet_without_addresses(
+    answered: Answered, wallet: dict[str, Any]
+) -> None:
+    assert answered("wallets.get", {"wallet": wallet}).addresses == ()
 
 
 @pytest.mark.parametrize(
@@ -152,7 +178,16 @@ def test_an_address_is_a_text_or_an_object(
 
 
 @pytest.mark.parametrize(
-    "body", [DONE, {"wallet": []}, {"wallet": None}, {"wallet": {"addresses": {"a": 1}}}]
+    "body",
+    [
+        DONE,
+        {"wallet": []},
+        {"wallet": None},
+        {"wallet": {"addresses": {"a": 1}}},
+        {"wallet": {}},
+        {**DONE, "data": {}},
+        {**DONE, "data": {"note": "nothing here"}},
+    ],
 )
 def test_what_is_no_wallet_is_not_read(answered: Answered, body: dict[str, Any]) -> None:
     with pytest.raises(ReadFailedError):
@@ -251,6 +286,38 @@ def test_keys_are_listed_by_their_hashes(answered: Answered, data: object) -> No
     (key,) = answered("api_keys.list", {"data": data})
     assert (key.short_hash, key.name, key.username) == ("1a2b3c4d", "reports", "merchant")
     assert (key.is_expirable, key.expires_at, key.deleted_at) == (True, NOON, None)
+
+
+def test_the_members_of_a_listed_key_are_open_points(answered: Answered) -> None:
+    dialect = Dialect().overridden(
+        {
+            "listed_key_hash_members": ["shortHash", "Apikey"],
+            "listed_key_name_members": ["label"],
+            "listed_key_username_members": ["owner"],
+            "listed_key_expirable_members": ["expires"],
+            "listed_key_expiry_members": ["expiresAt"],
+            "listed_key_deletion_members": ["deletedOn"],
+        }
+    )
+    listed = {
+        "shortHash": "1a2b3c4d",
+        "Apikey": "other",
+        "label": "reports",
+        "owner": "merchant",
+        "expires": True,
+        "expiresAt": 1763726400,
+        "deletedOn": 1763726400,
+    }
+    (key,) = answered("api_keys.list", {"data": [listed]}, dialect=dialect)
+    assert (key.short_hash, key.name, key.username) == ("1a2b3c4d", "reports", "merchant")
+    assert (key.is_expirable, key.expires_at, key.deleted_at) == (True, NOON, NOON)
+    assert key.model_extra == {"Apikey": "other"}
+
+
+@pytest.mark.parametrize("key", ["1a2b3c4d", None, [], {}, {"Keyname": "reports"}, {"Apikey": ""}])
+def test_what_is_no_key_of_the_list_is_not_read(answered: Answered, key: object) -> None:
+    with pytest.raises(ReadFailedError):
+        answered("api_keys.list", {"data": [key]})
 
 
 @pytest.mark.parametrize("never", [None, "", 0, "0", "0001-01-01T00:00:00Z", "never"])

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 from urllib.parse import unquote
@@ -260,3 +261,106 @@ def test_no_id_leads_to_it(serve: Serve, gateway: Gateway) -> None:
             assert "resolve" not in unquote(unquote(request.target)).casefold()
 
     ask()
+
+
+PATHS = [point.name for point in Dialect().open_points() if point.name.endswith("_path")]
+AROUND_A_CORNER = (
+    "/payment/resolve",
+    "/Payment/RESOLVE",
+    "/payment/resolve/",
+    "/payment//resolve",
+    "/payment/./resolve",
+    "/payment/x/../resolve",
+    "/payment/resolve/x/..",
+    "/payment/{paymentId}/../resolve",
+    "/payment/{paymentId}/resolve",
+    "/payment/res{paymentId}",
+    "/payment/{a}{b}",
+    "/{a}/{b}",
+    "/payment/{paymentId}/..",
+    "/payment/%72esolve",
+    "/payment%2Fresolve",
+    "/payment\\resolve",
+    "/payment/resolve?x=1",
+    "/payment/resolve#x",
+    "/payment/resolve;x",
+    "payment/resolve",
+    "//elsewhere.example/payment",
+    "/payment/resolve\n",
+)
+
+
+@pytest.mark.parametrize("path", AROUND_A_CORNER)
+@pytest.mark.parametrize("name", PATHS)
+def test_no_override_leads_to_the_read_that_moves_money(name: str, path: str) -> None:
+    with pytest.raises(ValueError, match=name):
+        Dialect().overridden({name: path})
+    with pytest.raises(ValueError, match=name):
+        replace(Dialect(), **{name: path})  # type: ignore[arg-type]
+
+
+SEGMENTS = (
+    "payment",
+    "resolve",
+    "res",
+    "olve",
+    ".",
+    "..",
+    "",
+    "{id}",
+    "{",
+    "}",
+    "%72",
+    "%2f",
+    "\\",
+    "?",
+    ";",
+)
+SEGMENT = st.lists(st.sampled_from(SEGMENTS), min_size=1, max_size=3).map("".join)
+PATH = st.lists(st.sampled_from(SEGMENTS) | SEGMENT, min_size=1, max_size=4).map(
+    lambda found: "/" + "/".join(found)
+)
+
+
+def test_no_override_that_is_taken_leads_there_by_any_id(serve: Serve, gateway: Gateway) -> None:
+    server = serve(stub.answer(404, {"success": False, "message": "no such id"}))
+
+    @given(path=PATH, identity=st.sampled_from(["resolve", "olve", "esolve", "payment", "..", "T-1"]))
+    @example("/{id}/olve", "payment")
+    @example("/payment/{id}", "resolve")
+    @example("/{id}", "payment")
+    @settings(deadline=None, max_examples=300)
+    def ask(path: str, identity: str) -> None:
+        server.requests.clear()
+        for name in CAPABILITIES:
+            try:
+                dialect = ALL_ON.overridden({f"extra_{name}_path": path})
+            except ValueError:
+                continue
+            client = gateway(server.url, dialect=dialect)
+            read = BY_ID.get(name, lambda client, _, name=name: READS[name](client))
+            with pytest.raises(GatewayError):
+                read(client, identity)
+            client.close()
+        for request in server.requests:
+            target = unquote(unquote(request.target)).casefold()
+            assert "resolve" not in target
+            assert ".." not in target
+
+    ask()
+
+
+@pytest.mark.parametrize("name", READS)
+def test_the_paths_and_the_query_are_open_points(serve: Serve, gateway: Gateway, name: Capability) -> None:
+    plain = {"rates": {"data": {}}, "transaction": RECORD, "payment": PAYMENT}
+    path = "/v3/one/{id}/detail" if name in BY_ID else "/v3/many"
+    dialect = ALL_ON.overridden({f"extra_{name}_path": path, "extra_country_query": "land"})
+    server = serve(stub.answer(200, plain.get(name, {"data": []})))
+    client = gateway(server.url, dialect=dialect)
+    if name == "banks":
+        client.extras.banks(country="NG")
+    else:
+        READS[name](client)
+    (request,) = server.requests
+    asked_for = path.replace("{id}", "T-1") + ("?land=NG" if name == "banks" else "")
+    assert request.target == f"/v2{asked_for}"

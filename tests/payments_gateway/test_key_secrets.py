@@ -128,6 +128,11 @@ def test_the_old_key_given_back_is_no_new_one(serve: Serve, gateway: Gateway) ->
         CALLS["generate"](gateway(serve(stub.answer(200, {"data": {"apikey": OLD}})).url))
 
 
+def test_a_key_that_holds_the_old_one_is_not_handed_over_in_part(serve: Serve, gateway: Gateway) -> None:
+    with pytest.raises(GatewayError, match="holds no new key"):
+        CALLS["generate"](gateway(serve(stub.answer(200, {"data": {"apikey": f"{OLD}-2"}})).url))
+
+
 def test_a_request_shows_neither_key_nor_token() -> None:
     body = REQUEST.wire(SecretStr(TOKEN), Dialect())
     assert "canary" not in repr((REQUEST, body, REQUEST.model_dump_json()))

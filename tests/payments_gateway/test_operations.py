@@ -24,7 +24,7 @@ from payments_gateway import (
     RejectedError,
     TokenRefusedError,
 )
-from payments_gateway._transport import Door
+from payments_gateway.door import Door
 from tests.payments_gateway import stub
 from tests.payments_gateway.calls import CALLS
 from tests.payments_gateway.conftest import Gateway, Serve

@@ -29,8 +29,8 @@ from payments_gateway import (
     dumps,
     loads,
 )
-from payments_gateway._connection import Answer
 from payments_gateway._transport import Transport
+from payments_gateway.connection import Answer
 from payments_gateway.schemas import TransactionPage, TransactionRecord
 from payments_gateway.schemas.fields import Request
 from tests.payments_gateway.calls import CALLS

@@ -7,7 +7,7 @@ import pytest
 import requests
 
 from payments_gateway import CredentialsError, RateLimitedError, ReadFailedError, RejectedError
-from payments_gateway._connection import exchange, open_session
+from payments_gateway.connection import exchange, open_session
 from tests.payments_gateway import stub
 from tests.payments_gateway.conftest import Clock, Gateway, Serve
 from tests.payments_gateway.situations import BROKEN, SLOW, UNREADABLE, closed_port, full_port

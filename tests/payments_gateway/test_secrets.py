@@ -8,7 +8,8 @@ import pytest
 from pydantic import SecretStr
 
 from payments_gateway import GatewayError, OutcomeUnknownError, PaymentsGateway, RejectedError
-from payments_gateway._connection import Answer
+from payments_gateway.connection import Answer
+from payments_gateway.money import dumps
 from tests.payments_gateway import stub
 from tests.payments_gateway.conftest import Gateway, Serve, config
 from tests.payments_gateway.situations import BROKEN, SLOW, UNREADABLE, WITHDRAWAL, closed_port
@@ -86,14 +87,55 @@ def test_a_failed_connection_leaves_no_secret(gateway: Gateway, caplog: pytest.L
 def test_the_words_stay_where_the_secret_was(serve: Serve, gateway: Gateway) -> None:
     error = fail(gateway(serve(LEAKY["refusal"]).url))
     assert isinstance(error, RejectedError)
-    assert str(error) == "Bad key [hidden], token [hidden]; [hidden]; x: [hidden]"
+    assert str(error) == "Bad key [hidden], token [hidden]; x: [hidden]"
 
 
 def test_an_echo_in_a_success_is_covered(serve: Serve, gateway: Gateway) -> None:
-    data = {"token": TOKEN, "echo": [{"key": KEY}], "transactionId": f"id-{TOKEN}"}
+    data = {"token": TOKEN, "echo": [{"key": KEY, KEY: f"{TOKEN} of {KEY}"}], "transactionId": "T1"}
     client = gateway(serve(stub.answer(200, {"data": data})).url)
     receipt = client.balances.withdraw(WITHDRAWAL, token=SecretStr(TOKEN))
-    assert receipt.raw == {"token": "[hidden]", "echo": [{"key": "[hidden]"}], "transactionId": f"id-{TOKEN}"}
+    echo = {"key": "[hidden]", "[hidden]": "[hidden] of [hidden]"}
+    assert receipt.raw == {"token": "[hidden]", "echo": [echo], "transactionId": "T1"}
+
+
+@pytest.mark.parametrize(
+    ("echo", "left"),
+    [
+        ("482913", '"[hidden]"'),
+        ("482913.00", '"[hidden]"'),
+        ("-482913", '"[hidden]"'),
+        ('"482913"', '"[hidden]"'),
+        ('{"482913": true}', '{"[hidden]": true}'),
+        ('"\\u0034\\u003829\\u00313"', '"[hidden]"'),
+        ("4829130", "4829130"),
+        ("4829.13", "4829.13"),
+        ('"TX-482913-07"', '"TX-482913-07"'),
+        ("true", "true"),
+    ],
+)
+def test_a_short_token_is_covered_alone_and_left_inside_of_an_id(
+    serve: Serve, gateway: Gateway, echo: str, left: str
+) -> None:
+    body = f'{{"data": {{"echo": {echo}, "note": "482913"}}}}'.encode()
+    client = gateway(serve(stub.answer(200, body)).url)
+    receipt = client.balances.withdraw(WITHDRAWAL, token=SecretStr("482913"))
+    assert dumps(receipt.raw["echo"]) == left
+
+
+@pytest.mark.parametrize(("secret", "is_covered"), [("x" * 12, True), ("x" * 11, False)])
+def test_a_secret_of_twelve_characters_is_covered_inside_of_a_text(
+    serve: Serve, gateway: Gateway, secret: str, is_covered: bool
+) -> None:
+    client = gateway(serve(stub.answer(200, {"data": {"note": f"a-{secret}-b"}})).url)
+    receipt = client.balances.withdraw(WITHDRAWAL, token=SecretStr(secret))
+    assert receipt.raw == {"note": "a-[hidden]-b" if is_covered else f"a-{secret}-b"}
+
+
+def test_the_key_is_covered_inside_of_what_a_read_gives(serve: Serve, gateway: Gateway) -> None:
+    body = {"data": {"callbackUrl": f"https://office.example/{KEY}/hook"}}
+    assert (
+        gateway(serve(stub.answer(200, body)).url).callbacks.url() == "https://office.example/[hidden]/hook"
+    )
 
 
 def test_an_answer_does_not_show_its_body() -> None:

@@ -8,7 +8,8 @@ import pytest
 from pydantic import SecretStr, ValidationError
 
 from payments_gateway import Dialect, Withdrawal
-from payments_gateway._transport import Door, Transport
+from payments_gateway._transport import Transport
+from payments_gateway.door import Door
 from payments_gateway.money import loads
 from tests.payments_gateway import stub
 from tests.payments_gateway.conftest import Gateway, Serve, config

@@ -19,6 +19,16 @@ ACCOUNT = {
     "bankCode": "044",
 }
 FAILING = {**ACCOUNT, "accountNumber": "0123456799"}
+PAYMENT = {
+    "businessId": "b5f1c2d94a7e4f0ba1c83d56",
+    "incomingCurrency": "USDT",
+    "outgoingCurrency": "NGN",
+    "paymentType": "profile",
+    "serviceUsername": "amara",
+    "customerEmail": "amara@example.com",
+    "incomingAmount": 20,
+    "reference": "INV-1",
+}
 
 
 class Service:

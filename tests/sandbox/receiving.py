@@ -6,7 +6,7 @@ from typing import Any
 
 import requests
 
-from payments_gateway.callbacks import Delivery, PublicKey, load_public_key, verify
+from payments_gateway.deliveries import Delivery, PublicKey, load_public_key, verify
 from tests.payments_gateway import stub
 from tests.payments_gateway.stub import Stub
 from tests.sandbox_process import SandboxProcess

@@ -9,7 +9,7 @@ from decimal import Decimal
 import pytest
 import requests
 
-from tests.sandbox.conftest import ACCOUNT, FAILING, Service
+from tests.sandbox.conftest import ACCOUNT, FAILING, PAYMENT, Service
 
 FEES = {"NGN": Decimal(50), "USD": Decimal(1)}
 
@@ -104,3 +104,16 @@ def test_the_check_of_the_books_finds_a_wrong_balance(service: Service) -> None:
     ]
     service.process.reset()
     assert service.process.ledger()["differences"] == []
+
+
+def test_the_check_of_the_books_finds_a_payment_that_moved_nothing(service: Service) -> None:
+    assert service.post("/payment", PAYMENT).status_code == 200
+    service.process.pay_in(str(PAYMENT["reference"]))
+    service.process.settle()
+    assert service.process.ledger()["payments"][0]["state"] == "completed"
+    assert service.process.ledger()["differences"] == []
+    with closing(service.process.books()) as books:
+        books.execute("DELETE FROM sandbox_entry WHERE payment_id IS NOT NULL")
+        books.commit()
+    assert "1 payments have not moved what their state says" in service.process.ledger()["differences"]
+    service.process.reset()

@@ -6,19 +6,8 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 
-from tests.sandbox.conftest import Service
+from tests.sandbox.conftest import PAYMENT, Service
 from tests.sandbox.raw import connected, received
-
-PAYMENT = {
-    "businessId": "b5f1c2d94a7e4f0ba1c83d56",
-    "incomingCurrency": "USDT",
-    "outgoingCurrency": "NGN",
-    "paymentType": "profile",
-    "serviceUsername": "amara",
-    "customerEmail": "amara@example.com",
-    "incomingAmount": 20,
-    "reference": "INV-1",
-}
 
 
 def console(service: Service, path: str = "/") -> str:

@@ -3,7 +3,7 @@
 import pytest
 import requests
 
-from tests.sandbox.conftest import FAILING, Service
+from tests.sandbox.conftest import FAILING, PAYMENT, Service
 from tests.sandbox_process import SandboxProcess
 
 DEFAULTS = {
@@ -15,16 +15,6 @@ DEFAULTS = {
 }
 
 STATUS = {"kind": "status", "operation": "*", "status": 500}
-PAYMENT = {
-    "businessId": "b5f1c2d94a7e4f0ba1c83d56",
-    "incomingCurrency": "USDT",
-    "outgoingCurrency": "NGN",
-    "paymentType": "profile",
-    "serviceUsername": "amara",
-    "customerEmail": "amara@example.com",
-    "incomingAmount": 20,
-    "reference": "INV-1",
-}
 
 
 def test_the_ledger_lists_what_was_asked_since_the_seed(service: Service) -> None:

@@ -3,7 +3,7 @@
 import pytest
 import requests
 
-from payments_gateway._transport import Door
+from payments_gateway.door import Door
 from payments_gateway.operations import OPERATIONS, Operation
 from payments_gateway.sandbox.merchant.scopes import Scope, allows
 from tests.sandbox.conftest import Service

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import requests
 
-from payments_gateway.callbacks import Verdict, verify
+from payments_gateway.deliveries import Verdict, verify
 from tests.payments_gateway import stub
 from tests.sandbox.conftest import Service
 from tests.sandbox.receiving import Receive, arrived, faults, in_state, judged, keys

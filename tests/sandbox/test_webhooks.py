@@ -9,7 +9,7 @@ import pytest
 from pydantic import SecretStr
 
 from payments_gateway import GatewayConfig, PaymentNews, PaymentsGateway, TransactionNews
-from payments_gateway.callbacks import Verdict, verify
+from payments_gateway.deliveries import Verdict, verify
 from payments_gateway.money import dumps, loads
 from payments_gateway.sandbox.wire.credentials import BUSINESS_ID
 from tests.payments_gateway import stub

@@ -1,8 +1,8 @@
 """Telling the merchant's callback URL what has changed in the books, in the transaction that changed it."""
 
+from payments_gateway.sandbox.books.records import payment_record, transaction_record
 from payments_gateway.sandbox.models import Payment, Transaction
 from payments_gateway.sandbox.webhooks.outbox import announce
-from payments_gateway.sandbox.wire.records import payment_record, transaction_record
 
 
 def transaction_changed(record: Transaction, **more: str) -> None:

@@ -19,8 +19,9 @@ from django.db.models import Sum
 
 from payments_gateway.sandbox import clock
 from payments_gateway.sandbox.books import announcements
-from payments_gateway.sandbox.books.movements import MERCHANT, Movement, reversal_of
+from payments_gateway.sandbox.books.movements import Movement, reversal_of
 from payments_gateway.sandbox.models import Account, Entry, Payment, Status, Transaction
+from payments_gateway.sandbox.owners import EXCHANGE, MERCHANT
 from payments_gateway.sandbox.wire.credentials import API_USER
 from payments_gateway.sandbox.wire.errors import RefusedError
 
@@ -108,7 +109,7 @@ def differences() -> list[str]:
     found += [
         f"{each}: not the sum of its entries" for each in accounts if each.balance != sums.get(each.id, 0)
     ]
-    return [*found, *_unbalanced("transaction"), *_unbalanced("payment")]
+    return [*found, *_unbalanced("transaction"), *_unbalanced("payment"), *_wrongly_entered_payments()]
 
 
 def _unbalanced(kind: str) -> list[str]:
@@ -116,6 +117,21 @@ def _unbalanced(kind: str) -> list[str]:
     totals = lines.values(kind, "account__currency").annotate(total=Sum("amount"))
     unbalanced = totals.exclude(total=0).count()
     return [f"{unbalanced} {kind}s do not add up to zero"] if unbalanced else []
+
+
+def _wrongly_entered_payments() -> list[str]:
+    """A completed payment has moved both its amounts through the exchange; any other has moved nothing."""
+    lines = Entry.objects.filter(payment__isnull=False, account__owner=EXCHANGE)
+    moved = (
+        lines.values_list("payment", "account__currency").annotate(total=Sum("amount")).order_by("payment")
+    )
+    entered = {(payment, currency, total) for payment, currency, total in moved}
+    expected = set()
+    for payment in Payment.objects.filter(state=Payment.State.COMPLETED):
+        expected.add((payment.id, payment.incoming_currency, payment.incoming_amount))
+        expected.add((payment.id, payment.outgoing_currency, -payment.outgoing_amount))
+    wrong = len({payment for payment, _, _ in entered ^ expected})
+    return [f"{wrong} payments have not moved what their state says"] if wrong else []
 
 
 def _breaks_of_chain(currency: str) -> list[str]:

@@ -2,14 +2,7 @@
 
 from dataclasses import dataclass
 
-MERCHANT = "merchant"
-FEES = "fees"
-BANKS = "banks"
-CHAIN = "chain"
-USERS = "users"
-EXCHANGE = "exchange"
-OWNERS = (MERCHANT, FEES, BANKS, CHAIN, USERS, EXCHANGE)
-"""Who holds an account in each currency. All but the merchant stand for the world outside."""
+from payments_gateway.sandbox.owners import BANKS, CHAIN, EXCHANGE, FEES, MERCHANT, USERS
 
 DEPOSIT = "deposit"
 WITHDRAWAL = "withdrawal"
@@ -17,7 +10,6 @@ SENT = "sent"
 TRANSFER = "transfer"
 INTERNAL_TRANSFER = "internalTransfer"
 CONVERSION = "conversion"
-TYPES = (DEPOSIT, WITHDRAWAL, SENT, TRANSFER, INTERNAL_TRANSFER, CONVERSION)
 
 FEE_OF_WITHDRAWAL = {"NGN": 50_00, "USD": 1_00}
 """Flat, in minor units, on top of the amount."""

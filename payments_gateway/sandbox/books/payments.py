@@ -24,11 +24,12 @@ from django.db.transaction import atomic
 
 from payments_gateway.sandbox import clock
 from payments_gateway.sandbox.books import announcements, fate, ledger
-from payments_gateway.sandbox.books.movements import BANKS, CHAIN, DEPOSIT, EXCHANGE, USERS, Movement
+from payments_gateway.sandbox.books.movements import DEPOSIT, Movement
 from payments_gateway.sandbox.books.networks import address_on
 from payments_gateway.sandbox.books.orders import BankAccount
 from payments_gateway.sandbox.books.terms import Terms, agree
 from payments_gateway.sandbox.models import Arrival, Payment, Simulation
+from payments_gateway.sandbox.owners import BANKS, CHAIN, EXCHANGE, USERS
 from payments_gateway.sandbox.wire.credentials import API_USER
 from payments_gateway.sandbox.wire.errors import RefusedError
 from payments_gateway.sandbox.wire.refusals import refused_member

@@ -13,8 +13,8 @@ from django.db import connection
 from payments_gateway.reference import BANKS
 from payments_gateway.sandbox.books.history import Event, history
 from payments_gateway.sandbox.books.ledger import count, record_values
-from payments_gateway.sandbox.books.movements import MERCHANT, OWNERS
 from payments_gateway.sandbox.models import Account, Status
+from payments_gateway.sandbox.owners import MERCHANT, OWNERS
 from payments_gateway.sandbox.wire.amounts import DECIMALS
 
 _BATCH = 2_000

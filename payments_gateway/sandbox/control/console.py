@@ -11,7 +11,7 @@ from django.shortcuts import render
 from payments_gateway.sandbox.control import notes
 from payments_gateway.sandbox.control.forms import FORMS, ConsoleForm
 from payments_gateway.sandbox.control.readings import readings
-from payments_gateway.sandbox.wire.answers import operation
+from payments_gateway.sandbox.merchant.entrance import operation
 from payments_gateway.sandbox.wire.errors import RefusedError
 
 _SEE_OTHER = 303

@@ -7,7 +7,8 @@ from django.http import HttpRequest, HttpResponse
 from payments_gateway.sandbox import clock
 from payments_gateway.sandbox.faults.orders import Kind, order_of
 from payments_gateway.sandbox.faults.plan import PLAN, Fault
-from payments_gateway.sandbox.wire.answers import answer, operation
+from payments_gateway.sandbox.merchant.entrance import operation
+from payments_gateway.sandbox.wire.answers import answer
 from payments_gateway.sandbox.wire.bodies import read_body
 from payments_gateway.sandbox.wire.errors import RefusedError
 

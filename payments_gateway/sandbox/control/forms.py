@@ -10,9 +10,8 @@ from payments_gateway.operations import OPERATIONS
 from payments_gateway.sandbox import lifecycle
 from payments_gateway.sandbox.books import orders, settlement
 from payments_gateway.sandbox.control import presets
+from payments_gateway.sandbox.control.actions import back_to_the_seed, let_customer_pay, let_time_pass
 from payments_gateway.sandbox.control.readings import open_payments
-from payments_gateway.sandbox.control.views import back_to_the_seed
-from payments_gateway.sandbox.control.world import let_customer_pay, let_time_pass
 from payments_gateway.sandbox.faults.orders import EVERYTHING
 from payments_gateway.sandbox.faults.plan import PLAN
 from payments_gateway.sandbox.merchant import profile

@@ -4,8 +4,9 @@ from django.db.transaction import atomic
 from django.http import HttpRequest, HttpResponse
 
 from payments_gateway.sandbox.books import ledger, oracle
-from payments_gateway.sandbox.wire.amounts import amount_text
-from payments_gateway.sandbox.wire.answers import answer, operation
+from payments_gateway.sandbox.control.present import balances
+from payments_gateway.sandbox.merchant.entrance import operation
+from payments_gateway.sandbox.wire.answers import answer
 
 _WITHDRAWAL = "withdrawal"
 
@@ -30,14 +31,6 @@ def ledger_now(request: HttpRequest) -> HttpResponse:
             "differences": ledger.differences(),
         }
     )
-
-
-def balances() -> dict[str, str]:
-    """What the merchant has, by currency."""
-    return {
-        currency: amount_text(account.balance, currency)
-        for currency, account in ledger.merchant_accounts().items()
-    }
 
 
 def _without_kind(order: dict[str, str]) -> dict[str, str]:

@@ -6,9 +6,7 @@ from django.db.models import QuerySet
 
 from payments_gateway.sandbox import clock
 from payments_gateway.sandbox.books.settlement import order_of
-from payments_gateway.sandbox.control.oracle import balances
-from payments_gateway.sandbox.control.views import present_codes, present_options
-from payments_gateway.sandbox.control.world import missing_of
+from payments_gateway.sandbox.control.present import balances, missing_of, present_codes, present_options
 from payments_gateway.sandbox.faults.plan import PLAN, Fault
 from payments_gateway.sandbox.merchant import keys, profile
 from payments_gateway.sandbox.merchant.models import ApiKey

@@ -47,12 +47,13 @@ from typing import Annotated, Literal
 from django.http import HttpRequest, HttpResponse
 from pydantic import Field
 
-from payments_gateway.sandbox import clock, lifecycle, otp
+from payments_gateway.sandbox import lifecycle
 from payments_gateway.sandbox.books import settlement
+from payments_gateway.sandbox.control.actions import back_to_the_seed
 from payments_gateway.sandbox.control.bodies import ControlBody
-from payments_gateway.sandbox.faults.plan import PLAN
-from payments_gateway.sandbox.models import Simulation
-from payments_gateway.sandbox.wire.answers import answer, operation
+from payments_gateway.sandbox.control.present import present_codes, present_options
+from payments_gateway.sandbox.merchant.entrance import operation
+from payments_gateway.sandbox.wire.answers import answer
 from payments_gateway.sandbox.wire.bodies import read_body, read_optional_body
 from payments_gateway.sandbox.wire.fields import Number
 
@@ -102,27 +103,3 @@ def settle(request: HttpRequest) -> HttpResponse:
 def reset(request: HttpRequest) -> HttpResponse:
     """Forget everything since the seed."""
     return answer({"transactions": back_to_the_seed()})
-
-
-def back_to_the_seed() -> int:
-    """Forget everything since the seed, faults included; what they still hold is never executed. How many are left."""
-    PLAN.clear(abandon=True)
-    return lifecycle.reset()
-
-
-def present_codes() -> dict[str, object]:
-    """The codes of this moment, in real time, in which authenticator apps live."""
-    simulation, at = Simulation.objects.get(), clock.wall()
-    step = otp.step_of(at)
-    return {
-        "totp": otp.totp(simulation.totp_secret, step),
-        "secondsLeft": (step + 1) * otp.STEP_SECONDS - int(at.timestamp()),
-        "used": step <= simulation.last_totp_step,
-        "otp": simulation.one_time_code,
-        "secret": simulation.totp_secret,
-    }
-
-
-def present_options() -> dict[str, object]:
-    """The options in force."""
-    return lifecycle.options_of(Simulation.objects.get())

@@ -8,11 +8,12 @@ from django.http import HttpRequest, HttpResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from payments_gateway.sandbox.control.bodies import ControlBody
+from payments_gateway.sandbox.merchant.entrance import operation
 from payments_gateway.sandbox.merchant.profile import callback_url
 from payments_gateway.sandbox.webhooks import faults as webhook_faults
 from payments_gateway.sandbox.webhooks import history, signing
 from payments_gateway.sandbox.webhooks.models import Forgery
-from payments_gateway.sandbox.wire.answers import answer, operation
+from payments_gateway.sandbox.wire.answers import answer
 from payments_gateway.sandbox.wire.bodies import Body, read_body, read_query, validated
 from payments_gateway.sandbox.wire.fields import Number, Whole
 

@@ -6,17 +6,16 @@ from django.http import HttpRequest, HttpResponse
 from pydantic import Field
 
 from payments_gateway.sandbox import clock
-from payments_gateway.sandbox.books import orders, payments, settlement
+from payments_gateway.sandbox.books import orders
+from payments_gateway.sandbox.books.records import payment_record, transaction_record
+from payments_gateway.sandbox.control.actions import let_customer_pay, let_time_pass
 from payments_gateway.sandbox.control.bodies import ControlBody
 from payments_gateway.sandbox.merchant import profile
-from payments_gateway.sandbox.models import Payment
-from payments_gateway.sandbox.webhooks import doorbell
-from payments_gateway.sandbox.wire.amounts import amount_text, minor_units
-from payments_gateway.sandbox.wire.answers import answer, operation
+from payments_gateway.sandbox.merchant.entrance import operation
+from payments_gateway.sandbox.wire.amounts import minor_units
+from payments_gateway.sandbox.wire.answers import answer
 from payments_gateway.sandbox.wire.bodies import read_body
-from payments_gateway.sandbox.wire.errors import RefusedError
 from payments_gateway.sandbox.wire.fields import AmountText, Name, Number
-from payments_gateway.sandbox.wire.records import payment_record, transaction_record
 
 
 class ClockBody(ControlBody):
@@ -82,29 +81,3 @@ def kyc(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
         profile.set_kyc(read_body(request, KycBody).completed)
     return answer({"completed": profile.kyc()})
-
-
-def let_time_pass(seconds: float) -> None:
-    """Put the service's clock forward, settle what is due by then, and let webhooks go out that are."""
-    clock.advance(seconds)
-    settlement.settle_due()
-    doorbell.ring()
-
-
-def let_customer_pay(reference: str, amount: str | None) -> Payment:
-    """A customer sends this amount to the address of a payment, or what is still missing.
-
-    Raises RefusedError: 404 when there is no such payment, 400 or 409 as `books.payments.pay_in`.
-    """
-    payment = Payment.objects.filter(reference=reference).first()
-    if payment is None:
-        raise RefusedError(404, "there is no payment of this reference")
-    currency = payment.incoming_currency
-    missing = payment.incoming_amount - payment.confirmed_amount - payment.unconfirmed_amount
-    return payments.pay_in(payment.payment_id, missing if amount is None else minor_units(amount, currency))
-
-
-def missing_of(payment: Payment) -> str:
-    """What the customer has still to send, as text."""
-    missing = payment.incoming_amount - payment.confirmed_amount - payment.unconfirmed_amount
-    return amount_text(max(missing, 0), payment.incoming_currency)

@@ -1,7 +1,4 @@
-"""Whether a presented API key opens anything. Asked before every request, so one indexed lookup and no ORM.
-
-Importable without the sandbox's settings: the constants of `wire/credentials.py` are used there, too.
-"""
+"""Whether a presented API key opens anything. Asked before every request, so one indexed lookup and no ORM."""
 
 import hashlib
 

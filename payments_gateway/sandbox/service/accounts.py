@@ -8,8 +8,9 @@ from pydantic import Field
 
 from payments_gateway.reference import BANKS
 from payments_gateway.sandbox.merchant import accounts
+from payments_gateway.sandbox.merchant.entrance import operation
 from payments_gateway.sandbox.merchant.models import BankAccount
-from payments_gateway.sandbox.wire.answers import answer, operation
+from payments_gateway.sandbox.wire.answers import answer
 from payments_gateway.sandbox.wire.bodies import Body, read_body, read_query
 from payments_gateway.sandbox.wire.fields import Name, Whole
 

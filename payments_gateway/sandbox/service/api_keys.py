@@ -7,10 +7,11 @@ from pydantic import Field
 
 from payments_gateway.sandbox import clock
 from payments_gateway.sandbox.merchant import keys, scopes
+from payments_gateway.sandbox.merchant.entrance import operation
 from payments_gateway.sandbox.merchant.models import ApiKey
 from payments_gateway.sandbox.merchant.scopes import Scope
 from payments_gateway.sandbox.otp import Token
-from payments_gateway.sandbox.wire.answers import answer, operation
+from payments_gateway.sandbox.wire.answers import answer
 from payments_gateway.sandbox.wire.bodies import Body, Nothing, read_body, read_query
 from payments_gateway.sandbox.wire.credentials import API_USER
 from payments_gateway.sandbox.wire.errors import RefusedError

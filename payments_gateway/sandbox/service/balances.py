@@ -6,10 +6,12 @@ from typing import Literal
 from django.http import HttpRequest, HttpResponse
 
 from payments_gateway.sandbox.books import ledger, orders
+from payments_gateway.sandbox.books.records import transfer_detail
+from payments_gateway.sandbox.merchant.entrance import operation
 from payments_gateway.sandbox.models import Account, Transaction
 from payments_gateway.sandbox.otp import Token, untyped
 from payments_gateway.sandbox.wire.amounts import amount_number, amount_text, minor_units
-from payments_gateway.sandbox.wire.answers import answer, envelope, operation
+from payments_gateway.sandbox.wire.answers import answer, envelope
 from payments_gateway.sandbox.wire.bodies import Body, read_body, read_query
 from payments_gateway.sandbox.wire.fields import (
     AccountNumber,
@@ -20,7 +22,6 @@ from payments_gateway.sandbox.wire.fields import (
     TokenText,
     Username,
 )
-from payments_gateway.sandbox.wire.records import transfer_detail
 
 _Fiat = Literal["NGN", "USD"]
 

@@ -7,7 +7,8 @@ from django.http import HttpRequest, HttpResponse
 from payments_gateway.reference import BANKS
 from payments_gateway.sandbox.books.names import holder_of
 from payments_gateway.sandbox.merchant.accounts import own_name_of
-from payments_gateway.sandbox.wire.answers import answer, operation
+from payments_gateway.sandbox.merchant.entrance import operation
+from payments_gateway.sandbox.wire.answers import answer
 from payments_gateway.sandbox.wire.bodies import Body, read_body
 from payments_gateway.sandbox.wire.errors import RefusedError
 from payments_gateway.sandbox.wire.fields import AccountNumber, BankCode

@@ -8,7 +8,8 @@ from django.http import HttpRequest, HttpResponse
 from pydantic import AfterValidator, AnyHttpUrl, Field, ValidationError
 
 from payments_gateway.sandbox.merchant import profile
-from payments_gateway.sandbox.wire.answers import answer, envelope, operation
+from payments_gateway.sandbox.merchant.entrance import operation
+from payments_gateway.sandbox.wire.answers import answer, envelope
 from payments_gateway.sandbox.wire.bodies import Body, Nothing, read_body, read_query
 
 _PLAIN = re.compile(r"https?://[!-\[\]-~]+", re.IGNORECASE)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from django.http import HttpRequest, HttpResponse
 
-from payments_gateway.sandbox.wire.answers import operation
+from payments_gateway.sandbox.merchant.entrance import operation
 
 _SOURCE = Path(__file__).resolve().parents[2] / "openapi.yaml"
 

@@ -16,14 +16,15 @@ from payments_gateway.reference import BANKS
 from payments_gateway.sandbox import clock
 from payments_gateway.sandbox.books import rates
 from payments_gateway.sandbox.books.networks import CRYPTO, NETWORKS
+from payments_gateway.sandbox.books.records import transaction_record
 from payments_gateway.sandbox.faults.lists import visible
+from payments_gateway.sandbox.merchant.entrance import operation
 from payments_gateway.sandbox.models import Payment, Transaction
 from payments_gateway.sandbox.service.payments import payment_wire
 from payments_gateway.sandbox.wire.amounts import amount_number
-from payments_gateway.sandbox.wire.answers import answer, envelope, operation
+from payments_gateway.sandbox.wire.answers import answer, envelope
 from payments_gateway.sandbox.wire.bodies import Body, read_query
 from payments_gateway.sandbox.wire.errors import RefusedError
-from payments_gateway.sandbox.wire.records import transaction_record
 
 _NIGERIA = frozenset({"ng", "nga", "nigeria"})
 

@@ -7,10 +7,12 @@ from pydantic import ConfigDict
 
 from payments_gateway.sandbox.books import payments
 from payments_gateway.sandbox.books.orders import BankAccount
+from payments_gateway.sandbox.books.records import payment_record
 from payments_gateway.sandbox.books.terms import Terms
+from payments_gateway.sandbox.merchant.entrance import operation
 from payments_gateway.sandbox.models import Payment
 from payments_gateway.sandbox.wire.amounts import minor_units_of
-from payments_gateway.sandbox.wire.answers import envelope, operation
+from payments_gateway.sandbox.wire.answers import envelope
 from payments_gateway.sandbox.wire.bodies import Body, read_body, validated
 from payments_gateway.sandbox.wire.credentials import BUSINESS_ID
 from payments_gateway.sandbox.wire.fields import (
@@ -23,7 +25,6 @@ from payments_gateway.sandbox.wire.fields import (
     Reference,
     Username,
 )
-from payments_gateway.sandbox.wire.records import payment_record
 from payments_gateway.sandbox.wire.refusals import refused_member
 
 

@@ -10,13 +10,14 @@ from django.http import HttpRequest, HttpResponse
 from pydantic import Field
 
 from payments_gateway.sandbox import clock
+from payments_gateway.sandbox.books.records import transaction_record
 from payments_gateway.sandbox.faults.lists import visible
+from payments_gateway.sandbox.merchant.entrance import operation
 from payments_gateway.sandbox.models import Transaction
 from payments_gateway.sandbox.wire.amounts import amount_number
-from payments_gateway.sandbox.wire.answers import envelope, operation
+from payments_gateway.sandbox.wire.answers import envelope
 from payments_gateway.sandbox.wire.bodies import Body, read_query
 from payments_gateway.sandbox.wire.fields import Whole
-from payments_gateway.sandbox.wire.records import transaction_record
 
 DURATIONS = {
     "one day": timedelta(days=1),

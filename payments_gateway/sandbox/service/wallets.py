@@ -1,28 +1,39 @@
 """GET /wallet and POST /wallet/transfer."""
 
 import hashlib
+from typing import Annotated
 
 from django.http import HttpRequest, HttpResponse
+from pydantic import AfterValidator, Field
 
 from payments_gateway.addresses import AddressError, check_address
 from payments_gateway.sandbox.books import orders
 from payments_gateway.sandbox.books.networks import CRYPTO, NETWORKS, address_on
+from payments_gateway.sandbox.books.records import wallet_transfer_detail
+from payments_gateway.sandbox.merchant.entrance import operation
 from payments_gateway.sandbox.wire.amounts import minor_units_of
-from payments_gateway.sandbox.wire.answers import answer, envelope, operation
+from payments_gateway.sandbox.wire.answers import answer, envelope
 from payments_gateway.sandbox.wire.bodies import Body, read_body, read_query
 from payments_gateway.sandbox.wire.credentials import API_USER, BUSINESS_NAME
 from payments_gateway.sandbox.wire.fields import (
     AddressText,
     Crypto,
-    NetworkName,
     Number,
     TextIfAny,
     WalletType,
 )
-from payments_gateway.sandbox.wire.records import wallet_transfer_detail
 from payments_gateway.sandbox.wire.refusals import refused_member
 
 _OPENED = 1_614_589_200  # 2021-03-01 09:00 UTC
+
+
+def _known_network(name: str) -> str:
+    if name.upper() not in NETWORKS:
+        raise ValueError(f"must be one of {', '.join(NETWORKS)}")
+    return name.upper()
+
+
+NetworkName = Annotated[str, Field(max_length=16), AfterValidator(_known_network)]
 
 
 class WalletQuery(Body):

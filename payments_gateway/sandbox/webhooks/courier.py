@@ -1,12 +1,13 @@
 """Takes what the outbox holds to the callback URL, from a thread of the one process that serves.
 
 It looks when it is woken after a commit, and twice a second besides: for what is to be repeated, what was delayed, and
-withdrawals that have become due while nobody asked, since their settling is an event, too. Anything but a 2xx is tried
-again after `PAUSES` of the service's time, so putting its clock forward brings the next try closer. Each delivery is
-sent at least once; a process that ends in the middle of a try repeats it after its next start.
+what has become due in the books while nobody asked, since settling is an event, too. Anything but a 2xx is tried again
+after `PAUSES` of the service's time, so putting its clock forward brings the next try closer. Each delivery is sent at
+least once; a process that ends in the middle of a try repeats it after its next start.
 """
 
 import threading
+from collections.abc import Callable
 from datetime import timedelta
 
 from django.db import connection
@@ -15,7 +16,6 @@ from django.db.models.functions import Coalesce
 from django.db.transaction import atomic
 
 from payments_gateway.sandbox import clock
-from payments_gateway.sandbox.books import settlement
 from payments_gateway.sandbox.merchant.profile import callback_url
 from payments_gateway.sandbox.webhooks import bodies, doorbell, signing
 from payments_gateway.sandbox.webhooks.models import Attempt, Delivery, State
@@ -27,22 +27,26 @@ PAUSES = (1, 5, 30, 120, 600)
 _ROUND_SECONDS = 0.5
 
 
-def start() -> None:
-    """Begin to deliver. The thread ends with the process."""
-    threading.Thread(target=_work, name="courier", daemon=True).start()
+def start(*, before_each_round: Callable[[], None]) -> None:
+    """Begin to deliver. The thread ends with the process.
+
+    While there is a callback URL, `before_each_round` is called before each look at the outbox: it brings the books to
+    where time has brought them, as a request would.
+    """
+    threading.Thread(target=_work, args=(before_each_round,), name="courier", daemon=True).start()
 
 
-def _work() -> None:
+def _work(catch_up: Callable[[], None]) -> None:
     try:
         while True:
             doorbell.wait(_ROUND_SECONDS)
             if callback_url():
-                settlement.catch_up()
+                catch_up()
             deliver_due()
     finally:
         # What ended this thread is on standard error by now; the next one goes on with what is still waiting.
         connection.close()
-        start()
+        start(before_each_round=catch_up)
 
 
 def deliver_due() -> None:

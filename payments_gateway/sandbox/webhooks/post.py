@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import requests
 import urllib3
 
-from payments_gateway._connection import exchange, open_session
+from payments_gateway.connection import exchange, open_session
 from payments_gateway.errors import NotSentError, OutcomeUnknownError
 
 _CONNECT_SECONDS = 2

@@ -1,17 +1,12 @@
 """Answers on the wire: the envelopes, the error body, and a clear word for everything unexpected."""
 
 from collections.abc import Callable, Mapping
-from functools import wraps
-from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
 from payments_gateway.money import dumps
-from payments_gateway.sandbox.wire.credentials import check_credentials
 from payments_gateway.sandbox.wire.errors import BareRefusalError, RefusedError
-
-View = Callable[..., HttpResponse]
 
 
 def answer(body: Mapping[str, object], status: int = 200) -> HttpResponse:
@@ -32,29 +27,6 @@ def refusal(error: RefusedError) -> HttpResponse:
     if error.problems:
         body["errors"] = [{"field": field, "message": phrase} for field, phrase in error.problems]
     return answer(body, error.status)
-
-
-def operation(*methods: str, credentials: bool = True) -> Callable[[View], View]:
-    """Declare what answers at a path: its methods, and whether it wants the credential headers."""
-
-    def declare(view: View) -> View:
-        @wraps(view)
-        def checked(request: HttpRequest, **path: Any) -> HttpResponse:
-            if request.method not in methods:
-                return _wrong_method(request, ", ".join(methods))
-            if credentials:
-                check_credentials(request)
-            return view(request, **path)
-
-        return checked
-
-    return declare
-
-
-def _wrong_method(request: HttpRequest, allowed: str) -> HttpResponse:
-    response = refusal(RefusedError(405, f"{request.method} is not allowed here; use {allowed}"))
-    response["Allow"] = allowed
-    return response
 
 
 class RefusalMiddleware:

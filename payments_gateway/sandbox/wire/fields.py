@@ -7,7 +7,6 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from payments_gateway.reference import BANKS
-from payments_gateway.sandbox.books.networks import NETWORKS
 
 _EMAIL = re.compile(r"[^@\s\x00-\x1f]{1,64}@[^@\s\x00-\x1f]+\.[^@\s.\x00-\x1f]{2,}")
 
@@ -46,12 +45,6 @@ def _email(text: str) -> str:
     return text
 
 
-def _network(name: str) -> str:
-    if name.upper() not in NETWORKS:
-        raise ValueError(f"must be one of {', '.join(NETWORKS)}")
-    return name.upper()
-
-
 def _whole_number(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= 9):
         raise ValueError("must be a whole number")
@@ -74,7 +67,6 @@ TextIfAny = Annotated[str, Field(max_length=120), AfterValidator(_printable_or_e
 Memo = Annotated[str, Field(max_length=28), AfterValidator(_printable_or_empty)]
 Email = Annotated[str, Field(max_length=254), AfterValidator(_printable), AfterValidator(_email)]
 Crypto = Literal["USDT"]
-NetworkName = Annotated[str, Field(max_length=16), AfterValidator(_network)]
 AddressText = Annotated[str, Field(max_length=128), AfterValidator(_word)]
 AmountText = Annotated[str, Field(min_length=1, max_length=40)]
 TokenText = Annotated[str, Field(max_length=16), AfterValidator(_printable)]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from payments_gateway._transport import Door
+from payments_gateway.door import Door
 from payments_gateway.operations import OPERATIONS, Operation
 
 V2 = "/v2"

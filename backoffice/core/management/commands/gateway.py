@@ -147,7 +147,7 @@ def _wrong(findings: Sequence[Finding], config: GatewayConfig) -> Iterator[str]:
         if {finding.status for finding in asked} == {404}:
             yield f"{base} knows none of the operations (HTTP 404): the address is probably wrong."
         elif not any(finding.outcome is Outcome.ANSWERED or finding.is_misconfigured for finding in asked):
-            yield f"{base} answered no question: nothing shows that address and credentials are right."
+            yield f"{base} gave no usable answer: nothing shows that address and credentials are right."
 
 
 def _asked_at(findings: Sequence[Finding], config: GatewayConfig) -> dict[str, list[Finding]]:
@@ -162,7 +162,8 @@ def _asked_at(findings: Sequence[Finding], config: GatewayConfig) -> dict[str, l
 def _summary(findings: Sequence[Finding]) -> str:
     counted = {outcome: sum(finding.outcome is outcome for finding in findings) for outcome in Outcome}
     counts = ", ".join(f"{count} {outcome.value}" for outcome, count in counted.items() if count)
-    return f"{counts}. Addresses and credentials work."
+    advice = " See whether the dialect can say where the unusable answers hold what they should."
+    return f"{counts}. Addresses and credentials work.{advice if counted[Outcome.UNUSABLE] else ''}"
 
 
 def _rows_of_operations() -> Iterator[tuple[str, ...]]:

@@ -6,28 +6,22 @@ A wrong dialect is refused at the start of the program. In the middle of a call 
 import re
 from collections.abc import Iterator
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
+from payments_gateway.dialect.words import CAPABILITIES, DURATIONS, OTP_TYPES, STATUSES, EventKind
 from payments_gateway.errors import REFUSALS
 
 if TYPE_CHECKING:
     from payments_gateway.dialect import Dialect
 
-OtpType = Literal["otp", "totp"]
-OTP_TYPES: tuple[OtpType, ...] = get_args(OtpType)
-
-Capability = Literal["banks", "rates", "currencies", "minimums", "wallet_config", "transaction", "payment"]
-CAPABILITIES: tuple[Capability, ...] = get_args(Capability)
-
-DURATIONS = ("one day", "one week", "one month", "one year")
-STATUSES = ("fulfilled", "processing", "failed")
-
 _CHOICES = {"otp_type": OTP_TYPES, "key_base": ("v2", "v4")}
 _MAY_BE_EMPTY = {"retry_statuses", "detail_members", "capabilities", "payment_types"}
 _MAY_BE_DATA_ITSELF = {"transfer_detail_paths", "wallet_paths", "account_list_paths", "key_list_paths"}
-_PATH = re.compile(r"(/[A-Za-z0-9._~-]+)+")
+_PATH = re.compile(r"(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+")
+_PATHS_OF_ONE = ("extra_transaction_path", "extra_payment_path")
+_BRACES = re.compile(r"/\{\w+\}(?=/|$)")
 
-# Names that leave in one query or one body, and the members that the specification gives that body: all must differ.
+# Names that stand in one query or one body, and the members that the specification gives that body: all must differ.
 _TOGETHER: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (
         (
@@ -49,16 +43,20 @@ _TOGETHER: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (
         ("service_username_member",),
         (
-            *(
-                "businessId",
-                "incomingCurrency",
-                "outgoingCurrency",
-                "customerEmail",
-                "paymentType",
-                "reference",
-            ),
-            *("incomingAmount", "outgoingAmount", "rateKey", "country"),
-            *("accountNumber", "accountName", "bank", "bankCode"),
+            "businessId",
+            "incomingCurrency",
+            "outgoingCurrency",
+            "customerEmail",
+            "paymentType",
+            "reference",
+            "incomingAmount",
+            "outgoingAmount",
+            "rateKey",
+            "country",
+            "accountNumber",
+            "accountName",
+            "bank",
+            "bankCode",
         ),
     ),
     (
@@ -72,6 +70,7 @@ _TOGETHER: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
         ),
         (),
     ),
+    (("delivery_event_member", "delivery_data_member", "delivery_signature_member"), ()),
 )
 
 
@@ -88,8 +87,8 @@ def problems(dialect: "Dialect") -> Iterator[str]:
 
 def _of_value(name: str, value: object) -> Iterator[str]:
     match value:
-        case str() if name.endswith("_path") and not _PATH.fullmatch(value):
-            yield f"{name}: a path is like /user/api-keys, without a query."
+        case str() if name.endswith("_path"):
+            yield from _of_path(name, value)
         case str() if not value or value != value.strip():
             yield f"{name}: a name is needed, without spaces around it."
         case () if name not in _MAY_BE_EMPTY and name not in _MAY_BE_DATA_ITSELF:
@@ -98,6 +97,20 @@ def _of_value(name: str, value: object) -> Iterator[str]:
             for item in value:
                 if item != () or name not in _MAY_BE_DATA_ITSELF:
                     yield from _of_value(name, item)
+
+
+def _of_path(name: str, path: str) -> Iterator[str]:
+    """A path is plain segments; where one thing is read by its id, one segment in braces stands for the id.
+
+    None may hold the word that makes GET /payment/resolve of a read, nor anything that leads to it around a corner.
+    """
+    plain, places = _BRACES.subn("/id", path) if name in _PATHS_OF_ONE else (path, 0)
+    if not _PATH.fullmatch(plain):
+        yield f"{name}: a path is like /user/api-keys, without a query."
+    if name in _PATHS_OF_ONE and places != 1:
+        yield f"{name}: one segment of the path is for the id, as in /transaction/{{transactionId}}."
+    if "resolve" in path.casefold():
+        yield f"{name}: no path may hold the word resolve, because GET /payment/resolve moves money."
 
 
 def _of_choices(dialect: "Dialect") -> Iterator[str]:
@@ -146,6 +159,10 @@ def _of_tables(dialect: "Dialect") -> Iterator[str]:
         yield f"statuses: ours are {', '.join(STATUSES)}."
     if any(word != word.strip().lower() for word in dialect.statuses):
         yield "statuses: the words of the wire are compared without case, and written here in lower case."
+    if not set(dialect.event_kinds.values()) <= set(EventKind):
+        yield f"event_kinds: ours are {', '.join(EventKind)}."
+    if any(word != word.strip().lower() for word in dialect.event_kinds):
+        yield "event_kinds: the words of the wire are compared without case, and written here in lower case."
 
 
 def _of_names(dialect: "Dialect") -> Iterator[str]:
@@ -154,5 +171,5 @@ def _of_names(dialect: "Dialect") -> Iterator[str]:
         for name in points:
             spelling: Any = getattr(dialect, name)
             if spelling in used:
-                yield f"{name}: {spelling} is taken, in the same request, by {used[spelling]}."
+                yield f"{name}: {spelling} is taken, in the same place, by {used[spelling]}."
             used[spelling] = name

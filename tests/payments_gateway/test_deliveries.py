@@ -17,9 +17,9 @@ from cryptography.hazmat.primitives.serialization import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from payments_gateway import EventKind, PaymentNews, TransactionNews
-from payments_gateway.callbacks import (
-    LARGEST_BODY,
+from payments_gateway import Dialect, EventKind, PaymentNews, TransactionNews
+from payments_gateway._raw_members import LARGEST_BODY
+from payments_gateway.deliveries import (
     Delivery,
     Verdict,
     load_public_key,
@@ -106,6 +106,52 @@ def test_news_of_a_transaction() -> None:
     assert (news.transaction_id, news.amount, news.failure_reason) == ("65f1", Decimal("10.50"), "closed")
     assert (news.session_id, news.reference) == ("", "")
     assert news.model_extra == {"newMember": [1]}
+
+
+OTHER_NAMES = Dialect().overridden(
+    {
+        "delivery_event_member": "type",
+        "delivery_data_member": "payload",
+        "delivery_signature_member": "sig",
+        "event_kinds": {"txn.changed": "transaction updated", "order.new": "payment created"},
+        "news_session_members": ["session"],
+        "news_reference_members": ["ref"],
+        "news_failure_members": ["reason", "failureReason"],
+        "news_resolution_members": ["resolution"],
+    }
+)
+
+
+def renamed(body: bytes) -> bytes:
+    names = ((b'"event"', b'"type"'), (b'"data"', b'"payload"'), (b'"signature"', b'"sig"'))
+    for theirs, other in names:
+        body = body.replace(theirs, other)
+    return body
+
+
+def test_the_members_of_a_delivery_and_the_kinds_of_event_are_open_points() -> None:
+    data = b'{"transactionId":"65f1","amount":1,"session":"S1","ref":"R1","reason":"closed"}'
+    found = verify(renamed(delivery(data, event=b"TXN.changed")), BOTH, OTHER_NAMES)
+    assert (found.verdict, found.kind) == (Verdict.VALID, EventKind.TRANSACTION_UPDATED)
+    news = found.news()
+    assert isinstance(news, TransactionNews)
+    assert (news.session_id, news.reference, news.failure_reason) == ("S1", "R1", "closed")
+    paid = b'{"ref":"INV-1","resolution":"r1"}'
+    about = verify(renamed(delivery(paid, event=b"order.new")), BOTH, OTHER_NAMES).news()
+    assert isinstance(about, PaymentNews)
+    assert (about.reference, about.resolve_id) == ("INV-1", "r1")
+
+
+def test_a_delivery_in_other_words_than_the_dialect_s_is_not_taken_for_one() -> None:
+    assert verify(delivery(), BOTH, OTHER_NAMES).verdict is Verdict.MALFORMED
+    assert verify(renamed(delivery()), BOTH).verdict is Verdict.MALFORMED
+    unknown = verify(renamed(delivery()), BOTH, OTHER_NAMES)
+    assert (unknown.verdict, unknown.event, unknown.kind) == (Verdict.VALID, "Transaction updated", None)
+
+
+def test_a_changed_byte_is_found_under_any_name_of_the_data() -> None:
+    body = renamed(delivery()).replace(b"250000.5", b"250000.6")
+    assert verify(body, BOTH, OTHER_NAMES).verdict is Verdict.INVALID
 
 
 def test_news_of_a_payment() -> None:
