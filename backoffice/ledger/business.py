@@ -10,16 +10,17 @@ _KEPT_SECONDS = 60 * 60
 
 
 def business_id() -> str:
-    """The id as configured; otherwise that of the newest transaction that names one, remembered for an hour.
+    """The id as configured; otherwise the one that the newest transactions name, remembered for an hour.
 
     Every transaction record carries it, and nothing else in the specification does before the first payment. Empty
-    if no transaction names one. Raises GatewayError.
+    if they name none, or not all the same: then people must say which. Raises GatewayError.
     """
     if settings.GATEWAY_BUSINESS_ID:
         return settings.GATEWAY_BUSINESS_ID
     known: str = cache.get("business", "")
     if not known:
         records = gateway(deadline=PATIENCE_OF_A_PAGE).transactions.page(per_page=_LOOKED_AT).records
-        known = next((record.business_id for record in records if record.business_id), "")
+        named = {record.business_id for record in records if record.business_id}
+        known = named.pop() if len(named) == 1 else ""
         cache.set("business", known, _KEPT_SECONDS if known else 0)
     return known

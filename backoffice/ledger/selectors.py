@@ -42,6 +42,9 @@ class Watermark:
     service_time: datetime | None
 
 
+NOTHING_SEEN = Watermark("", None, None)
+
+
 @dataclass(frozen=True)
 class Asked:
     """Which transactions to ask the service for; None filters nothing. Pages count from 1."""

@@ -190,13 +190,16 @@ def test_refused_calls_are_counted_and_the_way_back_is_offered(
     assert (counted.calls, counted.refused) == (2, 1)
 
 
+@pytest.mark.parametrize("is_refused", [False, True], ids=["while it works", "when it is refused"])
 def test_it_goes_back_to_the_old_key_if_that_is_countersigned(
-    as_administrator: Client, checker: User, relaxed: SandboxProcess
+    as_administrator: Client, checker: User, relaxed: SandboxProcess, *, is_refused: bool
 ) -> None:
     begin(as_administrator)
-    create(as_administrator, checker, relaxed)
+    made = create(as_administrator, checker, relaxed)
     press(as_administrator, "test")
     switch(as_administrator, checker, relaxed)
+    if is_refused:
+        end_at_the_service(relaxed, made)
     [old] = credentials.former_keys()
     back = steps.prepare(as_administrator, "api_key_switch", target=f"kept:{old.pk}")
     assert steps.carry_out(back, checker, relaxed).status == Status.SUCCEEDED

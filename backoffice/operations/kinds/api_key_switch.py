@@ -81,6 +81,7 @@ class ApiKeySwitchKind(ChangeKind[ApiKeySwitchPayload]):
     payload_type = ApiKeySwitchPayload
     form_type = ApiKeySwitchForm
     is_decided_alone = True
+    is_sent_blindly = True  # the way out when the service refuses the key in use
 
     def sentence(self, payload: ApiKeySwitchPayload) -> str:
         return f"Let Countersign call the service with the API key {_named(payload.key_name, payload.short_hash)}"

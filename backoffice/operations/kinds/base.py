@@ -141,6 +141,9 @@ class Kind(ABC, Generic[P]):
     verb: ClassVar[str]  # the entry in the menu
     section: ClassVar[Section]
     permission: ClassVar[str]  # who may prepare it
+    is_sent_blindly: ClassVar[bool] = (
+        False  # whether the service need not be readable with the present key to send it
+    )
     is_decided_alone: ClassVar[bool] = False  # whether it is countersigned on its own page only
     payload_type: type[P]
     form_type: type[KindForm]

@@ -190,7 +190,8 @@ class PaymentForm(AccountForm):
         if not self.business_id:
             self.add_error(
                 None,
-                "Your business's id at the service is not known: no transaction names it. Nothing was prepared. "
+                "Your business's id at the service is not known: the newest transactions name none, or several. "
+                "Nothing was prepared. "
                 "Whoever runs Countersign has to set COUNTERSIGN_GATEWAY_BUSINESS_ID.",
             )
 

@@ -101,7 +101,7 @@ def send_operation(operation_id: UUID) -> None:
     if release is None:
         return
     try:
-        claim = claim_operation(operation_id, ledger.watermark(release.operation.currency))
+        claim = claim_operation(operation_id, _watermark(release.operation))
     except GatewayError as exc:
         logger.warning(
             "%s is not sent yet: the service cannot be read (%s)", release.operation.reference, exc
@@ -131,6 +131,12 @@ class Claim:
     operation: Operation
     deadline_at: datetime
     token: SecretStr | None
+
+
+def _watermark(operation: Operation) -> ledger.Watermark:
+    """What the service shows right now. Raises GatewayError, and OperationError if the content cannot be read."""
+    kind, _ = content_of(operation)
+    return ledger.NOTHING_SEEN if kind.is_sent_blindly else ledger.watermark(operation.currency)
 
 
 def _release(

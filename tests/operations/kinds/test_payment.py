@@ -192,6 +192,10 @@ def test_the_business_is_as_configured_or_as_the_newest_transaction_says(
         ]
     )
     assert business_id() == "from-the-list"
+    cache.clear()
+    service.records = service.records.replace('"T-2"', '"T-2", "businessId": "another"')
+    assert business_id() == ""
+    cache.clear()
     settings.GATEWAY_BUSINESS_ID = "configured"
     assert business_id() == "configured"
 
@@ -251,7 +255,7 @@ def test_the_request_to_a_user_names_no_account(maker: User, checker: User, serv
     ("status", "body", "ends"),
     [
         (200, '{"data": {"_id": "P-9", "state": "pending"}}', Status.SUCCEEDED),
-        (200, '{"data": {}}', Status.SUCCEEDED),
+        (200, '{"data": {}}', Status.UNKNOWN),
         (400, '{"message": "rateKey has expired"}', Status.FAILED),
         (401, '{"message": "invalid api key"}', Status.FAILED),
         (404, '{"message": "no such business"}', Status.FAILED),
