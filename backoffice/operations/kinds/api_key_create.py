@@ -33,6 +33,8 @@ _ALL_RIGHTS = in_words("Master")
 class ApiKeyCreatePayload(Payload):
     """What the key is to be. `keys_before` are the short hashes of the list then: a new key is none of them."""
 
+    SEEN = frozenset({"keys_before"})
+
     way: Way
     key_name: str = ""
     scope: str = ""

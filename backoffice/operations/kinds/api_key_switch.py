@@ -25,6 +25,8 @@ _GONE = "The key is not kept here any more: it was shown to a person or taken in
 class ApiKeySwitchPayload(Payload):
     """The key to switch to: `made:` and the operation that made it, or `kept:` and a former key of ours."""
 
+    SEEN = frozenset({"key_name", "short_hash", "scope", "replaced_name", "replaced_hash"})
+
     target: str
     key_name: str
     short_hash: str

@@ -26,6 +26,8 @@ _LABELS = {"number": "Account opened", "bank": "Bank", "name": "In the name of",
 class BankAccountPayload(Payload):
     """What is opened, and what was there before: whatever is there beside that afterwards, this has opened."""
 
+    SEEN = frozenset({"known_numbers"})
+
     account_name: str
     currency: str
     preferred_name: str

@@ -34,6 +34,10 @@ class Payload(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
+    SEEN: ClassVar[frozenset[str]] = (
+        frozenset()
+    )  # members that nobody chose: what was seen when it was prepared
+
     repeat_reason: str = ""  # why the same amount goes to the same beneficiary again within a day
 
     def stored(self) -> dict[str, Any]:
@@ -42,7 +46,7 @@ class Payload(BaseModel):
 
     def compared(self) -> dict[str, Any]:
         """The members by which two contents are the same, so that both cannot wait at once."""
-        return self.stored()
+        return {name: value for name, value in self.stored().items() if name not in self.SEEN}
 
 
 P = TypeVar("P", bound=Payload)

@@ -95,6 +95,8 @@ def _embedded(address: Address) -> Address:
 class CallbackUrlPayload(Payload):
     """The new address, and the one that it replaces; empty where none was set."""
 
+    SEEN = frozenset({"previous"})
+
     url: str
     previous: str
 

@@ -20,6 +20,8 @@ DIRECTIONS = {"NGN-USD": "NGN to USD", "USD-NGN": "USD to NGN"}
 class ConversionPayload(Payload):
     """What is given for which currency, and the rate that was known when it was prepared. The service sets the rate."""
 
+    SEEN = frozenset({"known_rate"})
+
     from_currency: str
     to_currency: str
     amount: Decimal

@@ -93,6 +93,8 @@ class KeyChoiceForm(RotationForm):
 class KeyEndPayload(Payload):
     """The key that ends, as the service listed it when this was prepared."""
 
+    SEEN = frozenset({"name", "scope", "expires", "is_known_here", "knows_own_key"})
+
     short_hash: str
     name: str
     scope: str

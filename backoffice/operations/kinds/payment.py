@@ -36,6 +36,8 @@ _FIELDS_OF = {BANK: (*_ACCOUNT, "name_reason"), PROFILE: ("service_username",)}
 class PaymentPayload(AccountPayload):
     """What comes in, what is paid out for it, and to whom; the members of the other way of paying out are empty."""
 
+    SEEN = frozenset({"reference", "business_id"})
+
     business_id: str
     reference: str
     incoming_currency: str
@@ -47,10 +49,6 @@ class PaymentPayload(AccountPayload):
     payment_type: str
     service_username: str
     country: str
-
-    def compared(self) -> dict[str, Any]:
-        """All but our reference, which is new in every form."""
-        return {name: value for name, value in self.stored().items() if name != "reference"}
 
 
 class PaymentForm(AccountForm):

@@ -75,6 +75,31 @@ def test_letters_and_names_are_nobody_elses() -> None:
     assert all(name == kind.name for name, kind in KINDS.items())
 
 
+# What was seen of the service another time; the wish is the same.
+SEEN_LATER: dict[str, dict[str, object]] = {
+    "conversion": {"known_rate": None},
+    "payment": {"reference": "CS-ANOTHER", "business_id": "another"},
+    "api_key_create": {"keys_before": ()},
+    "api_key_switch": {"replaced_name": "another", "replaced_hash": "77777777"},
+    "api_key_invalidate": {"expires": "tomorrow", "scope": "Everything", "knows_own_key": False},
+    "api_key_delete": {"expires": "tomorrow", "is_known_here": True},
+    "bank_account": {"known_numbers": None},
+    "callback_url": {"previous": ""},
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_same_wish_waits_once_whatever_was_seen_meanwhile(name: str, person: Person) -> None:
+    preparer, sample = preparer_of(name, person), SAMPLES[name]
+    assert set(SEEN_LATER.get(name, {})) <= sample.SEEN <= set(type(sample).model_fields)
+    assert bool(sample.SEEN) == (name in SEEN_LATER)
+    first = factories.of_kind(name, sample, preparer)
+    again = sample.model_copy(update=SEEN_LATER.get(name, {}))
+    with pytest.raises((errors.SameContentWaitsError, errors.PaidBeforeError)):
+        factories.of_kind(name, again, preparer)
+    assert list(Operation.objects.all()) == [first]
+
+
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("name", KINDS)
 def test_only_who_has_its_permission_may_prepare_it(name: str, role: str, person: Person) -> None:
