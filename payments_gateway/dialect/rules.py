@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _CHOICES = {"otp_type": OTP_TYPES, "key_base": ("v2", "v4")}
 _MAY_BE_EMPTY = {"retry_statuses", "detail_members", "capabilities", "payment_types"}
 _MAY_BE_DATA_ITSELF = {"transfer_detail_paths", "wallet_paths", "account_list_paths", "key_list_paths"}
-_PATH = re.compile(r"(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+")
+_PATH = re.compile(r"(/[A-Za-z0-9_~-]+(\.[A-Za-z0-9_~-]+)*)+")
 _PATHS_OF_ONE = ("extra_transaction_path", "extra_payment_path")
 _BRACES = re.compile(r"/\{\w+\}(?=/|$)")
 
