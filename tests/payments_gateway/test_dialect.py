@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from backoffice.core.gateway import gateway
+from backoffice.core.gateway import check_configuration
 from payments_gateway import Dialect
 
 POINTS = {point.name: getattr(Dialect(), point.name) for point in fields(Dialect)}
@@ -97,7 +97,7 @@ def test_a_wrong_file_stops_the_start(settings: Settings, tmp_path: Path, line: 
     file.write_text(line)
     settings.GATEWAY_DIALECT = str(file)
     with pytest.raises(ValueError, match=line.partition(" ")[0] if "=" in line else "line 1"):
-        gateway()
+        check_configuration()
 
 
 def test_the_points_come_in_the_order_of_the_wire() -> None:
