@@ -67,10 +67,9 @@ def make(maker: User, checker: User) -> Make:
 
 
 def answered(service: StubService, **changes: object) -> None:
-    """Let the service answer with this payment."""
+    """Let the service answer with this payment, under the reference that it was sent."""
     members = {
         "_id": "P-9",
-        "reference": "CS-1",
         "state": "Waiting for funds",
         "address": TRON,
         "expTime": (timezone.now() + timedelta(minutes=29)).isoformat(),
@@ -81,8 +80,12 @@ def answered(service: StubService, **changes: object) -> None:
         "outgoingAmount": 158000,
         "outgoingCurrency": "NGN",
     }
-    body = json.dumps({"data": {**members, **changes}}, default=float)
-    service.answer_post = lambda: (200, body)
+
+    def answer() -> tuple[int, str]:
+        sent = {"reference": json.loads(service.posts[-1])["reference"]}
+        return 200, json.dumps({"data": {**members, **sent, **changes}}, default=float)
+
+    service.answer_post = answer
 
 
 def text(client: Client, address: str) -> str:
