@@ -114,7 +114,7 @@ def test_the_page_of_the_operation_shows_what_the_customer_needs(
 
 
 def test_what_the_service_did_not_tell_is_said(as_checker: Client, service: StubService, make: Make) -> None:
-    service.answer_post = lambda: (200, '{"data": {}}')
+    service.answer_post = lambda: (200, '{"data": {"_id": "P-9"}}')
     operation = make()
     html = text(as_checker, operation.get_absolute_url())
     assert "The service told none" in html
