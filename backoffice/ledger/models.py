@@ -60,3 +60,17 @@ class SnapshotTurn(models.Model):
 
     def __str__(self) -> str:
         return f"The next turn is at {self.next_at}"
+
+
+class Reading(models.Model):
+    """What the service told last in answer to one question, for when it cannot be asked. Kept for a day."""
+
+    question = models.CharField(max_length=200, primary_key=True)
+    value = models.TextField()  # JSON of the typed answer
+    at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return self.question

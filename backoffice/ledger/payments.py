@@ -1,10 +1,14 @@
 """Off-ramp payments as the service tells them now, where the deployment says that it can be asked."""
 
+from django.core.cache import cache
+from django.utils import timezone
+
 from backoffice.core.gateway import dialect, gateway
-from backoffice.ledger.told import Told, last_told, told_now
-from payments_gateway import Payment
+from backoffice.ledger.told import Told
+from payments_gateway import GatewayError, Payment
 
 _PATIENCE_SECONDS = 2.0  # several are asked for on one page
+_KEPT_SECONDS = 24 * 60 * 60
 
 
 def can_be_asked() -> bool:
@@ -13,14 +17,20 @@ def can_be_asked() -> bool:
 
 
 def payment_now(payment_id: str) -> Told[Payment]:
-    """The payment, now or as last told. Ask only if it can be asked for."""
-    extras = gateway(deadline=_PATIENCE_SECONDS).extras
-    return told_now(_key(payment_id), lambda: extras.payment(payment_id))
+    """The payment, now or as last told. Ask only if it can be asked for. Never raises GatewayError."""
+    try:
+        told = Told(gateway(deadline=_PATIENCE_SECONDS).extras.payment(payment_id), timezone.now())
+    except GatewayError as exc:
+        known = known_payment(payment_id)
+        return Told(known.value, known.at, problem=exc.message)
+    cache.set(_key(payment_id), told, _KEPT_SECONDS)
+    return told
 
 
 def known_payment(payment_id: str) -> Told[Payment]:
-    """The same as last told, without asking."""
-    return last_told(_key(payment_id))
+    """The same as last told to this process, without asking. What was told when it was created is in the database."""
+    known: Told[Payment] | None = cache.get(_key(payment_id))
+    return known or Told()
 
 
 def _key(payment_id: str) -> str:

@@ -1,4 +1,4 @@
-"""Reads what the service says: balances, account holders, transactions. Never writes."""
+"""Reads what the service says: balances, account holders, transactions. Keeps only the last answers."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -7,10 +7,11 @@ from decimal import Decimal
 from urllib.parse import urlencode
 
 from django.core.cache import cache
+from pydantic import TypeAdapter
 
 from backoffice.core.gateway import PATIENCE_OF_A_PAGE, gateway
 from backoffice.ledger.models import Balance, BalanceSnapshot
-from backoffice.ledger.told import Told, last_told, told_now
+from backoffice.ledger.told import Question, Told
 from payments_gateway import (
     BANKS,
     Account,
@@ -29,6 +30,9 @@ _BANKS_FRESH_SECONDS = 3600
 _BANKS_TRIED_SECONDS = 60
 _BANKS_PATIENCE_SECONDS = 1.0  # no form waits longer for a list that only saves typing
 _FILTERED_BY = ("NGN", "USD")
+_SUMMARY = TypeAdapter(TransactionSummary)
+_OWN_ACCOUNTS = Question("accounts", TypeAdapter(list[Account]))
+_CALLBACK_URL = Question("callback", TypeAdapter(str))
 _PAGE = 100
 _ACCOUNTS = 100  # on the first page, which is all that is read: the accounts that the service opened are few
 
@@ -56,9 +60,10 @@ class Asked:
     per_page: int = 50
 
     @property
-    def key(self) -> str:
-        """The same text for the same question."""
-        return f"transactions:{urlencode({name: value or '' for name, value in vars(self).items()})}"
+    def question(self) -> Question[TransactionSummary]:
+        """The same for the same filters and page."""
+        asked = urlencode({name: value or "" for name, value in vars(self).items()})
+        return Question(f"transactions:{asked}", _SUMMARY)
 
 
 def known_balances() -> list[Balance]:
@@ -74,32 +79,32 @@ def snapshots_since(moment: datetime) -> list[BalanceSnapshot]:
 def transactions_now(asked: Asked) -> Told[TransactionSummary]:
     """One page of the service's transactions with their totals, now or as last told (GET /transaction/summary)."""
     transactions = gateway(deadline=PATIENCE_OF_A_PAGE).transactions
-    return told_now(asked.key, lambda: transactions.summary(**vars(asked)))
+    return asked.question.told_now(lambda: transactions.summary(**vars(asked)))
 
 
 def known_transactions(asked: Asked) -> Told[TransactionSummary]:
     """The same as last told, without asking."""
-    return last_told(asked.key)
+    return asked.question.last_told()
 
 
 def own_accounts_now() -> Told[list[Account]]:
     """The merchant's accounts, now or as last told."""
-    return told_now("accounts", own_accounts)
+    return _OWN_ACCOUNTS.told_now(own_accounts)
 
 
 def known_own_accounts() -> Told[list[Account]]:
     """The same as last told, without asking."""
-    return last_told("accounts")
+    return _OWN_ACCOUNTS.last_told()
 
 
 def callback_url_now() -> Told[str]:
     """The address that the service sends webhooks to, now or as last told; empty if none is set."""
-    return told_now("callback", callback_url)
+    return _CALLBACK_URL.told_now(callback_url)
 
 
 def known_callback_url() -> Told[str]:
     """The same as last told, without asking."""
-    return last_told("callback")
+    return _CALLBACK_URL.last_told()
 
 
 def current_balance(currency: str) -> Decimal | None:

@@ -1,17 +1,19 @@
-"""What the service told, and when: now if it answers, otherwise the last time. Remembered by this process only."""
+"""What the service told, and when: now if it answers, otherwise the last time. Kept in the database for a day, so that
+every process knows it, also one that has just started."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Generic, TypeVar
 
-from django.core.cache import cache
 from django.utils import timezone
+from pydantic import TypeAdapter, ValidationError
 
+from backoffice.ledger.models import Reading
 from payments_gateway import GatewayError
 
 Value = TypeVar("Value")
-_KEPT_SECONDS = 24 * 60 * 60
+KEPT = timedelta(days=1)
 
 
 @dataclass(frozen=True)
@@ -28,22 +30,39 @@ class Told(Generic[Value]):
         return self.at is not None
 
 
-def last_told(key: str) -> Told[Value]:
-    """What the service told last, without asking it."""
-    known: Told[Value] | None = cache.get(_named(key))
-    return known or Told()
+@dataclass(frozen=True)
+class Question(Generic[Value]):
+    """Something that is asked again and again: the same text for the same question, and the type of its answer."""
 
+    text: str
+    type: TypeAdapter[Value]
 
-def told_now(key: str, ask: Callable[[], Value]) -> Told[Value]:
-    """What the service tells now; if it does not, what it told last, and the problem. Never raises GatewayError."""
-    try:
-        told = Told(ask(), timezone.now())
-    except GatewayError as exc:
-        known: Told[Value] = last_told(key)
-        return Told(known.value, known.at, problem=exc.message)
-    cache.set(_named(key), told, _KEPT_SECONDS)
-    return told
+    def last_told(self) -> Told[Value]:
+        """What the service told last, without asking it. Nothing if this release cannot read what another one kept."""
+        row = Reading.objects.filter(pk=self.text, at__gt=timezone.now() - KEPT).first()
+        if row is None:
+            return Told()
+        try:
+            return Told(self.type.validate_json(row.value), row.at)
+        except ValidationError:
+            return Told()
 
+    def told_now(self, ask: Callable[[], Value]) -> Told[Value]:
+        """What the service tells now; if it does not, what it told last, and the problem. Never raises GatewayError."""
+        try:
+            value, at = ask(), timezone.now()
+        except GatewayError as exc:
+            known = self.last_told()
+            return Told(known.value, known.at, problem=exc.message)
+        self._keep(value, at)
+        return Told(value, at)
 
-def _named(key: str) -> str:
-    return f"told:{key}"
+    def _keep(self, value: Value, at: datetime) -> None:
+        text = self.type.dump_json(value, exclude_none=True).decode()
+        Reading.objects.filter(at__lte=at - KEPT).delete()
+        Reading.objects.bulk_create(
+            [Reading(question=self.text, value=text, at=at)],
+            update_conflicts=True,
+            unique_fields=["question"],
+            update_fields=["value", "at"],
+        )

@@ -3,21 +3,23 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from pydantic import TypeAdapter
+
 from backoffice.core.gateway import PATIENCE_OF_A_PAGE, gateway
-from backoffice.ledger.told import Told, last_told, told_now
+from backoffice.ledger.told import Question, Told
 from payments_gateway import Wallet, WalletAddress
 
-_KEY = "wallet"
+_WALLET = Question("wallet", TypeAdapter(Wallet))
 
 
 def wallet_now() -> Told[Wallet]:
     """The wallet with all its addresses, now or as last told (GET /wallet)."""
-    return told_now(_KEY, gateway(deadline=PATIENCE_OF_A_PAGE).wallets.get)
+    return _WALLET.told_now(lambda: gateway(deadline=PATIENCE_OF_A_PAGE).wallets.get())
 
 
 def known_wallet() -> Told[Wallet]:
     """The same as last told, without asking."""
-    return last_told(_KEY)
+    return _WALLET.last_told()
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from decimal import Decimal
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ SignIn = Callable[[Client, User], Client]
 LIST, NOW = "/payments/", "/payments/now/"
 TRON = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
 Make = Callable[..., Operation]
+_NUMBERS = count(1)
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +53,8 @@ def make(maker: User, checker: User) -> Make:
     """A payment that two people created."""
 
     def make(**changes: Any) -> Operation:
-        payload = SAMPLES["payment"].model_copy(update=changes)
+        further = {"repeat_reason": f"Order {next(_NUMBERS)}"}
+        payload = SAMPLES["payment"].model_copy(update=further | changes)
         operation = factories.countersigned(factories.of_kind("payment", payload, maker), checker)
         services.release_operation(
             operation.pk,

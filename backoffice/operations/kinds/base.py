@@ -174,6 +174,10 @@ class Kind(ABC, Generic[P]):
     def debit(self, payload: P) -> Debit | None:
         """What it takes from a balance; None if it moves no money."""
 
+    def at_stake(self, payload: P) -> Debit | None:
+        """The amount that limits, repeats, lists and totals look at: the debit, unless the kind says otherwise."""
+        return self.debit(payload)
+
     @abstractmethod
     def counterparty(self, payload: P) -> Counterparty:
         """Who is at the other end."""

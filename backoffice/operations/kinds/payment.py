@@ -13,7 +13,7 @@ from backoffice.core.gateway import dialect
 from backoffice.ledger import rates
 from backoffice.ledger.business import business_id
 from backoffice.operations.kinds.amounts import currency_field
-from backoffice.operations.kinds.base import ChangeKind, Counterparty, Facts, Receipt, Section
+from backoffice.operations.kinds.base import ChangeKind, Counterparty, Debit, Facts, Receipt, Section
 from backoffice.operations.kinds.holder import AccountForm, AccountPayload
 from backoffice.operations.permissions import PREPARE
 from payments_gateway import (
@@ -212,6 +212,12 @@ class PaymentKind(ChangeKind[PaymentPayload]):
         incoming = _amount(payload.incoming_currency, payload.incoming_amount)
         outgoing = _amount(payload.outgoing_currency, payload.outgoing_amount)
         return f"Take {incoming} in, pay {outgoing} out to {holder.name}, {holder.detail}"
+
+    def at_stake(self, payload: PaymentPayload) -> Debit:
+        """What is paid out, or what the customer pays in where only that is given. No balance of ours is debited."""
+        if payload.outgoing_amount is not None:
+            return Debit(payload.outgoing_currency, payload.outgoing_amount)
+        return Debit(payload.incoming_currency, payload.incoming_amount or Decimal(0))
 
     def counterparty(self, payload: PaymentPayload) -> Counterparty:
         if payload.payment_type == BANK:

@@ -164,7 +164,7 @@ def _submitted_before(operation_id: UUID, actor: User, digest: str) -> Operation
 
 def _check_repeat(operation_id: UUID, kind: Kind[Any], payload: Payload) -> None:
     """Raises PaidBeforeError if the same was paid within a day and nobody says why it is paid again."""
-    repeats = paid_before(kind.counterparty(payload).key, kind.debit(payload))
+    repeats = paid_before(kind.counterparty(payload).key, kind.at_stake(payload))
     if not payload.repeat_reason and repeats.exclude(pk=operation_id).exists():
         raise PaidBeforeError
 
@@ -174,8 +174,8 @@ def _draft(
 ) -> Operation:
     """The pending operation, not stored yet."""
     kind = KINDS[kind_name]
-    debit, counterparty = kind.debit(payload), kind.counterparty(payload)
-    requirement = policy.requirement(kind.plural, debit)
+    stake, counterparty = kind.at_stake(payload), kind.counterparty(payload)
+    requirement = policy.requirement(kind.plural, stake)
     stored, now = payload.stored(), timezone.now()
     return Operation(
         id=operation_id,
@@ -185,8 +185,8 @@ def _draft(
         digest=content_digest(operation_id, kind_name, stored),
         content_key=content_key(kind_name, payload.compared()),
         sentence=kind.sentence(payload),
-        currency=debit.currency if debit else "",
-        amount=debit.amount if debit else None,
+        currency=stake.currency if stake else "",
+        amount=stake.amount if stake else None,
         counterparty=counterparty.name,
         counterparty_detail=counterparty.detail,
         beneficiary_key=counterparty.key or None,

@@ -109,7 +109,7 @@ def _unexplained(request: StaffRequest, kind: Kind[Any], form: KindForm) -> list
     payload = form.payload()
     if payload.repeat_reason:
         return []
-    found = selectors.paid_before(kind.counterparty(payload).key, kind.debit(payload))
+    found = selectors.paid_before(kind.counterparty(payload).key, kind.at_stake(payload))
     repeats = list(found.exclude(pk=_submission(request))[:SHOWN_REPEATS])
     if repeats and not form.cleaned_data["repeat_meant"]:
         form.add_error("repeat_meant", "Tick this if you mean it.")
@@ -152,7 +152,7 @@ def _review_page(
         "cautions": kind.cautions(payload),
         "digest": digest,
         "code": short_code(digest),
-        "requirement": policy.requirement(kind.plural, debit),
+        "requirement": policy.requirement(kind.plural, kind.at_stake(payload)),
         "balances": [row for row in ledger.known_balances() if debit and row.currency == debit.currency],
         "changed": changed,
     }

@@ -170,9 +170,31 @@ def test_another_form_has_another_reference(as_maker: Client, bank: dict[str, st
 
 
 def test_the_same_payment_cannot_wait_twice_although_its_reference_is_new(maker: User) -> None:
-    factories.of_kind("payment", of(), maker)
+    factories.of_kind("payment", of(repeat_reason="Second part"), maker)
     with pytest.raises(errors.SameContentWaitsError):
-        factories.of_kind("payment", of(reference="CS-ANOTHER"), maker)
+        factories.of_kind("payment", of(repeat_reason="Second part", reference="CS-ANOTHER"), maker)
+
+
+def test_the_same_amount_to_the_same_receiver_within_a_day_wants_a_reason(maker: User) -> None:
+    first = factories.of_kind("payment", of(), maker)
+    services.cancel_operation(first.pk, actor=maker)
+    second = factories.of_kind("payment", of(reference="CS-SECOND"), maker)
+    assert (second.currency, second.amount) == ("USDT", Decimal(100))
+    with pytest.raises(errors.PaidBeforeError):
+        factories.of_kind("payment", of(reference="CS-THIRD", customer_email="other@example.com"), maker)
+
+
+@pytest.mark.parametrize(
+    ("changes", "needed"),
+    [
+        ({}, 1),
+        ({"incoming_amount": Decimal(10_001)}, 2),
+        ({"incoming_amount": None, "outgoing_amount": Decimal(10_000_000)}, 1),
+        ({"outgoing_amount": Decimal("10000000.01")}, 2),
+    ],
+)
+def test_a_large_payment_needs_two_people(maker: User, changes: dict[str, Any], needed: int) -> None:
+    assert factories.of_kind("payment", of(**changes), maker).approvals_needed == needed
 
 
 def test_a_form_without_its_number_is_refused(as_maker: Client, bank: dict[str, str]) -> None:
