@@ -1,4 +1,6 @@
+from collections.abc import Mapping
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
@@ -28,7 +30,7 @@ def csv(request: StaffRequest, name: str) -> HttpResponseBase:
     report = _report(request, name)
     form = _form(report, request.GET)
     if not form.is_valid():
-        return _cards(request, refused=form, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+        return _cards(request, refused={name: form}, status=HTTPStatus.UNPROCESSABLE_ENTITY)
     try:
         export = Export(report, form, user=request.user)
     except GatewayError as exc:
@@ -56,10 +58,11 @@ def _form(report: Report[Any, Any], data: Any = None) -> Form:
 
 
 def _cards(
-    request: StaffRequest, *, refused: Form | None = None, status: int = HTTPStatus.OK
+    request: StaffRequest, *, refused: Mapping[str, Form] = MappingProxyType({}), status: int = HTTPStatus.OK
 ) -> HttpResponse:
+    """The cards, each with an empty form; a refused one comes back in the card of its own report."""
     reports = reports_for(request.user)
     if not reports:
         raise PermissionDenied
-    cards = [(report, refused if isinstance(refused, report.form) else _form(report)) for report in reports]
+    cards = [(report, refused.get(report.name) or _form(report)) for report in reports]
     return render(request, "reports/list.html", {"cards": cards}, status=status)

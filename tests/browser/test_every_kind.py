@@ -9,7 +9,7 @@ from playwright.sync_api import Locator, Page, expect
 from backoffice.operations.kinds import KINDS
 from stack.processes import Stack
 from tests.browser import steps
-from tests.browser.office import ADMINISTRATOR, CHECKER, MAKER, Office
+from tests.browser.office import ADMINISTRATOR, CHECKER, MAKER, Office, wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.stack]
 TRON_ADDRESS = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
@@ -65,7 +65,10 @@ def new_key(name: str) -> Callable[[Page], None]:
 def chosen_key(name: str) -> Callable[[Page], None]:
     def fill_in(page: Page) -> None:
         keys = page.get_by_role("main").get_by_role("combobox").first
-        keys.select_option(keys.locator("option").filter(has_text=name).first.get_attribute("value"))
+        option = keys.locator("option").filter(has_text=name)
+        # The form waits one second for the service's list; on a busy machine it may have to be opened again.
+        wait_until(lambda: option.count() or not page.reload())
+        keys.select_option(option.first.get_attribute("value"))
 
     return fill_in
 

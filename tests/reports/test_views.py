@@ -200,3 +200,9 @@ def test_the_page_needs_few_queries(
 ) -> None:
     with django_assert_max_num_queries(6):
         reader.get(LIST)
+
+
+def test_a_refused_form_comes_back_in_the_card_of_its_own_report(reader: Client) -> None:
+    html = reader.get("/reports/operations.csv?since=yesterday").content.decode()
+    assert html.count('id="operations-since"') == 1
+    assert html.count("Enter a valid date.") == 1
