@@ -17,13 +17,13 @@ from tests.requirements_of_tests import skip_what_cannot_run
 from tests.sandbox_process import SandboxProcess
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     skip_what_cannot_run(items)
     for item in items:
         if item.get_closest_marker("browser"):
-            item.add_marker(
-                pytest.mark.xdist_group("browser")
-            )  # they share one running product, in one process
+            # They share one running product, in one process.
+            item.add_marker(pytest.mark.xdist_group("browser"))
 
 
 @pytest.fixture(autouse=True)
