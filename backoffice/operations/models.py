@@ -49,10 +49,11 @@ class Operation(models.Model):
     amount = ExactDecimalField(null=True)
     counterparty = models.CharField(max_length=200, blank=True)
     counterparty_detail = models.CharField(max_length=200, blank=True)
-    # Null in operations prepared before these were kept; the third also where nobody is paid.
+    # Null in operations prepared before these were kept, and the last two where nobody is paid. A column that may be
+    # null is added without rebuilding the table, which on SQLite would drop its triggers (migration 0003).
     content_key = models.CharField(max_length=64, null=True, editable=False)  # noqa: DJ001 - unique, so null
-    beneficiary_key = models.CharField(max_length=200, null=True, editable=False)  # noqa: DJ001 - as above
-    beneficiary_account = models.CharField(max_length=200, null=True, editable=False)  # noqa: DJ001 - as above
+    beneficiary_key = models.CharField(max_length=200, null=True, editable=False)  # noqa: DJ001 - see above
+    beneficiary_account = models.CharField(max_length=200, null=True, editable=False)  # noqa: DJ001 - see above
 
     status = models.CharField(max_length=16, choices=Status, default=Status.PENDING)
     reason = models.CharField(max_length=500, blank=True)
