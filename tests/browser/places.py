@@ -80,6 +80,17 @@ def several(decision: str, press: str = "") -> Callable[[Office, Page], object]:
     return come
 
 
+def waiting(kind: str) -> Callable[[Office, Page], object]:
+    """An operation of this kind that the demo left to be countersigned."""
+
+    def come(_office: Office, page: Page) -> None:
+        listed = page.request.get(f"/operations/?tab=open&status=pending&kind={kind}").text()
+        page.goto(re.findall(r'class="row" href="([^"]+)"', listed)[-1])
+        expect(steps.badge(page)).to_have_text("Pending")
+
+    return come
+
+
 def long_words(office: Office, page: Page) -> None:
     """An operation that somebody rejected without ever pressing the space bar."""
     page.goto(steps.prepared(office, MAKER, steps.new_payment()))
@@ -183,6 +194,10 @@ PLACES = [
     Place(CHECKER, "search refused", at("/search/?q=x")),
     Place(ADMINISTRATOR, "people found", at("/search/?q=or")),
     *[Place(CHECKER, f"{status} operation", operation(status)) for status in Status],
+    *[
+        Place(CHECKER, f"waiting {kind}", waiting(kind))
+        for kind in ("transfer", "wallet_transfer", "payment", "callback_url")
+    ],
     Place(CHECKER, "rejection refused", refused_rejection),
     Place(CHECKER, "long words", long_words),
     Place(CHECKER, "reports", at("/reports/")),
