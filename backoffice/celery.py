@@ -57,8 +57,9 @@ app.conf.update(
     timezone="UTC",
     beat_schedule={
         "sweep": {"task": "operations.sweep", "schedule": 5.0, "options": {"expires": 5.0}},
+        "inspection": {"task": "operations.inspect", "schedule": 15.0, "options": {"expires": 15.0}},
         "snapshots": {"task": "ledger.keep_snapshots", "schedule": 30.0, "options": {"expires": 30.0}},
-        "keys": {"task": "integration.list_keys", "schedule": 3600.0, "options": {"expires": 600.0}},
+        "keys": {"task": "integration.keep_keys", "schedule": 300.0, "options": {"expires": 300.0}},
     },
     broker_transport_options=broker_options(settings.CELERY_BROKER_URL, settings.DATA_DIR),
     beat_schedule_filename=str(settings.DATA_DIR / "beat-schedule"),

@@ -58,7 +58,12 @@ TOKEN_LIFETIME_SECONDS = 90  # the longest that the service's token may wait, en
 PENDING_LIFETIME_HOURS: int = env.int("COUNTERSIGN_PENDING_LIFETIME_HOURS", default=72)
 CONVERSION_LIFETIME_MINUTES: int = env.int("COUNTERSIGN_CONVERSION_LIFETIME_MINUTES", default=30)
 SECOND_APPROVAL_ABOVE = approval_limits(env.list("COUNTERSIGN_SECOND_APPROVAL_ABOVE", default=[]))
-SEND_DEADLINE_SECONDS = 30.0  # the longest that one call to the service may take
+RELEASE_LIFETIME_MINUTES = 15  # the longest that the word to send waits for its turn where there is no token
+# The longest that one call to the service may take, and so long after its claim a request may begin at all.
+SEND_DEADLINE_SECONDS: float = env.float("COUNTERSIGN_SEND_DEADLINE_SECONDS", default=30.0)
+SEND_WITHIN_SECONDS = min(5.0, SEND_DEADLINE_SECONDS)
+# Where a test has a process killed or frozen (core/fault_points.py); empty everywhere else.
+FAULT_POINTS: dict[str, str] = env.dict("COUNTERSIGN_FAULT_POINT", default={})
 
 # Django
 ALLOWED_HOSTS: list[str] = env.list("COUNTERSIGN_ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
@@ -119,6 +124,7 @@ TEMPLATES: list[dict[str, Any]] = [
                 "django.contrib.messages.context_processors.messages",
                 "backoffice.core.shell.shell",
                 "backoffice.operations.shell.waiting",
+                "backoffice.operations.shell.sending_pause",
                 *(["backoffice.demo.context_processors.demo"] if DEMO else []),
             ],
         },
@@ -187,6 +193,8 @@ SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 CSRF_FAILURE_VIEW = "backoffice.accounts.views.refusals.form_out_of_date"
 SECURE_SSL_REDIRECT = _TLS
+SECURE_REDIRECT_EXEMPT = [r"^metrics$"]  # asked on this machine, where no proxy ends TLS
+METRICS_TOKEN: str = env.str("COUNTERSIGN_METRICS_TOKEN", default="").strip()
 SECURE_HSTS_SECONDS = 365 * 24 * 60 * 60 if _TLS else 0
 # These two speak for the whole domain of the customer, so they are the customer's to switch on.
 SECURE_HSTS_INCLUDE_SUBDOMAINS: bool = env.bool("COUNTERSIGN_HSTS_SUBDOMAINS", default=False)
@@ -267,6 +275,15 @@ def _refuse() -> None:
             not PUBLIC_URL or urlsplit(PUBLIC_URL).scheme == "https" or _IN_SANDBOX,
             "COUNTERSIGN_PUBLIC_URL must begin with https://",
         ),
+        (
+            _IN_SANDBOX or SEND_DEADLINE_SECONDS >= 30,
+            "COUNTERSIGN_SEND_DEADLINE_SECONDS is too short: the service may take 30 seconds",
+        ),
+        (
+            _IN_SANDBOX or not METRICS_TOKEN or len(METRICS_TOKEN) >= 16,
+            "COUNTERSIGN_METRICS_TOKEN needs 16 characters at least",
+        ),
+        (_IN_SANDBOX or not FAULT_POINTS, "COUNTERSIGN_FAULT_POINT belongs to tests in the sandbox"),
         (_IN_SANDBOX or not DEBUG, "COUNTERSIGN_DEBUG must be off outside the sandbox"),
         (_IN_SANDBOX or SECRET_KEY not in {"", _DEVELOPMENT_SECRET}, "COUNTERSIGN_SECRET_KEY is not set"),
         (

@@ -167,6 +167,8 @@ def exchange(
 
     Raises NotSentError when it is proven that no byte of the request left, OutcomeUnknownError otherwise.
     """
+    if total <= 0:
+        raise NotSentError("No time was left for the request, so nothing was sent.")
     # A urllib3 Timeout is what `requests` documents for a total; its type stubs leave it out.
     timeout: Any = urllib3.Timeout(connect=min(connect, total), total=total)
     try:

@@ -11,6 +11,7 @@ from django.apps import apps as installed_apps
 from django.db import models
 
 _SEE_MONEY = {"operations.view_operation", "ledger.view_balance", "ledger.view_transaction"}
+_KEEP_WATCH = {"operations.resolve_operation", "operations.pause_sending"}
 
 
 class Role(models.TextChoices):
@@ -23,14 +24,22 @@ class Role(models.TextChoices):
 
 
 PERMISSIONS: dict[Role, set[str]] = {
-    Role.PREPARER: {*_SEE_MONEY, "operations.prepare_operation"},
-    Role.APPROVER: {*_SEE_MONEY, "operations.approve_operation", "operations.release_operation"},
+    Role.PREPARER: {*_SEE_MONEY, *_KEEP_WATCH, "operations.prepare_operation"},
+    Role.APPROVER: {
+        *_SEE_MONEY,
+        *_KEEP_WATCH,
+        "operations.approve_operation",
+        "operations.release_operation",
+        "operations.acknowledge_incident",
+    },
     Role.AUDITOR: {*_SEE_MONEY, "audit.view_entry"},
     Role.ADMINISTRATOR: {
         *_SEE_MONEY,
+        *_KEEP_WATCH,
         "audit.view_entry",
         "accounts.view_user",
         "operations.propose_change",
+        "operations.acknowledge_incident",
     },
 }
 

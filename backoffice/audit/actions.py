@@ -60,6 +60,16 @@ class Action(models.TextChoices):
     OPERATION_SUCCEEDED = "operation.succeeded", "confirmed"
     OPERATION_FAILED = "operation.failed", "closed as failed"
     OPERATION_REFUSED = "operation.refused", "was refused an action on"
+    OPERATION_APPLIED = "operation.applied", "applied"
+    OPERATION_RESOLVED = "operation.resolved", "settled, as two people signed,"
+    INCIDENT_RAISED = "incident.raised", "raised an incident about"
+    INCIDENT_ACKNOWLEDGED = "incident.acknowledged", "took note of an incident about"
+    SENDING_PAUSED = "sending.paused", "paused"
+    SENDING_RESUMED = "sending.resumed", "ended the pause of"
+
+    ACCOUNT_SAVED = "saved_account.saved", "saved the bank account"
+    ACCOUNT_RENAMED = "saved_account.renamed", "renamed the saved bank account, now"
+    ACCOUNT_DELETED = "saved_account.deleted", "deleted the saved bank account"
 
     # integration
     SECRET_REVEALED = "secret.revealed", "was shown, this once, what was made by"

@@ -7,8 +7,9 @@ exported audit log carries them.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import islice
 
 from django.db.models import QuerySet
 
@@ -29,6 +30,14 @@ class Fault:
     def __str__(self) -> str:
         about = f" ({self.entry.action}, {self.entry.at:%Y-%m-%d %H:%M:%S} UTC)" if self.entry else ""
         return f"entry {self.position:,}{about}: {self.problem}"
+
+
+@dataclass(frozen=True)
+class Mark:
+    """An entry up to which the log was found whole before."""
+
+    position: int = 0
+    hash: str = GENESIS
 
 
 @dataclass(frozen=True)
@@ -56,24 +65,49 @@ def verify_chain() -> Verdict:
     must be met, and nothing beyond the head as read *after* it.
     """
     before = _head()
-    position, newest_hash = 0, GENESIS
+    verdict = _walk(Mark(), _entries(None))
+    return verdict if verdict.fault else _at_the_end(before, verdict)
+
+
+def verify_behind(mark: Mark, *, at_most: int) -> Verdict:
+    """The same for what was appended since the mark, so many entries at a time; the marked entry must still stand.
+
+    What was changed before the mark shows in `verify_chain` only.
+    """
+    before = _head()
+    if mark.position and not Entry.objects.filter(position=mark.position, hash=mark.hash).exists():
+        problem = "is gone or carries another hash than when it was verified"
+        return Verdict(mark.position, mark.hash, Fault(mark.position, problem))
+    verdict = _walk(mark, islice(_entries(mark.position or None), at_most))
+    if verdict.fault or verdict.verified - mark.position >= at_most:
+        return verdict
+    return _at_the_end(before, verdict)
+
+
+def _walk(mark: Mark, entries: Iterator[Entry]) -> Verdict:
+    """Whether these entries follow the mark and each other."""
+    position, newest_hash = mark.position, mark.hash
     try:
-        for entry in _entries():
+        for entry in entries:
             problem = _problem(entry, position, newest_hash)
             if problem:
                 return Verdict(position, newest_hash, problem)
             position, newest_hash = entry.position, entry.hash
     except ValueError as exc:
         return Verdict(position, newest_hash, Fault(position + 1, f"cannot be read: {exc}"))
-    return Verdict(position, newest_hash, _problem_at_the_end(before, position, newest_hash))
+    return Verdict(position, newest_hash)
 
 
-def _entries() -> Iterator[Entry]:
-    """Every entry in its order. Raises ValueError exactly behind the last one that can be read.
+def _at_the_end(before: ChainHead | None, verdict: Verdict) -> Verdict:
+    return replace(verdict, fault=_problem_at_the_end(before, verdict.verified, verdict.newest_hash))
+
+
+def _entries(position: int | None) -> Iterator[Entry]:
+    """Every entry behind this position, or all, in order. Raises ValueError exactly behind the last that can be read.
 
     In pages and not through one cursor, which PostgreSQL would fill with the whole log first.
     """
-    size, position = CHUNK, None
+    size = CHUNK
     while True:
         try:
             page = list(_behind(position).order_by("position")[:size])

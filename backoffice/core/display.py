@@ -24,3 +24,16 @@ def mask_account(number: str) -> str:
 def local_time(moment: datetime) -> str:
     """`20 Nov 2026, 10:42 WAT` in the time zone of the person who looks, which is always named."""
     return timezone.localtime(moment).strftime("%-d %b %Y, %H:%M %Z")
+
+
+def exact_time(moment: datetime) -> str:
+    """`20 Nov 2026, 10:42:07 WAT`: to the second, where two clocks are held against each other."""
+    return timezone.localtime(moment).strftime("%-d %b %Y, %H:%M:%S %Z")
+
+
+def kept_time(text: str) -> str:
+    """The same for a moment that is kept as text, in ISO 8601; any other text as it is."""
+    try:
+        return local_time(datetime.fromisoformat(text))
+    except ValueError:
+        return text

@@ -1,6 +1,7 @@
 """The one seam to the service: nothing else builds the client."""
 
 import logging
+import threading
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,12 +21,25 @@ from payments_gateway import (
     GatewayConfig,
     GatewayError,
     PaymentsGateway,
+    ReadFailedError,
     TokenRefusedError,
 )
 from payments_gateway._transport import Transport
 
 logger = logging.getLogger(__name__)
-PATIENCE_OF_A_PAGE = 8.0  # seconds that a person who waits for a page is made to wait for the service
+# Seconds that a person is made to wait for the service, for one read:
+PATIENCE_OF_A_PAGE = 8.0  # where the page is there already and this fills it in
+PATIENCE_OF_A_PART = 1.5  # the same, where several are needed to fill it in
+PATIENCE_OF_A_CHECK = 2.0  # where a form that was sent cannot be taken without it
+PATIENCE_OF_A_HINT = (
+    1.0  # where the form is as good without it; a check never waits for more than three in all
+)
+PATIENCE_OF_AN_OPENING = (
+    0.4  # where a page that is only opened shows more with it; no page asks for more than two
+)
+_FILLS_IN_A_PAGE = frozenset({PATIENCE_OF_A_PAGE, PATIENCE_OF_A_PART})
+_AT_ONCE = threading.BoundedSemaphore(3)  # in one process, which answers eight people at once
+_GRACE = 0.1  # seconds
 
 
 def gateway(*, deadline: float | None = None) -> PaymentsGateway:
@@ -88,9 +102,11 @@ def _configured() -> tuple[str, ...]:
 @cache
 def _build(deadline: float, counted_key: UUID | None, *configured: str) -> PaymentsGateway:
     config = _configuration(deadline, *configured)
+    is_few_at_once = deadline in _FILLS_IN_A_PAGE
     if counted_key is None:
-        return PaymentsGateway(config)
-    return PaymentsGateway(config, transport=CountingTransport(config, counted_key))
+        return PaymentsGateway(config, transport=(FewAtOnce if is_few_at_once else Transport)(config))
+    counting = CountingFewAtOnce if is_few_at_once else CountingTransport
+    return PaymentsGateway(config, transport=counting(config, counted_key))
 
 
 def _configuration(deadline: float, *configured: str) -> GatewayConfig:
@@ -105,6 +121,24 @@ def _configuration(deadline: float, *configured: str) -> GatewayConfig:
         ca_file=settings.GATEWAY_CA_FILE or None,
         deadline=deadline,
     )
+
+
+class FewAtOnce(Transport):
+    """Makes a few reads at the same moment and refuses more, for pages that show what was told last instead.
+
+    A service that hangs would otherwise hold every thread of the process for as long as a page has patience, and with
+    them the pages that ask it nothing. Raises ReadFailedError as any read.
+    """
+
+    def read(self, *args: Any, **kwargs: Any) -> Any:
+        if not _AT_ONCE.acquire(timeout=_GRACE):
+            raise ReadFailedError(
+                "Others wait for the service already, so it was not asked. Try again in a moment."
+            )
+        try:
+            return super().read(*args, **kwargs)
+        finally:
+            _AT_ONCE.release()
 
 
 class CountingTransport(Transport):
@@ -139,6 +173,10 @@ class CountingTransport(Transport):
             credentials.count_call(self._key, refused=refused)
         except DatabaseError as exc:
             logger.warning("A call was not counted (%s)", type(exc).__name__)
+
+
+class CountingFewAtOnce(FewAtOnce, CountingTransport):
+    """Both: what was refused a turn was not asked, and is not counted."""
 
 
 def _is_about_the_key(exc: GatewayError) -> bool:

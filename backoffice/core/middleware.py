@@ -55,6 +55,13 @@ def client_address(request: HttpRequest) -> str | None:
     return _address(str(request.META.get("REMOTE_ADDR", "")))
 
 
+def is_from_this_machine(request: HttpRequest) -> bool:
+    """Whether somebody on this machine asks directly. What a proxy passes on is never local."""
+    is_direct = not {"HTTP_X_FORWARDED_FOR", "HTTP_FORWARDED"} & request.META.keys()
+    address = _address(str(request.META.get("REMOTE_ADDR", "")))
+    return is_direct and address is not None and ip_address(address).is_loopback
+
+
 def _address(written: str) -> str | None:
     """The address out of `192.0.2.1`, `192.0.2.1:4711`, `2001:db8::1`, `[2001:db8::1]` or `[2001:db8::1]:4711`."""
     with_port = _WITH_PORT.fullmatch(written)

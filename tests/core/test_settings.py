@@ -43,6 +43,8 @@ REFUSED = [
     (DEMO, "GATEWAY_URL", "https://api.service.example/v2"),
     (STAGING, "DEMO", "true"),
     (STAGING, "DEBUG", "true"),
+    (STAGING, "FAULT_POINT", "send.claimed=kill"),
+    (PRODUCTION, "FAULT_POINT", "send.claimed=stop"),
     (STAGING, "SECRET_KEY", None),
     (STAGING, "SECRET_KEY", ""),
     (STAGING, "ENCRYPTION_KEYS", None),

@@ -88,6 +88,16 @@ def test_nobody_waits_beyond_the_deadline(serve: Serve, gateway: Gateway, clock:
     assert len(server.requests) == 1
 
 
+def test_a_pause_that_took_longer_than_it_should_leaves_no_time_to_ask_again(
+    serve: Serve, gateway: Gateway, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = serve(stub.answer(503, b""), NOTHING)
+    monkeypatch.setattr(clock, "sleep", lambda seconds: Clock.sleep(clock, seconds + 60))
+    with pytest.raises(ReadFailedError, match="No time was left"):
+        gateway(server.url).balances.list()
+    assert len(server.requests) == 1
+
+
 @pytest.mark.parametrize("behaviour", SLOW.values(), ids=SLOW)
 def test_a_slow_read_ends_with_the_deadline(
     serve: Serve, gateway: Gateway, behaviour: stub.Behaviour

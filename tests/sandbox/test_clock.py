@@ -86,6 +86,7 @@ def test_the_clock_outlives_the_process(tmp_path: Path) -> None:
 
 def test_a_reset_in_the_middle_of_steps_leaves_row_and_process_agreeing(process: SandboxProcess) -> None:
     """A start would find another time otherwise. The moment is short, so there are many resets and steps."""
+    process.reset()  # whatever the test before left
     with ThreadPoolExecutor(8, initializer=lambda: setattr(MINE, "session", requests.Session())) as pool:
         for _ in range(60):
             step: tuple[str, object] = ("clock", {"advance": DAY})

@@ -1,10 +1,11 @@
 """The main job with all its failures: no secret stays anywhere."""
 
 import pytest
+from django.utils import timezone
 
 from backoffice.operations import services
-from backoffice.operations.models import Release
-from backoffice.operations.states import Status
+from backoffice.operations.models import Attempt, Operation, Release
+from backoffice.operations.states import AWAITING_THE_SERVICE, Outcome, Status
 from tests.core.secrets.canaries import Canaries, Sinks
 from tests.core.secrets.steps import Reader, answer_with, give_the_word, look_around, prepare, status_of
 from tests.stub_service import StubService
@@ -50,4 +51,15 @@ def test_whatever_the_service_repeats_is_kept_nowhere(
         service.records = f"{canaries.api_key} is no list"
         services.confirm_operation(operation.pk)
         look_around(as_checker, operation)
+        end(operation)
     assert sinks.leaks() == set()
+
+
+def end(operation: Operation) -> None:
+    """Close what is open of it: while its outcome is not known, the same cannot be prepared again."""
+    now = timezone.now()
+    Attempt.objects.filter(operation=operation, closed_at__isnull=True).update(
+        closed_at=now, outcome=Outcome.FAILED, next_check_at=None
+    )
+    still_open = Operation.objects.filter(pk=operation.pk, status__in=AWAITING_THE_SERVICE)
+    still_open.update(status=Status.FAILED, closed_at=now)

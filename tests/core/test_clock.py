@@ -1,0 +1,37 @@
+"""The clock that all processes share."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.db import connection, transaction
+from django.utils import timezone
+
+from backoffice.core import clock
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_it_tells_the_present_time_with_its_zone() -> None:
+    assert abs(clock.now() - timezone.now()) < timedelta(minutes=1)
+
+
+def test_it_goes_on_within_a_transaction() -> None:
+    with transaction.atomic():
+        assert clock.now() < clock.now()
+
+
+@pytest.mark.skipif(
+    connection.vendor == "sqlite", reason="SQLite is part of this process and has no clock of its own"
+)
+def test_it_is_the_databases_and_not_this_machines() -> None:
+    with connection.execute_wrapper(
+        lambda execute, sql, *rest: execute("SELECT timestamptz '2001-02-03 04:05:06Z'", *rest[0:])
+    ):
+        assert clock.now() == datetime(2001, 2, 3, 4, 5, 6, tzinfo=UTC)
+
+
+def test_a_simulation_has_its_own_and_gives_it_back() -> None:
+    then = datetime(2030, 1, 1, tzinfo=UTC)
+    with clock.running_by(lambda: then):
+        assert clock.now() == then
+    assert clock.now() != then

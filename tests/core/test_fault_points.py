@@ -1,0 +1,49 @@
+"""Places where a test has a process killed or frozen."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from backoffice.core import fault_points
+
+REACH = (
+    "import django; django.setup(); from backoffice.core import fault_points; "
+    "fault_points.reach('send.claimed'); print('went on')"
+)
+
+
+def reached(folder: Path, wanted: str) -> "subprocess.CompletedProcess[str]":
+    environment = {
+        **os.environ,
+        "COUNTERSIGN_DATA_DIR": str(folder),
+        "DJANGO_SETTINGS_MODULE": "backoffice.settings",
+    }
+    return subprocess.run(
+        [sys.executable, "-c", REACH],
+        env={**environment, "COUNTERSIGN_FAULT_POINT": wanted},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def test_the_first_process_that_reaches_it_is_killed_and_the_next_goes_on(tmp_path: Path) -> None:
+    assert reached(tmp_path, "send.claimed=kill").returncode == -signal.SIGKILL
+    assert reached(tmp_path, "send.claimed=kill").stdout == "went on\n"
+
+
+@pytest.mark.parametrize("wanted", ["", "confirm.seen=kill"])
+def test_without_being_wanted_here_nothing_happens(tmp_path: Path, wanted: str) -> None:
+    assert reached(tmp_path, wanted).stdout == "went on\n"
+
+
+def test_every_name_is_a_place_in_the_program() -> None:
+    program = "".join(
+        path.read_text() for path in Path("backoffice").rglob("*.py") if path.name != "fault_points.py"
+    )
+    assert {name for name in fault_points.NAMES if f'reach("{name}")' not in program} == set()
