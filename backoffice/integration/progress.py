@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from backoffice.core.credentials import KeyInUse
-from backoffice.core.display import local_time
+from backoffice.core.display import kept_time, local_time
 from backoffice.core.models import GatewayKey
 from backoffice.integration.models import Rotation
 from backoffice.integration.selectors import own_key
@@ -55,6 +55,11 @@ class Progress:
         return f"integration/_step_{self.step.name.lower()}.html"
 
     @property
+    def is_done(self) -> bool:
+        """Whether all five steps are done, so that it can only be finished."""
+        return self.step == Step.DONE
+
+    @property
     def operations(self) -> list[Operation]:
         """The operations of the rotation so far, in their order."""
         return [one for one in (self.created, self.switched, self.retired) if one is not None]
@@ -83,8 +88,9 @@ class Progress:
 
     @property
     def new_key(self) -> dict[str, str]:
-        """Name, short hash, scope and end of the new key."""
-        return _result(self.created)
+        """Name, short hash, scope and end of the new key, for people to read."""
+        told = _result(self.created)
+        return {**told, "expires": kept_time(told.get("expires", ""))}
 
     @property
     def old_hash(self) -> str:

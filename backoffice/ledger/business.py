@@ -3,7 +3,7 @@
 from django.conf import settings
 from django.core.cache import cache
 
-from backoffice.core.gateway import PATIENCE_OF_A_PAGE, gateway
+from backoffice.core.gateway import PATIENCE_OF_A_HINT, gateway
 
 _LOOKED_AT = 20
 _KEPT_SECONDS = 60 * 60
@@ -19,7 +19,7 @@ def business_id() -> str:
         return settings.GATEWAY_BUSINESS_ID
     known: str = cache.get("business", "")
     if not known:
-        records = gateway(deadline=PATIENCE_OF_A_PAGE).transactions.page(per_page=_LOOKED_AT).records
+        records = gateway(deadline=PATIENCE_OF_A_HINT).transactions.page(per_page=_LOOKED_AT).records
         named = {record.business_id for record in records if record.business_id}
         known = named.pop() if len(named) == 1 else ""
         cache.set("business", known, _KEPT_SECONDS if known else 0)

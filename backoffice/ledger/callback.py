@@ -1,4 +1,4 @@
-"""Whether a callback address is this installation's own."""
+"""Whether two callback addresses are the same, and whether one is this installation's own."""
 
 from urllib.parse import urlsplit
 
@@ -18,6 +18,27 @@ def is_ours(address: str) -> bool | None:
         return False  # whatever the service holds there, it is no web address
     ours = urlsplit(settings.PUBLIC_URL).path.rstrip("/")
     return is_same_origin and f"{urlsplit(address).path}/".startswith(f"{ours}/")
+
+
+def is_same_address(one: str, other: str) -> bool:
+    """Whether both lead to the same place, by RFC 3986 (6.2.2.1 and 6.2.3): nothing else is taken for the same.
+
+    Scheme and host are the same in any case of letters, and with a dot behind the host; a usual port is the same as
+    none, and no path the same as `/`. What is no web address is the same as itself only.
+    """
+    if one == other:
+        return True
+    try:
+        return _normal(one) == _normal(other)
+    except ValueError:
+        return False
+
+
+def _normal(address: str) -> tuple[object, ...]:
+    parts = urlsplit(address)
+    if not parts.hostname:
+        raise ValueError("no web address")
+    return (*_origin(address), parts.username, parts.password, parts.path or "/", parts.query, parts.fragment)
 
 
 def _origin(address: str) -> tuple[str, str, int | None]:

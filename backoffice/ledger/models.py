@@ -50,9 +50,10 @@ class BalanceSnapshot(models.Model):
         return f"{self.currency} at {self.as_of}"
 
 
-class SnapshotTurn(models.Model):
-    """Whose turn it is to ask for the balances: one row, moved on by compare-and-set."""
+class Turn(models.Model):
+    """When something that is read now and then may be read again: a row for each, moved on by compare-and-set."""
 
+    what = models.CharField(max_length=20, primary_key=True)
     next_at = models.DateTimeField()
 
     class Meta:

@@ -3,11 +3,10 @@
 from django.core.cache import cache
 from django.utils import timezone
 
-from backoffice.core.gateway import dialect, gateway
+from backoffice.core.gateway import PATIENCE_OF_A_PART, dialect, gateway
 from backoffice.ledger.told import Told
 from payments_gateway import GatewayError, Payment
 
-_PATIENCE_SECONDS = 2.0  # several are asked for on one page
 _KEPT_SECONDS = 24 * 60 * 60
 
 
@@ -19,7 +18,7 @@ def can_be_asked() -> bool:
 def payment_now(payment_id: str) -> Told[Payment]:
     """The payment, now or as last told. Ask only if it can be asked for. Never raises GatewayError."""
     try:
-        told = Told(gateway(deadline=_PATIENCE_SECONDS).extras.payment(payment_id), timezone.now())
+        told = Told(gateway(deadline=PATIENCE_OF_A_PART).extras.payment(payment_id), timezone.now())
     except GatewayError as exc:
         known = known_payment(payment_id)
         return Told(known.value, known.at, problem=exc.message)

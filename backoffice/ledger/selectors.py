@@ -1,15 +1,24 @@
 """Reads what the service says: balances, account holders, transactions. Keeps only the last answers."""
 
+import itertools
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from urllib.parse import urlencode
 
 from django.core.cache import cache
+from django.utils import timezone
 from pydantic import TypeAdapter
 
-from backoffice.core.gateway import PATIENCE_OF_A_PAGE, gateway
+from backoffice.core.gateway import (
+    PATIENCE_OF_A_CHECK,
+    PATIENCE_OF_A_HINT,
+    PATIENCE_OF_A_PAGE,
+    PATIENCE_OF_AN_OPENING,
+    gateway,
+)
 from backoffice.ledger.models import Balance, BalanceSnapshot
 from backoffice.ledger.told import Question, Told
 from payments_gateway import (
@@ -19,6 +28,7 @@ from payments_gateway import (
     Duration,
     GatewayError,
     PaymentsGateway,
+    TransactionPage,
     TransactionRecord,
     TransactionSummary,
     TransactionType,
@@ -28,10 +38,10 @@ _HOLDER_KEPT_SECONDS = 120
 _RATE_KEPT_SECONDS = 300
 _BANKS_FRESH_SECONDS = 3600
 _BANKS_TRIED_SECONDS = 60
-_BANKS_PATIENCE_SECONDS = 1.0  # no form waits longer for a list that only saves typing
 _FILTERED_BY = ("NGN", "USD")
+TRANSACTIONS = "transactions:"  # how questions for them begin; then the filters, as in an address
 _SUMMARY = TypeAdapter(TransactionSummary)
-_OWN_ACCOUNTS = Question("accounts", TypeAdapter(list[Account]))
+OWN_ACCOUNTS = Question("accounts", TypeAdapter(list[Account]))
 _CALLBACK_URL = Question("callback", TypeAdapter(str))
 _PAGE = 100
 _ACCOUNTS = 100  # on the first page, which is all that is read: the accounts that the service opened are few
@@ -39,14 +49,31 @@ _ACCOUNTS = 100  # on the first page, which is all that is read: the accounts th
 
 @dataclass(frozen=True)
 class Watermark:
-    """What the service showed of one currency just before we sent: anything ours is newer than this."""
+    """What the service showed of one currency just before we sent: anything ours is newer than this.
+
+    `lately` are its records of so long ago as was asked for, by its own clock: ours is none of them, however alike.
+    """
 
     transaction_id: str
     balance: Decimal | None
     service_time: datetime | None
+    lately: tuple[TransactionRecord, ...] = ()
 
 
 NOTHING_SEEN = Watermark("", None, None)
+
+
+@dataclass(frozen=True)
+class KnownRate:
+    """Units of one currency for one of another, and where it comes from.
+
+    `reached` is the direction of the conversion that brought it, which may be the opposite one with another margin;
+    None where the service told the rate itself. `at` is when, where that is known.
+    """
+
+    number: Decimal
+    reached: tuple[str, str] | None
+    at: datetime | None
 
 
 @dataclass(frozen=True)
@@ -63,7 +90,7 @@ class Asked:
     def question(self) -> Question[TransactionSummary]:
         """The same for the same filters and page."""
         asked = urlencode({name: value or "" for name, value in vars(self).items()})
-        return Question(f"transactions:{asked}", _SUMMARY)
+        return Question(f"{TRANSACTIONS}{asked}", _SUMMARY)
 
 
 def known_balances() -> list[Balance]:
@@ -89,12 +116,12 @@ def known_transactions(asked: Asked) -> Told[TransactionSummary]:
 
 def own_accounts_now() -> Told[list[Account]]:
     """The merchant's accounts, now or as last told."""
-    return _OWN_ACCOUNTS.told_now(own_accounts)
+    return OWN_ACCOUNTS.told_now(own_accounts)
 
 
 def known_own_accounts() -> Told[list[Account]]:
     """The same as last told, without asking."""
-    return _OWN_ACCOUNTS.last_told()
+    return OWN_ACCOUNTS.last_told()
 
 
 def callback_url_now() -> Told[str]:
@@ -107,9 +134,9 @@ def known_callback_url() -> Told[str]:
     return _CALLBACK_URL.last_told()
 
 
-def current_balance(currency: str) -> Decimal | None:
+def current_balance(currency: str, *, patience: float = PATIENCE_OF_A_PAGE) -> Decimal | None:
     """The balance the service tells now, or None if it names no such currency. Raises GatewayError."""
-    balances = gateway(deadline=PATIENCE_OF_A_PAGE).balances.list(currency)
+    balances = gateway(deadline=patience).balances.list(currency)
     found = [balance for balance in balances if balance.currency == currency]
     return found[0].amount if found else None
 
@@ -122,7 +149,7 @@ def account_holder(account_number: str, bank_code: str) -> AccountHolder:
     key = f"holder:{bank_code}:{account_number}"
     known: AccountHolder | None = cache.get(key)
     if known is None:
-        known = gateway(deadline=PATIENCE_OF_A_PAGE).banks.resolve(
+        known = gateway(deadline=PATIENCE_OF_A_CHECK).banks.resolve(
             account_number=account_number, bank_code=bank_code
         )
         cache.set(key, known, _HOLDER_KEPT_SECONDS)
@@ -152,9 +179,9 @@ def own_account_numbers(
     )
 
 
-def callback_url() -> str:
+def callback_url(*, patience: float = PATIENCE_OF_A_PAGE) -> str:
     """The address that the service sends webhooks to now; empty if none is set. Raises GatewayError."""
-    return gateway(deadline=PATIENCE_OF_A_PAGE).callbacks.url()
+    return gateway(deadline=patience).callbacks.url()
 
 
 def banks() -> Mapping[str, str]:
@@ -163,7 +190,7 @@ def banks() -> Mapping[str, str]:
     The service's own list, asked for once an hour, where the deployment says that it has one. While it cannot be
     had, it is asked for once a minute, by one page at a time, and the last list known stands in; our own, at worst.
     """
-    if not gateway(deadline=PATIENCE_OF_A_PAGE).extras.is_on("banks"):
+    if not gateway(deadline=PATIENCE_OF_AN_OPENING).extras.is_on("banks"):
         return BANKS
     known: Mapping[str, str] | None = cache.get("banks:known")
     is_fresh = known is not None and cache.get("banks:fresh", False)
@@ -175,7 +202,7 @@ def banks() -> Mapping[str, str]:
 def _listed_banks() -> Mapping[str, str] | None:
     """The service's list of banks now, remembered; None if it cannot be had or is empty."""
     try:
-        listed = gateway(deadline=_BANKS_PATIENCE_SECONDS).extras.banks()
+        listed = gateway(deadline=PATIENCE_OF_AN_OPENING).extras.banks()
     except GatewayError:
         return None  # the gateway has logged it
     if not listed:
@@ -186,14 +213,14 @@ def _listed_banks() -> Mapping[str, str] | None:
     return banks
 
 
-def last_rate(from_currency: str, to_currency: str) -> Decimal | None:
-    """Units of the one currency for one of the other, as last known; None if it is not known now. Never fails.
+def last_rate(from_currency: str, to_currency: str) -> KnownRate | None:
+    """The rate from the one currency into the other, as last known; None if it is not known now. Never fails.
 
     The service's own rates where the deployment says that it tells them, otherwise what the newest conversion brought.
     Remembered for some minutes, so that what was reviewed is what is prepared.
     """
-    key = f"rate:{from_currency}:{to_currency}"
-    known: Decimal | None = cache.get(key)
+    key = f"known-rate:{from_currency}:{to_currency}"
+    known: KnownRate | None = cache.get(key)
     if known is None:
         try:
             known = _told_rate(from_currency, to_currency) or _reached_rate(from_currency, to_currency)
@@ -204,25 +231,26 @@ def last_rate(from_currency: str, to_currency: str) -> Decimal | None:
     return known
 
 
-def _told_rate(from_currency: str, to_currency: str) -> Decimal | None:
-    extras = gateway(deadline=PATIENCE_OF_A_PAGE).extras
+def _told_rate(from_currency: str, to_currency: str) -> KnownRate | None:
+    extras = gateway(deadline=PATIENCE_OF_A_HINT).extras
     if not extras.is_on("rates"):
         return None
     told = extras.rates().get(f"{from_currency}{to_currency}")
-    return _rate(told.rate) if told and told.rate else None
+    return KnownRate(_rate(told.rate), None, timezone.now()) if told and told.rate else None
 
 
-def _reached_rate(from_currency: str, to_currency: str) -> Decimal | None:
-    """What the newest conversion brought, in either direction: the record of what was received tells both amounts."""
-    records = gateway(deadline=PATIENCE_OF_A_PAGE).transactions.page(type="conversion", per_page=20).records
-    for record in records:
-        given, pair = record.from_amount, (record.from_currency, record.currency)
-        if not given or not record.amount:
-            continue
-        if pair == (from_currency, to_currency):
-            return _rate(record.amount / given)
-        if pair == (to_currency, from_currency):
-            return _rate(given / record.amount)
+def _reached_rate(from_currency: str, to_currency: str) -> KnownRate | None:
+    """What the newest conversion in this direction brought; where there is none, the newest in the opposite one.
+
+    The record of what was received tells both amounts.
+    """
+    records = gateway(deadline=PATIENCE_OF_A_HINT).transactions.page(type="conversion", per_page=20).records
+    there, back = (from_currency, to_currency), (to_currency, from_currency)
+    for pair in (there, back):
+        for record in records:
+            if record.from_amount and record.amount and (record.from_currency, record.currency) == pair:
+                brought = record.amount / record.from_amount
+                return KnownRate(_rate(brought if pair == there else 1 / brought), pair, record.created_at)
     return None
 
 
@@ -230,17 +258,25 @@ def _rate(number: Decimal) -> Decimal:
     return number.quantize(Decimal("1e-10"))
 
 
-def watermark(currency: str) -> Watermark:
-    """The newest transaction and the balance of a currency, right now. Raises GatewayError.
+def watermark(currency: str, *, lately: timedelta = timedelta()) -> Watermark:
+    """The newest transactions and the balance of a currency, right now. Raises GatewayError.
 
     Without a currency, for what moves no money, it is the newest transaction of all, and no balance.
     """
-    newest = gateway().transactions.page(currency=_filter(currency), page=1, per_page=1)
+    newest = gateway().transactions.page(currency=_filter(currency), page=1, per_page=_PAGE)
     return Watermark(
         transaction_id=newest.records[0].transaction_id if newest.records else "",
         balance=current_balance(currency) if currency else None,
         service_time=newest.answered_at,
+        lately=_lately(currency, newest, newest.answered_at - lately) if newest.answered_at else (),
     )
+
+
+def _lately(currency: str, newest: TransactionPage, back_to: datetime) -> tuple[TransactionRecord, ...]:
+    """The records since then, beginning with this page; further pages are read if it is full of them."""
+    found = [record for record in newest.records if not record.created_at or record.created_at >= back_to]
+    is_full = len(found) == len(newest.records) < newest.total  # the service may give fewer than asked for
+    return tuple(recent_transactions(currency, back_to=back_to) if is_full else found)
 
 
 def recent_transactions(currency: str, *, back_to: datetime) -> Iterator[TransactionRecord]:
@@ -255,6 +291,35 @@ def recent_transactions(currency: str, *, back_to: datetime) -> Iterator[Transac
         if older_in_a_row > _PAGE:
             return
         yield record
+
+
+@dataclass(frozen=True)
+class Listed:
+    """The newest of the service's transactions. `is_whole` is False where no time was left to read as far as asked."""
+
+    records: list[TransactionRecord]
+    is_whole: bool
+
+
+def transactions_since(currency: str, moment: datetime) -> Listed:
+    """The service's transactions since then, newest first, within the patience of a page. Raises GatewayError."""
+    until, found = time.monotonic() + PATIENCE_OF_A_PAGE, []
+    for number in itertools.count(1):
+        transactions = gateway(deadline=PATIENCE_OF_A_PAGE).transactions
+        page = transactions.page(currency=_filter(currency), page=number, per_page=_PAGE)
+        found += page.records
+        is_older = bool(page.records) and all(
+            record.created_at is not None and record.created_at < moment for record in page.records
+        )
+        if is_older or number >= page.pages or not page.records:
+            return Listed(_since(found, moment), is_whole=True)
+        if time.monotonic() > until:
+            break
+    return Listed(_since(found, moment), is_whole=False)
+
+
+def _since(records: list[TransactionRecord], moment: datetime) -> list[TransactionRecord]:
+    return [record for record in records if record.created_at is None or record.created_at >= moment]
 
 
 def _filter(currency: str) -> str | None:

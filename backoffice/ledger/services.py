@@ -7,7 +7,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from backoffice.core.gateway import PATIENCE_OF_A_PAGE, gateway
-from backoffice.ledger.models import Balance, BalanceSnapshot, SnapshotTurn
+from backoffice.ledger.models import Balance, BalanceSnapshot
+from backoffice.ledger.turns import take_turn
 from payments_gateway import Balance as TheirBalance
 from payments_gateway import GatewayError
 
@@ -30,7 +31,9 @@ def keep_snapshots() -> int:
     cannot be read, and the database keeps one snapshot per currency and quarter whoever asks.
     """
     now = timezone.now()
-    if BalanceSnapshot.objects.filter(slot=slot_of(now)).exists() or not _take_turn(now):
+    if BalanceSnapshot.objects.filter(slot=slot_of(now)).exists() or not take_turn(
+        "balances", pause=TRY_AGAIN_AFTER
+    ):
         return 0
     try:
         return len(refresh_balances())
@@ -66,12 +69,3 @@ def _members(balance: TheirBalance, now: datetime) -> dict[str, object]:
         "transaction_count": balance.transaction_count,
         "as_of": now,
     }
-
-
-def _take_turn(now: datetime) -> bool:
-    """Win the right to ask now, by compare-and-set, so that two sweepers do not both do it."""
-    turn, _ = SnapshotTurn.objects.get_or_create(pk=1, defaults={"next_at": now})
-    if turn.next_at > now:
-        return False
-    won = SnapshotTurn.objects.filter(pk=1, next_at=turn.next_at).update(next_at=now + TRY_AGAIN_AFTER)
-    return won == 1

@@ -1,7 +1,7 @@
 """What the service told, and when: now if it answers, otherwise the last time. Kept in the database for a day, so that
 every process knows it, also one that has just started."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Generic, TypeVar
@@ -38,8 +38,11 @@ class Question(Generic[Value]):
     type: TypeAdapter[Value]
 
     def last_told(self) -> Told[Value]:
-        """What the service told last, without asking it. Nothing if this release cannot read what another one kept."""
-        row = Reading.objects.filter(pk=self.text, at__gt=timezone.now() - KEPT).first()
+        """What the service told last, without asking it."""
+        return self.read(Reading.objects.filter(pk=self.text, at__gt=timezone.now() - KEPT).first())
+
+    def read(self, row: Reading | None) -> Told[Value]:
+        """What was kept. Nothing if there is none, or if this release cannot read what another one kept."""
         if row is None:
             return Told()
         try:
@@ -66,3 +69,13 @@ class Question(Generic[Value]):
             unique_fields=["question"],
             update_fields=["value", "at"],
         )
+
+
+def last_told_of(questions: Iterable[Question[Value]]) -> dict[str, Told[Value]]:
+    """What the service told last of each of these, by its text, in one query."""
+    questions = list(questions)
+    rows = Reading.objects.filter(
+        pk__in=[question.text for question in questions], at__gt=timezone.now() - KEPT
+    )
+    kept = {row.pk: row for row in rows}
+    return {question.text: question.read(kept.get(question.text)) for question in questions}

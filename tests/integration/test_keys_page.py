@@ -13,11 +13,13 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from backoffice.accounts.models import User
+from backoffice.celery import app
 from backoffice.core import credentials
 from backoffice.integration import services
 from backoffice.integration.models import KnownKey
 from backoffice.integration.selectors import expiry_warning, key_rows
-from backoffice.integration.tasks import list_keys
+from backoffice.integration.tasks import keep_keys
+from backoffice.ledger.models import Turn
 from backoffice.operations import services as operations
 from backoffice.operations.models import Operation
 from tests.integration import steps
@@ -27,6 +29,12 @@ from tests.sandbox_process import SandboxProcess
 pytestmark = pytest.mark.django_db(transaction=True)
 SignIn = Callable[[Client, User], Client]
 UNREACHABLE = "http://127.0.0.1:9/v4"
+
+
+def an_hour_passes() -> None:
+    """What was listed and tried lies an hour back."""
+    KnownKey.objects.update(as_of=timezone.now() - services.LISTED_EVERY)
+    Turn.objects.update(next_at=timezone.now())
 
 
 def known(short_hash: str, **members: Any) -> KnownKey:
@@ -175,11 +183,39 @@ def test_the_overview_says_nothing_of_a_key_that_was_ended(as_administrator: Cli
 
 
 def test_the_timer_keeps_the_list_that_nobody_looks_at(sandbox: SandboxProcess, settings: Settings) -> None:
-    list_keys()
+    keep_keys()
     assert [key.name for key in KnownKey.objects.all()] == ["first key"]
     settings.GATEWAY_URL_V4 = UNREACHABLE
-    list_keys()
+    an_hour_passes()
+    keep_keys()
     assert [key.name for key in KnownKey.objects.all()] == ["first key"]
+
+
+def test_beat_rings_for_the_list_often_enough() -> None:
+    entry = app.conf.beat_schedule["keys"]
+    assert entry["task"] == keep_keys.name
+    assert timedelta(seconds=entry["schedule"]) < services.LISTED_EVERY
+
+
+def test_the_list_is_read_once_an_hour_whoever_asks(sandbox: SandboxProcess, settings: Settings) -> None:
+    assert [services.keep_keys(), services.keep_keys()] == [1, 0]
+    KnownKey.objects.update(name="an hour ago")
+    an_hour_passes()
+    assert services.keep_keys() == 1
+    assert KnownKey.objects.get().name == "first key"
+
+
+def test_a_list_that_a_person_read_saves_the_timer_the_call(sandbox: SandboxProcess) -> None:
+    services.refresh_keys()
+    assert services.keep_keys() == 0
+    assert not Turn.objects.exists()
+
+
+def test_a_service_that_gives_no_list_is_asked_now_and_then_only(settings: Settings) -> None:
+    settings.GATEWAY_URL_V4 = UNREACHABLE
+    assert [services.keep_keys(), services.keep_keys()] == [0, 0]
+    pause = Turn.objects.get().next_at - timezone.now()
+    assert services.TRY_AGAIN_AFTER - timedelta(minutes=1) < pause <= services.TRY_AGAIN_AFTER
 
 
 def test_pages_need_eight_queries_at_most_with_fifty_keys(

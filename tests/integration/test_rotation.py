@@ -250,6 +250,17 @@ def test_a_created_key_that_came_to_nothing_is_told_and_can_be_prepared_again(
     assert "Prepare the new key" in page
 
 
+def test_the_page_of_an_operation_that_is_a_step_leads_back(
+    as_administrator: Client, as_checker: Client, relaxed: SandboxProcess
+) -> None:
+    begin(as_administrator)
+    typed = {**steps.NAMED, "rotation": str(current().rotation.pk)}
+    step = steps.prepare(as_administrator, "api_key_create", **typed)
+    alone = steps.prepare(as_administrator, "api_key_create", **{**steps.NAMED, "key_name": "by itself"})
+    assert f'<a href="{PAGE}">See where it stands</a>' in text_of(as_checker.get(step.get_absolute_url()))
+    assert "See where it stands" not in text_of(as_checker.get(alone.get_absolute_url()))
+
+
 def test_others_see_where_it_stands_and_can_change_nothing(
     as_administrator: Client, as_checker: Client, relaxed: SandboxProcess
 ) -> None:

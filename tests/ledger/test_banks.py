@@ -103,10 +103,7 @@ def test_a_list_that_cannot_be_had_leaves_the_last_one_or_ours(
         assert len(service.requests) > 1
 
 
-def test_a_slow_service_holds_up_one_page_and_not_the_next(
-    switched_on: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(ledger, "_BANKS_PATIENCE_SECONDS", 0.2)
+def test_a_slow_service_holds_up_one_page_and_not_the_next(switched_on: Settings) -> None:
     with Stub(stub.silent) as service:
         switched_on.GATEWAY_URL = service.url
         assert [ledger.banks(), ledger.banks()] == [BANKS, BANKS]

@@ -247,9 +247,18 @@ def test_own_accounts_are_told_and_then_remembered_with_their_age(
 
 def test_the_export_has_every_account_with_its_number(reader: Client, service: StubService) -> None:
     service.accounts = listed("Lagos shop")
-    assert 'href="/reports/bank-accounts.csv"' in text(reader.get(ACCOUNTS))
+    assert 'href="/reports/bank-accounts.csv"' in text(reader.get(f"{ACCOUNTS}own/"))
     lines = b"".join(reader.get("/reports/bank-accounts.csv")).decode().splitlines()
     assert lines[1].split(",") == ["Lagos shop", "NGN", "0455001122", "bank_account", "0"]
+
+
+def test_the_export_has_an_account_without_any_currency_as_the_page_does(
+    reader: Client, service: StubService
+) -> None:
+    service.accounts = '[{"accountName": "Empty shop", "assets": []}]'
+    assert "Nothing in any currency yet" in text(reader.get(f"{ACCOUNTS}own/"))
+    lines = b"".join(reader.get("/reports/bank-accounts.csv")).decode().splitlines()
+    assert lines[1].split(",") == ["Empty shop", "", "", "", ""]
 
 
 def test_without_scripts_the_accounts_are_read_into_the_whole_page(

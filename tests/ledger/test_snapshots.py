@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from backoffice.celery import app
 from backoffice.ledger import services
-from backoffice.ledger.models import Balance, BalanceSnapshot, SnapshotTurn
+from backoffice.ledger.models import Balance, BalanceSnapshot, Turn
 from backoffice.ledger.tasks import keep_snapshots
 from backoffice.ledger.trend import trend_of
 from tests.ledger.balances import balance, snapshot
@@ -32,7 +32,7 @@ def a_quarter_passes() -> None:
     """What was kept and tried lies a quarter of an hour further back."""
     for kept in BalanceSnapshot.objects.all():
         BalanceSnapshot.objects.filter(pk=kept.pk).update(slot=kept.slot - services.SNAPSHOT_EVERY)
-    SnapshotTurn.objects.update(next_at=timezone.now() - timedelta(seconds=1))
+    Turn.objects.update(next_at=timezone.now() - timedelta(seconds=1))
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_two_sweepers_at_once_keep_one_and_ask_once(service: StubService) -> Non
         finally:
             connection.close()
 
-    SnapshotTurn.objects.create(pk=1, next_at=timezone.now())
+    Turn.objects.create(what="balances", next_at=timezone.now())
     with ThreadPoolExecutor(2) as pool:
         done = [future.result() for future in [pool.submit(sweep) for _ in range(2)]]
     assert sorted(done) == [0, 1]
@@ -89,7 +89,7 @@ def test_two_sweepers_at_once_keep_one_and_ask_once(service: StubService) -> Non
 
 def test_a_service_that_is_away_is_asked_once_a_minute(unreachable: None) -> None:
     assert [services.keep_snapshots(), services.keep_snapshots()] == [0, 0]
-    pause = SnapshotTurn.objects.get().next_at - timezone.now()
+    pause = Turn.objects.get().next_at - timezone.now()
     assert timedelta(seconds=50) < pause <= services.TRY_AGAIN_AFTER
     assert not BalanceSnapshot.objects.exists()
 

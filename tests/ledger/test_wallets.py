@@ -2,7 +2,9 @@
 
 import gzip
 import json
+import re
 from collections.abc import Callable
+from html import unescape
 from typing import Any
 
 import pytest
@@ -120,3 +122,23 @@ def test_the_csv_has_every_address(reader: Client, holding: Holding) -> None:
     answer: Any = reader.get("/reports/wallets.csv")
     lines = b"".join(answer.streaming_content).decode("utf-8-sig").splitlines()
     assert lines == ["currency,network,address", "USDT,A,addr-1", ",,addr-2"]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [("", {1, 2, 3}), ("?network=B", {2, 3}), ("?currency=USDT&network=B&show=addr-3", {2})],
+)
+def test_the_csv_has_what_is_on_the_screen(
+    reader: Client, holding: Holding, query: str, expected: set[int]
+) -> None:
+    holding(
+        {"address": "addr-1", "network": "A", "currency": "USDT"},
+        {"address": "addr-2", "network": "B", "currency": "USDT"},
+        {"address": "addr-3", "network": "B", "currency": "BTC"},
+        {"address": "", "network": "C", "currency": "BTC"},
+    )
+    [link] = re.findall(r'href="([^"]+)" download', text(reader, NOW + query))
+    answer: Any = reader.get(unescape(link))
+    file = b"".join(answer.streaming_content).decode("utf-8-sig")
+    assert {number for number in range(1, 4) if f"addr-{number}" in file} == expected
+    assert file.count("\r\n") == 1 + len(expected)

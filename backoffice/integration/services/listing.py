@@ -1,19 +1,40 @@
 """Keeps what the service listed."""
 
+from datetime import timedelta
+
 from django.db import transaction
 from django.utils import timezone
 
 from backoffice.audit.canonical import storable
 from backoffice.core.gateway import PATIENCE_OF_A_PAGE, gateway
 from backoffice.integration.models import KnownKey
+from backoffice.ledger.turns import take_turn
 from backoffice.operations.kinds.api_key_create import ApiKeyCreatePayload, told_by
 from backoffice.operations.kinds.listed_keys import MADE_BY, expiry_of, scopes_made_here
 from backoffice.operations.models import Attempt, Operation
 from backoffice.operations.services import fill_in_result
 from backoffice.operations.states import Status
-from payments_gateway import KeyInfo
+from payments_gateway import GatewayError, KeyInfo
 
 LONGEST = 200
+LISTED_EVERY = timedelta(hours=1)
+TRY_AGAIN_AFTER = timedelta(minutes=10)
+
+
+def keep_keys() -> int:
+    """List the keys if the last list is an hour old, so that pages can warn of those that end; how many were listed.
+
+    May be called at any time and by several processes: one of them asks, and where the service gives no list, the last
+    known one stays until the next try.
+    """
+    fresh = KnownKey.objects.filter(as_of__gt=timezone.now() - LISTED_EVERY)
+    if fresh.exists() or not take_turn("keys", pause=TRY_AGAIN_AFTER):
+        return 0
+    try:
+        refresh_keys()
+    except GatewayError:
+        return 0  # the gateway has logged it
+    return KnownKey.objects.count()
 
 
 def refresh_keys(*, patience: float = PATIENCE_OF_A_PAGE) -> None:
