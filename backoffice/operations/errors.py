@@ -16,6 +16,13 @@ class NotAllowedError(OperationError):
     message = "You do not have the permission for this."
 
 
+class MakerNotEntitledError(OperationError):
+    message = (
+        "Whoever prepared it may not prepare such operations any more, so it is not countersigned and not sent. "
+        "Somebody else who may has to cancel it and prepare it again."
+    )
+
+
 class SelfApprovalError(OperationError):
     message = "You prepared this operation, so somebody else has to countersign and send it."
 
@@ -74,15 +81,61 @@ class SameContentWaitsError(OperationError):
         self.waiting = waiting
 
 
+class SameInDoubtError(OperationError):
+    """The same was sent, and nobody knows whether it happened. `waiting` is the id of that operation."""
+
+    def __init__(self, reference: str, waiting: UUID) -> None:
+        super().__init__(
+            f"{reference} is the same, was sent, and its outcome is not known. Nothing was prepared. If it does not "
+            "settle by itself, two people have to say first what became of it."
+        )
+        self.waiting = waiting
+
+
 class PaidBeforeError(OperationError):
     message = (
-        "The same amount for the same beneficiary was prepared within the last 24 hours. Say that this is a further "
-        "payment, and why. Nothing was prepared."
+        "The same amount for the same beneficiary waits already, or was sent within the last 24 hours. Say that this "
+        "is a further payment, and why. Nothing was prepared."
     )
+
+
+class SeemsExecutedError(OperationError):
+    """The service's list shows what an earlier attempt may have caused after all."""
+
+    def __init__(self, transaction_ids: str) -> None:
+        super().__init__(
+            f"An earlier attempt may have been executed after all: the service shows {transaction_ids}. "
+            "Nothing was sent; compare it with this operation, and cancel it if it is paid."
+        )
+
+
+class CannotSettleError(OperationError):
+    message = "The outcome cannot be settled like this any more. Nothing was changed."
 
 
 class OneByOneError(OperationError):
     message = "It is countersigned on its own page."
+
+
+class AlreadyPausedError(OperationError):
+    def __init__(self, by: str) -> None:
+        super().__init__(f"Sending is paused already{f', by {by}' if by else ''}. Nothing was changed.")
+
+
+class NotPausedError(OperationError):
+    message = "This pause does not stand any more, so there is nothing to end. Nothing was changed."
+
+
+class IncidentSeenError(OperationError):
+    message = "Somebody took note of this incident before. Nothing was changed."
+
+
+class NoteMissingError(OperationError):
+    message = "Say what you found: it stays with the incident, and others rely on it. Nothing was changed."
+
+
+class SavedAccountError(Exception):
+    """A bank account was not saved or renamed. The message says why and what to do."""
 
 
 class FilterError(Exception):

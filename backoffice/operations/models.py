@@ -5,19 +5,24 @@ triggers (migration 0002), because a check constraint sees only one row at one t
 """
 
 import uuid
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
-from django.http import QueryDict
 from django.urls import reverse
 
 from backoffice.accounts.models import User
 from backoffice.core.fields import ExactDecimalField
-from backoffice.core.sealed import SealedRow
+from backoffice.operations import (
+    oversight as oversight,
+)  # further tables: declared to Django by standing here
 from backoffice.operations.content import digest_of, short_code
+from backoffice.operations.pause import Pause as Pause
+from backoffice.operations.saved_accounts import SavedAccount as SavedAccount
+from backoffice.operations.saved_filters import SavedFilter as SavedFilter
+from backoffice.operations.secret import Secret as Secret
 from backoffice.operations.states import CLOSED, UNDECIDED, Outcome, Status
 
 if TYPE_CHECKING:
@@ -80,6 +85,8 @@ class Operation(models.Model):
             ("propose_change", "Can prepare changes of keys, accounts and addresses at the service"),
             ("approve_operation", "Can approve or reject operations that others prepared"),
             ("release_operation", "Can send approved operations"),
+            ("resolve_operation", "Can propose what became of operations whose outcome is not known"),
+            ("pause_sending", "Can stop all sending alone, and propose that it goes on"),
         ]
         ordering = ("-prepared_at", "-id")
         indexes = [
@@ -157,10 +164,12 @@ class Approval(models.Model):
 
 
 class Release(models.Model):
-    """The word to send, waiting for a worker: deleted in the very commit that claims the operation.
+    """The word to send, waiting for its turn and a worker: deleted in the very commit that claims the operation.
 
     Holds the service's one-time token, sealed to this operation and digest, for at most 90 seconds.
     """
+
+    IN_TURN = ("released_at", "pk")  # releases of one balance leave in this order
 
     operation = models.OneToOneField(
         Operation, on_delete=models.PROTECT, primary_key=True, related_name="release"
@@ -168,6 +177,8 @@ class Release(models.Model):
     released_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
     released_at = models.DateTimeField(db_index=True)
     expires_at = models.DateTimeField()
+    # The currency of the balance that will be debited; null where none is.
+    balance = models.CharField(max_length=12, null=True, editable=False)  # noqa: DJ001 - as in the attempt
     sealed_token = models.BinaryField(null=True)
 
     class Meta:
@@ -182,6 +193,21 @@ class Release(models.Model):
         return f"release:{self.operation_id}:{self.operation.digest}"
 
 
+# Open, and no transaction of the service known to be its own: any new one of the balance could be.
+IN_DOUBT = Q(closed_at__isnull=True, service_transaction_id__isnull=True)
+
+
+class AttemptManager(models.Manager["Attempt"]):
+    """Finds attempts to send."""
+
+    def in_doubt(self, balance: str) -> "models.QuerySet[Attempt]":
+        """The attempt at this balance of which nobody knows yet which transaction of the service it is; one, at most.
+
+        While there is one, nothing else leaves this balance, so that a new transaction can only be its own.
+        """
+        return self.filter(IN_DOUBT, balance=balance)
+
+
 class Attempt(models.Model):
     """One try to send, written and committed before the first byte leaves."""
 
@@ -192,9 +218,13 @@ class Attempt(models.Model):
     started_at = models.DateTimeField()
     deadline_at = models.DateTimeField()
 
+    # The currency of the balance that is debited; null where none is, so that the unique index lets those pass.
+    balance = models.CharField(max_length=12, null=True, editable=False)  # noqa: DJ001 - unique, so null
     watermark_transaction_id = models.CharField(max_length=100, blank=True)
     watermark_balance = ExactDecimalField(null=True)
     watermark_service_time = models.DateTimeField(null=True)
+    # Ids of what the service showed just before, and what this could have been taken for.
+    watermark_shown = models.JSONField(null=True)
 
     outcome = models.CharField(max_length=16, choices=Outcome, default=Outcome.OPEN)
     answer_status = models.PositiveSmallIntegerField(null=True)
@@ -206,11 +236,23 @@ class Attempt(models.Model):
     last_check = models.CharField(max_length=300, blank=True)
     next_check_at = models.DateTimeField(null=True, db_index=True)
     closed_at = models.DateTimeField(null=True)
+    watch_next_at = models.DateTimeField(
+        null=True, db_index=True
+    )  # the next look for news that contradict the end
+    resolution = models.ForeignKey(Operation, on_delete=models.PROTECT, null=True, related_name="+")
+
+    objects = AttemptManager()
+
+    MAY_TAKE = timedelta(hours=1)  # so long after our request the service may still execute it
+    SKEW = timedelta(seconds=5)  # between two clocks of the service
 
     class Meta:
         default_permissions = ()
         ordering = ("number",)
         constraints = [
+            models.UniqueConstraint(
+                fields=["balance"], condition=IN_DOUBT, name="attempt_one_in_doubt_per_balance"
+            ),
             models.UniqueConstraint(fields=["operation", "number"], name="attempt_number_once"),
             models.UniqueConstraint(
                 fields=["operation"],
@@ -227,65 +269,15 @@ class Attempt(models.Model):
     def __str__(self) -> str:
         return f"Attempt {self.number} of {self.operation_id}"
 
-
-class Secret(SealedRow):
-    """What the service made and shows nobody twice, such as a new API key: sealed, for the person who had it sent.
-
-    Written in the commit that records the answer; deleted when it has been shown or taken into use.
-    """
-
-    SEALED = "sealed"
-
-    operation = models.OneToOneField(
-        Operation, on_delete=models.PROTECT, primary_key=True, related_name="secret"
-    )
-    belongs_to = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
-    kept_at = models.DateTimeField()
-    sealed = models.BinaryField()
-
-    class Meta:
-        default_permissions = ()
-
-    def __str__(self) -> str:
-        return f"Secret of {self.operation_id}"
+    @property
+    def may_come_until(self) -> datetime:
+        """Until when the service may still execute it; what it does not show then did not happen."""
+        return self.started_at + self.MAY_TAKE
 
     @property
-    def bound_to(self) -> str:
-        """What it is sealed to: it opens as the secret of this operation only."""
-        return f"secret:{self.operation_id}"
-
-    @property
-    def owner(self) -> str:
-        """Who had it sent, and by which operation."""
-        return f"{self.belongs_to.email} ({self.operation.reference})"
-
-
-class SavedFilter(models.Model):
-    """Filters of the list under a name: a person's own, or shared with everybody who may see operations.
-
-    It gives no right and changes nothing, so it is not audited; an export that it leads to is.
-    """
-
-    person = models.ForeignKey(User, on_delete=models.PROTECT, related_name="saved_filters")
-    name = models.CharField(max_length=60)
-    is_shared = models.BooleanField(default=False)
-    # Name and text of each filter, as in the address.
-    filters = models.JSONField()
-
-    class Meta:
-        default_permissions = ()
-        ordering = ("name", "pk")
-        constraints = [
-            models.UniqueConstraint(fields=["person", "name"], name="saved_filter_name_once_per_person"),
-        ]
-
-    def __str__(self) -> str:
-        return self.name
-
-    def get_absolute_url(self) -> str:
-        query = QueryDict(mutable=True)
-        query.update(self.filters)
-        return f"{reverse('operations:list')}?{query.urlencode()}"
+    def sought_from(self) -> datetime:
+        """The service's time after which a transaction can be this attempt."""
+        return (self.watermark_service_time or self.started_at) - self.SKEW
 
 
 def content_digest(operation_id: uuid.UUID, kind: str, payload: dict[str, Any]) -> str:

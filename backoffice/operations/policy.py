@@ -4,15 +4,16 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.conf import settings
-from django.utils import timezone
 
 from backoffice.accounts.models import User
 from backoffice.accounts.policy import is_fresh
+from backoffice.core import clock
 from backoffice.core.display import format_amount
 from backoffice.operations import errors
-from backoffice.operations.kinds import Debit, content_of, permission_for
+from backoffice.operations.kinds import Debit, LocalKind, content_of, permission_for
 from backoffice.operations.models import Operation
 from backoffice.operations.permissions import APPROVE, RELEASE
+from backoffice.operations.progress import has_lost_its_maker
 from backoffice.operations.states import EDGES, UNDECIDED, Status
 
 
@@ -24,17 +25,18 @@ class Requirement:
     sentence: str
 
 
-def requirement(plural: str, debit: Debit | None) -> Requirement:
-    """The rule for an operation: one other person, two above the deployment's limit for the currency."""
-    if debit is not None and debit.amount > (limit := settings.SECOND_APPROVAL_ABOVE[debit.currency]):
-        above = f"{debit.currency} {format_amount(limit, debit.currency)}"
-        return Requirement(2, f"{plural} above {above} need two approvers who did not prepare them.")
+def requirement(plural: str, *amounts: Debit | None) -> Requirement:
+    """The rule for an operation: one other person, two above the deployment's limit for an amount."""
+    for debit in filter(None, amounts):
+        if debit.amount > (limit := settings.SECOND_APPROVAL_ABOVE[debit.currency]):
+            above = f"{debit.currency} {format_amount(limit, debit.currency)}"
+            return Requirement(2, f"{plural} above {above} need two approvers who did not prepare them.")
     return Requirement(1, f"{plural} need one approver who did not prepare them.")
 
 
 def check_may_prepare(person: User, kind: str) -> None:
     """Raises NotAllowedError."""
-    _check_permission(person, permission_for(kind))
+    check_permission(person, permission_for(kind))
 
 
 def check_may_approve(
@@ -44,6 +46,7 @@ def check_may_approve(
     check_may_decide(person, operation, digest=digest, second_factor_at=second_factor_at)
     if operation.approvals.filter(approver=person).exists():
         raise errors.AlreadyApprovedError
+    _check_maker(operation)
 
 
 def check_confirmation(operation: Operation, typed: str) -> None:
@@ -58,16 +61,21 @@ def check_may_decide(
     person: User, operation: Operation, *, digest: str, second_factor_at: datetime | None
 ) -> None:
     """Raises the reason why this person may not approve or reject this content now."""
-    _check_permission(person, APPROVE)
+    check_permission(person, APPROVE)
     check_is_decidable(person, operation, digest=digest)
     _check_second_factor(second_factor_at)
 
 
-def check_is_decidable(person: User, operation: Operation, *, digest: str) -> None:
-    """Raises the reason that lies in the operation itself why this person may not approve or reject it now."""
+def check_is_decidable(
+    person: User, operation: Operation, *, digest: str, now: datetime | None = None
+) -> None:
+    """Raises the reason that lies in the operation itself why this person may not approve or reject it now.
+
+    A page that looks at many gives the time, since the database's clock is a query each time.
+    """
     _check_other_person(person, operation)
-    check_can_move(operation, Status.APPROVED)
-    _check_in_time(operation)
+    _check_pending(operation)
+    _check_in_time(operation, now)
     check_content(operation, digest)
 
 
@@ -92,10 +100,13 @@ def check_in_bulk(operation: Operation) -> None:
 
 
 def check_may_cancel(person: User, operation: Operation) -> None:
-    """Raises the reason why this person may not take the operation back."""
-    if person != operation.maker:
+    """Raises the reason why this person may not take the operation back.
+
+    That is its maker's to do, and anybody's who may prepare the like once its maker may not any more.
+    """
+    if person != operation.maker and _may_still_prepare(operation):
         raise errors.NotAllowedError("Only the person who prepared an operation can cancel it.")
-    _check_permission(person, permission_for(operation.kind))
+    check_permission(person, permission_for(operation.kind))
     check_can_move(operation, Status.CANCELLED)
 
 
@@ -103,8 +114,9 @@ def check_may_release(
     person: User, operation: Operation, *, digest: str, second_factor_at: datetime | None
 ) -> None:
     """Raises the reason why this person may not have this content sent now."""
-    _check_permission(person, RELEASE)
+    check_permission(person, RELEASE)
     _check_other_person(person, operation)
+    check_is_sent(operation)
     check_can_move(operation, Status.SENDING)
     _check_in_time(operation)
     check_content(operation, digest)
@@ -120,7 +132,7 @@ def check_may_leave(operation: Operation, releaser: User) -> None:
     check_content(operation, operation.digest)
     content_of(operation)
     _check_in_time(operation)
-    _check_permission(releaser, RELEASE)
+    check_permission(releaser, RELEASE)
     _check_other_person(releaser, operation)
     signed = {
         approval.approver_id
@@ -131,15 +143,22 @@ def check_may_leave(operation: Operation, releaser: User) -> None:
     }
     if len(signed) < operation.approvals_needed:
         raise errors.NotAllowedError("Somebody who countersigned is no longer entitled to: nothing was sent.")
+    _check_maker(operation)
+
+
+def check_is_sent(operation: Operation) -> None:
+    """Raises WrongStatusError for what is applied here and has nothing to send. Raises UnreadableContentError, too."""
+    kind, _ = content_of(operation)
+    if isinstance(kind, LocalKind):
+        raise errors.WrongStatusError(
+            "This is applied here when it is countersigned; there is nothing to send."
+        )
 
 
 def check_can_move(operation: Operation, status: Status) -> None:
     """Raises WrongStatusError unless the table of states has this edge."""
     if status not in EDGES[Status(operation.status)]:
-        raise errors.WrongStatusError(
-            f"The operation is {Status(operation.status).label.lower()} by now, so nothing was changed. "
-            "Look at it again."
-        )
+        raise _is_something_else(operation)
 
 
 def check_content(operation: Operation, digest: str) -> None:
@@ -164,12 +183,13 @@ def may_cancel(person: User, operation: Operation) -> bool:
     """Whether this person may take the operation back."""
     return (
         Status(operation.status) in UNDECIDED
-        and person.pk == operation.maker_id
+        and (person.pk == operation.maker_id or has_lost_its_maker(operation))
         and person.has_perm(permission_for(operation.kind))
     )
 
 
-def _check_permission(person: User, permission: str) -> None:
+def check_permission(person: User, permission: str) -> None:
+    """Raises NotAllowedError unless the person has it, as the database says now."""
     if not _is_entitled(person, permission):
         raise errors.NotAllowedError
 
@@ -179,13 +199,35 @@ def _is_entitled(person: User, permission: str) -> bool:
     return User.objects.get(pk=person.pk).has_perm(permission)
 
 
+def _check_maker(operation: Operation) -> None:
+    if not _may_still_prepare(operation):
+        raise errors.MakerNotEntitledError
+
+
+def _may_still_prepare(operation: Operation) -> bool:
+    return _is_entitled(operation.maker, permission_for(operation.kind))
+
+
+def _check_pending(operation: Operation) -> None:
+    """That it can become approved is not enough: so can what is being sent, when nothing of it has left."""
+    if operation.status != Status.PENDING:
+        raise _is_something_else(operation)
+
+
+def _is_something_else(operation: Operation) -> errors.WrongStatusError:
+    by_now = Status(operation.status).label.lower()
+    return errors.WrongStatusError(
+        f"The operation is {by_now} by now, so nothing was changed. Look at it again."
+    )
+
+
 def _check_other_person(person: User, operation: Operation) -> None:
     if person.pk == operation.maker_id:
         raise errors.SelfApprovalError
 
 
-def _check_in_time(operation: Operation) -> None:
-    if operation.is_past(timezone.now()):
+def _check_in_time(operation: Operation, now: datetime | None = None) -> None:
+    if operation.is_past(now or clock.now()):
         raise errors.ExpiredError
 
 

@@ -21,7 +21,8 @@ class Status(TextChoices):
 
 EDGES: dict[Status, frozenset[Status]] = {
     Status.PENDING: frozenset({Status.APPROVED, Status.REJECTED, Status.EXPIRED, Status.CANCELLED}),
-    Status.APPROVED: frozenset({Status.SENDING, Status.EXPIRED, Status.CANCELLED}),
+    # Straight to succeeded only what is applied here and never sent (kinds.LocalKind): the trigger of migration 0007.
+    Status.APPROVED: frozenset({Status.SENDING, Status.SUCCEEDED, Status.EXPIRED, Status.CANCELLED}),
     # Back to approved only on proof: no byte left this machine, or the service refused the token.
     Status.SENDING: frozenset(
         {Status.APPROVED, Status.PROCESSING, Status.UNKNOWN, Status.SUCCEEDED, Status.FAILED}
@@ -42,6 +43,7 @@ UNDECIDED = frozenset({Status.PENDING, Status.APPROVED})
 AWAITING_THE_SERVICE = frozenset({Status.PROCESSING, Status.UNKNOWN})
 CAME_TO_NOTHING = frozenset({Status.REJECTED, Status.EXPIRED, Status.CANCELLED, Status.FAILED})
 NEEDS_ATTENTION = frozenset({Status.UNKNOWN, Status.REVIEW})
+IN_DOUBT = NEEDS_ATTENTION | {Status.SENDING}  # nobody knows whether it happened
 
 
 class Outcome(TextChoices):

@@ -22,3 +22,11 @@ def sweep() -> None:
         services.tidy_up()
         services.send_due()
         services.close_due()
+        services.watch_due()
+
+
+@shared_task(name="operations.inspect", ignore_result=True, acks_late=False, max_retries=0)
+def inspect() -> None:
+    """Hold the database to what must always be true, if this minute nobody has. `manage.py sweep` does the same."""
+    with calling(request_id="inspect"):
+        services.inspect_due()

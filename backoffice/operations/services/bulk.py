@@ -14,7 +14,8 @@ from backoffice.audit.models import Entry
 from backoffice.operations import policy
 from backoffice.operations.errors import OperationError
 from backoffice.operations.models import Approval, Operation
-from backoffice.operations.services.deciding import approve_operation, reject_operation
+from backoffice.operations.services.approving import approve_operation
+from backoffice.operations.services.deciding import reject_operation
 from backoffice.operations.services.moves import record_refusal
 
 logger = logging.getLogger(__name__)

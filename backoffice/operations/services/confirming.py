@@ -1,199 +1,145 @@
-"""Closes `processing` and `unknown` operations by what the service's own transaction list shows. Never sends.
+"""Closes what was sent by what the service's own transaction list shows. Never sends.
 
-Two kinds of proof. The service named its transaction when it answered: then that transaction decides. It named none:
-then a transaction may be taken for ours by type, currency and amount only if nothing else can be meant, which is to say
-one candidate in the time after our watermark, and no other operation that it could belong to as well.
+A transaction that the service named when it answered decides by itself. Another one is taken for ours if it is the only
+one that can be: nothing else leaves the balance while an attempt is in doubt (`turns`). Absence proves nothing.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import partial
 from uuid import UUID
 
+from django.conf import settings
 from django.db import transaction
-from django.utils import timezone
 
 from backoffice.accounts.models import User
 from backoffice.audit import services as audit
 from backoffice.audit.actions import Action
-from backoffice.core.gateway import gateway
-from backoffice.ledger import selectors as ledger
-from backoffice.operations.errors import UnreadableContentError
-from backoffice.operations.kinds import MoneyKind, content_of
+from backoffice.core import clock, fault_points
 from backoffice.operations.models import Attempt, Operation
+from backoffice.operations.services.looking import WINDOW, Look, look
 from backoffice.operations.services.moves import move
-from backoffice.operations.services.recording import bind_transaction
+from backoffice.operations.services.recording import bind_transaction, next_look_at, settled
+from backoffice.operations.services.watching import first_watch
 from backoffice.operations.states import AWAITING_THE_SERVICE, Outcome, Status
-from payments_gateway import GatewayError, TransactionRecord
+from payments_gateway import TransactionRecord
 
-LOOK_AFTER = tuple(
-    timedelta(seconds=seconds) for seconds in (2, 5, 10, 15, 30, 60, 300, 900, 3600, 6 * 3600, 24 * 3600)
-)
-HORIZON = timedelta(hours=24)  # so long the list is asked; then people have to
-WINDOW = timedelta(hours=1)  # so long after our request the service may still execute it
-SKEW = timedelta(seconds=5)  # between two clocks of the service
-NAMED_REACHES_BACK = timedelta(
-    days=1
-)  # how much older than our watermark a transaction that was named may claim to be
-LOOK_AGAIN_AFTER = timedelta(minutes=15)
+LOOK_AGAIN_AFTER = timedelta(minutes=15)  # past the horizon, while there is something definite to wait for
 
+
+def settles_after() -> timedelta:
+    """How long a list that lags is given to show every transaction that could be meant, before one is taken."""
+    return 2 * timedelta(seconds=settings.SEND_DEADLINE_SECONDS)
+
+
+UNDER_WAY = "processing"
 _ENDS = {
     "fulfilled": (Status.SUCCEEDED, Outcome.SUCCEEDED, Action.OPERATION_SUCCEEDED),
     "failed": (Status.FAILED, Outcome.FAILED, Action.OPERATION_FAILED),
 }
 
 
-@dataclass(frozen=True)
-class Look:
-    """What one reading of the list showed: the transactions that can be ours, or why it could not be read."""
-
-    at: datetime
-    found: list[TransactionRecord] = field(default_factory=list)
-    problem: str = ""
-    is_done: bool | None = (
-        None  # of a kind that the list does not show: whether another read shows that it is done
-    )
-
-    def __str__(self) -> str:
-        if self.problem:
-            return self.problem
-        if self.is_done is not None:
-            return "The service shows that it is done" if self.is_done else "The service does not show it yet"
-        if len(self.found) == 1:
-            return f"Found as {self.found[0].transaction_id}: {self.found[0].status}"
-        if self.found:
-            return f"{len(self.found)} transactions in the list could be this one"
-        return "Not in the service's list yet"
-
-
 def confirm_operation(operation_id: UUID, *, actor: User | None = None) -> Operation:
     """Read the service's list and close the operation if the list proves its end.
 
-    Called by a timer, or by a person (`actor`). Nothing is ever sent. Absence proves nothing: what cannot be told for a
-    day goes to `review`.
+    Called by a timer, by news from the service, or by a person (`actor`). Nothing is ever sent. What cannot be told for
+    a day goes to `review`.
     """
     operation = Operation.objects.get(pk=operation_id)
     attempt = operation.attempts.filter(closed_at__isnull=True).first()
     if attempt is None or operation.status not in AWAITING_THE_SERVICE:
         return operation
-    return _note(operation_id, attempt.pk, _look(operation, attempt), actor)
-
-
-def _look(operation: Operation, attempt: Attempt) -> Look:
-    now = timezone.now()
-    try:
-        if attempt.service_transaction_id:
-            return Look(now, _named(operation, attempt))
-        kind, payload = content_of(operation)
-        if isinstance(kind, MoneyKind):
-            return Look(now, _candidates(operation, attempt, partial(kind.recognises, payload)))
-        return Look(now, is_done=kind.is_done(gateway(), payload))
-    except GatewayError as exc:
-        return Look(now, problem=f"The service could not be read: {exc}")
-    except UnreadableContentError as exc:
-        return Look(now, problem=str(exc))
-
-
-def _named(operation: Operation, attempt: Attempt) -> list[TransactionRecord]:
-    """The transaction that the service named in its answer."""
-    back_to = (attempt.watermark_service_time or attempt.started_at) - NAMED_REACHES_BACK
-    records = ledger.recent_transactions(operation.currency, back_to=back_to)
-    return [record for record in records if record.transaction_id == attempt.service_transaction_id]
-
-
-def _candidates(
-    operation: Operation, attempt: Attempt, recognises: Callable[[TransactionRecord], bool]
-) -> list[TransactionRecord]:
-    """Transactions that can be this attempt by content and by the service's own clock, and that nobody has claimed."""
-    mark = attempt.watermark_service_time
-    if mark is None:
-        return []  # without the service's time nothing tells new from old
-    found = [
-        record
-        for record in ledger.recent_transactions(operation.currency, back_to=mark - SKEW)
-        if recognises(record)
-        and record.created_at is not None
-        and mark - SKEW <= record.created_at <= mark + WINDOW
-        and record.transaction_id != attempt.watermark_transaction_id
-    ]
-    ids = [record.transaction_id for record in found]
-    claimed = set(
-        Attempt.objects.filter(service_transaction_id__in=ids).values_list(
-            "service_transaction_id", flat=True
-        )
-    )
-    return [record for record in found if record.transaction_id not in claimed]
+    seen = look(operation, attempt)
+    fault_points.reach("confirm.seen")
+    noted = _note(operation_id, attempt.pk, seen, actor)
+    fault_points.reach("confirm.closed")
+    return noted
 
 
 @transaction.atomic
-def _note(operation_id: UUID, attempt_id: int, look: Look, actor: User | None) -> Operation:
+def _note(operation_id: UUID, attempt_id: int, seen: Look, actor: User | None) -> Operation:
     """Write down one look at the list, and move the operation where the look proves something."""
     operation = Operation.objects.get_locked(operation_id)
-    rivals = _open_attempts_alike(operation)
-    attempt = next((one for one in rivals if one.pk == attempt_id), None)
+    attempt = Attempt.objects.select_for_update().filter(pk=attempt_id, closed_at__isnull=True).first()
     if attempt is None or operation.status not in AWAITING_THE_SERVICE:
         return operation
     attempt.checks += 1
-    attempt.last_check = str(look)[:300]
-    attempt.next_check_at = _next_look(attempt, look)
-    proof = _proof(attempt, look, alone=_is_alone(attempt, rivals))
-    if proof is not None and bind_transaction(attempt, proof.transaction_id):
-        attempt.fee = proof.fee
-        _close(operation, attempt, proof.status, actor)
-    elif look.is_done:
-        _close(operation, attempt, "fulfilled", actor)
-    elif attempt.next_check_at is None:
-        _move(operation, attempt, Status.REVIEW, Action.OPERATION_ESCALATED, actor)
+    attempt.last_check = str(seen)[:300]
+    attempt.next_check_at = _next_look(attempt, seen)
+    _conclude(operation, attempt, seen, actor)
     attempt.save()
     return operation
 
 
-def _open_attempts_alike(operation: Operation) -> list[Attempt]:
-    """Every open attempt of this kind, currency and amount, locked in one order, so that lookers never deadlock."""
-    alike = Attempt.objects.filter(
-        closed_at__isnull=True,
-        operation__kind=operation.kind,
-        operation__currency=operation.currency,
-        operation__amount=operation.amount,
-    )
-    return list(alike.select_for_update(of=("self",)).order_by("pk"))
+def _conclude(operation: Operation, attempt: Attempt, seen: Look, actor: User | None) -> None:
+    """Close, go on, or ask people: whatever this look allows."""
+    if seen.is_done:
+        _close(operation, attempt, "fulfilled", actor)
+        return
+    record = _only_one(operation, attempt, seen)
+    if record is not None and _is_ours(attempt, record):
+        if record.status in _ENDS:
+            _close(operation, attempt, record.status, actor)
+        else:
+            _go_on(operation, attempt, actor)
+    elif attempt.next_check_at is None:
+        _move(operation, attempt, Status.REVIEW, Action.OPERATION_ESCALATED, actor)
 
 
-def _is_alone(attempt: Attempt, alike: list[Attempt]) -> bool:
-    """Whether no other open attempt without a transaction could be meant by the same one."""
-    return all(other.pk == attempt.pk or other.service_transaction_id for other in alike)
+def _only_one(operation: Operation, attempt: Attempt, seen: Look) -> TransactionRecord | None:
+    """The transaction that decides now, if there is one.
 
-
-def _proof(attempt: Attempt, look: Look, *, alone: bool) -> TransactionRecord | None:
-    """The transaction that proves the end, if one does.
-
-    One that was not named proves success when it is the only one possible; it proves failure only once our own could
-    not come any more, so that `failed` never hides a debit.
+    Where no readable answer came, another of the same content may stand in a list that lags before ours does: it is
+    taken for ours only once ours has had the time to be there. Where the service accepted ours without a name, which is
+    its custom, the first look takes it if the balance before it is the one that we saw; to wait there, too, would let
+    one a minute leave a balance. And it proves failure only when ours could not come any more, so that `failed` never
+    hides a debit.
     """
-    if len(look.found) != 1 or look.found[0].status not in _ENDS:
+    if len(seen.found) != 1 or seen.found[0].status not in {*_ENDS, UNDER_WAY}:
         return None
-    record = look.found[0]
-    if attempt.service_transaction_id:
-        return record
-    is_final = record.status == "fulfilled" or look.at >= attempt.started_at + WINDOW
-    return record if alone and is_final else None
+    record, age = seen.found[0], seen.at - attempt.started_at
+    if attempt.service_transaction_id:  # perhaps named since the list was read
+        return record if record.transaction_id == attempt.service_transaction_id else None
+    if age < settles_after() and not (operation.status == Status.PROCESSING and _is_next(attempt, record)):
+        return None
+    return record if record.status != "failed" or age >= WINDOW else None
 
 
-def _next_look(attempt: Attempt, look: Look) -> datetime | None:
+def _is_next(attempt: Attempt, record: TransactionRecord) -> bool:
+    """Whether nothing moved the balance between our watermark and this transaction, as far as both tell."""
+    return record.previous_balance is None or record.previous_balance == attempt.watermark_balance
+
+
+def _is_ours(attempt: Attempt, record: TransactionRecord) -> bool:
+    """Make the transaction this attempt's own; False if it became another's meanwhile."""
+    if not bind_transaction(attempt, record.transaction_id):
+        return False
+    attempt.fee = record.fee
+    return True
+
+
+def _next_look(attempt: Attempt, seen: Look) -> datetime | None:
     """When to look again; None once the horizon is reached and there is nothing definite to wait for."""
-    for pause in LOOK_AFTER:
-        if attempt.started_at + pause > look.at:
-            return attempt.started_at + pause
-    is_under_way = bool(attempt.service_transaction_id and look.found)
-    return look.at + LOOK_AGAIN_AFTER if look.problem or is_under_way else None
+    if seen.is_nowhere:
+        return None
+    in_time = next_look_at(attempt.started_at, seen.at)
+    is_under_way = bool(attempt.service_transaction_id) and [one.status for one in seen.found] == [UNDER_WAY]
+    return in_time or (seen.at + LOOK_AGAIN_AFTER if seen.problem or is_under_way else None)
 
 
 def _close(operation: Operation, attempt: Attempt, ended: str, actor: User | None) -> None:
     status, attempt.outcome, action = _ENDS[ended]
-    attempt.closed_at, attempt.next_check_at = timezone.now(), None
+    attempt.closed_at, attempt.next_check_at = clock.now(), None
+    attempt.watch_next_at = first_watch(attempt.closed_at)
     attempt.save()
     _move(operation, attempt, status, action, actor)
+    settled(attempt)
+
+
+def _go_on(operation: Operation, attempt: Attempt, actor: User | None) -> None:
+    """The service has it and is not done: from now on the transaction is known by its id, and the balance is free."""
+    attempt.next_check_at = attempt.next_check_at or attempt.started_at
+    if operation.status == Status.UNKNOWN:
+        _move(operation, attempt, Status.PROCESSING, Action.OPERATION_ACCEPTED, actor)
+    settled(attempt)
 
 
 def _move(operation: Operation, attempt: Attempt, status: Status, action: Action, actor: User | None) -> None:

@@ -1,15 +1,16 @@
-"""Prepare, approve, reject, cancel, expire: everything before the word to send."""
+"""Prepare, countersign, reject, cancel, expire: everything before the word to send."""
 
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
-from django.utils import timezone
 
 from backoffice.accounts.models import User
 from backoffice.audit import services as audit
 from backoffice.audit.actions import Action
+from backoffice.core import clock
+from backoffice.core.locks import hold
 from backoffice.operations import policy
 from backoffice.operations.content import new_reference
 from backoffice.operations.errors import (
@@ -17,12 +18,13 @@ from backoffice.operations.errors import (
     PaidBeforeError,
     ReasonMissingError,
     SameContentWaitsError,
+    SameInDoubtError,
     SubmissionReusedError,
     WrongStatusError,
 )
 from backoffice.operations.kinds import KINDS, Kind, Payload
 from backoffice.operations.models import Approval, Operation, Release, content_digest, content_key
-from backoffice.operations.selectors import paid_before
+from backoffice.operations.selectors import in_doubt_alike, paid_before, settled_alike
 from backoffice.operations.services.moves import move, refusals_are_audited
 from backoffice.operations.states import UNDECIDED, Status
 
@@ -36,12 +38,15 @@ def prepare_operation(
 
     The id comes with the form, so the same form sent twice finds the same operation. Raises NotAllowedError,
     SubmissionReusedError if the id stands for other content, SameContentWaitsError if another operation with the same
-    content is not decided or sent yet, PaidBeforeError if the same was paid within a day and no reason is given.
+    content is not decided or sent yet, SameInDoubtError if the outcome of the same is not known, PaidBeforeError if the
+    same was paid within a day and no reason is given. Where people settled that the same did not happen, it is named.
     """
     policy.check_may_prepare(actor, kind)
     digest = content_digest(operation_id, kind, payload.stored())
+    before = _settled_before(KINDS[kind], payload, but=operation_id)
     _check_repeat(operation_id, KINDS[kind], payload)
-    operation = _draft(operation_id, actor, kind, payload, prepared_from)
+    named = prepared_from or (before.pk if before else None)
+    operation = _draft(operation_id, actor, kind, payload, named)
     if not _is_new(operation):
         return _submitted_before(operation_id, actor, digest)
     audit.record(
@@ -55,26 +60,6 @@ def prepare_operation(
     return operation
 
 
-@refusals_are_audited
-@transaction.atomic
-def approve_operation(
-    operation_id: UUID,
-    *,
-    actor: User,
-    digest: str,
-    second_factor_at: datetime | None,
-    comment: str = "",
-    confirmation: str = "",
-) -> Operation:
-    """Add one countersignature; the last one needed makes the operation ready to be sent. Nothing is sent here.
-
-    `confirmation` is what the kind wants typed from the content. Raises NotAllowedError, SelfApprovalError,
-    AlreadyApprovedError, WrongStatusError, ExpiredError, ContentChangedError, SecondFactorStaleError,
-    ConfirmationWrongError.
-    """
-    return add_approval(operation_id, actor, digest, second_factor_at, comment, confirmation)
-
-
 def add_approval(
     operation_id: UUID,
     actor: User,
@@ -83,11 +68,11 @@ def add_approval(
     comment: str,
     confirmation: str,
 ) -> Operation:
-    """Countersign inside the caller's transaction."""
+    """Countersign inside the caller's transaction; the last one needed makes it approved. Nothing is sent here."""
     operation = Operation.objects.get_locked(operation_id)
     policy.check_may_approve(actor, operation, digest=digest, second_factor_at=second_factor_at)
     policy.check_confirmation(operation, confirmation)
-    now = timezone.now()
+    now = clock.now()
     Approval.objects.create(
         operation=operation, approver=actor, maker=operation.maker, digest=digest, comment=comment, at=now
     )
@@ -120,7 +105,7 @@ def reject_operation(
         raise ReasonMissingError
     operation = Operation.objects.get_locked(operation_id)
     policy.check_may_decide(actor, operation, digest=digest, second_factor_at=second_factor_at)
-    move(operation, Status.REJECTED, reason=reason, decided_at=timezone.now())
+    move(operation, Status.REJECTED, reason=reason, decided_at=clock.now())
     audit.record(Action.OPERATION_REJECTED, actor=actor, target=operation, digest=digest, reason=reason)
     return operation
 
@@ -144,7 +129,7 @@ def cancel_operation(operation_id: UUID, *, actor: User) -> Operation:
 def expire_operation(operation_id: UUID) -> Operation | None:
     """Close an operation whose time to be decided and sent has run out; None if it is not so, or no longer."""
     operation = Operation.objects.get_locked(operation_id)
-    if not operation.is_past(timezone.now()):
+    if not operation.is_past(clock.now()):
         return None
     try:
         move(operation, Status.EXPIRED)
@@ -162,9 +147,19 @@ def _submitted_before(operation_id: UUID, actor: User, digest: str) -> Operation
     return existing
 
 
+def _settled_before(kind: Kind[Any], payload: Payload, *, but: UUID) -> Operation | None:
+    """The same before this one, if people settled that it did not happen. Raises SameInDoubtError."""
+    in_doubt = in_doubt_alike(kind, payload).exclude(pk=but).first()
+    if in_doubt is not None:
+        raise SameInDoubtError(in_doubt.reference, in_doubt.pk)
+    return settled_alike(kind, payload)
+
+
 def _check_repeat(operation_id: UUID, kind: Kind[Any], payload: Payload) -> None:
-    """Raises PaidBeforeError if the same was paid within a day and nobody says why it is paid again."""
-    repeats = paid_before(kind.counterparty(payload).key, kind.at_stake(payload))
+    """Raises PaidBeforeError if the same waits or was paid within a day and nobody says why it is paid again."""
+    beneficiary = kind.counterparty(payload).key
+    hold(f"beneficiary:{beneficiary}")  # two at once, of which neither sees the other, would both be stored
+    repeats = paid_before(beneficiary, kind.at_stake(payload))
     if not payload.repeat_reason and repeats.exclude(pk=operation_id).exists():
         raise PaidBeforeError
 
@@ -175,8 +170,8 @@ def _draft(
     """The pending operation, not stored yet."""
     kind = KINDS[kind_name]
     stake, counterparty = kind.at_stake(payload), kind.counterparty(payload)
-    requirement = policy.requirement(kind.plural, stake)
-    stored, now = payload.stored(), timezone.now()
+    requirement = policy.requirement(kind.plural, *kind.limited(payload))
+    stored, now = payload.stored(), clock.now()
     return Operation(
         id=operation_id,
         reference=_unused_reference(kind.letter),

@@ -6,11 +6,11 @@ from typing import Any, Concatenate, ParamSpec
 from uuid import UUID
 
 from django.db import transaction
-from django.utils import timezone
 
 from backoffice.accounts.models import User
 from backoffice.audit import services as audit
 from backoffice.audit.actions import Action
+from backoffice.core import clock
 from backoffice.operations import policy
 from backoffice.operations.errors import OperationError, WrongStatusError
 from backoffice.operations.models import Operation
@@ -27,7 +27,7 @@ def move(operation: Operation, to: Status, **changes: Any) -> None:
     """
     policy.check_can_move(operation, to)
     if to in CLOSED:
-        changes["closed_at"] = timezone.now()
+        changes["closed_at"] = clock.now()
     moved = Operation.objects.filter(pk=operation.pk, status=operation.status).update(status=to, **changes)
     if moved != 1:
         raise WrongStatusError

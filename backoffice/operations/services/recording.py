@@ -4,20 +4,25 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.utils import timezone
+from django.db.models import Q, QuerySet
 from pydantic import SecretStr
 
 from backoffice.audit import services as audit
 from backoffice.audit.actions import Action
+from backoffice.core import clock
 from backoffice.operations.kinds import Receipt
 from backoffice.operations.models import Attempt, Operation, Secret
+from backoffice.operations.services import incidents
 from backoffice.operations.services.moves import move
+from backoffice.operations.services.releasing import call_next
+from backoffice.operations.services.watching import first_watch
 from backoffice.operations.states import Outcome, Status
 from payments_gateway import GatewayError, NotSentError, RejectedError, TokenRefusedError
 
-FIRST_CHECK_AFTER = timedelta(seconds=2)
-GRACE_AFTER_DEADLINE = timedelta(seconds=30)
+# When the service's list is looked at, counted from the beginning of the attempt. The last one is the horizon.
+LOOK_AFTER = tuple(timedelta(seconds=seconds) for seconds in (5, 15, 60, 300, 900, 3600, 6 * 3600, 24 * 3600))
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,16 @@ def _answer(exc: GatewayError, status: Status, outcome: Outcome, action: Action)
     return Answer(status, outcome, action, message[:500], http_status=exc.status)
 
 
+def grace() -> timedelta:
+    """How long after its deadline a sender is still waited for: it has an answer to write down, at most."""
+    return timedelta(seconds=settings.SEND_WITHIN_SECONDS)
+
+
+def next_look_at(started_at: datetime, now: datetime) -> datetime | None:
+    """When to look next at an attempt that began then; None when the horizon is reached."""
+    return next((started_at + pause for pause in LOOK_AFTER if started_at + pause > now), None)
+
+
 @transaction.atomic
 def record_answer(attempt_id: int, answer: Answer) -> None:
     """Write down what came back. An answer that no longer fits the state moves nothing, and is put on record."""
@@ -89,7 +104,7 @@ def record_silence(attempt_id: int, *, now: datetime) -> None:
     The process that sent is gone, or frozen: anything may have happened.
     """
     operation, attempt = _locked(attempt_id)
-    if operation.status == Status.SENDING and now > attempt.deadline_at + GRACE_AFTER_DEADLINE:
+    if operation.status == Status.SENDING and now > attempt.deadline_at + grace():
         silence = "No answer was recorded before the deadline"
         _apply(operation, attempt, Answer(Status.UNKNOWN, Outcome.OPEN, Action.OPERATION_UNRESOLVED, silence))
 
@@ -104,14 +119,23 @@ def fill_in_result(attempt_id: int, told: dict[str, str]) -> None:
 
 
 def bind_transaction(attempt: Attempt, transaction_id: str) -> bool:
-    """Make a transaction of the service this attempt's own; False if it is another's. The unique index decides."""
+    """Make a transaction of the service this attempt's own. The unique index and a compare-and-set decide.
+
+    False if it is another attempt's, or this one has another by now.
+    """
+    free = Q(service_transaction_id__isnull=True) | Q(service_transaction_id=transaction_id)
+    return _bind(attempt, Attempt.objects.filter(free, pk=attempt.pk), transaction_id)
+
+
+def _bind(attempt: Attempt, where: QuerySet[Attempt], transaction_id: str) -> bool:
     try:
         with transaction.atomic():
-            Attempt.objects.filter(pk=attempt.pk).update(service_transaction_id=transaction_id)
+            bound = where.update(service_transaction_id=transaction_id)
     except IntegrityError:
         return False
-    attempt.service_transaction_id = transaction_id
-    return True
+    if bound:
+        attempt.service_transaction_id = transaction_id
+    return bool(bound)
 
 
 def _locked(attempt_id: int) -> tuple[Operation, Attempt]:
@@ -123,13 +147,20 @@ def _apply(operation: Operation, attempt: Attempt, answer: Answer) -> None:
     if operation.status == Status.UNKNOWN:
         answer = _as_late(answer)
     if answer.transaction_id and not bind_transaction(attempt, answer.transaction_id):
-        answer = _contradicted(answer)
+        answer = _contradicted(operation, answer)
     _write(attempt, answer)
     _keep_secret(operation, attempt, answer)
     if answer.status != operation.status:
         reason = {"reason": answer.message} if answer.status == Status.FAILED else {}
         move(operation, answer.status, **reason)
     _audit(answer.action, operation, attempt, answer)
+    settled(attempt)
+
+
+def settled(attempt: Attempt) -> None:
+    """Let the next one leave the balance if this attempt is not in doubt any more."""
+    if attempt.closed_at or attempt.service_transaction_id:
+        call_next(attempt.balance)
 
 
 def _as_late(answer: Answer) -> Answer:
@@ -142,9 +173,14 @@ def _as_late(answer: Answer) -> Answer:
     return replace(answer, status=Status.FAILED, action=Action.OPERATION_FAILED)
 
 
-def _contradicted(answer: Answer) -> Answer:
+def _contradicted(operation: Operation, answer: Answer) -> Answer:
     """The service names a transaction that closed another operation: one of the two is wrong, so nothing is proven."""
     other = Attempt.objects.select_related("operation").get(service_transaction_id=answer.transaction_id)
+    incidents.report(
+        other.operation,
+        what="The service gave the transaction that closed this one as the answer to another",
+        evidence={"transaction": answer.transaction_id or "", "other": operation.reference},
+    )
     return replace(
         answer,
         status=Status.UNKNOWN,
@@ -156,14 +192,17 @@ def _contradicted(answer: Answer) -> Answer:
 
 
 def _write(attempt: Attempt, answer: Answer) -> None:
-    now = timezone.now()
+    now = clock.now()
     is_open = answer.outcome == Outcome.OPEN
+    is_unclear = answer.status == Status.UNKNOWN
     attempt.outcome = answer.outcome
     attempt.answer = answer.message
     attempt.answer_status = answer.http_status
     attempt.result = answer.result
-    attempt.closed_at = None if is_open else now
-    attempt.next_check_at = now + FIRST_CHECK_AFTER if is_open else None
+    attempt.closed_at, attempt.watch_next_at = (None, None) if is_open else (now, first_watch(now))
+    attempt.next_check_at = None
+    if is_open:
+        attempt.next_check_at = now if is_unclear else next_look_at(attempt.started_at, now) or now
     attempt.save()
 
 
@@ -171,20 +210,63 @@ def _keep_secret(operation: Operation, attempt: Attempt, answer: Answer) -> None
     """Seal what the service shows only once, for the person who had it sent; in the commit that records the answer."""
     if answer.secret is None or Secret.objects.filter(operation=operation).exists():
         return
-    secret = Secret(operation=operation, belongs_to=attempt.released_by, kept_at=timezone.now())
+    secret = Secret(operation=operation, belongs_to=attempt.released_by, kept_at=clock.now())
     secret.seal(answer.secret.get_secret_value())
     secret.save(force_insert=True)
 
 
 def _record_late(operation: Operation, attempt: Attempt, answer: Answer) -> None:
-    """Keep an answer that came after the end, with its transaction if that is still free, for people to see."""
-    if answer.transaction_id and attempt.service_transaction_id is None:
-        bind_transaction(attempt, answer.transaction_id)
-    if answer.result and attempt.result is None:
-        attempt.result = answer.result
-        attempt.save(update_fields=["result"])
+    """Keep an answer that came when others had looked already, and put before people what it contradicts.
+
+    An end stays. While there is none, the transaction that the service names counts for more than the one that was
+    taken for it, and a refusal leads to review.
+    """
+    on_record = f"{attempt.outcome} {attempt.service_transaction_id or ''}".strip()
+    is_news = _contradicts(attempt, answer)
+    if answer.transaction_id and not (attempt.closed_at and attempt.service_transaction_id):
+        _bind(attempt, Attempt.objects.filter(pk=attempt.pk), answer.transaction_id)
+    attempt.result = attempt.result or answer.result
+    attempt.answer = f"{attempt.answer} Later: {answer.message}"[:500] if attempt.answer else answer.message
+    attempt.answer_status = answer.http_status or attempt.answer_status
+    attempt.save(update_fields=["result", "answer", "answer_status"])
     _keep_secret(operation, attempt, answer)
     _audit(Action.OPERATION_ANSWERED_LATE, operation, attempt, answer)
+    if is_news:
+        incidents.report(
+            operation,
+            what="A late answer of the service contradicts what is on record",
+            evidence={
+                "answer": answer.message,
+                "named": answer.transaction_id or "",
+                "on record": on_record,
+            },
+        )
+        _ask_people(operation, attempt, answer)
+
+
+def _ask_people(operation: Operation, attempt: Attempt, answer: Answer) -> None:
+    """Where the service refused what it seemed to work on, another's transaction was taken for this one."""
+    if operation.status != Status.PROCESSING or answer.transaction_id:
+        return
+    attempt.next_check_at = None
+    attempt.save(update_fields=["next_check_at"])
+    move(operation, Status.REVIEW)
+    _audit(Action.OPERATION_ESCALATED, operation, attempt, answer)
+
+
+def _contradicts(attempt: Attempt, answer: Answer) -> bool:
+    """Whether the answer says executed where the record says not, or the reverse, or names another transaction.
+
+    Accepted, then failed as a transaction of the service, is the ordinary course.
+    """
+    known = attempt.service_transaction_id
+    if answer.transaction_id and answer.transaction_id != known and (known or attempt.closed_at):
+        return True
+    if attempt.outcome == Outcome.OPEN and not known:
+        return False  # nothing is on record but that nobody knows
+    if attempt.outcome in {Outcome.SUCCEEDED, Outcome.OPEN}:
+        return answer.status in {Status.APPROVED, Status.FAILED}
+    return answer.status == Status.SUCCEEDED or (answer.status == Status.PROCESSING and known is None)
 
 
 def _audit(action: Action, operation: Operation, attempt: Attempt, answer: Answer) -> None:

@@ -10,16 +10,21 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 from django.db import DatabaseError, close_old_connections
+from django.utils.module_loading import import_string
 
 from backoffice.core.context import calling
 from backoffice.ledger.services import keep_snapshots
 from backoffice.operations import services
 
 logger = logging.getLogger(__name__)
+_KEEP_KEYS = "backoffice.integration.services.keep_keys"  # by name: that application stands above this one
 
 
 class Command(BaseCommand):
-    """Sends what the doorbell missed, closes what is open, expires what is late, keeps balances. Any number may run."""
+    """Sends what the doorbell missed, closes what is open, expires what is late, looks again at what is closed.
+
+    Inspects what must always hold, and keeps what the service tells. Any number may run.
+    """
 
     help = __doc__
 
@@ -30,7 +35,15 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        jobs = (services.send_due, services.close_due, services.tidy_up, keep_snapshots)
+        jobs = (
+            services.send_due,
+            services.close_due,
+            services.tidy_up,
+            services.watch_due,
+            services.inspect_due,
+            keep_snapshots,
+            import_string(_KEEP_KEYS),
+        )
         if options["once"]:
             self.stdout.write(f"{sum(job() for job in jobs)} due and done")
             return
@@ -51,6 +64,7 @@ def _repeat(job: Callable[[], int], stop: threading.Event, pause: float) -> None
             try:
                 with calling(request_id=f"sweep-{job.__name__}"):
                     job()
+                    services.note_round(job.__name__)
             except DatabaseError:
                 logger.exception("The database did not allow %s; the next round tries again", job.__name__)
     finally:

@@ -1,0 +1,40 @@
+"""Holds the database to what must always be true: one line for each rule, exit status 1 if any is broken."""
+
+import json
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from backoffice.core.context import calling
+from backoffice.operations.services.inspecting import Report, inspect
+
+
+class Command(BaseCommand):
+    """Inspects what is open, what closed lately, a part of the rest and the log's new entries; or everything."""
+
+    help = __doc__
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--full",
+            action="store_true",
+            help="all operations and the whole audit log, however long it takes",
+        )
+        parser.add_argument("--json", action="store_true", help="print one line of JSON")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        with calling(request_id="check_invariants"):
+            report = inspect(full=options["full"])
+        self.stdout.write(_as_json(report) if options["json"] else _as_lines(report))
+        if report.violations:
+            raise SystemExit(1)
+
+
+def _as_lines(report: Report) -> str:
+    return "\n".join([*map(str, report.findings), f"took {report.took:.2f} s"])
+
+
+def _as_json(report: Report) -> str:
+    rules = {finding.rule.name: finding.broken for finding in report.findings}
+    return json.dumps({"took": round(report.took, 3), "violations": rules})

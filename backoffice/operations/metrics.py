@@ -1,0 +1,87 @@
+"""What a monitoring system wants to know, read from the database at each request. Numbers only, no content."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from django.db.models import Count, Min
+from django.utils import timezone
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from backoffice.operations.health import Health, health
+from backoffice.operations.models import Attempt, Operation, Release
+from backoffice.operations.oversight import Heartbeat
+from backoffice.operations.pause import is_paused
+from backoffice.operations.services.invariants import RULES
+from backoffice.operations.states import OPEN, Status
+
+
+def exposition() -> bytes:
+    """All metrics in Prometheus' text format, as they are at this moment.
+
+    A registry of its own each time: every process tells the same, because the database says it.
+    """
+    registry = CollectorRegistry()
+    registry.register(_Present())
+    return generate_latest(registry)
+
+
+class _Present(Collector):
+    """The present state of the database."""
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Each metric, once."""
+        now = timezone.now()
+        last = health()
+        yield from _inspection(last)
+        yield from _operations(now)
+        yield _gauge("incidents_open", "Incidents of which nobody has taken note", last.open_incidents)
+        yield _gauge("sending_paused", "1 while nothing is sent", int(is_paused()))
+        yield _gauge("releases_waiting", "Words to send that no worker has taken up", Release.objects.count())
+        yield from _sweeper(now)
+
+    def describe(self) -> Iterator[GaugeMetricFamily]:
+        """Nothing beforehand: to register must not ask the database."""
+        return iter(())
+
+
+def _inspection(last: Health) -> Iterator[GaugeMetricFamily]:
+    broken = {violation.rule: violation.count for violation in last.violations}
+    violations = _family("invariant_violations", "What breaks a rule that must always hold", "rule")
+    for rule in RULES:
+        violations.add_metric([rule.name], broken.get(rule.name, 0))
+    yield violations
+    yield _gauge("invariants_age_seconds", "Time since the last inspection ended", last.seconds_since)
+    yield _gauge("invariants_took_seconds", "How long the last inspection took", last.took)
+
+
+def _operations(now: datetime) -> Iterator[GaugeMetricFamily]:
+    found = Operation.objects.filter(closed_at__isnull=True).order_by().values_list("status")
+    counts = dict(found.annotate(number=Count("pk")))
+    family = _family("operations", "Operations that are not closed", "status")
+    for status in Status:
+        if status in OPEN:
+            family.add_metric([status], counts.get(status.value, 0))
+    yield family
+    unknown = Attempt.objects.filter(closed_at__isnull=True, operation__status=Status.UNKNOWN)
+    oldest = unknown.aggregate(at=Min("started_at"))["at"]
+    age = (now - oldest).total_seconds() if oldest else 0
+    yield _gauge(
+        "oldest_unknown_seconds", "Time since the oldest unknown operation was sent; 0 if none is", age
+    )
+
+
+def _sweeper(now: datetime) -> Iterator[GaugeMetricFamily]:
+    family = _family("sweeper_age_seconds", "Time since a job of a sweeper ended a round", "job")
+    for beat in Heartbeat.objects.order_by("job"):
+        family.add_metric([beat.job], (now - beat.at).total_seconds())
+    yield family
+
+
+def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"countersign_{name}", text, value=value)
+
+
+def _family(name: str, text: str, label: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"countersign_{name}", text, labels=[label])

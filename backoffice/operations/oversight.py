@@ -1,0 +1,82 @@
+"""What the product holds against itself: incidents for people to look at, and the last inspection of the invariants."""
+
+from django.db import models
+from django.db.models import Q
+from django.urls import reverse
+
+from backoffice.accounts.models import User
+
+
+class Incident(models.Model):
+    """News that contradicts what is on record about an operation. It changes nothing; people find out what is true."""
+
+    operation = models.ForeignKey("operations.Operation", on_delete=models.PROTECT, related_name="incidents")
+    what = models.CharField(max_length=200)
+    evidence = models.JSONField()  # name and text of what was seen
+    at = models.DateTimeField()
+    seen_by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
+    seen_at = models.DateTimeField(null=True)
+    note = models.CharField(max_length=500, blank=True)
+
+    class Meta:
+        default_permissions = ()
+        permissions = [("acknowledge_incident", "Can take note of incidents, saying what was found")]
+        ordering = ("-at", "-pk")
+        indexes = [
+            models.Index(fields=["-at", "-id"], name="incident_newest"),
+            models.Index(fields=["-at", "-id"], name="incident_open", condition=Q(seen_at__isnull=True)),
+        ]
+        constraints = [
+            models.UniqueConstraint(fields=["operation", "what"], name="incident_once_per_operation"),
+            models.CheckConstraint(
+                condition=Q(seen_at__isnull=True, seen_by__isnull=True, note="")
+                | (Q(seen_at__isnull=False, seen_by__isnull=False) & ~Q(note="")),
+                name="incident_seen_by_a_person_with_a_note",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.what
+
+    def get_absolute_url(self) -> str:
+        return reverse("operations:incident", args=[self.pk])
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nobody has taken note of it yet."""
+        return self.seen_at is None
+
+
+class Inspection(models.Model):
+    """The last inspection of what must always hold, and how far the audit log was found whole: one row.
+
+    `begun_at` is the turn: whoever moves it on makes the next inspection.
+    """
+
+    begun_at = models.DateTimeField()
+    at = models.DateTimeField(null=True)  # null until the first one has ended
+    took = models.FloatField(default=0)  # seconds
+    violations = models.JSONField(default=dict)  # rule → how many, and the references of the first of them
+    log_position = models.PositiveBigIntegerField(default=0)
+    log_hash = models.CharField(max_length=64, blank=True)
+    looked_to = models.UUIDField(null=True)  # the operation at which the round through all of them stands
+
+    class Meta:
+        default_permissions = ()
+        constraints = [models.CheckConstraint(condition=Q(pk=1), name="inspection_one_row")]
+
+    def __str__(self) -> str:
+        return "the inspection of what must always hold"
+
+
+class Heartbeat(models.Model):
+    """When a job of the sweeper ended its last round, in any process."""
+
+    job = models.CharField(max_length=40, primary_key=True)
+    at = models.DateTimeField()
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return self.job

@@ -1,0 +1,76 @@
+"""The countersignature alone; where the operation is never sent, the last one applies it."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from backoffice.accounts.models import User
+from backoffice.audit import services as audit
+from backoffice.audit.actions import Action
+from backoffice.operations.errors import UnreadableContentError
+from backoffice.operations.kinds import LocalKind, content_of
+from backoffice.operations.kinds.base import Effect
+from backoffice.operations.models import Operation
+from backoffice.operations.services.deciding import add_approval
+from backoffice.operations.services.moves import move, refusals_are_audited
+from backoffice.operations.services.pausing import resume_sending
+from backoffice.operations.services.resolving import settle_operation
+from backoffice.operations.states import Status
+
+
+@refusals_are_audited
+@transaction.atomic
+def approve_operation(
+    operation_id: UUID,
+    *,
+    actor: User,
+    digest: str,
+    second_factor_at: datetime | None,
+    comment: str = "",
+    confirmation: str = "",
+) -> Operation:
+    """Add one countersignature. With the last one needed it is ready to be sent, or applied if it is never sent.
+
+    `confirmation` is what the kind wants typed from the content. Raises NotAllowedError, SelfApprovalError,
+    AlreadyApprovedError, WrongStatusError, ExpiredError, ContentChangedError, SecondFactorStaleError,
+    ConfirmationWrongError, and what applying it raises: then the countersignature is not given either.
+    """
+    _lock_what_it_settles(operation_id)
+    operation = add_approval(operation_id, actor, digest, second_factor_at, comment, confirmation)
+    if operation.status == Status.APPROVED:
+        _apply_here(operation, actor)
+    return operation
+
+
+def _lock_what_it_settles(operation_id: UUID) -> None:
+    """The operation first and the head of the log last, as whoever else may close it at this moment does.
+
+    The entry about the countersignature locks the head to the end, so it would be too late afterwards.
+    """
+    resolution = Operation.objects.filter(pk=operation_id).first()
+    if resolution is None:
+        return
+    with suppress(UnreadableContentError):  # which the countersignature itself is refused for
+        kind, payload = content_of(resolution)
+        if isinstance(kind, LocalKind) and kind.effect == Effect.SETTLES:
+            Operation.objects.get_locked(payload.operation)
+
+
+_EFFECTS: dict[Effect, Callable[[Operation, Any, User], None]] = {
+    Effect.SETTLES: settle_operation,
+    Effect.RESUMES: resume_sending,
+}
+
+
+def _apply_here(operation: Operation, actor: User) -> None:
+    """Do what a kind of our own is for, and close it. Other kinds wait for the word to send."""
+    kind, payload = content_of(operation)
+    if not isinstance(kind, LocalKind):
+        return
+    _EFFECTS[kind.effect](operation, payload, actor)
+    move(operation, Status.SUCCEEDED)
+    audit.record(Action.OPERATION_APPLIED, actor=actor, target=operation, digest=operation.digest)

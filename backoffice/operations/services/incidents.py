@@ -1,0 +1,64 @@
+"""Raises incidents, and lets people take note of them. Nothing else is changed: no operation, no attempt."""
+
+from collections.abc import Mapping
+
+from django.db import transaction
+
+from backoffice.accounts.models import User
+from backoffice.audit import services as audit
+from backoffice.audit.actions import Action
+from backoffice.audit.canonical import storable
+from backoffice.core import clock
+from backoffice.operations import permissions, policy
+from backoffice.operations.errors import IncidentSeenError, NoteMissingError
+from backoffice.operations.models import Operation
+from backoffice.operations.oversight import Incident
+
+
+@transaction.atomic
+def report(operation: Operation, *, what: str, evidence: Mapping[str, str]) -> Incident:
+    """Put on record what contradicts the record, for people to look at. The operation stays as it is.
+
+    The same about the same operation is reported once: the first evidence stands, seen by a person or not.
+    """
+    incident, is_new = Incident.objects.get_or_create(
+        operation=operation,
+        what=what,
+        defaults={
+            "evidence": {name: storable(text) for name, text in evidence.items()},
+            "at": clock.now(),
+        },
+    )
+    if is_new:
+        audit.record(
+            Action.INCIDENT_RAISED, actor=None, target=operation, incident=what, evidence=incident.evidence
+        )
+    return incident
+
+
+@transaction.atomic
+def acknowledge_incident(incident_id: int, *, actor: User, note: str) -> Incident:
+    """Take note of an incident and say what was found; it stays on record and no longer asks for attention.
+
+    Raises NotAllowedError, NoteMissingError, and IncidentSeenError if somebody took note of it before.
+    """
+    policy.check_permission(actor, permissions.ACKNOWLEDGE)
+    if not note.strip():
+        raise NoteMissingError
+    incident = (
+        Incident.objects.select_for_update(of=("self",)).select_related("operation").get(pk=incident_id)
+    )
+    seen = Incident.objects.filter(pk=incident_id, seen_at__isnull=True).update(
+        seen_by=actor, seen_at=clock.now(), note=note.strip()
+    )
+    if seen != 1:
+        raise IncidentSeenError
+    incident.refresh_from_db(fields=["seen_by", "seen_at", "note"])
+    audit.record(
+        Action.INCIDENT_ACKNOWLEDGED,
+        actor=actor,
+        target=incident.operation,
+        incident=incident.what,
+        note=incident.note,
+    )
+    return incident

@@ -1,0 +1,96 @@
+"""Whose turn it is to leave a balance: one at a time, in the order in which the word to send was given. Reads only.
+
+While an attempt is in doubt, a new transaction of its balance can only be its own. So the next one waits until the
+first is settled, or the service has named its transaction.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from backoffice.operations.errors import UnreadableContentError
+from backoffice.operations.kinds import content_of
+from backoffice.operations.models import Attempt, Operation, Release
+from backoffice.operations.states import UNDECIDED, Status
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What stands before an operation at its balance: how many released ones, and the one whose outcome is open."""
+
+    balance: str
+    before: int
+    held_by: Operation | None
+
+    @property
+    def is_now(self) -> bool:
+        return self.before == 0 and self.held_by is None
+
+    def __str__(self) -> str:
+        """Who is before it; empty if nobody is."""
+        before = self.before + (self.held_by is not None)
+        if not before:
+            return ""
+        held = (
+            f" {self.held_by.reference} has left, and its transaction is not known yet."
+            if self.held_by
+            else ""
+        )
+        return f"{before} before this one at the {self.balance} balance.{held}"
+
+
+def turn_of(operation: Operation) -> Turn | None:
+    """Where a countersigned operation stands or would stand if it was released now; None where it waits for nobody."""
+    balance = _balance_of(operation)
+    if operation.status not in UNDECIDED or balance is None:
+        return None
+    release = getattr(operation, "release", None)
+    now = timezone.now()
+    before = _earlier(release, now) if release else _standing(now).filter(balance=balance)
+    in_doubt = Attempt.objects.in_doubt(balance)
+    ahead = Operation.objects.filter(
+        Q(pk__in=in_doubt.values("operation")) | Q(pk__in=before.exclude(pk=operation.pk).values("pk"))
+    )
+    found = list(ahead)
+    held_by = next((one for one in found if one.status != Status.APPROVED), None)
+    return Turn(balance, len(found) - (held_by is not None), held_by)
+
+
+def _balance_of(operation: Operation) -> str | None:
+    try:
+        kind, payload = content_of(operation)
+    except UnreadableContentError:
+        return None
+    debit = kind.debit(payload)
+    return debit.currency if debit else None
+
+
+def has_come(release: Release, now: datetime) -> bool:
+    """Whether nothing stands before it."""
+    if release.balance is None:
+        return True
+    return not (Attempt.objects.in_doubt(release.balance).exists() or _earlier(release, now).exists())
+
+
+def next_in_turn(balance: str, now: datetime) -> Release | None:
+    """The release that leaves this balance next."""
+    return _standing(now).filter(balance=balance).order_by(*Release.IN_TURN).first()
+
+
+def newest_attempt(balance: str | None) -> int | None:
+    """The newest attempt at this balance; another one has been opened when it changes."""
+    attempts = Attempt.objects.filter(balance=balance, balance__isnull=False)
+    return attempts.order_by("-pk").values_list("pk", flat=True).first()
+
+
+def _earlier(release: Release, now: datetime) -> QuerySet[Release]:
+    same_moment = Q(released_at=release.released_at, pk__lt=release.pk)
+    return _standing(now).filter(
+        Q(released_at__lt=release.released_at) | same_moment, balance=release.balance
+    )
+
+
+def _standing(now: datetime) -> QuerySet[Release]:
+    return Release.objects.filter(expires_at__gt=now)
