@@ -18,21 +18,25 @@ from backoffice.operations.kinds.base import (
     Facts,
     Kind,
     KindForm,
+    LocalKind,
     MoneyKind,
     Payload,
     Receipt,
     Section,
+    Trait,
 )
 from backoffice.operations.kinds.callback_url import CallbackUrlKind
 from backoffice.operations.kinds.conversion import ConversionKind
 from backoffice.operations.kinds.payment import PaymentKind
+from backoffice.operations.kinds.resolution import ResolutionKind
+from backoffice.operations.kinds.resume import ResumeKind
 from backoffice.operations.kinds.transfer import TransferKind
 from backoffice.operations.kinds.wallet_transfer import WalletTransferKind
 from backoffice.operations.kinds.withdrawal import WithdrawalKind
 from backoffice.operations.models import Operation
 from backoffice.operations.permissions import PREPARE
 
-AnyKind = MoneyKind[Any] | ChangeKind[Any]
+AnyKind = MoneyKind[Any] | ChangeKind[Any] | LocalKind[Any]
 
 _ALL: tuple[AnyKind, ...] = (
     ConversionKind(),
@@ -46,6 +50,8 @@ _ALL: tuple[AnyKind, ...] = (
     ApiKeyDeleteKind(),
     BankAccountKind(),
     CallbackUrlKind(),
+    ResolutionKind(),
+    ResumeKind(),
 )
 KINDS: dict[str, AnyKind] = {kind.name: kind for kind in _ALL}
 
@@ -67,6 +73,11 @@ def facts_of(kind: Kind[Any], payload: Payload) -> Facts:
     return [*kind.facts(payload), *repeated]
 
 
+def debits_a_balance(kind_name: str) -> bool:
+    """Whether the amount of operations of this kind leaves a balance of ours; False for a kind that nobody knows."""
+    return isinstance(KINDS.get(kind_name), MoneyKind)
+
+
 def permission_for(kind_name: str) -> str:
     """Who may prepare and take back operations of this kind, also of one that this release no longer knows."""
     return KINDS[kind_name].permission if kind_name in KINDS else PREPARE
@@ -82,11 +93,14 @@ __all__ = [
     "Facts",
     "Kind",
     "KindForm",
+    "LocalKind",
     "MoneyKind",
     "Payload",
     "Receipt",
     "Section",
+    "Trait",
     "content_of",
+    "debits_a_balance",
     "facts_of",
     "permission_for",
 ]

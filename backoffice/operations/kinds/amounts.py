@@ -6,6 +6,7 @@ from typing import Any
 from django import forms
 
 from backoffice.core.display import format_amount
+from backoffice.core.gateway import PATIENCE_OF_A_HINT
 from backoffice.ledger import selectors as ledger
 from backoffice.operations.kinds.base import KindForm
 from payments_gateway import AmountError, GatewayError, parse_amount
@@ -58,7 +59,7 @@ def above_balance(amount: Decimal, currency: str) -> str:
     The service itself has the last word; this only spares people a refusal.
     """
     try:
-        balance = ledger.current_balance(currency)
+        balance = ledger.current_balance(currency, patience=PATIENCE_OF_A_HINT)
     except GatewayError:
         return ""
     if balance is None or amount <= balance:

@@ -6,8 +6,8 @@ from typing import Any, Literal
 from django import forms
 from pydantic import SecretStr
 
-from backoffice.core.display import local_time
-from backoffice.core.gateway import PATIENCE_OF_A_PAGE, dialect
+from backoffice.core.display import kept_time
+from backoffice.core.gateway import PATIENCE_OF_A_CHECK, dialect
 from backoffice.operations.kinds.base import ChangeKind, Counterparty, Facts, Payload, Receipt
 from backoffice.operations.kinds.key_form import UNREADABLE, RotationForm, rotation_fact
 from backoffice.operations.kinds.listed_keys import (
@@ -23,8 +23,8 @@ Way = Literal["named", "full"]
 NAME_MAX = 120
 LONGEST = {"days": 3650, "months": 120}
 _WAYS = [
-    ("named", "With a name, a scope and an end (POST /user/api-key)"),
-    ("full", "With all rights, named and ended as the service decides (POST /auth/api-key)"),
+    ("named", "With a name, scope and end"),
+    ("full", "With all rights"),
 ]
 _UNITS = [("days", "days"), ("months", "months")]
 _ALL_RIGHTS = in_words("Master")
@@ -121,9 +121,9 @@ class ApiKeyCreateForm(RotationForm):
 
     def _read_keys(self, values: dict[str, Any]) -> None:
         try:
-            listed = read_keys(patience=PATIENCE_OF_A_PAGE)
+            listed = read_keys(patience=PATIENCE_OF_A_CHECK)
         except GatewayError:
-            self.add_error(None, UNREADABLE)
+            self.add_error("key_name" if values["way"] == "named" else "way", UNREADABLE)
             return
         self.keys_before = tuple(sorted(key.short_hash for key in listed))
         if values["way"] == "named" and values["key_name"] in {key.name for key in listed}:
@@ -194,8 +194,9 @@ class ApiKeyCreateKind(ChangeKind[ApiKeyCreatePayload]):
         return told_by(payload, gateway.api_keys.list())
 
     def outcome_facts(self, payload: ApiKeyCreatePayload, result: dict[str, str]) -> Facts:
-        labels = {"name": "Key", "short_hash": "Short hash", "scope": "It may", "expires": "Expires"}
-        return [(label, result[name]) for name, label in labels.items() if result.get(name)]
+        labels = {"name": "Key", "short_hash": "Short hash", "scope": "It may", "expires": "Ends"}
+        told = {**result, "expires": kept_time(result.get("expires", ""))}
+        return [(label, told[name]) for name, label in labels.items() if told.get(name)]
 
 
 def _request(payload: ApiKeyCreatePayload) -> KeyRequest:
@@ -251,7 +252,7 @@ def _printable(text: str) -> str:
 
 
 def _written(moment: datetime | None) -> str:
-    return local_time(moment) if moment else ""
+    return moment.isoformat() if moment else ""
 
 
 def _uncapital(text: str) -> str:

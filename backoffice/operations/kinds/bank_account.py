@@ -5,6 +5,7 @@ from typing import Any
 from django import forms
 from pydantic import SecretStr
 
+from backoffice.core.gateway import PATIENCE_OF_A_CHECK, PATIENCE_OF_A_PAGE, gateway
 from backoffice.ledger import selectors as ledger
 from backoffice.operations.kinds.amounts import currency_field
 from backoffice.operations.kinds.base import ChangeKind, Counterparty, Facts, KindForm, Payload, Receipt
@@ -58,7 +59,9 @@ class BankAccountForm(KindForm):
         """Look which accounts of this name there are. A service that cannot tell does not stop it (see `cautions`)."""
         values = super().clean() or self.cleaned_data
         if values.get("account_name") and values.get("currency"):
-            self.known_numbers = _numbers_now(values["account_name"], values["currency"])
+            self.known_numbers = _numbers_now(
+                values["account_name"], values["currency"], patience=PATIENCE_OF_A_CHECK
+            )
         return values
 
     def content(self) -> BankAccountPayload:
@@ -147,9 +150,10 @@ class BankAccountKind(ChangeKind[BankAccountPayload]):
         ]
 
 
-def _numbers_now(account_name: str, currency: str) -> tuple[str, ...] | None:
+def _numbers_now(account_name: str, currency: str, *, patience: float) -> tuple[str, ...] | None:
     try:
-        return tuple(sorted(ledger.own_account_numbers(account_name, currency)))
+        client = gateway(deadline=patience)
+        return tuple(sorted(ledger.own_account_numbers(account_name, currency, client=client)))
     except GatewayError:
         return None  # the gateway has logged it
 
@@ -164,7 +168,7 @@ def _check_nothing_new(payload: BankAccountPayload) -> None:
     """Raises NotSentError if an account of this name has come or gone since this was prepared, or nobody can tell."""
     if payload.known_numbers is None:
         return
-    numbers = _numbers_now(payload.account_name, payload.currency)
+    numbers = _numbers_now(payload.account_name, payload.currency, patience=PATIENCE_OF_A_PAGE)
     if numbers is None:
         raise NotSentError(
             "The service could not tell which accounts there are. Nothing was opened; send it again."

@@ -5,14 +5,15 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
+from uuid import UUID
 
 from django import forms
 from django.conf import settings
 from pydantic import BaseModel, ConfigDict, SecretStr
 
 from backoffice.operations.permissions import PREPARE, PROPOSE
-from payments_gateway import PaymentsGateway, TransactionRecord
+from payments_gateway import NotSentError, PaymentsGateway, TransactionRecord
 
 Facts = list[tuple[str, str]]
 
@@ -27,6 +28,19 @@ class Code(str):
     def groups(self) -> list[str]:
         """The same in pieces of four characters; the last may be shorter."""
         return [self[start : start + self.GROUP] for start in range(0, len(self), self.GROUP)]
+
+
+class Linked(str):
+    """A value that leads to the page of another operation."""
+
+    operation: UUID
+
+    @classmethod
+    def to(cls, operation: UUID, text: str) -> Self:
+        """The text as a link to this operation."""
+        linked = cls(text)
+        linked.operation = operation
+        return linked
 
 
 class Payload(BaseModel):
@@ -79,6 +93,11 @@ class Counterparty:
     detail: str = ""
     key: str = ""
 
+    @staticmethod
+    def user_key(username: str) -> str:
+        """The key of a user of the service, who is the same in capitals and in small letters."""
+        return f"user:{username.casefold()}"
+
     @property
     def account(self) -> str:
         """What people look for: the account number, the address or the user name at the end of the key."""
@@ -110,6 +129,26 @@ class Receipt:
     secret: SecretStr | None = None
 
 
+@dataclass(frozen=True)
+class Trait:
+    """One thing by which a transaction in the service's list is held against what we sent.
+
+    `fits` is None where the service does not tell it, which speaks neither for nor against.
+    """
+
+    label: str
+    ours: str
+    theirs: str
+    fits: bool | None
+
+
+class Effect(StrEnum):
+    """What applying an operation does that is never sent. `services.approving` does it."""
+
+    SETTLES = "settles what became of another operation"
+    RESUMES = "lets sending go on"
+
+
 class KindForm(forms.Form):
     """A form that ends in a payload. The two fields about repeating are asked only where the same was paid before."""
 
@@ -136,7 +175,7 @@ class KindForm(forms.Form):
 
 
 class Kind(ABC, Generic[P]):
-    """One kind of operation; its file is the only place that knows it. A kind is a MoneyKind or a ChangeKind."""
+    """One kind of operation; its file is the only place that knows it: a MoneyKind, a ChangeKind or a LocalKind."""
 
     name: ClassVar[str]
     label: ClassVar[str]
@@ -145,6 +184,9 @@ class Kind(ABC, Generic[P]):
     verb: ClassVar[str]  # the entry in the menu
     section: ClassVar[Section]
     permission: ClassVar[str]  # who may prepare it
+    done: ClassVar[tuple[str, str] | None] = (
+        None  # title and text of its success, where others' would mislead
+    )
     is_sent_blindly: ClassVar[bool] = (
         False  # whether the service need not be readable with the present key to send it
     )
@@ -175,8 +217,13 @@ class Kind(ABC, Generic[P]):
         """What it takes from a balance; None if it moves no money."""
 
     def at_stake(self, payload: P) -> Debit | None:
-        """The amount that limits, repeats, lists and totals look at: the debit, unless the kind says otherwise."""
+        """The amount that repeats, lists and totals look at: the debit, unless the kind says otherwise."""
         return self.debit(payload)
+
+    def limited(self, payload: P) -> list[Debit]:
+        """The amounts that limits look at: one above its currency's limit takes a second person to countersign."""
+        stake = self.at_stake(payload)
+        return [stake] if stake else []
 
     @abstractmethod
     def counterparty(self, payload: P) -> Counterparty:
@@ -221,8 +268,31 @@ class MoneyKind(Kind[P]):
     permission = PREPARE
 
     @abstractmethod
+    def debit(self, payload: P) -> Debit:
+        """What it takes from a balance."""
+
+    @abstractmethod
+    def traits(self, payload: P, record: TransactionRecord) -> list[Trait]:
+        """What tells this operation from others in the service's list, as we sent it and as the service tells it."""
+
     def recognises(self, payload: P, record: TransactionRecord) -> bool:
-        """Whether a transaction in the service's list may be this operation."""
+        """Whether a transaction in the service's list may be this operation: none of its traits differs."""
+        return all(trait.fits is not False for trait in self.traits(payload, record))
+
+
+class LocalKind(Kind[P]):
+    """Changes something here: the last countersignature applies it in its own transaction, and nothing is sent."""
+
+    section = Section.SETUP
+    is_decided_alone = True
+    effect: ClassVar[Effect]
+
+    def debit(self, payload: P) -> None:
+        """Nothing leaves a balance."""
+
+    def send(self, gateway: PaymentsGateway, payload: P, token: SecretStr | None) -> Receipt:
+        """Never: nothing of it leaves this machine. Raises NotSentError."""
+        raise NotSentError("This is applied here and never sent. Nothing was sent.")
 
 
 class ChangeKind(Kind[P]):
@@ -236,5 +306,8 @@ class ChangeKind(Kind[P]):
         return None
 
     @abstractmethod
-    def is_done(self, gateway: PaymentsGateway, payload: P) -> bool:
-        """Whether the service shows now that it is done. False proves nothing. Raises the gateway's errors."""
+    def is_done(self, gateway: PaymentsGateway, payload: P) -> bool | None:
+        """Whether the service shows now that it is done. False proves nothing. Raises the gateway's errors.
+
+        None where no read of the service can ever tell: then people settle it at once.
+        """

@@ -10,10 +10,11 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from pydantic import SecretStr
 
+from backoffice.core.gateway import PATIENCE_OF_A_CHECK
 from backoffice.ledger import selectors as ledger
-from backoffice.ledger.callback import is_ours
+from backoffice.ledger.callback import is_ours, is_same_address
 from backoffice.operations.kinds.base import ChangeKind, Counterparty, Facts, KindForm, Payload, Receipt
-from payments_gateway import GatewayError, PaymentsGateway
+from payments_gateway import GatewayError, NotSentError, PaymentsGateway
 from payments_gateway.config import is_loopback
 
 LONGEST = 2048
@@ -119,13 +120,13 @@ class CallbackUrlForm(KindForm):
         """Look up the present address: what is replaced is signed, too."""
         values = super().clean() or self.cleaned_data
         try:
-            self.present = ledger.callback_url()
+            self.present = ledger.callback_url(patience=PATIENCE_OF_A_CHECK)
         except GatewayError:
             self.add_error(
-                None,
-                "The service could not tell the present address. Nothing was prepared; try again.",
+                "url", "The service could not tell the present address. Nothing was prepared; try again."
             )
-        if values.get("url") and values["url"] == self.present:
+            return values
+        if values.get("url") and is_same_address(values["url"], self.present):
             self.add_error("url", "The service has this address already.")
         return values
 
@@ -143,6 +144,7 @@ class CallbackUrlKind(ChangeKind[CallbackUrlPayload]):
     verb = "Set callback address"
     payload_type = CallbackUrlPayload
     form_type = CallbackUrlForm
+    is_decided_alone = True
 
     def sentence(self, payload: CallbackUrlPayload) -> str:
         return f"Send webhooks to {_short(payload.url, 150)}"
@@ -168,12 +170,29 @@ class CallbackUrlKind(ChangeKind[CallbackUrlPayload]):
         return []
 
     def send(self, gateway: PaymentsGateway, payload: CallbackUrlPayload, token: SecretStr | None) -> Receipt:
+        """Set it, if the address that it replaces is still the one that was countersigned beside it."""
+        _check_nothing_new(payload)
         gateway.callbacks.set_url(payload.url)
         return Receipt()
 
     def is_done(self, gateway: PaymentsGateway, payload: CallbackUrlPayload) -> bool:
-        """Whether the service tells exactly this address now."""
-        return gateway.callbacks.url() == payload.url
+        """Whether the service tells this address now, however it writes it."""
+        return is_same_address(gateway.callbacks.url(), payload.url)
+
+
+def _check_nothing_new(payload: CallbackUrlPayload) -> None:
+    """Raises NotSentError if the service has another address than when this was prepared, or cannot tell."""
+    try:
+        present = ledger.callback_url()
+    except GatewayError as exc:
+        raise NotSentError(
+            "The service could not tell the present address. Nothing was changed; send it again."
+        ) from exc
+    if not is_same_address(present, payload.previous):
+        raise NotSentError(
+            "The service has another address by now than the old one that was countersigned. Nothing was changed. Look "
+            "at the present address; if the new one is still wanted, cancel this and prepare it again."
+        )
 
 
 def _short(text: str, longest: int) -> str:

@@ -8,10 +8,11 @@ from django import forms
 from django.conf import settings
 from pydantic import SecretStr
 
-from backoffice.core.display import format_amount
+from backoffice.core.display import format_amount, local_time
 from backoffice.ledger import selectors as ledger
 from backoffice.operations.kinds.amounts import AmountForm, amount_field
-from backoffice.operations.kinds.base import Counterparty, Debit, Facts, MoneyKind, Payload, Receipt
+from backoffice.operations.kinds.base import Counterparty, Debit, Facts, MoneyKind, Payload, Receipt, Trait
+from backoffice.operations.kinds.traits import trait_if_told, usual_traits
 from payments_gateway import CURRENCIES, Conversion, PaymentsGateway, TransactionRecord
 
 DIRECTIONS = {"NGN-USD": "NGN to USD", "USD-NGN": "USD to NGN"}
@@ -20,12 +21,13 @@ DIRECTIONS = {"NGN-USD": "NGN to USD", "USD-NGN": "USD to NGN"}
 class ConversionPayload(Payload):
     """What is given for which currency, and the rate that was known when it was prepared. The service sets the rate."""
 
-    SEEN = frozenset({"known_rate"})
+    SEEN = frozenset({"known_rate", "known_rate_from"})
 
     from_currency: str
     to_currency: str
     amount: Decimal
     known_rate: Decimal | None  # units of `to_currency` for one of `from_currency`
+    known_rate_from: str = ""  # what brought it, and when
 
     @property
     def expected(self) -> Decimal | None:
@@ -41,8 +43,9 @@ class ConversionPayload(Payload):
         if self.known_rate is None or self.expected is None:
             return []
         arrives = f"{self.to_currency} {format_amount(self.expected, self.to_currency)}"
+        rate = rate_words(self.from_currency, self.to_currency, self.known_rate)
         return [
-            ("Last known rate", rate_words(self.from_currency, self.to_currency, self.known_rate)),
+            ("Last known rate", f"{rate} · {self.known_rate_from}" if self.known_rate_from else rate),
             ("Would bring", f"about {arrives}; the service sets the rate when it is sent"),
         ]
 
@@ -53,7 +56,7 @@ class ConversionForm(AmountForm):
     direction = forms.ChoiceField(choices=list(DIRECTIONS.items()), label="Direction")
     amount = amount_field("Amount to give")
 
-    rate: Decimal | None = None
+    rate: ledger.KnownRate | None = None
 
     def clean(self) -> dict[str, Any]:
         """Look up the last known rate; without one the form is as good."""
@@ -71,7 +74,8 @@ class ConversionForm(AmountForm):
             from_currency=given,
             to_currency=received,
             amount=self.cleaned_data["amount"],
-            known_rate=self.rate,
+            known_rate=self.rate.number if self.rate else None,
+            known_rate_from=source_words(self.rate, (given, received)) if self.rate else "",
         )
 
     @property
@@ -142,14 +146,20 @@ class ConversionKind(MoneyKind[ConversionPayload]):
         rate = received / payload.amount
         return [*facts, ("Rate reached", rate_words(payload.from_currency, payload.to_currency, rate))]
 
-    def recognises(self, payload: ConversionPayload, record: TransactionRecord) -> bool:
-        """By the record of what was given: type, currency and amount. What was received is another record."""
-        return (
-            record.type == "conversion"
-            and record.currency == payload.from_currency
-            and record.from_currency in {"", payload.from_currency}
-            and record.amount == payload.amount
-        )
+    def traits(self, payload: ConversionPayload, record: TransactionRecord) -> list[Trait]:
+        """Those of the record of what was given. What was received is another record."""
+        given = trait_if_told("Given in", payload.from_currency, record.from_currency)
+        return [*usual_traits("conversion", self.debit(payload), record), given]
+
+
+def source_words(rate: ledger.KnownRate, wanted: tuple[str, str]) -> str:
+    """Which conversion reached the rate and when, or that the service told it."""
+    at = f", {local_time(rate.at)}" if rate.at else ""
+    if rate.reached is None:
+        return f"told by the service{at}"
+    direction = " to ".join(rate.reached)
+    opposite = "" if rate.reached == wanted else ", the opposite direction, which may have another rate"
+    return f"reached by a conversion of {direction}{at}{opposite}"
 
 
 def rate_words(from_currency: str, to_currency: str, rate: Decimal) -> str:

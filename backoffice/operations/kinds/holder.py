@@ -9,6 +9,8 @@ from backoffice.core.display import mask_account
 from backoffice.ledger import selectors as ledger
 from backoffice.operations.kinds.base import Counterparty, Facts, KindForm, Payload
 from backoffice.operations.kinds.names import Match, compare_names
+from backoffice.operations.models import SavedAccount
+from backoffice.operations.saved_accounts import bank_key
 from payments_gateway import GatewayError, RejectedError
 
 
@@ -21,6 +23,9 @@ class AccountPayload(Payload):
     account_name: str  # the holder's name as the bank gave it: this is what is sent
     typed_name: str
     name_reason: str
+    saved_name: str = (
+        ""  # the holder's name as the team saved it with the account, where the bank gives another now
+    )
 
     @property
     def account_holder(self) -> Counterparty:
@@ -28,7 +33,7 @@ class AccountPayload(Payload):
         return Counterparty(
             self.account_name,
             f"{self.bank} {mask_account(self.account_number)}",
-            key=f"bank:{self.bank_code}:{self.account_number}",
+            key=bank_key(self.bank_code, self.account_number),
         )
 
     @property
@@ -38,12 +43,15 @@ class AccountPayload(Payload):
 
     @property
     def account_cautions(self) -> list[str]:
-        """That the names differ, where they do."""
-        if not self.is_name_different:
-            return []
-        return [
-            f"The account is held by {self.account_name}, not by {self.typed_name} as was typed. Read why."
-        ]
+        """That the holder is not the one who was typed, or not the one whom the team saved."""
+        cautions = []
+        if self.is_name_different:
+            cautions.append(
+                f"The account is held by {self.account_name}, not by {self.typed_name} as was typed. Read why."
+            )
+        if self.saved_name:
+            cautions.append(changed_holder(self.saved_name, self.account_name))
+        return cautions
 
     @property
     def account_facts(self) -> Facts:
@@ -54,7 +62,17 @@ class AccountPayload(Payload):
         ]
         if self.is_name_different:
             facts.append(("Typed as", f"{self.typed_name} · the bank's name differs: {self.name_reason}"))
+        if self.saved_name:
+            facts.append(("Saved as", f"{self.saved_name} · the bank's name was another one then"))
         return facts
+
+
+def changed_holder(saved: str, holder: str) -> str:
+    """What to beware of where a saved account is no longer held by whom the team knows."""
+    return (
+        f"When this account was saved, the bank named {saved}. Now it names {holder}. "
+        "Ask the beneficiary, by a way you know, before you go on."
+    )
 
 
 class AccountForm(KindForm):
@@ -84,6 +102,7 @@ class AccountForm(KindForm):
     )
     holder: str | None = None
     match: Match | None = None
+    saved_name = ""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -108,7 +127,13 @@ class AccountForm(KindForm):
             "account_name": self.holder or "",
             "typed_name": values["typed_name"],
             "name_reason": values["name_reason"],
+            "saved_name": self.saved_name,
         }
+
+    @property
+    def changed_holder(self) -> str:
+        """That the bank names another holder than when the team saved this account; empty if it does not."""
+        return changed_holder(self.saved_name, self.holder) if self.saved_name and self.holder else ""
 
     def _check_holder(self, values: dict[str, Any]) -> None:
         try:
@@ -118,11 +143,12 @@ class AccountForm(KindForm):
             return
         except GatewayError:
             self.add_error(
-                None,
+                "account_number",
                 "The account could not be checked: the service does not answer. Nothing was prepared; try again.",
             )
             return
         self.holder = holder
+        self.saved_name = _saved_name(bank_key(values["bank_code"], values["account_number"]), holder)
         self._compare(values, holder)
 
     def _compare(self, values: dict[str, Any], holder: str) -> None:
@@ -134,3 +160,11 @@ class AccountForm(KindForm):
             self.add_error(
                 "name_reason", f"The bank says {holder}. Say why this is the right account, or correct it."
             )
+
+
+def _saved_name(key: str, holder: str) -> str:
+    """The holder's name that the team saved with the account; empty if it is not saved, or still the same name."""
+    saved = SavedAccount.objects.filter(beneficiary_key=key).first()
+    if saved is None or compare_names(saved.account_name, holder) is Match.EXACT:
+        return ""
+    return saved.account_name

@@ -6,8 +6,8 @@ from uuid import UUID
 from django import forms
 
 from backoffice.core.credentials import key_known_here
-from backoffice.core.display import local_time
-from backoffice.core.gateway import PATIENCE_OF_A_PAGE
+from backoffice.core.display import kept_time
+from backoffice.core.gateway import PATIENCE_OF_A_CHECK
 from backoffice.operations.kinds.base import ChangeKind, Counterparty, Facts, KindForm, Payload, Receipt
 from backoffice.operations.kinds.listed_keys import (
     PATIENCE_OF_A_FORM,
@@ -59,7 +59,7 @@ class KeyChoiceForm(RotationForm):
         self.keys: dict[str, ListedKey] = {}
         self.is_readable = True
         try:
-            listed = read_keys(patience=PATIENCE_OF_A_PAGE if self.is_bound else PATIENCE_OF_A_FORM)
+            listed = read_keys(patience=PATIENCE_OF_A_CHECK if self.is_bound else PATIENCE_OF_A_FORM)
         except GatewayError:
             self.is_readable = False
             listed = []
@@ -71,7 +71,7 @@ class KeyChoiceForm(RotationForm):
         """Refuse where the list cannot be read: nobody could tell which key is meant."""
         values = super().clean() or self.cleaned_data
         if not self.is_readable:
-            self.add_error(None, UNREADABLE)
+            self.add_error("short_hash", UNREADABLE)
         return values
 
     @property
@@ -98,7 +98,7 @@ class KeyEndPayload(Payload):
     short_hash: str
     name: str
     scope: str
-    expires: str
+    expires: str  # ISO 8601, so that everybody reads it in a time zone of their own; empty for never
     is_known_here: bool  # whether this installation has the key itself
     knows_own_key: bool  # whether the list showed which key Countersign itself uses
     rotation: str = ""
@@ -113,7 +113,7 @@ class KeyEndForm(KeyChoiceForm):
             short_hash=key.short_hash,
             name=key.name,
             scope=key.scope,
-            expires=local_time(key.expires_at) if key.expires_at else "",
+            expires=key.expires_at.isoformat() if key.expires_at else "",
             is_known_here=key_known_here(key.short_hash) is not None,
             knows_own_key=self.knows_own_key,
             rotation=self.cleaned_data["rotation"],
@@ -135,7 +135,7 @@ class KeyEndKind(ChangeKind[KeyEndPayload]):
             ("API key", payload.name or "without a name"),
             ("Short hash", payload.short_hash),
             ("It may", payload.scope),
-            ("Expires", payload.expires or "never, by itself"),
+            ("Ends", kept_time(payload.expires) or "never, by itself"),
             ("Last use", self._last_use(payload)),
             *rotation_fact(payload.rotation),
         ]

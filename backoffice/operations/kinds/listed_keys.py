@@ -11,12 +11,13 @@ from datetime import datetime
 from django.core.cache import cache
 
 from backoffice.core.credentials import key_in_use
-from backoffice.core.gateway import gateway
+from backoffice.core.display import local_time
+from backoffice.core.gateway import PATIENCE_OF_AN_OPENING, gateway
 from backoffice.operations.models import Attempt
 from payments_gateway import GatewayError, KeyInfo, NotSentError
 
 MADE_BY = "api_key_create"
-PATIENCE_OF_A_FORM = 1.0  # seconds that a form which is only opened waits for the service
+PATIENCE_OF_A_FORM = 2 * PATIENCE_OF_AN_OPENING  # one read, without which there is nothing to choose
 _FIRST_YEAR_OF_ENDS = 1971  # an end at the beginning of the count of seconds is none
 _SCOPES_KEPT_SECONDS = 3600
 _SCOPES_TRIED_SECONDS = 60
@@ -44,7 +45,7 @@ class ListedKey:
     @property
     def label(self) -> str:
         """One line that tells it from every other."""
-        end = f" · expires {self.expires_at:%-d %b %Y}" if self.expires_at else ""
+        end = f" · ends {local_time(self.expires_at)}" if self.expires_at else ""
         ended = " · invalidated" if self.ended_at else ""
         used = " · in use by Countersign" if self.is_in_use else ""
         return f"{self.name or 'without a name'} · {self.short_hash}{end}{ended}{used}"
@@ -111,7 +112,7 @@ def in_words(name: str) -> str:
 
 def _told_scopes() -> Mapping[str, str] | None:
     try:
-        told = gateway(deadline=PATIENCE_OF_A_FORM).api_keys.scopes()
+        told = gateway(deadline=PATIENCE_OF_AN_OPENING).api_keys.scopes()
     except GatewayError:
         return None  # the gateway has logged it
     cache.set("scopes:known", told, None)

@@ -10,7 +10,8 @@ from pydantic import SecretStr
 from backoffice.core.display import format_amount
 from backoffice.core.gateway import dialect
 from backoffice.operations.kinds.amounts import AmountForm, amount_field, currency_field
-from backoffice.operations.kinds.base import Counterparty, Debit, Facts, MoneyKind, Payload, Receipt
+from backoffice.operations.kinds.base import Counterparty, Debit, Facts, MoneyKind, Payload, Receipt, Trait
+from backoffice.operations.kinds.traits import trait_if_told, usual_traits
 from payments_gateway import PaymentsGateway, TransactionRecord, Transfer
 
 CURRENCIES = ("NGN", "USD")
@@ -85,9 +86,8 @@ class TransferKind(MoneyKind[TransferPayload]):
         return Debit(payload.currency, payload.amount)
 
     def counterparty(self, payload: TransferPayload) -> Counterparty:
-        return Counterparty(
-            payload.receiver_username, "User of the service", key=f"user:{payload.receiver_username}"
-        )
+        name = payload.receiver_username
+        return Counterparty(name, "User of the service", key=Counterparty.user_key(name))
 
     def facts(self, payload: TransferPayload) -> Facts:
         facts = [
@@ -109,11 +109,7 @@ class TransferKind(MoneyKind[TransferPayload]):
         detail = gateway.balances.transfer(request, token=token)
         return Receipt(detail.transaction_id, detail.status)
 
-    def recognises(self, payload: TransferPayload, record: TransactionRecord) -> bool:
-        """By type, currency, amount and, where the record names one, the receiver."""
-        return (
-            record.type == "transfer"
-            and record.currency == payload.currency
-            and record.amount == payload.amount
-            and record.username in {"", payload.receiver_username}
-        )
+    def traits(self, payload: TransferPayload, record: TransactionRecord) -> list[Trait]:
+        """Type, currency, amount and, where the record names one, the receiver."""
+        receiver = trait_if_told("Receiver", payload.receiver_username, record.username)
+        return [*usual_traits("transfer", self.debit(payload), record), receiver]

@@ -20,8 +20,10 @@ from backoffice.operations.kinds.base import (
     MoneyKind,
     Payload,
     Receipt,
+    Trait,
 )
 from backoffice.operations.kinds.lookalike import ends_of, looks_alike, marked, same_form
+from backoffice.operations.kinds.traits import NOT_TOLD, usual_traits
 from backoffice.operations.models import Operation
 from backoffice.operations.states import CAME_TO_NOTHING, UNDECIDED
 from payments_gateway import (
@@ -187,16 +189,13 @@ class WalletTransferKind(MoneyKind[WalletTransferPayload]):
         detail = gateway.wallets.transfer(request)
         return Receipt(detail.transaction_id, detail.status)
 
-    def recognises(self, payload: WalletTransferPayload, record: TransactionRecord) -> bool:
-        """By type, currency, amount and, where the record names one, the address."""
+    def traits(self, payload: WalletTransferPayload, record: TransactionRecord) -> list[Trait]:
+        """Type, currency, amount and, where the record names one, the address."""
         named = [record.username, str((record.model_extra or {}).get("address") or "")]
         others = [name for name in named if name not in {"", settings.GATEWAY_API_USER}]
-        return (
-            record.type == "sent"
-            and record.currency == payload.currency
-            and record.amount == payload.amount
-            and all(same_form(name) == same_form(payload.address) for name in others)
-        )
+        fits = all(same_form(name) == same_form(payload.address) for name in others) if others else None
+        address = Trait("Address", payload.address, ", ".join(others) or NOT_TOLD, fits)
+        return [*usual_traits("sent", self.debit(payload), record), address]
 
 
 def shortened(address: str) -> str:

@@ -9,14 +9,9 @@ from pydantic import SecretStr
 from backoffice.core.display import format_amount, mask_account
 from backoffice.core.gateway import dialect
 from backoffice.operations.kinds.amounts import AmountForm, amount_field, currency_field
-from backoffice.operations.kinds.base import (
-    Counterparty,
-    Debit,
-    Facts,
-    MoneyKind,
-    Receipt,
-)
+from backoffice.operations.kinds.base import Counterparty, Debit, Facts, MoneyKind, Receipt, Trait
 from backoffice.operations.kinds.holder import AccountForm, AccountPayload
+from backoffice.operations.kinds.traits import NOT_TOLD, usual_traits
 from payments_gateway import (
     PaymentsGateway,
     TransactionRecord,
@@ -109,10 +104,7 @@ class WithdrawalKind(MoneyKind[WithdrawalPayload]):
         receipt = gateway.balances.withdraw(request, token=token)
         return Receipt(receipt.transaction_id, receipt.status)
 
-    def recognises(self, payload: WithdrawalPayload, record: TransactionRecord) -> bool:
-        """By type, currency and amount: the service's record names no account and no reference of ours."""
-        return (
-            record.type == "withdrawal"
-            and record.currency == payload.currency
-            and record.amount == payload.amount
-        )
+    def traits(self, payload: WithdrawalPayload, record: TransactionRecord) -> list[Trait]:
+        """Type, currency and amount: the service's record names no account and no reference of ours."""
+        holder = Trait("Beneficiary", payload.account_name, NOT_TOLD, None)
+        return [*usual_traits("withdrawal", self.debit(payload), record), holder]

@@ -1,0 +1,284 @@
+"""The form of a resolution and what it signs: what is said is held against the service's own record."""
+
+from datetime import datetime, timedelta
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from pydantic import BaseModel, ConfigDict
+
+from backoffice.core import clock
+from backoffice.core.display import local_time
+from backoffice.ledger import selectors as ledger
+from backoffice.operations.kinds.base import KindForm, Payload
+from backoffice.operations.kinds.resolution_case import money_kind, open_case, unfit
+from backoffice.operations.kinds.traits import traits_of_attempt
+from backoffice.operations.models import Attempt, Operation
+from payments_gateway import GatewayError, TransactionRecord
+
+DEFINITE = ("fulfilled", "failed")  # of a transaction: its end is known
+EXECUTES = ("fulfilled", "processing")  # of a transaction: money moved, or is moving
+CLAIMS_TO_BE_OLDER = timedelta(days=1)  # by so much one that is known by its id may differ from our watermark
+
+
+class Verdict(StrEnum):
+    """What the proposer says."""
+
+    HAPPENED = "happened"
+    ABSENT = "did_not_happen"
+
+
+_UNREADABLE = "The service's list cannot be read now. Nothing was prepared; try again."
+_VERDICTS = {
+    Verdict.HAPPENED: "It happened",
+    Verdict.ABSENT: "It did not happen, and it can no longer happen",
+}
+
+
+class SeenTransaction(BaseModel):
+    """The service's record as it stood when the resolution was proposed. `differs` names what does not fit."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    transaction_id: str
+    type: str
+    status: str
+    currency: str
+    amount: Decimal
+    fee: Decimal | None
+    counterparty: str
+    previous_balance: Decimal | None
+    created_at: datetime | None
+    differs: tuple[str, ...]
+
+
+class TakenTransaction(BaseModel):
+    """The transaction that was taken for the attempt, and how the service showed it then; None: not at all."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    transaction_id: str
+    shown: SeenTransaction | None
+
+
+class ResolutionPayload(Payload):
+    """The operation and its attempt, what became of it, the evidence and the reason.
+
+    `named` is the evidence of what did not happen although the attempt had a transaction: that it is not executed.
+    """
+
+    operation: UUID
+    reference: str
+    sentence: str
+    attempt: int
+    sent_at: datetime
+    verdict: Verdict
+    transaction: SeenTransaction | None
+    named: TakenTransaction | None = None
+    reason: str
+
+    def compared(self) -> dict[str, Any]:
+        """One proposal about one operation waits at a time, whatever it says."""
+        return {"operation": str(self.operation)}
+
+
+class _Verdicts(forms.RadioSelect):
+    """What did not happen cannot be chosen while it still may."""
+
+    def create_option(self, name: str, value: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        option = super().create_option(name, value, *args, **kwargs)
+        if value == Verdict.ABSENT:
+            option["attrs"]["disabled"] = True
+        return option
+
+
+class ResolutionForm(KindForm):
+    """Asks what became of it, and reads the transaction from the service."""
+
+    operation = forms.UUIDField(widget=forms.HiddenInput)
+    verdict = forms.ChoiceField(
+        label="What became of it", choices=list(_VERDICTS.items()), widget=forms.RadioSelect
+    )
+    transaction_id = forms.CharField(
+        label="As which transaction of the service, if it happened",
+        required=False,
+        max_length=100,
+        help_text="It is read from the service and signed as it stands there.",
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+    )
+    reason = forms.CharField(
+        label="How you know",
+        max_length=300,
+        help_text="What you compared, whom you asked, what they said. Whoever countersigns reads it.",
+        widget=forms.Textarea(attrs={"rows": 3}),
+        error_messages={"required": "Say how you know."},
+    )
+
+    seen: SeenTransaction | None = None
+    named: TakenTransaction | None = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        _, attempt = open_case(_uuid(self["operation"].value()))
+        if attempt is not None and clock.now() < attempt.may_come_until:
+            self._offer_absent_only_from(attempt.may_come_until)
+
+    def _offer_absent_only_from(self, moment: datetime) -> None:
+        label = f"{_VERDICTS[Verdict.ABSENT]} (can be chosen from {local_time(moment)})"
+        verdict = self.fields["verdict"]
+        verdict.widget = _Verdicts(choices=list({**_VERDICTS, Verdict.ABSENT: label}.items()))
+
+    @property
+    def asks_for_transaction(self) -> bool:
+        """Whether the service's list shows what happened, so that the transaction has to be named."""
+        operation = self.target
+        return operation is not None and money_kind(operation) is not None
+
+    @property
+    def target(self) -> Operation | None:
+        """The operation that is settled; None if it is not open to that."""
+        return open_case(_uuid(self["operation"].value()))[0]
+
+    def clean(self) -> dict[str, Any]:
+        """Hold what is said against what is known here and at the service."""
+        values = super().clean() or self.cleaned_data
+        self.settled, self.attempt = open_case(values.get("operation"))
+        if self.settled is None or self.attempt is None:
+            self.add_error(None, "Its outcome is known by now, or it was never open. Nothing was prepared.")
+        elif values.get("verdict") == Verdict.HAPPENED:
+            self._check_happened(self.settled, self.attempt, values)
+        elif values.get("verdict") == Verdict.ABSENT:
+            self._check_absent(self.settled, self.attempt, values)
+        return values
+
+    def content(self) -> ResolutionPayload:
+        values = self.cleaned_data
+        if self.settled is None or self.attempt is None:
+            raise ValueError("only a valid form has content")
+        return ResolutionPayload(
+            operation=self.settled.pk,
+            reference=self.settled.reference,
+            sentence=self.settled.sentence,
+            attempt=self.attempt.number,
+            sent_at=self.attempt.started_at,
+            verdict=Verdict(values["verdict"]),
+            transaction=self.seen,
+            named=self.named,
+            reason=values["reason"],
+        )
+
+    def _check_absent(self, operation: Operation, attempt: Attempt, values: dict[str, Any]) -> None:
+        if values.get("transaction_id"):
+            self.add_error("transaction_id", "Leave it empty: what did not happen has no transaction.")
+        if clock.now() < attempt.may_come_until:
+            self.add_error(
+                "verdict",
+                f"The service may execute it until {local_time(attempt.may_come_until)}. Say so only after that.",
+            )
+        elif attempt.service_transaction_id:
+            self._check_not_executed(operation, attempt, attempt.service_transaction_id)
+
+    def _check_not_executed(self, operation: Operation, attempt: Attempt, transaction_id: str) -> None:
+        """Read how the service shows the transaction that was taken for it, which becomes part of what is signed."""
+        try:
+            listed = ledger.transactions_since(operation.currency, attempt.sought_from - CLAIMS_TO_BE_OLDER)
+        except GatewayError:
+            self.add_error("verdict", _UNREADABLE)
+            return
+        record = _of_id(listed.records, transaction_id)
+        if record is None and not listed.is_whole:
+            self.add_error("verdict", _UNREADABLE)
+        elif record is not None and record.status in EXECUTES:
+            self.add_error(
+                "verdict",
+                f"The service shows transaction {transaction_id}, which was taken for it, as {record.status}, so it "
+                "cannot be said that it did not happen.",
+            )
+        else:
+            shown = _seen(record, _differs(operation, attempt, record)) if record else None
+            self.named = TakenTransaction(transaction_id=transaction_id, shown=shown)
+
+    def _check_happened(self, operation: Operation, attempt: Attempt, values: dict[str, Any]) -> None:
+        wanted = values.get("transaction_id", "")
+        if money_kind(operation) is None:
+            if wanted:
+                self.add_error(
+                    "transaction_id", "Leave it empty: the service's list does not show this kind."
+                )
+            return
+        problem = unfit(attempt, wanted)
+        if problem:
+            self.add_error("transaction_id", problem)
+            return
+        try:
+            record = _listed(operation, attempt, wanted)
+        except GatewayError:
+            self.add_error("transaction_id", _UNREADABLE)
+            return
+        problem = _no_evidence(attempt, record)
+        if problem or record is None:
+            self.add_error("transaction_id", problem)
+            return
+        self.seen = _seen(record, _differs(operation, attempt, record))
+
+
+def _listed(operation: Operation, attempt: Attempt, transaction_id: str) -> TransactionRecord | None:
+    """The transaction as the service's list shows it now. Raises GatewayError."""
+    listed = ledger.transactions_since(operation.currency, attempt.sought_from)
+    return _of_id(listed.records, transaction_id)
+
+
+def _of_id(records: list[TransactionRecord], transaction_id: str) -> TransactionRecord | None:
+    return next((record for record in records if record.transaction_id == transaction_id), None)
+
+
+def _differs(operation: Operation, attempt: Attempt, record: TransactionRecord) -> list[str]:
+    """What of the transaction does not fit what was sent."""
+    of_attempt = traits_of_attempt(attempt, record)
+    kind_and_payload = money_kind(operation)
+    if kind_and_payload is None:
+        return [trait.label for trait in of_attempt if trait.fits is False]
+    kind, payload = kind_and_payload
+    return [trait.label for trait in [*kind.traits(payload, record), *of_attempt] if trait.fits is False]
+
+
+def _no_evidence(attempt: Attempt, record: TransactionRecord | None) -> str:
+    """Why the service's record does not carry the resolution; empty if it does."""
+    if record is None:
+        return "The service's list does not show this transaction in the time after it was sent. Nothing was prepared."
+    if record.transaction_id == attempt.watermark_transaction_id or (
+        record.created_at is not None and record.created_at < attempt.sought_from
+    ):
+        return "The service showed this transaction before ours was sent, so it is another one."
+    if record.status not in {*DEFINITE, *EXECUTES}:
+        return (
+            f"The service shows it as {record.status or 'having no status'}, which is neither fulfilled nor failed. "
+            "Ask the service. If it was not executed, say that it did not happen."
+        )
+    if record.status not in DEFINITE:
+        return f"The service still shows it as {record.status}. Wait until it is fulfilled or failed."
+    return ""
+
+
+def _seen(record: TransactionRecord, differs: list[str]) -> SeenTransaction:
+    return SeenTransaction(
+        transaction_id=record.transaction_id,
+        type=record.type,
+        status=record.status,
+        currency=record.currency,
+        amount=record.amount,
+        fee=record.fee,
+        counterparty=record.username,
+        previous_balance=record.previous_balance,
+        created_at=record.created_at,
+        differs=tuple(differs),
+    )
+
+
+def _uuid(value: object) -> UUID | None:
+    try:
+        return UUID(str(value))
+    except ValueError:
+        return None

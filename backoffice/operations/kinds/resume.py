@@ -1,0 +1,85 @@
+"""Letting sending go on after a pause: the second person ends it. Nothing is sent to the service."""
+
+from datetime import datetime
+from typing import Any
+
+from django import forms
+
+from backoffice.core.display import local_time
+from backoffice.operations.kinds.base import Counterparty, Effect, Facts, KindForm, LocalKind, Payload
+from backoffice.operations.pause import standing_pause
+from backoffice.operations.permissions import PAUSE
+
+
+class ResumePayload(Payload):
+    """Exactly one pause, and why it may end."""
+
+    pause: int
+    paused_by: str
+    paused_at: datetime
+    paused_because: str
+    reason: str
+
+    def compared(self) -> dict[str, Any]:
+        """One proposal to end a pause waits at a time, whatever reason it gives."""
+        return {"pause": self.pause}
+
+
+class ResumeForm(KindForm):
+    """Asks why; which pause is ended is the one that stands."""
+
+    reason = forms.CharField(
+        label="Why sending may go on",
+        max_length=300,
+        help_text="Whoever countersigns reads it.",
+        widget=forms.Textarea(attrs={"rows": 3}),
+        error_messages={"required": "Say why sending may go on."},
+    )
+
+    def clean(self) -> dict[str, Any]:
+        values = super().clean() or self.cleaned_data
+        self.pause = standing_pause()
+        if self.pause is None:
+            self.add_error(None, "Sending is not paused, so there is nothing to end. Nothing was prepared.")
+        return values
+
+    def content(self) -> ResumePayload:
+        if self.pause is None:
+            raise ValueError("only a valid form has content")
+        return ResumePayload(
+            pause=self.pause.pk,
+            paused_by=str(self.pause.paused_by),
+            paused_at=self.pause.paused_at,
+            paused_because=self.pause.reason,
+            reason=self.cleaned_data["reason"],
+        )
+
+
+class ResumeKind(LocalKind[ResumePayload]):
+    """Two people let go on what one person stopped."""
+
+    name = "resume"
+    label = "Resumption"
+    plural = "Resumptions of sending"
+    letter = "G"
+    verb = "Let sending go on"
+    permission = PAUSE
+    effect = Effect.RESUMES
+    payload_type = ResumePayload
+    form_type = ResumeForm
+
+    def sentence(self, payload: ResumePayload) -> str:
+        return f"Let sending go on, paused since {local_time(payload.paused_at)}"
+
+    def counterparty(self, payload: ResumePayload) -> Counterparty:
+        return Counterparty("Sending", "Pause")
+
+    def facts(self, payload: ResumePayload) -> Facts:
+        return [
+            ("Paused", f"{local_time(payload.paused_at)}, by {payload.paused_by}"),
+            ("Because", payload.paused_because),
+            ("Why it may go on", payload.reason),
+        ]
+
+    def initial(self, payload: ResumePayload) -> dict[str, Any]:
+        return {"reason": payload.reason}
