@@ -1,6 +1,7 @@
 """`make demo`: the whole product on this machine, with people, money and operations that are all made up."""
 
 import argparse
+import os
 import signal
 import sys
 import time
@@ -16,7 +17,7 @@ _STOPS = (signal.SIGINT, signal.SIGTERM)
 def main() -> int:
     """Run the demo until Ctrl-C."""
     arguments = _arguments()
-    stack = Stack(arguments.folder, arguments.port, arguments.sandbox_port)
+    stack = Stack(arguments.folder.resolve(), arguments.port, arguments.sandbox_port)
     for number in _STOPS:
         signal.signal(number, _stop)
     began = time.monotonic()
@@ -44,7 +45,10 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, default=8000)
     parser.add_argument("--sandbox-port", type=int, default=8001)
-    parser.add_argument("--folder", type=Path, default=ROOT / "var" / "demo")
+    folder = os.environ.get("COUNTERSIGN_DATA_DIR") or ROOT / "var" / "demo"
+    parser.add_argument(
+        "--folder", type=Path, default=folder, help="default: COUNTERSIGN_DATA_DIR, or var/demo"
+    )
     return parser.parse_args()
 
 
@@ -56,7 +60,7 @@ Countersign is ready ({seconds:.0f} s).  It talks to a simulation: no real money
   Sign in     the page lists six people, each with password and present code.
               Prepare a withdrawal as Tunde Bello, then countersign and send it as Amara Okafor.
   The token   that the service wants for sending is shown at {stack.sandbox}/_sandbox/
-  Logs        {stack.folder / "logs"}
+  Data        {stack.folder}, with the logs in {stack.folder / "logs"}
 
 Ctrl-C stops everything.
 """

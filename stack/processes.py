@@ -1,5 +1,6 @@
 """The processes of one running Countersign: simulated service, worker, beat, sweeper and web."""
 
+import fcntl
 import os
 import signal
 import socket
@@ -11,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import IO, Self
 
 import requests
 
@@ -39,6 +40,7 @@ class Stack:
     transactions: int = 6000
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     watchdog: subprocess.Popen[str] | None = None
+    lock: IO[bytes] | None = None
 
     @property
     def web(self) -> str:
@@ -79,6 +81,7 @@ class Stack:
 
     def start(self) -> None:
         """Start everything and return once the pages answer. Raises StackError."""
+        self.lock = _locked(self.folder)
         for port in (self.web_port, self.sandbox_port):
             _demand_free(port)
         self.start_sandbox()
@@ -172,6 +175,9 @@ class Stack:
             with self.watchdog:
                 self.watchdog.kill()
             self.watchdog = None
+        if self.lock is not None:
+            self.lock.close()
+            self.lock = None
 
     def _watch(self, process: subprocess.Popen[bytes]) -> None:
         if self.watchdog is None:
@@ -222,6 +228,21 @@ def throwaway_sandbox(folder: Path, *, transactions: int) -> Iterator[Stack]:
         yield stack
     finally:
         stack.stop()
+
+
+def _locked(folder: Path) -> IO[bytes]:
+    """The folder is ours until this file is closed, be it by our end. Raises StackError if somebody runs in it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = (folder / "running.lock").open("ab")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as exc:
+        lock.close()
+        raise StackError(
+            f"Another one runs in {folder}, and two would spoil each other's data. Stop that one, or choose another "
+            "folder: COUNTERSIGN_DATA_DIR=/tmp/second make demo PORT=8100 SANDBOX_PORT=8101"
+        ) from exc
+    return lock
 
 
 def _demand_free(port: int) -> None:

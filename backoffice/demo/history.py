@@ -21,8 +21,8 @@ from backoffice.operations import services
 from backoffice.operations.kinds import KINDS, content_of
 from backoffice.operations.kinds.base import Payload
 from backoffice.operations.kinds.withdrawal import WithdrawalPayload
-from backoffice.operations.models import Attempt, Operation
-from backoffice.operations.services.confirming import HORIZON
+from backoffice.operations.models import Attempt, Operation, Release
+from backoffice.operations.services.recording import LOOK_AFTER
 from payments_gateway.reference import BANKS
 
 _MEMOS = ("Invoice 2026-{}", "Diesel, week {}", "Rent, store {}", "Cold chain {}", "Payroll batch {}", "")
@@ -32,6 +32,8 @@ _REASONS = (
     "The account is not the one in the contract.",
 )
 _BANK_CODES = ("044", "058", "057", "033", "011", "214")
+
+_A_WHILE = timedelta(hours=2)
 
 
 @dataclass
@@ -120,25 +122,32 @@ class History:
     def wait_for_release(self) -> None:
         self.approve(self.prepare())
 
-    def be_lost_while_sending(self) -> Attempt:
+    def be_lost_while_sending(self, operation: Operation) -> Attempt:
         """As if the worker was killed between the claim and the first byte."""
-        operation = self.release(self.prepare())
-        claim = services.claim_operation(operation.pk, ledger.watermark(operation.currency))
+        released = self.release(operation)
+        seen = services.look_before(Release.objects.get(pk=released.pk))
+        claim = services.claim_operation(released.pk, seen)
         if claim is None:
             raise RuntimeError("Nobody else sends while the history is made")
         later = timezone.now() + timedelta(days=1)
         Attempt.objects.filter(pk=claim.attempt_id).update(deadline_at=later)
         return Attempt.objects.get(pk=claim.attempt_id)
 
-    def be_unknown(self) -> Attempt:
-        attempt = self.be_lost_while_sending()
+    def be_unknown(self, operation: Operation) -> Attempt:
+        """As if that was two hours ago, when people may say by now that it did not happen."""
+        attempt = self.be_lost_while_sending(operation)
         services.record_silence(attempt.pk, now=attempt.deadline_at + timedelta(hours=1))
+        started, seen_at = attempt.started_at, attempt.watermark_service_time
+        Attempt.objects.filter(pk=attempt.pk).update(
+            started_at=started - _A_WHILE, watermark_service_time=seen_at and seen_at - _A_WHILE
+        )
         services.confirm_operation(attempt.operation_id)
         return attempt
 
-    def need_review(self) -> None:
-        attempt = self.be_unknown()
-        Attempt.objects.filter(pk=attempt.pk).update(started_at=attempt.started_at - HORIZON)
+    def need_review(self, operation: Operation) -> None:
+        """As if that was a day ago."""
+        attempt = self.be_unknown(operation)
+        Attempt.objects.filter(pk=attempt.pk).update(started_at=attempt.started_at - LOOK_AFTER[-1])
         services.confirm_operation(attempt.operation_id)
 
     def account(self, ending: str = "") -> dict[str, str]:
@@ -191,11 +200,5 @@ def _plan(history: History) -> list[Callable[[], object]]:
         [history.succeed] * 15 + [history.fail] * 2 + [history.reject, history.expire, history.cancel] * 3
     )
     history.random.shuffle(closed)
-    stuck = [
-        history.need_review,
-        history.be_unknown,
-        history.be_lost_while_sending,
-        history.stay_in_processing,
-    ]
     waiting = [history.wait_for_release] * 3 + [history.wait_for_two] + [history.wait_for_one] * 6
-    return [*closed, *stuck, history.stay_in_processing, *waiting]
+    return [*closed, *[history.stay_in_processing] * 2, *waiting]

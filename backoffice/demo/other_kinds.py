@@ -9,7 +9,7 @@ from backoffice.ledger.business import business_id
 from backoffice.operations.kinds.base import Payload
 from backoffice.operations.kinds.callback_url import CallbackUrlPayload
 from backoffice.operations.kinds.conversion import ConversionPayload
-from backoffice.operations.kinds.payment import PaymentPayload
+from backoffice.operations.kinds.payment_form import PaymentPayload
 from backoffice.operations.kinds.transfer import TransferPayload
 from backoffice.operations.kinds.wallet_transfer import WalletTransferPayload
 
@@ -19,13 +19,19 @@ _NEW_CALLBACK = "https://hooks.meridian.example/countersign"
 
 
 def make_other_kinds(history: History) -> None:
-    """Send some of each kind that moves money, two payments too, and leave a few waiting."""
+    """Send some of each kind that moves money, two payments too, leave a few waiting, and lose the answer of three."""
     for kind, payload in _sent(history):
         history.send(history.propose(kind, payload))
     for kind, payload in _waiting(history):
         history.propose(kind, payload)
     callback = CallbackUrlPayload(url=_NEW_CALLBACK, previous=ledger.callback_url())
     history.propose("callback_url", callback, maker="Zainab")
+    # What leaves the dollars next waits for the first of these; a payment debits no balance.
+    history.be_unknown(history.prepare(currency="USD", amount="1250.00"))
+    history.need_review(history.propose("payment", _payment(history, "640.00", "uche.obi@customers.example")))
+    history.be_lost_while_sending(
+        history.propose("payment", _payment(history, "90.00", "sade.cole@customers.example"))
+    )
 
 
 def _sent(history: History) -> Iterator[tuple[str, Payload]]:
@@ -46,11 +52,12 @@ def _waiting(history: History) -> Iterator[tuple[str, Payload]]:
 
 
 def _conversion(given: str, received: str, amount: str) -> ConversionPayload:
+    rate = ledger.last_rate(given, received)
     return ConversionPayload(
         from_currency=given,
         to_currency=received,
         amount=Decimal(amount),
-        known_rate=ledger.last_rate(given, received),
+        known_rate=rate.number if rate else None,
     )
 
 

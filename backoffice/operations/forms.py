@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from django import forms
-from django.db.models import Q
 from pydantic import SecretStr
 
 from backoffice.accounts.forms import OneTimeInput
@@ -13,7 +12,7 @@ from backoffice.accounts.models import User
 from backoffice.accounts.services import confirm_second_factor, has_fresh_second_factor
 from backoffice.core.period import PeriodForm, end_of, start_of
 from backoffice.operations.kinds import KINDS, Confirmation
-from backoffice.operations.selectors import TABS, OperationFilter
+from backoffice.operations.selectors import EVERYTHING, TABS, OperationFilter
 from backoffice.operations.states import Status
 from payments_gateway.money import CURRENCIES
 
@@ -24,15 +23,14 @@ class FilterForm(PeriodForm):
     tab = forms.ChoiceField(
         required=False,
         label="Which",
-        choices=[("", "All"), *((name, label) for name, (label, _) in TABS.items())],
+        choices=[(name, label) for name, (label, _) in TABS.items()],
+        initial=EVERYTHING,
     )
     text = forms.CharField(
         required=False,
         label="Search",
         max_length=200,
-        widget=forms.TextInput(
-            attrs={"type": "search", "placeholder": "Reference, name, bank or account number"}
-        ),
+        widget=forms.TextInput(attrs={"type": "search", "placeholder": "Reference, name or bank"}),
     )
     kind = forms.ChoiceField(
         required=False, choices=[("", "All kinds"), *((kind.name, kind.label) for kind in KINDS.values())]
@@ -42,6 +40,9 @@ class FilterForm(PeriodForm):
         required=False, choices=[("", "Any currency"), *((code, code) for code in CURRENCIES)]
     )
     mine = forms.BooleanField(required=False, label="Prepared by me")
+    beneficiary_of = forms.CharField(
+        required=False, label="Paid to the same as", max_length=12, widget=forms.HiddenInput
+    )
 
     @property
     def is_narrowed(self) -> bool:
@@ -69,7 +70,7 @@ class FilterForm(PeriodForm):
         """What to narrow the list to. Call only on a valid form."""
         values = self.cleaned_data
         return OperationFilter(
-            within=TABS[values["tab"]][1](user) if values["tab"] else Q(),
+            within=TABS[values["tab"] or EVERYTHING][1](user),
             kind=values["kind"],
             status=values["status"],
             currency=values["currency"],
@@ -77,6 +78,7 @@ class FilterForm(PeriodForm):
             since=start_of(values["since"]) if values["since"] else None,
             until=end_of(values["until"]) if values["until"] else None,
             text=values["text"],
+            beneficiary_of=values["beneficiary_of"],
         )
 
 
@@ -223,6 +225,30 @@ class RejectManyForm(_ManyForm):
         },
     )
     field_order = ("reason", "code")
+
+
+class PauseForm(forms.Form):
+    """Why all sending stops."""
+
+    reason = forms.CharField(
+        max_length=300,
+        label="Why sending stops",
+        help_text="Everybody who works here reads it, at the top of every page.",
+        widget=forms.Textarea(attrs={"rows": 2}),
+        error_messages={"required": "Say why. Sending goes on."},
+    )
+
+
+class NoteForm(forms.Form):
+    """What somebody found out about an incident."""
+
+    note = forms.CharField(
+        max_length=500,
+        label="What you found",
+        help_text="It stays with the incident, and others rely on it.",
+        widget=forms.Textarea(attrs={"rows": 3}),
+        error_messages={"required": "Say what you found. The incident is still open."},
+    )
 
 
 class SavedFilterForm(forms.Form):

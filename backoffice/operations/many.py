@@ -4,10 +4,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
+from django.utils import timezone
+
 from backoffice.accounts.models import User
 from backoffice.operations import policy
 from backoffice.operations.errors import AlreadyApprovedError, OperationError, UnreadableContentError
-from backoffice.operations.kinds import Facts, content_of, facts_of
+from backoffice.operations.kinds import Facts, content_of, debits_a_balance, facts_of
 from backoffice.operations.models import Operation
 from backoffice.operations.panel import has_signed
 from backoffice.operations.services import Decision
@@ -29,13 +31,12 @@ def rows_for(person: User, operations: Iterable[Operation], decision: Decision) 
     ]
 
 
-def totals(rows: Sequence[Row]) -> list[tuple[str, Decimal]]:
-    """Currency and sum of what moves money, by currency."""
+def totals(rows: Sequence[Row], *, debited: bool) -> list[tuple[str, Decimal]]:
+    """Currency and sum, by currency: of what leaves a balance of ours, or of what does not, such as payments."""
     sums: dict[str, Decimal] = {}
-    for row in rows:
-        if row.operation.amount is not None:
-            currency = row.operation.currency
-            sums[currency] = sums.get(currency, Decimal(0)) + row.operation.amount
+    for operation in (row.operation for row in rows):
+        if operation.amount is not None and debits_a_balance(operation.kind) is debited:
+            sums[operation.currency] = sums.get(operation.currency, Decimal(0)) + operation.amount
     return sorted(sums.items())
 
 
@@ -50,7 +51,7 @@ def _obstacle(person: User, operation: Operation, decision: Decision) -> str:
     try:
         if has_signed(person, operation) and decision is Decision.APPROVE:
             raise AlreadyApprovedError
-        policy.check_is_decidable(person, operation, digest=operation.digest)
+        policy.check_is_decidable(person, operation, digest=operation.digest, now=timezone.now())
         content_of(operation)
         if decision is Decision.APPROVE:
             policy.check_in_bulk(operation)

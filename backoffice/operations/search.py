@@ -1,18 +1,22 @@
 """Looks for one text in everything at once, so that it stays quick however much there is.
 
 References, account numbers and the service's ids are found by an index, wherever they are. Words are looked for among
-the newest operations only; the filter of the list looks through all of them.
+the newest operations only; the filter of the list looks through all of them. The service is not asked: of its
+transactions and the merchant's own accounts, those are searched that it told lately.
 """
 
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Generic, TypeVar
+from urllib.parse import urlencode
 
 from django.db.models import Count, Max, Q, Subquery, Value
 from django.db.models.functions import Coalesce
 
 from backoffice.accounts.models import User
+from backoffice.ledger.finding import OwnAccount, ToldTransaction, told_lately
+from backoffice.operations.mentions import as_account, as_reference, named_by, saying
 from backoffice.operations.models import Attempt, Operation
 from backoffice.operations.selectors import NEWEST_FIRST, visible_operations
 from backoffice.operations.states import Status
@@ -21,9 +25,7 @@ Row = TypeVar("Row")
 
 EACH = 10
 NEWEST = 5_000
-_LETTERS = "0-9A-HJKMNP-TV-Z"
-_BEGINNING = re.compile(rf"[A-Z]-[{_LETTERS}]{{2,6}}")
-_WITHOUT_HYPHEN = re.compile(rf"([A-Z])([{_LETTERS}]{{6}})")
+_ACCOUNT = re.compile(r"[0-9]{8,}|(?=.*[0-9])[0-9a-z]{20,}")  # the number of one, or an address
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -37,51 +39,69 @@ class Hits(Generic[Row]):
 
 @dataclass(frozen=True)
 class Beneficiary:
-    """Somebody who was paid: what it is called, how often, and when the last of it was prepared."""
+    """Somebody who was paid: what it is called, how often, when the last of it was prepared, and one operation's
+    reference to find the others by."""
 
     name: str
     detail: str
-    account: str
+    reference: str
     times: int
     last: datetime
 
 
 @dataclass(frozen=True)
 class Found:
-    """What was found of each sort."""
+    """What was found of each sort. `told` is a transaction that no operation of ours is known to have caused."""
 
     operations: Hits[Operation]
     transactions: Hits[Attempt]
+    told: ToldTransaction | None
     beneficiaries: Hits[Beneficiary]
+    own_accounts: Hits[OwnAccount]
     people: Hits[User]
 
     def __bool__(self) -> bool:
-        return any(
-            hits.rows for hits in (self.operations, self.transactions, self.beneficiaries, self.people)
-        )
+        sorts = (self.operations, self.transactions, self.beneficiaries, self.own_accounts, self.people)
+        return self.told is not None or any(hits.rows for hits in sorts)
 
 
 def everywhere(user: User, text: str) -> Found:
     """At most ten of each sort, out of what this person may see."""
+    transactions, lately = _transactions(user, text), told_lately(text, as_account(text))
+    may_see_transactions = user.has_perm("ledger.view_transaction")
     return Found(
         operations=_operations(user, text),
-        transactions=_transactions(user, text),
+        transactions=transactions,
+        told=lately.transaction if may_see_transactions and not transactions.rows else None,
         beneficiaries=_beneficiaries(user, text),
+        own_accounts=_hits(lately.accounts if user.has_perm("ledger.view_balance") else []),
         people=_people(user, text),
     )
 
 
 def operation_named(found: Found, text: str) -> Operation | None:
     """The operation whose reference the text is, in whatever case and with or without its hyphen."""
-    reference = _as_reference(text)
+    reference = as_reference(text)
     return next((row for row in found.operations.rows if row.reference == reference), None)
+
+
+def in_the_list(found: Found, text: str) -> str:
+    """The filter, as in an address, by which the list finds all of it and not only the newest; empty if there is none.
+
+    An account is named by an operation that pays it, because addresses of pages stand in logs.
+    """
+    account = as_account(text)
+    paying = [row.reference for row in found.operations.rows if row.beneficiary_account == account]
+    if paying:
+        return urlencode({"beneficiary_of": paying[0]})
+    return "" if _ACCOUNT.fullmatch(account) else urlencode({"text": text})
 
 
 def _operations(user: User, text: str) -> Hits[Operation]:
     visible = visible_operations(user).order_by(*NEWEST_FIRST)
-    named = visible.filter(_is_named(text))[: EACH + 1]
-    saying = visible.filter(_is_among_the_newest(), _says(text))[: EACH + 1]
-    return _hits(list(dict.fromkeys([*named, *saying])))
+    named = visible.filter(named_by(text))[: EACH + 1]
+    said = visible.filter(_is_among_the_newest(), saying(text))[: EACH + 1]
+    return _hits(list(dict.fromkeys([*named, *said])))
 
 
 def _transactions(user: User, text: str) -> Hits[Attempt]:
@@ -94,7 +114,7 @@ def _beneficiaries(user: User, text: str) -> Hits[Beneficiary]:
     """Who was paid, the one paid last first."""
     recent = Q(counterparty__icontains=text) & _is_among_the_newest()
     paid = visible_operations(user).filter(
-        Q(beneficiary_account=_as_account(text)) | recent,
+        Q(beneficiary_account=as_account(text)) | recent,
         status=Status.SUCCEEDED,
         beneficiary_key__isnull=False,
     )
@@ -104,12 +124,12 @@ def _beneficiaries(user: User, text: str) -> Hits[Beneficiary]:
         .annotate(
             name=Max("counterparty"),
             detail=Max("counterparty_detail"),
-            account=Max("beneficiary_account"),
+            paid_by=Max("reference"),
             times=Count("pk"),
             last=Max("prepared_at"),
         )
         .order_by("-last", "beneficiary_key")
-        .values_list("name", "detail", "account", "times", "last")
+        .values_list("name", "detail", "paid_by", "times", "last")
     )
     return _hits([Beneficiary(*values) for values in groups[: EACH + 1]])
 
@@ -126,38 +146,7 @@ def _hits(rows: list[Row]) -> Hits[Row]:
     return Hits(rows[:EACH], has_more=len(rows) > EACH)
 
 
-def _is_named(text: str) -> Q:
-    """By the account that is paid, or the beginning of the reference.
-
-    The beginning is a range: both engines read it from the index. No letter of a reference is behind Z, in the order of
-    any language.
-    """
-    named, reference = Q(beneficiary_account=_as_account(text)), _as_reference(text)
-    if reference:
-        named |= Q(reference__gte=reference, reference__lte=reference.ljust(12, "Z"))
-    return named
-
-
-def _says(text: str) -> Q:
-    return (
-        Q(counterparty__icontains=text) | Q(counterparty_detail__icontains=text) | Q(sentence__icontains=text)
-    )
-
-
 def _is_among_the_newest() -> Q:
     """Prepared at the time of the `NEWEST`th newest operation or later: a range of the index, whatever the filter."""
     newest = Operation.objects.order_by(*NEWEST_FIRST).values("prepared_at")
     return Q(prepared_at__gte=Coalesce(Subquery(newest[NEWEST - 1 : NEWEST]), Value(_LONG_AGO)))
-
-
-def _as_reference(text: str) -> str:
-    """The reference, or at least three characters of its beginning; empty if the text is none."""
-    written = text.upper()
-    if whole := _WITHOUT_HYPHEN.fullmatch(written):
-        return "-".join(whole.groups())
-    return written if _BEGINNING.fullmatch(written) else ""
-
-
-def _as_account(text: str) -> str:
-    """Account numbers are often written in groups."""
-    return re.sub(r"[\s-]", "", text).lower() if re.fullmatch(r"[\d\s-]+", text) else text.lower()

@@ -1,10 +1,12 @@
-"""What operations add to the frame of every page: how many wait for the person who looks."""
+"""What operations add to the frame of every page: how many wait for who looks, and whether sending is paused."""
 
 from django.http import HttpRequest
 from django.utils.functional import SimpleLazyObject
 
 from backoffice.accounts.models import User
 from backoffice.operations.panel import takes_decisions
+from backoffice.operations.pause import pause_on_pages
+from backoffice.operations.permissions import VIEW
 from backoffice.operations.selectors import operations_waiting_for
 
 
@@ -14,3 +16,11 @@ def waiting(request: HttpRequest) -> dict[str, object]:
     if not isinstance(person, User) or not takes_decisions(person):
         return {"waiting_count": 0}
     return {"waiting_count": SimpleLazyObject(lambda: operations_waiting_for(person).count())}
+
+
+def sending_pause(request: HttpRequest) -> dict[str, object]:
+    """Context processor: `sending_pause`, the pause that stands, for everybody who may see operations."""
+    person = getattr(request, "user", None)
+    if not isinstance(person, User) or not person.has_perm(VIEW):
+        return {"sending_pause": None}
+    return {"sending_pause": SimpleLazyObject(pause_on_pages)}

@@ -11,13 +11,13 @@ from backoffice.ledger import selectors as ledger
 from backoffice.reports.report import Column, Period, Report
 from payments_gateway import Account, Asset
 
-Holding = tuple[Account, Asset]
+Holding = tuple[Account, Asset | None]
 
 
 def rows(_user: User, _form: forms.Form) -> Iterator[Holding]:
-    """What each account holds in each currency. Raises GatewayError."""
+    """What each account holds in each currency; an account without any is a row as well. Raises GatewayError."""
     for account in ledger.own_accounts():
-        for asset in account.assets:
+        for asset in account.assets or (None,):
             yield account, asset
 
 
@@ -28,7 +28,7 @@ def period(_form: forms.Form, _today: date) -> Period:
 
 def _of_asset(member: str) -> Callable[[Holding], object]:
     get = attrgetter(member)
-    return lambda holding: get(holding[1])
+    return lambda holding: get(holding[1]) if holding[1] else None
 
 
 BANK_ACCOUNTS: Report[Holding, forms.Form] = Report(

@@ -7,6 +7,7 @@ from backoffice.reports.api_keys_report import API_KEYS
 from backoffice.reports.audit_report import AUDIT_LOG
 from backoffice.reports.balances_report import BALANCES
 from backoffice.reports.bank_accounts_report import BANK_ACCOUNTS
+from backoffice.reports.incidents_report import INCIDENTS
 from backoffice.reports.operations_report import OPERATIONS
 from backoffice.reports.payments_report import PAYMENTS
 from backoffice.reports.report import Report
@@ -15,7 +16,17 @@ from backoffice.reports.wallets_report import WALLETS
 
 REPORTS: dict[str, Report[Any, Any]] = {
     report.name: report
-    for report in (OPERATIONS, TRANSACTIONS, BALANCES, BANK_ACCOUNTS, WALLETS, PAYMENTS, API_KEYS, AUDIT_LOG)
+    for report in (
+        OPERATIONS,
+        TRANSACTIONS,
+        BALANCES,
+        BANK_ACCOUNTS,
+        WALLETS,
+        PAYMENTS,
+        API_KEYS,
+        INCIDENTS,
+        AUDIT_LOG,
+    )
 }
 
 

@@ -7,6 +7,7 @@ from django.utils import timezone
 
 from backoffice.accounts.models import User
 from backoffice.operations.forms import FilterForm
+from backoffice.operations.kinds import debits_a_balance
 from backoffice.operations.models import Operation
 from backoffice.operations.selectors import NEWEST_FIRST, operation_page
 from backoffice.reports.report import Column, Report, chosen_period, in_batches
@@ -18,8 +19,8 @@ def rows(user: User, form: FilterForm) -> Iterator[Operation]:
 
 
 def _direction(operation: Operation) -> str:
-    """Whatever an operation of ours moves, leaves us."""
-    return "" if operation.amount is None else "out"
+    """What leaves a balance of ours is out. What the service pays out of what a customer pays in is neither."""
+    return "out" if debits_a_balance(operation.kind) else ""
 
 
 def _approvers(operation: Operation) -> str:

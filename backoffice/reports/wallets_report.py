@@ -8,17 +8,23 @@ from django import forms
 
 from backoffice.accounts.models import User
 from backoffice.core.gateway import gateway
+from backoffice.ledger.wallets import narrowed
 from backoffice.reports.report import Column, Period, Report
 from payments_gateway import WalletAddress
 
+_ALL = forms.TextInput(attrs={"placeholder": "All"})
+
 
 class WalletsForm(forms.Form):
-    """There is nothing to choose: the list is short."""
+    """The filters of the page of wallets."""
+
+    currency = forms.CharField(required=False, max_length=40, widget=_ALL)
+    network = forms.CharField(required=False, max_length=40, widget=_ALL)
 
 
-def rows(_user: User, _form: WalletsForm) -> Iterator[WalletAddress]:
-    """The addresses in the order of the service. Raises GatewayError."""
-    return iter(gateway().wallets.get().addresses)
+def rows(_user: User, form: WalletsForm) -> Iterator[WalletAddress]:
+    """The addresses that the page shows for these filters, in the order of the service. Raises GatewayError."""
+    return iter(narrowed(gateway().wallets.get(), **form.cleaned_data).addresses)
 
 
 def period(_form: WalletsForm, _today: date) -> Period:

@@ -4,7 +4,7 @@ from django import template
 
 from backoffice.accounts.models import User
 from backoffice.audit.models import Entry
-from backoffice.operations.kinds import KINDS, AnyKind, Section
+from backoffice.operations.kinds import KINDS, AnyKind, LocalKind, Section
 from backoffice.operations.kinds.base import Code
 
 register = template.Library()
@@ -13,8 +13,15 @@ _SAID = ("comment", "reason", "answer", "seen")
 
 @register.simple_tag
 def kinds_open_to(person: User) -> list[AnyKind]:
-    """The kinds that this person may prepare, in the order of the registry."""
-    return [kind for kind in KINDS.values() if person.has_perm(kind.permission)]
+    """The kinds that this person may prepare and have sent, in the order of the registry.
+
+    What is applied here begins on the page of what it is about.
+    """
+    return [
+        kind
+        for kind in KINDS.values()
+        if person.has_perm(kind.permission) and not isinstance(kind, LocalKind)
+    ]
 
 
 @register.simple_tag

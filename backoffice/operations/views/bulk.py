@@ -92,7 +92,8 @@ def _page(
         "form": form,
         "included": included,
         "left_out": [row for row in rows if row.obstacle],
-        "totals": totals(included),
+        "totals": totals(included, debited=True),
+        "not_debited": totals(included, debited=False),
         "missing": chosen.missing,
     }
     return render(request, "operations/decide_many.html", context, status=status)

@@ -101,8 +101,10 @@ def check(request: StaffRequest, pk: UUID) -> HttpResponse:
         read = "The service's list was read just now."
     else:
         read = "There is nothing to ask the service about any more."
-    messages.info(request, f"{read} The operation is: {operation.get_status_display()}.")
-    return redirect(operation)
+    at_desk = request.POST.get("next") == "desk"
+    subject = operation.reference if at_desk else "The operation"
+    messages.info(request, f"{read} {subject} is: {operation.get_status_display()}.")
+    return redirect("operations:desk") if at_desk else redirect(operation)
 
 
 def _carry_out(
@@ -139,6 +141,8 @@ def _missing(form: SignedForm) -> OperationError:
 
 
 def _countersigned(operation: Operation) -> str:
+    if operation.status == Status.SUCCEEDED:
+        return "Countersigned and applied. Nothing was sent."
     if operation.status == Status.PENDING:
         return "Your countersignature is kept. Another person must countersign too; nothing is sent yet."
     return "Countersigned. Nothing is sent before somebody gives the word."

@@ -12,15 +12,19 @@ from django.views.decorators.http import require_safe
 
 from backoffice.accounts.decorators import polled
 from backoffice.accounts.http import StaffRequest
+from backoffice.accounts.models import User
 from backoffice.ledger.payments import can_be_asked
 from backoffice.operations import permissions, selectors
+from backoffice.operations.account_forms import SavedAccountForm
 from backoffice.operations.errors import UnreadableContentError
 from backoffice.operations.forms import DecisionForm, RejectionForm, ReleaseForm, SignedForm, Wants
 from backoffice.operations.kinds import Facts, content_of, facts_of
+from backoffice.operations.known_accounts import is_savable, with_saved_name
 from backoffice.operations.models import Attempt, Operation
 from backoffice.operations.panel import came_back, panel_for, without_content
 from backoffice.operations.payments import made_payment
 from backoffice.operations.progress import fingerprint, pace, steps
+from backoffice.operations.turns import turn_of
 
 
 @require_safe
@@ -35,7 +39,7 @@ def detail(request: StaffRequest, pk: UUID) -> HttpResponse:
 def live(request: StaffRequest, pk: UUID) -> HttpResponse:
     """Nothing (204) while the operation is as the open page shows it; otherwise all of it anew."""
     operation = find(request, pk)
-    if request.GET.get("seen") == fingerprint(operation):
+    if request.GET.get("seen") == fingerprint(operation, turn_of(operation)):
         return HttpResponse(status=204)
     notice = f"This has just changed. It is now: {operation.get_status_display()}."
     return render(request, "operations/_operation.html", _context(request, operation, notice=notice))
@@ -43,21 +47,29 @@ def live(request: StaffRequest, pk: UUID) -> HttpResponse:
 
 def find(request: StaffRequest, pk: UUID) -> Operation:
     """The operation with all that its page shows; 404 if this person may not see it."""
-    return get_object_or_404(selectors.operation_page(request.user), pk=pk)
+    return get_object_or_404(with_saved_name(selectors.operation_page(request.user)), pk=pk)
 
 
-def page(request: StaffRequest, operation: Operation, *, refused: SignedForm | None = None) -> HttpResponse:
+def page(
+    request: StaffRequest,
+    operation: Operation,
+    *,
+    refused: SignedForm | None = None,
+    saving: SavedAccountForm | None = None,
+) -> HttpResponse:
     """The whole page; with a refused form (422) what was typed stays, and the reason stands beside it."""
     context = _context(request, operation, refused=refused)
-    return render(request, "operations/detail.html", context, status=422 if refused else 200)
+    if saving is not None:
+        context["saving"] = saving
+    return render(request, "operations/detail.html", context, status=422 if refused or saving else 200)
 
 
 def _context(
     request: StaffRequest, operation: Operation, *, refused: SignedForm | None = None, notice: str = ""
 ) -> dict[str, Any]:
-    timeline, said = selectors.timeline(operation), _said(operation)
+    timeline, said, turn = selectors.timeline(operation), _said(operation), turn_of(operation)
     wants = wants_of(operation)
-    panel = panel_for(request.user, operation)
+    panel = panel_for(request.user, operation, turn)
     if said.facts is None:
         panel = without_content(panel)
     return {
@@ -65,20 +77,27 @@ def _context(
         "facts": said.facts,
         "cautions": said.cautions,
         "attempts": said.attempts,
-        "steps": steps(operation),
+        "steps": steps(operation, turn),
         "panel": panel,
         "payment": made_payment(operation, ask="read" in request.GET),
         "can_be_asked": can_be_asked(),
-        "came_back": came_back(operation, timeline),
+        "turn": turn,
+        "came_back": came_back(operation, timeline, turn),
         "refused": refused,
         "decision": _form(DecisionForm, refused, request, wants) if panel.may_decide else None,
         "rejection": _form(RejectionForm, refused, request, wants) if panel.may_decide else None,
         "release": _form(ReleaseForm, refused, request, wants) if panel.may_release else None,
+        "saving": SavedAccountForm() if _may_save(request.user, operation) else None,
         "timeline": timeline,
-        "seen": fingerprint(operation),
+        "seen": fingerprint(operation, turn),
         "pace": pace(operation),
         "notice": notice,
     }
+
+
+def _may_save(person: User, operation: Operation) -> bool:
+    """Whether this person may keep the account that it pays under a name."""
+    return person.has_perm(permissions.PREPARE) and is_savable(operation)
 
 
 @dataclass(frozen=True)

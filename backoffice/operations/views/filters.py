@@ -1,9 +1,12 @@
 """Filters saved under a name: saving the present ones, and looking after one's own."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
-from django.http import Http404, HttpResponse
-from django.shortcuts import redirect, render
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from backoffice.accounts.http import StaffRequest
@@ -36,18 +39,18 @@ def filters(request: StaffRequest) -> HttpResponse:
 @require_POST
 @permission_required(permissions.VIEW, raise_exception=True)
 def rename(request: StaffRequest, pk: int) -> HttpResponse:
-    form = SavedFilterForm(request.POST)
-    try:
-        if form.is_valid():
+    """Change the name of one's own, and who sees it; if that cannot be, its form stays open with what was typed."""
+    get_object_or_404(SavedFilter, pk=pk, person=request.user)
+    form = SavedFilterForm(request.POST, auto_id=f"filter_{pk}_%s")
+    if form.is_valid():
+        try:
             services.rename_filter(pk, actor=request.user, **form.cleaned_data)
-            messages.success(request, "The filter is changed.")
+        except FilterError as exc:
+            form.add_error("name", str(exc))
         else:
-            messages.error(request, "A filter needs a name of at most 60 characters. Nothing was changed.")
-    except FilterError as exc:
-        messages.error(request, str(exc))
-    except SavedFilter.DoesNotExist as exc:
-        raise Http404("No such filter of yours") from exc
-    return redirect("operations:filters")
+            messages.success(request, "The filter is changed.")
+            return redirect("operations:filters")
+    return _page(request, FilterForm(), SavedFilterForm(), status=422, refused={pk: form})
 
 
 @require_POST
@@ -59,11 +62,25 @@ def delete(request: StaffRequest, pk: int) -> HttpResponse:
 
 
 def _page(
-    request: StaffRequest, present: FilterForm, form: SavedFilterForm, *, status: int = 200
+    request: StaffRequest,
+    present: FilterForm,
+    form: SavedFilterForm,
+    *,
+    status: int = 200,
+    refused: Mapping[int, SavedFilterForm] = MappingProxyType({}),
 ) -> HttpResponse:
-    saved = [(one, FilterForm(one.filters)) for one in saved_filters(request.user)]
+    """All saved filters, each with the form that changes it: the refused one, where there is one."""
+    saved = [
+        (one, FilterForm(one.filters), refused.get(one.pk) or _changing(one))
+        for one in saved_filters(request.user)
+    ]
     context = {"present": present if _is_savable(present) else None, "form": form, "saved": saved}
     return render(request, "operations/filters.html", context, status=status)
+
+
+def _changing(saved: SavedFilter) -> SavedFilterForm:
+    initial = {"name": saved.name, "is_shared": saved.is_shared}
+    return SavedFilterForm(initial=initial, auto_id=f"filter_{saved.pk}_%s")
 
 
 def _is_savable(present: FilterForm) -> bool:

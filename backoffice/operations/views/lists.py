@@ -14,6 +14,7 @@ from backoffice.ledger import selectors as ledger
 from backoffice.ledger import services as ledger_services
 from backoffice.operations import permissions, selectors
 from backoffice.operations.forms import FilterForm
+from backoffice.operations.health import health
 from backoffice.operations.panel import takes_decisions
 from backoffice.operations.selectors import NEWEST_FIRST, TABS
 from payments_gateway import GatewayError
@@ -26,14 +27,16 @@ SAVED_SHOWN = 8
 def overview(request: StaffRequest) -> HttpResponse:
     """The money as last known, what waits for this person, and what nobody knows the end of."""
     person = request.user
-    waiting = list(selectors.operations_waiting_for(person)[:ON_THE_OVERVIEW])
+    waiting, waiting_count = selectors.first_waiting_for(person, ON_THE_OVERVIEW)
     newest = selectors.visible_operations(person)[: 2 * ON_THE_OVERVIEW]
     context = {
         "greeting": _greeting(timezone.localtime().hour),
         "decides": takes_decisions(person),
         "balances": ledger.known_balances() if person.has_perm("ledger.view_balance") else [],
         "waiting": waiting,
+        "waiting_count": waiting_count,
         "attention": selectors.operations_needing_attention(person)[:ON_THE_OVERVIEW],
+        "health": health() if person.has_perm(permissions.VIEW) else None,
         "latest": [operation for operation in newest if operation not in waiting][:ON_THE_OVERVIEW],
     }
     return render(request, "operations/overview.html", context)

@@ -14,11 +14,13 @@ from django.views.decorators.http import require_http_methods, require_POST
 from backoffice.accounts.http import StaffRequest
 from backoffice.ledger import selectors as ledger
 from backoffice.operations import policy, selectors, services
+from backoffice.operations.account_forms import AccountChoice
 from backoffice.operations.content import short_code
 from backoffice.operations.errors import (
     OperationError,
     PaidBeforeError,
     SameContentWaitsError,
+    SameInDoubtError,
     UnreadableContentError,
 )
 from backoffice.operations.kinds import KINDS, Kind, KindForm, content_of, facts_of
@@ -33,7 +35,7 @@ def prepare(request: StaffRequest, kind_name: str) -> HttpResponse:
     kind = _kind(request, kind_name)
     if request.method != "POST":
         return _form_page(request, kind, kind.form_type(initial=_prefilled(request, kind)))
-    steps = {"check": _check, "change": _change, "prepare": _prepare}
+    steps = {"check": _check, "find": _change, "use": _use, "change": _change, "prepare": _prepare}
     return steps.get(request.POST.get("step", ""), _review)(request, kind)
 
 
@@ -57,10 +59,26 @@ def _change(request: StaffRequest, kind: Kind[Any]) -> HttpResponse:
     return _form_page(request, kind, _as_typed(request, kind))
 
 
+def _use(request: StaffRequest, kind: Kind[Any]) -> HttpResponse:
+    """The form with the chosen account filled in, all else as typed, and at once what the bank says of the account."""
+    choice = AccountChoice(request.POST, user=request.user)
+    if not choice.is_valid():
+        return _form_page(request, kind, _as_typed(request, kind), status=422, choice=choice)
+    chosen = choice.cleaned_data["account"]
+    values = {**request.POST.dict(), **chosen.values}
+    check = kind.form_type(values)
+    check.full_clean()
+    form = kind.form_type(initial=values)
+    return _form_page(request, kind, form, check=check, choice=choice, chosen=chosen)
+
+
 def _review(request: StaffRequest, kind: Kind[Any]) -> HttpResponse:
     form = kind.form_type(request.POST)
     if not form.is_valid():
         return _refused(request, kind, form)
+    in_doubt = selectors.in_doubt_alike(kind, form.payload()).first()
+    if in_doubt is not None:
+        return _refused(request, kind, form, waiting=SameInDoubtError(in_doubt.reference, in_doubt.pk))
     repeats = _unexplained(request, kind, form)
     return _refused(request, kind, form, repeats=repeats) if repeats else _review_page(request, kind, form)
 
@@ -93,7 +111,7 @@ def _stored(request: StaffRequest, kind: Kind[Any], form: KindForm, submission: 
             payload=form.payload(),
             prepared_from=copied.pk if copied else None,
         )
-    except SameContentWaitsError as exc:
+    except (SameContentWaitsError, SameInDoubtError) as exc:
         return _refused(request, kind, form, waiting=exc)
     except PaidBeforeError:
         return _refused(request, kind, form, repeats=_unexplained(request, kind, form))
@@ -126,7 +144,7 @@ def _form_page(
     request: StaffRequest, kind: Kind[Any], form: KindForm, *, status: int = 200, **shown: Any
 ) -> HttpResponse:
     """The page with the form. `shown`: `check` is the form as the service answered it, `repeats` what was paid before,
-    `waiting` the operation with the same content."""
+    `waiting` the operation with the same content, `choice` the choice of an account and `chosen` the one filled in."""
     context = {
         "kind": kind,
         "form": form,
@@ -134,6 +152,7 @@ def _form_page(
         "submission": _submission(request),
         "original": _original(request, kind),
         "balances": ledger.known_balances(),
+        "choice": lambda: AccountChoice(initial=_chosen(request), user=request.user),
     }
     return render(request, "operations/prepare.html", context | shown, status=status)
 
@@ -152,7 +171,7 @@ def _review_page(
         "cautions": kind.cautions(payload),
         "digest": digest,
         "code": short_code(digest),
-        "requirement": policy.requirement(kind.plural, kind.at_stake(payload)),
+        "requirement": policy.requirement(kind.plural, *kind.limited(payload)),
         "balances": [row for row in ledger.known_balances() if debit and row.currency == debit.currency],
         "changed": changed,
     }
@@ -198,6 +217,13 @@ def _original(request: StaffRequest, kind: Kind[Any]) -> Operation | None:
     return (
         get_object_or_404(selectors.visible_operations(request.user), pk=pk, kind=kind.name) if pk else None
     )
+
+
+def _chosen(request: StaffRequest) -> dict[str, str]:
+    """What was chosen and typed before in the choice of an account."""
+    return {
+        name: request.POST.get(f"{AccountChoice.prefix}-{name}", "") for name in AccountChoice.base_fields
+    }
 
 
 def _submission(request: StaffRequest) -> UUID:

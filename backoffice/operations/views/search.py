@@ -3,21 +3,24 @@
 from django.contrib.auth.decorators import permission_required
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_http_methods
 
 from backoffice.accounts.http import StaffRequest
 from backoffice.operations import permissions
 from backoffice.operations.forms import SearchForm
-from backoffice.operations.search import NEWEST, everywhere, operation_named
+from backoffice.operations.search import NEWEST, everywhere, in_the_list, operation_named
 
 
-@require_safe
+@require_http_methods(["GET", "HEAD", "POST"])
 @permission_required(permissions.VIEW, raise_exception=True)
 def search(request: StaffRequest) -> HttpResponse:
-    """What was found, by sort; a reference leads to its operation at once, and no text to the form alone."""
-    if not request.GET.get("q"):
+    """What was found, by sort; a reference leads to its operation at once, and no text to the form alone.
+
+    A POST only reads: it keeps account numbers out of addresses, and so out of logs and histories.
+    """
+    if not request.POST.get("q"):
         return render(request, "operations/search.html", {"form": SearchForm()})
-    form = SearchForm(request.GET)
+    form = SearchForm(request.POST)
     if not form.is_valid():
         return render(request, "operations/search.html", {"form": form}, status=422)
     text = form.cleaned_data["q"]
@@ -25,5 +28,11 @@ def search(request: StaffRequest) -> HttpResponse:
     operation = operation_named(found, text)
     if operation is not None:
         return redirect(operation)
-    context = {"form": form, "text": text, "found": found, "newest": NEWEST}
+    context = {
+        "form": form,
+        "text": text,
+        "found": found,
+        "more": in_the_list(found, text),
+        "newest": f"{NEWEST:,}",
+    }
     return render(request, "operations/search.html", context)
