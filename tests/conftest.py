@@ -8,28 +8,43 @@ from collections.abc import Callable, Iterator
 import pytest
 from django.test import Client
 from pytest_django import Settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import Role
 from backoffice.core import credentials
+from backoffice.operations import pause
 from tests import factories
 from tests.requirements_of_tests import skip_what_cannot_run
 from tests.sandbox_process import SandboxProcess
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
+class BrowserTestsOnOneWorker(LoadScopeScheduling):
+    """Each test by itself to the worker that is free, but those with a browser to one: they share a running product.
+
+    They begin at once, because the largest scope is given away first; the other worker does the rest meanwhile.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "browser" if nodeid.startswith("tests/browser/") else nodeid
+
+
+@pytest.hookimpl(optionalhook=True)  # also where pytest-xdist is not loaded
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
+    """What `--dist loadgroup` means here: pytest-xdist 3.8 loses its groups with pytest 9.2 (its issue 1386)."""
+    return BrowserTestsOnOneWorker(config, log) if config.getvalue("dist") == "loadgroup" else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     skip_what_cannot_run(items)
-    for item in items:
-        if item.get_closest_marker("browser"):
-            # They share one running product, in one process.
-            item.add_marker(pytest.mark.xdist_group("browser"))
 
 
 @pytest.fixture(autouse=True)
-def no_remembered_key() -> None:
-    """The API key in use is remembered for a second, which is long for tests that roll it back."""
+def nothing_remembered() -> None:
+    """The API key in use and the pause are remembered for a second, which is long for tests that roll them back."""
     credentials.forget()
+    pause.forget()
 
 
 @pytest.fixture

@@ -51,6 +51,18 @@ def sending(path: str, button: str, **typed: str) -> Callable[[Office, Page], ob
     return come
 
 
+def searching(text: str) -> Callable[[Office, Page], object]:
+    """What the search finds, or why it does not look."""
+
+    def come(_office: Office, page: Page) -> None:
+        page.goto("/search/")
+        page.get_by_label("Search for", exact=True).fill(text)
+        page.locator("main").get_by_role("button", name="Search", exact=True).click()
+        page.wait_for_load_state()
+
+    return come
+
+
 def operation(status: Status, *, mine: bool = False) -> Callable[[Office, Page], object]:
     """The oldest operation listed in this status."""
     tab = "done" if status in CLOSED else "open"
@@ -62,6 +74,24 @@ def operation(status: Status, *, mine: bool = False) -> Callable[[Office, Page],
         expect(steps.badge(page)).to_have_text(status.label)
 
     return come
+
+
+def case(status: Status) -> Callable[[Office, Page], object]:
+    """The evidence of the oldest operation listed in this status, told by the service."""
+
+    def come(office: Office, page: Page) -> None:
+        operation(status)(office, page)
+        page.goto(f"{page.url}case/")
+        expect(page.locator(".asking")).to_have_count(0)
+
+    return come
+
+
+def resolution(office: Office, page: Page) -> None:
+    """The form that says of an operation in review that it did not happen."""
+    case(Status.REVIEW)(office, page)
+    page.get_by_role("button", name="It did not happen…").click()
+    expect(page.get_by_label("It did not happen")).to_be_checked()
 
 
 def several(decision: str, press: str = "") -> Callable[[Office, Page], object]:
@@ -119,6 +149,19 @@ def reviewed(_office: Office, page: Page) -> None:
     steps.review(page, payment)
 
 
+def saved_account(office: Office, page: Page) -> None:
+    """One that is refused a name; it is saved from an operation first, under the longest word that goes in."""
+    page.goto(steps.prepared(office, MAKER, steps.new_payment()))
+    page.get_by_text("Save the account…").click()
+    page.get_by_label("Name of the account").fill(LONG_WORD[:60])
+    steps.press(page, "Save the account")
+    page.goto("/operations/accounts/")
+    page.get_by_role("link", name=f"Change {LONG_WORD[:60]}").click()
+    page.get_by_label("Name of the account").fill("")
+    steps.press(page, "Rename")
+    expect(page.locator("[aria-invalid=true]")).to_have_count(1)
+
+
 def new_recovery_codes(office: Office, page: Page) -> None:
     """They are stored at once, because nobody may go on before that."""
     page.goto("/account/recovery-codes/")
@@ -153,10 +196,19 @@ PLACES = [
     Place(MAKER, "filters that make no sense", at("/operations/?tab=done&since=yesterday&status=lost")),
     Place(MAKER, "own pending operation", operation(Status.PENDING, mine=True)),
     Place(MAKER, "rejected operation", operation(Status.REJECTED)),
+    Place(MAKER, "unknown outcomes", at("/operations/unknown/")),
+    Place(MAKER, "incidents", at("/operations/incidents/")),
+    Place(MAKER, "pause", at("/operations/pause/")),
+    Place(MAKER, "pause refused", sending("/operations/pause/", "Stop all sending now")),
+    Place(MAKER, "resumption of nothing", at("/operations/prepare/resume/")),
+    Place(MAKER, "case in review", case(Status.REVIEW)),
+    Place(MAKER, "resolution", resolution),
     Place(MAKER, "withdrawal", at("/operations/prepare/withdrawal/")),
     Place(MAKER, "withdrawal refused", sending("/operations/prepare/withdrawal/", "Review…", Amount="1e5")),
     Place(MAKER, "withdrawal with another name", checked_account),
     Place(MAKER, "review", reviewed),
+    Place(MAKER, "saved accounts", at("/operations/accounts/")),
+    Place(MAKER, "a saved account", saved_account),
     Place(MAKER, "balances", at("/money/balances/")),
     Place(MAKER, "transactions", at("/transactions/")),
     Place(MAKER, "transactions that no filter fits", at("/transactions/?currency=EUR")),
@@ -190,9 +242,9 @@ PLACES = [
     Place(CHECKER, "several rejections refused", several("reject", press="Reject ")),
     Place(CHECKER, "filters to save", at("/operations/filters/?tab=done&currency=NGN")),
     Place(CHECKER, "search", at("/search/")),
-    Place(CHECKER, "found", at("/search/?q=access")),
-    Place(CHECKER, "search refused", at("/search/?q=x")),
-    Place(ADMINISTRATOR, "people found", at("/search/?q=or")),
+    Place(CHECKER, "found", searching("access")),
+    Place(CHECKER, "search refused", searching("x")),
+    Place(ADMINISTRATOR, "people found", searching("or")),
     *[Place(CHECKER, f"{status} operation", operation(status)) for status in Status],
     *[
         Place(CHECKER, f"waiting {kind}", waiting(kind))

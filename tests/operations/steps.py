@@ -8,7 +8,7 @@ from django.test import Client
 from django.utils import timezone
 
 from backoffice.accounts.models import AuthenticatorDevice, User
-from backoffice.operations.models import Operation
+from backoffice.operations.models import Attempt, Operation
 from tests import factories
 
 
@@ -43,6 +43,12 @@ def let_second_factor_age(client: Client) -> None:
 
 def code_of(user: User) -> str:
     return f"{AuthenticatorDevice.objects.get(user=user).totp().token():06d}"
+
+
+def let_pass(passed: timedelta) -> None:
+    """Let so much time have passed since every attempt began, by our clock."""
+    for attempt in Attempt.objects.all():
+        Attempt.objects.filter(pk=attempt.pk).update(started_at=attempt.started_at - passed)
 
 
 def unreadable(maker: User, **changes: Any) -> Operation:

@@ -1,5 +1,6 @@
 """Closing what is open by what the service's own list shows."""
 
+import itertools
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -17,11 +18,13 @@ from backoffice.audit.models import Entry
 from backoffice.operations import services
 from backoffice.operations.models import Attempt, Operation
 from backoffice.operations.services import confirming
-from backoffice.operations.services.confirming import HORIZON, WINDOW
-from backoffice.operations.services.recording import bind_transaction
+from backoffice.operations.services.confirming import settles_after
+from backoffice.operations.services.looking import WINDOW, look
+from backoffice.operations.services.recording import LOOK_AFTER, bind_transaction
 from backoffice.operations.states import Outcome, Status
 from tests import factories, stub_service
 from tests.append_only.triggers import lifted
+from tests.operations.steps import let_pass
 from tests.stub_service import StubService
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -48,8 +51,11 @@ def service(settings: Settings) -> Iterator[StubService]:
         yield stub
 
 
+HORIZON = LOOK_AFTER[-1]
+
+
 def sent(
-    service: StubService, maker: User, checker: User, status: int, body: str, **changes: Decimal
+    service: StubService, maker: User, checker: User, status: int, body: str, **changes: object
 ) -> Operation:
     service.answer_post = lambda: (status, body)
     operation = factories.approved(maker, checker, **changes)
@@ -66,7 +72,10 @@ def sent(
 
 @pytest.fixture
 def unknown(service: StubService, maker: User, checker: User) -> Operation:
-    return sent(service, maker, checker, 502, "bad gateway")
+    """One whose answer was lost long enough ago for every transaction that could be meant to be in the list."""
+    operation = sent(service, maker, checker, 502, "bad gateway")
+    let_pass(settles_after())
+    return operation
 
 
 @pytest.fixture
@@ -79,12 +88,6 @@ def confirmed(operation: Operation, service: StubService, *records: dict[str, ob
     return services.confirm_operation(operation.pk)
 
 
-def later(passed: timedelta) -> None:
-    """Let so much time have passed since the attempt began, by our clock."""
-    for attempt in Attempt.objects.all():
-        Attempt.objects.filter(pk=attempt.pk).update(started_at=attempt.started_at - passed)
-
-
 def test_an_unknown_one_is_closed_by_the_one_transaction_that_matches(
     unknown: Operation, service: StubService
 ) -> None:
@@ -92,19 +95,69 @@ def test_an_unknown_one_is_closed_by_the_one_transaction_that_matches(
     assert Attempt.objects.get().service_transaction_id == "T-7"
 
 
-def test_a_transaction_under_way_binds_nothing_before_its_end(
+def test_what_could_be_anothers_is_taken_only_when_ours_has_had_the_time_to_be_there(
+    service: StubService, maker: User, checker: User
+) -> None:
+    """The list may lag: another of the same amount may stand in it before ours does."""
+    fresh = sent(service, maker, checker, 502, "bad gateway")
+    assert confirmed(fresh, service, record("T-7")).status == Status.UNKNOWN
+    let_pass(settles_after())
+    assert confirmed(fresh, service, record("T-7"), record("T-8")).status == Status.UNKNOWN
+    assert confirmed(fresh, service, record("T-8")).status == Status.SUCCEEDED
+
+
+def test_what_the_service_accepted_without_a_name_takes_the_only_one_at_once(
+    service: StubService, maker: User, checker: User
+) -> None:
+    accepted = sent(service, maker, checker, 200, '{"data": {}}')
+    assert confirmed(accepted, service, record("T-7")).status == Status.SUCCEEDED
+
+
+def test_it_does_not_at_once_where_something_moved_the_balance_in_between(
+    service: StubService, maker: User, checker: User
+) -> None:
+    """Ours may not be in the list yet, and this one another's."""
+    accepted = sent(service, maker, checker, 200, '{"data": {}}')
+    balance = Attempt.objects.get().watermark_balance
+    other = record("T-7", prevBalance=float(balance - 250_000))
+    assert confirmed(accepted, service, other).status == Status.PROCESSING
+    assert confirmed(accepted, service, record("T-8", prevBalance=float(balance))).status == Status.SUCCEEDED
+
+
+def test_it_does_once_ours_has_had_the_time_to_be_there(
+    service: StubService, maker: User, checker: User
+) -> None:
+    accepted = sent(service, maker, checker, 200, '{"data": {}}')
+    let_pass(settles_after())
+    assert confirmed(accepted, service, record("T-7", prevBalance=1)).status == Status.SUCCEEDED
+
+
+def test_a_transaction_under_way_is_known_by_its_id_from_then_on(
     unknown: Operation, service: StubService
 ) -> None:
-    assert confirmed(unknown, service, record("T-7", "processing")).status == Status.UNKNOWN
-    assert Attempt.objects.get().service_transaction_id is None
-    assert confirmed(unknown, service, record("T-7")).status == Status.SUCCEEDED
+    assert confirmed(unknown, service, record("T-7", "processing")).status == Status.PROCESSING
+    assert Attempt.objects.get().service_transaction_id == "T-7"
+    assert confirmed(unknown, service, record("T-8"), record("T-7", "failed")).status == Status.FAILED
+
+
+def test_a_list_that_changes_at_every_look_proves_nothing(unknown: Operation, service: StubService) -> None:
+    numbers = itertools.count()
+    service.before_get = lambda: setattr(service, "records", json.dumps([record(f"T-{next(numbers)}")]))
+    assert services.confirm_operation(unknown.pk).status == Status.UNKNOWN
+    assert Attempt.objects.get().last_check == "The service's list changed each time it was read"
+
+
+def test_two_passes_that_agree_are_believed(unknown: Operation, service: StubService) -> None:
+    lists = iter([[], [record("T-7")]])
+    service.before_get = lambda: setattr(service, "records", json.dumps(next(lists, [record("T-7")])))
+    assert services.confirm_operation(unknown.pk).status == Status.SUCCEEDED
 
 
 def test_a_failed_one_proves_failure_only_when_ours_cannot_come_any_more(
     unknown: Operation, service: StubService
 ) -> None:
     assert confirmed(unknown, service, record("T-7", "failed")).status == Status.UNKNOWN
-    later(WINDOW)
+    let_pass(WINDOW)
     assert confirmed(unknown, service, record("T-7", "failed")).status == Status.FAILED
 
 
@@ -136,6 +189,16 @@ def test_two_candidates_close_nothing(unknown: Operation, service: StubService) 
     assert Attempt.objects.get().service_transaction_id is None
 
 
+def test_an_equal_twin_by_another_channel_is_left_to_people(unknown: Operation, service: StubService) -> None:
+    assert confirmed(unknown, service, record("T-7"), record("T-8")).status == Status.UNKNOWN
+    let_pass(HORIZON)
+    assert confirmed(unknown, service, record("T-7"), record("T-8")).status == Status.REVIEW
+    attempt = Attempt.objects.get()
+    assert (attempt.outcome, attempt.service_transaction_id) == (Outcome.OPEN, None)
+    assert attempt.last_check == "2 transactions in the list could be this one"
+    assert len(service.posts) == 1
+
+
 def test_without_the_services_own_time_nothing_tells_new_from_old(
     unknown: Operation, service: StubService
 ) -> None:
@@ -147,6 +210,20 @@ def test_the_transaction_at_the_watermark_is_never_ours(unknown: Operation, serv
     """The last one before our request may be seconds old, and of the same content."""
     Attempt.objects.update(watermark_transaction_id="T-7")
     assert confirmed(unknown, service, record("T-7")).status == Status.UNKNOWN
+
+
+def test_what_the_service_showed_before_we_sent_is_never_ours(
+    service: StubService, maker: User, checker: User
+) -> None:
+    """Another channel may have paid the same a moment ago, and something else may be newer than that."""
+    shown = [record("T-8", type="deposit", amount=1), record("T-7")]
+    service.records = json.dumps(shown)
+    operation = sent(service, maker, checker, 502, "bad gateway")
+    assert Attempt.objects.get().watermark_shown == ["T-7"]
+    let_pass(settles_after())
+    assert confirmed(operation, service, *shown).status == Status.UNKNOWN
+    assert confirmed(operation, service, record("T-9"), *shown).status == Status.SUCCEEDED
+    assert Attempt.objects.get().service_transaction_id == "T-9"
 
 
 def test_a_look_that_comes_late_leaves_to_people_what_is_theirs_by_now(
@@ -165,27 +242,21 @@ def test_a_transaction_that_another_took_since_we_looked_closes_nothing(
     unknown: Operation, service: StubService, maker: User, checker: User
 ) -> None:
     """Between the look and its record, which is no time at all unless two sweepers run."""
-    other = sent(service, maker, checker, 502, "bad gateway", amount=Decimal(300_000))
+    other = sent(service, maker, checker, 502, "bad gateway", currency="USD", amount=Decimal(300))
     service.records = json.dumps([record("T-7")])
     attempt = Attempt.objects.get(operation=unknown)
-    look = confirming._look(unknown, attempt)
+    seen = look(unknown, attempt)
     assert bind_transaction(Attempt.objects.get(operation=other), "T-7")
-    assert confirming._note(unknown.pk, attempt.pk, look, None).status == Status.UNKNOWN
+    assert confirming._note(unknown.pk, attempt.pk, seen, None).status == Status.UNKNOWN
     assert Attempt.objects.get(operation=unknown).outcome == Outcome.OPEN
 
 
-def test_what_could_be_two_operations_closes_neither(
-    unknown: Operation, service: StubService, maker: User, checker: User
-) -> None:
-    twin = sent(service, maker, checker, 502, "bad gateway")
-    for operation in (unknown, twin):
-        assert confirmed(operation, service, record("T-7")).status == Status.UNKNOWN
-
-
 def test_a_twin_whose_transaction_was_named_does_not_stand_in_the_way(
-    unknown: Operation, service: StubService, maker: User, checker: User
+    service: StubService, maker: User, checker: User
 ) -> None:
     sent(service, maker, checker, 200, '{"data": {"transactionId": "T-8"}}')
+    unknown = sent(service, maker, checker, 502, "bad gateway")
+    let_pass(settles_after())
     assert confirmed(unknown, service, record("T-7"), record("T-8")).status == Status.SUCCEEDED
     assert Attempt.objects.get(operation=unknown).service_transaction_id == "T-7"
 
@@ -223,9 +294,17 @@ def test_a_named_transaction_is_found_whatever_its_time_says(
 def test_a_named_transaction_under_way_is_waited_for_beyond_the_horizon(
     processing: Operation, service: StubService
 ) -> None:
-    later(HORIZON)
+    let_pass(HORIZON)
     assert confirmed(processing, service, record("T-1", "processing")).status == Status.PROCESSING
     assert confirmed(processing, service, record("T-1")).status == Status.SUCCEEDED
+
+
+def test_a_named_transaction_that_ends_in_words_we_do_not_know_goes_to_people(
+    processing: Operation, service: StubService
+) -> None:
+    assert confirmed(processing, service, record("T-1", "reversed")).status == Status.PROCESSING
+    let_pass(HORIZON)
+    assert confirmed(processing, service, record("T-1", "reversed")).status == Status.REVIEW
 
 
 def test_looking_often_does_not_bring_review_nearer(unknown: Operation, service: StubService) -> None:
@@ -236,7 +315,7 @@ def test_looking_often_does_not_bring_review_nearer(unknown: Operation, service:
 def test_absence_sends_nothing_and_ends_in_review_after_a_day(
     unknown: Operation, service: StubService
 ) -> None:
-    later(HORIZON)
+    let_pass(HORIZON)
     assert services.confirm_operation(unknown.pk).status == Status.REVIEW
     assert len(service.posts) == 1
     assert Entry.objects.filter(action=Action.OPERATION_ESCALATED).count() == 1
@@ -246,7 +325,7 @@ def test_absence_sends_nothing_and_ends_in_review_after_a_day(
 def test_a_list_that_cannot_be_read_changes_nothing_and_is_read_again(
     unknown: Operation, service: StubService, passed: timedelta
 ) -> None:
-    later(passed)
+    let_pass(passed)
     service.records = "nonsense"
     assert services.confirm_operation(unknown.pk).status == Status.UNKNOWN
     attempt = Attempt.objects.get()
@@ -257,7 +336,8 @@ def test_a_list_that_cannot_be_read_changes_nothing_and_is_read_again(
 def test_content_that_cannot_be_read_stops_nobody_else(
     unknown: Operation, service: StubService, maker: User, checker: User
 ) -> None:
-    other = sent(service, maker, checker, 200, '{"data": {"transactionId": "T-9"}}')
+    dollars = {"currency": "USD", "amount": Decimal(300)}
+    other = sent(service, maker, checker, 200, '{"data": {"transactionId": "T-9"}}', **dollars)
     with lifted(connection):
         Operation.objects.filter(pk=unknown.pk).update(kind="from another release")
     service.records = json.dumps([record("T-9")])
@@ -275,6 +355,7 @@ def test_a_closed_operation_is_not_changed_by_later_news(unknown: Operation, ser
 def test_the_sweeper_looks_when_it_is_time_and_one_sweeper_looks(
     unknown: Operation, service: StubService
 ) -> None:
+    Attempt.objects.update(next_check_at=timezone.now() + timedelta(minutes=1))
     assert services.close_due() == 0
     service.records = json.dumps([record("T-7")])
     Attempt.objects.update(next_check_at=timezone.now())

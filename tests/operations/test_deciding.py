@@ -16,7 +16,7 @@ from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.operations import errors, services
 from backoffice.operations.models import Operation, Release
-from backoffice.operations.states import Status
+from backoffice.operations.states import CLOSED, Status
 from tests import factories
 from tests.append_only.triggers import lifted
 
@@ -228,3 +228,15 @@ def test_a_token_goes_with_its_operation(maker: User, checker: User) -> None:
     Operation.objects.filter(pk=expired.pk).update(expires_at=timezone.now())
     assert services.expire_operation(expired.pk) is not None
     assert not Release.objects.exists()
+
+
+@pytest.mark.parametrize("status", [status for status in Status if status != Status.PENDING])
+def test_only_what_is_pending_is_decided(operation: Operation, second_checker: User, status: Status) -> None:
+    """What is being sent could become approved again, but not by a page that was left open."""
+    closed_at = timezone.now() if status in CLOSED else None
+    with lifted(connection):
+        Operation.objects.filter(pk=operation.pk).update(status=status, closed_at=closed_at)
+    for decide in (approve, reject):
+        with pytest.raises(errors.WrongStatusError):
+            decide(operation, second_checker)
+    assert status_of(operation) == status

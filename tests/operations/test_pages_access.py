@@ -9,6 +9,7 @@ from pytest_django import Settings
 
 from backoffice.accounts.models import User
 from backoffice.operations import urls
+from backoffice.operations.services import incidents
 from tests import factories
 
 pytestmark = pytest.mark.django_db
@@ -25,8 +26,18 @@ ANSWERS = {
     "approve_many":     ("post", 403, 302, 403, 403, 403),
     "reject_many":      ("post", 403, 302, 403, 403, 403),
     "filters":          ("post", 422, 422, 422, 422, 403),
-    "rename_filter":    ("post", 302, 302, 302, 302, 403),
+    "rename_filter":    ("post", 404, 404, 404, 404, 403),
     "delete_filter":    ("post", 302, 302, 302, 302, 403),
+    "desk":             ("get",  200, 200, 200, 200, 403),
+    "pause":            ("post", 422, 422, 403, 422, 403),
+    "case":             ("get",  302, 302, 302, 302, 403),
+    "evidence":         ("get",  204, 204, 204, 204, 403),
+    "saved_accounts":   ("get",  200, 403, 403, 403, 403),
+    "saved_account":    ("post", 404, 403, 403, 403, 403),
+    "delete_account":   ("post", 302, 403, 403, 403, 403),
+    "incidents":        ("get",  200, 200, 200, 200, 403),
+    "incident":         ("post", 403, 422, 403, 422, 403),
+    "metrics":          ("get",  200, 200, 200, 200, 200),
     "search":           ("get",  200, 200, 200, 200, 403),
     "prepare":          ("post", 422, 403, 403, 403, 403),
     "prepare_check":    ("post", 200, 403, 403, 403, 403),
@@ -38,6 +49,7 @@ ANSWERS = {
     "release":          ("post", 403, 422, 403, 403, 403),
     "cancel":           ("post", 302, 403, 403, 403, 403),
     "check":            ("post", 302, 302, 403, 302, 403),
+    "save_account":     ("post", 422, 403, 403, 403, 403),
     "payment_now":      ("get",  404, 404, 404, 404, 403),
     "payments":         ("get",  200, 200, 200, 200, 403),
     "payments_now":     ("get",  200, 200, 200, 200, 403),
@@ -49,6 +61,8 @@ KINDS_OF_ADDRESS: dict[str, list[object]] = {
     "prepare_check": ["withdrawal"],
     "rename_filter": [1],
     "delete_filter": [1],
+    "saved_account": [1],
+    "delete_account": [1],
 }
 WITHOUT_OPERATION = {
     "overview",
@@ -57,16 +71,32 @@ WITHOUT_OPERATION = {
     "approve_many",
     "reject_many",
     "filters",
+    "desk",
+    "pause",
+    "saved_accounts",
+    "incidents",
+    "metrics",
     "search",
     "payments",
     "payments_now",
     "transactions",
     "transactions_now",
 }
-FORMS = {"prepare", "approve_many", "reject_many", "filters"}  # their address is a page as well
+FORMS = {
+    "prepare",
+    "approve_many",
+    "reject_many",
+    "filters",
+    "saved_account",
+    "pause",
+    "search",
+    "incident",
+}  # their address is a page as well
 
 
 def address_of(name: str, maker: User) -> str:
+    if name == "incident":
+        return incidents.report(factories.prepared(maker), what="News", evidence={}).get_absolute_url()
     if name in WITHOUT_OPERATION:
         return reverse(f"operations:{name}")
     return reverse(f"operations:{name}", args=KINDS_OF_ADDRESS.get(name) or [factories.prepared(maker).pk])

@@ -16,7 +16,7 @@ from pytest_django import DjangoAssertNumQueries
 from backoffice.accounts.models import User
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
-from backoffice.operations import services
+from backoffice.operations import pause, services
 from backoffice.operations.kinds import KINDS
 from backoffice.operations.models import Approval, Operation
 from backoffice.operations.services.bulk import AT_ONCE
@@ -93,6 +93,20 @@ def test_the_confirmation_shows_count_totals_and_each_with_its_code(
         assert operation.code in html
         assert f"{operation.reference}:{operation.digest}" in html
         assert status_of(operation) == "pending"
+
+
+@pytest.mark.parametrize("address", [APPROVE, REJECT])
+def test_payments_which_debit_nothing_are_added_up_apart(
+    as_checker: Client, maker: User, address: str
+) -> None:
+    payment = factories.of_kind("payment", SAMPLES["payment"], maker)
+    dollars = [
+        factories.prepared_apart(maker, currency="USD", amount=Decimal(amount)) for amount in ("5", "6")
+    ]
+    answer = confirm(as_checker, address, payment, *dollars)
+    assert answer.context["totals"] == [("USD", Decimal(11))]
+    assert answer.context["not_debited"] == [("USDT", Decimal(100))]
+    assert "USDT, of payments" in text_of(answer)
 
 
 def test_the_confirmation_says_what_is_left_out_and_why(
@@ -293,6 +307,7 @@ def test_fifty_at_once_are_confirmed_in_eight_queries_and_fourteen_kilobytes(
     as_checker: Client, maker: User, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     operations = [factories.prepared_apart(maker) for _ in range(AT_ONCE)]
+    pause.pause_on_pages()  # asked once a second by each process
     with django_assert_max_num_queries(8):
         answer = confirm(as_checker, APPROVE, *operations)
     assert len(answer.context["included"]) == AT_ONCE

@@ -1,5 +1,6 @@
 """Filters saved under a name: one's own, shared ones, and what becomes of them."""
 
+import re
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -115,9 +116,25 @@ def test_a_name_that_is_taken_or_none_renames_nothing(as_maker: Client) -> None:
     save(as_maker, "One")
     save(as_maker, "Two")
     two = SavedFilter.objects.get(name="Two")
-    assert "You have a filter called “One” already" in text_of(change(as_maker, two, "rename", name="One"))
-    assert "needs a name" in text_of(change(as_maker, two, "rename", name=" "))
+    for typed, said in (
+        ("One", "You have a filter called “One” already"),
+        (" ", "This field is required."),
+        ("x" * 61, "at most 60 characters"),
+    ):
+        answer = change(as_maker, two, "rename", name=typed, is_shared="on")
+        assert answer.status_code == 422
+        [form] = [form for one, _, form in answer.context["saved"] if one == two]
+        assert said in " ".join(form.errors["name"])
+        assert (form["name"].value(), form["is_shared"].value()) == (typed, True)
+        assert f'id="filter_{two.pk}_name_error"' in text_of(answer)
     assert names(as_maker) == ["One", "Two"]
+
+
+def test_each_form_on_the_page_of_filters_has_labels_of_its_own(as_maker: Client) -> None:
+    save(as_maker, "One")
+    save(as_maker, "Two")
+    ids = re.findall(r' id="([^"]+)"', text_of(as_maker.get(DONE_IN_NAIRA)))
+    assert len(ids) == len(set(ids))
 
 
 def test_nobody_changes_what_another_saved(as_maker: Client, as_checker: Client) -> None:

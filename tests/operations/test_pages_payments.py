@@ -97,6 +97,16 @@ def text(client: Client, address: str) -> str:
     return answer.content.decode()
 
 
+def test_a_payment_that_nobody_has_paid_is_created_and_no_more(
+    as_checker: Client, service: StubService, make: Make
+) -> None:
+    answered(service)
+    html = text(as_checker, make().get_absolute_url())
+    assert '<h2 id="decision-title">Created</h2>' in html
+    assert "The service created the payment. What the customer pays in is shown below." in html
+    assert "The service itself confirms it." not in html
+
+
 def test_the_page_of_the_operation_shows_what_the_customer_needs(
     as_checker: Client, service: StubService, make: Make
 ) -> None:

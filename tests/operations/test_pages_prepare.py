@@ -121,7 +121,7 @@ def test_a_form_with_the_number_of_somebody_elses_operation_shows_nothing_of_it(
     answer = as_maker.post(ADDRESS, {**values, "digest": operation.digest, "step": "prepare"})
     assert answer.status_code == 422
     assert operation.reference not in text_of(answer)
-    assert operation.counterparty not in text_of(answer)
+    assert operation.sentence not in text_of(answer)
 
 
 def test_a_form_sent_again_with_other_content_is_refused(as_maker: Client, holder: str) -> None:
@@ -260,9 +260,9 @@ def test_who_may_not_prepare_is_turned_away(sign_in: SignIn, checker: User, addr
     assert sign_in(Client(), checker).post(address, filled_in("Ada Obi")).status_code == 403
 
 
-def test_the_form_needs_six_queries_at_most(
+def test_the_form_needs_seven_queries_at_most(
     as_maker: Client, maker: User, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     copied = factories.prepared(maker)
-    with django_assert_max_num_queries(6):
+    with django_assert_max_num_queries(7):
         as_maker.get(f"{ADDRESS}?copy={copied.pk}")

@@ -1,7 +1,10 @@
 """The search: what it finds, what it does not, and for whom."""
 
+import json
+import re
 from collections.abc import Callable
 from decimal import Decimal
+from html import unescape
 from importlib import import_module
 from typing import Any
 
@@ -13,10 +16,13 @@ from pytest_django import DjangoAssertNumQueries
 
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import Role
+from backoffice.ledger.models import Reading
+from backoffice.operations import pause
 from backoffice.operations import search as searching
 from backoffice.operations.models import Operation
 from tests import factories
 from tests.operations.steps import put, text_of
+from tests.stub_service import StubService
 
 pytestmark = pytest.mark.django_db
 
@@ -24,7 +30,7 @@ SignIn = Callable[[Client, User], Client]
 
 
 def search(client: Client, text: str) -> Any:
-    return client.get("/search/", {"q": text})
+    return client.post("/search/", {"q": text})
 
 
 def found(client: Client, text: str) -> list[str]:
@@ -70,7 +76,43 @@ def test_the_newest_come_first_and_more_than_ten_lead_to_the_list(as_maker: Clie
     hits = answer.context["found"].operations
     assert [row.pk for row in hits.rows] == [one.pk for one in reversed(operations[1:])]
     assert hits.has_more
-    assert "/operations/?tab=done&amp;text=chidinma" in text_of(answer)
+    assert "/operations/?tab=all&amp;text=chidinma" in text_of(answer)
+
+
+def test_what_there_is_more_of_stands_in_one_list_whatever_became_of_it(
+    as_maker: Client, maker: User
+) -> None:
+    operations = [factories.prepared(maker) for _ in range(12)]
+    done = {paid(one).pk for one in operations[:4]}
+    [link] = re.findall(r'There are more: <a href="([^"]+)"', text_of(search(as_maker, "chidinma")))
+    listed = {row.pk for row in as_maker.get(unescape(link)).context["page"].rows}
+    assert listed == {one.pk for one in operations}
+    assert done < listed
+
+
+@pytest.mark.parametrize("text", ["012 345 6789", "withdraw ngn", "••6789", "66f1c0ffee"])
+def test_the_list_finds_whatever_the_search_finds(
+    as_maker: Client, maker: User, operation: Operation, text: str
+) -> None:
+    factories.prepared(maker, account_name="KOLA VENTURES LTD", account_number="1112220031")
+    operation.attempts.create(
+        number=1,
+        released_by=maker,
+        digest=operation.digest,
+        started_at=timezone.now(),
+        deadline_at=timezone.now(),
+        service_transaction_id="66f1c0ffee",
+    )
+    result = search(as_maker, text).context["found"]
+    here = {row.pk for row in result.operations.rows} | {row.operation_id for row in result.transactions.rows}
+    assert operation.pk in here
+    listed = as_maker.get("/operations/", {"tab": "all", "text": text}).context["page"].rows
+    assert {row.pk for row in listed} == here
+
+
+def test_the_list_finds_the_beginning_of_a_reference(as_maker: Client, operation: Operation) -> None:
+    listed = as_maker.get("/operations/", {"tab": "all", "text": operation.reference[:5].lower()})
+    assert operation in listed.context["page"].rows
 
 
 @pytest.mark.parametrize("written", ["0123456789", "012 345 6789", "0123-456-789"])
@@ -83,8 +125,37 @@ def test_an_account_number_finds_what_was_paid_to_it(as_maker: Client, maker: Us
     assert {row.pk for row in result.operations.rows} == {here.pk, pending.pk}
     [beneficiary] = result.beneficiaries.rows
     assert (beneficiary.name, beneficiary.times) == ("ADA CHIDINMA OBI", 1)
-    listed = as_maker.get("/operations/", {"tab": "done", "status": "succeeded", "text": beneficiary.account})
+    [link] = re.findall(r'href="([^"]+beneficiary_of=[^"]+)">ADA', text_of(answer))
+    listed = as_maker.get(unescape(link))
     assert [row.pk for row in listed.context["page"].rows] == [here.pk]
+    assert f"Paid to the same as <b>{here.reference}</b>" in text_of(listed)
+
+
+@pytest.mark.parametrize(
+    "written", ["0123456789", "012 345 6789", "01234567", "1bvbmseystwetqtfn5au4m4gfg7xjanvn2"]
+)
+def test_no_link_and_no_address_holds_an_account_number(as_maker: Client, maker: User, written: str) -> None:
+    for _ in range(11):
+        paid(factories.prepared(maker))
+    answer = search(as_maker, written)
+    assert answer["Cache-Control"] == "no-store"
+    links = re.findall(r'(?:href|action|hx-[a-z]+)="([^"]*)"', text_of(answer))
+    assert not [link for link in links if written.replace(" ", "")[:8] in link or written in unescape(link)]
+    assert "found" not in (as_maker.get("/search/", {"q": written}).context or {})
+
+
+def test_all_that_went_to_an_account_stands_in_one_list(as_maker: Client, maker: User) -> None:
+    operations = [factories.prepared(maker) for _ in range(12)]
+    factories.prepared(maker, account_number="5550001112")
+    [link] = re.findall(r'There are more: <a href="([^"]+)"', text_of(search(as_maker, "0123456789")))
+    listed = as_maker.get(unescape(link)).context["page"].rows
+    assert {row.pk for row in listed} == {one.pk for one in operations}
+
+
+def test_the_beneficiary_of_an_operation_that_is_not_there_was_paid_nothing(
+    as_maker: Client, operation: Operation
+) -> None:
+    assert not as_maker.get("/operations/", {"beneficiary_of": "W-NOBODY"}).context["page"].rows
 
 
 def test_operations_from_before_accounts_were_kept_are_found_too(
@@ -161,8 +232,87 @@ def test_a_person_shows_the_roles_or_that_it_is_deactivated(
 def test_the_page_says_what_was_searched(as_maker: Client) -> None:
     html = text_of(search(as_maker, "nothing"))
     assert "Nothing was found" in html
-    assert "words in the newest 5000 operations" in html
-    assert "list of transactions is not searched" in html
+    assert "words in the newest 5,000 operations" in html
+    assert "as the service told them within a day" in html
+
+
+def told(client: Client, service: StubService, **answers: Any) -> None:
+    """The service has shown the page of transactions and the accounts; it is asked no more."""
+    for name, value in answers.items():
+        setattr(service, name, json.dumps(value))
+    assert client.get("/transactions/?read=1&currency=NGN").status_code == 200
+    assert client.get("/money/bank-accounts/?read=1").status_code == 200
+    service.before_get = lambda: pytest.fail("The service was asked")
+
+
+THEIRS = {
+    "transactionId": "66f1c0ffee",
+    "type": "deposit",
+    "currency": "NGN",
+    "amount": 9000,
+    "status": "fullfiled",
+}
+ACCOUNT = {
+    "accountName": "Lagos shop",
+    "assets": [{"currency": "NGN", "address": "0455001122", "balance": 1}],
+}
+
+
+def test_a_transaction_that_we_did_not_cause_leads_to_the_page_that_shows_it(
+    as_maker: Client, service: StubService
+) -> None:
+    told(as_maker, service, records=[{**THEIRS, "transactionId": "other"}, THEIRS])
+    answer = search(as_maker, "66f1c0ffee")
+    assert answer.context["found"].told.record.amount == Decimal(9000)
+    [link] = re.findall(r'href="([^"]+)">Deposit, ', text_of(answer))
+    shown = as_maker.get(unescape(link))
+    assert "66f1c0ffee" in [row.record.transaction_id for row in shown.context["rows"]]
+    assert "No transaction has exactly this id" not in text_of(answer)
+    assert search(as_maker, "66f1c0ff").context["found"].told is None
+    assert search(as_maker, "66F1C0FFEE").context["found"].told is None
+
+
+def test_a_transaction_that_we_caused_is_told_once(
+    as_maker: Client, maker: User, operation: Operation, service: StubService
+) -> None:
+    told(as_maker, service, records=[THEIRS])
+    operation.attempts.create(
+        number=1,
+        released_by=maker,
+        digest=operation.digest,
+        started_at=timezone.now(),
+        deadline_at=timezone.now(),
+        service_transaction_id="66f1c0ffee",
+    )
+    result = search(as_maker, "66f1c0ffee").context["found"]
+    assert (len(result.transactions.rows), result.told) == (1, None)
+
+
+def test_a_transaction_that_nobody_knows_leads_to_the_list_of_the_service(
+    as_maker: Client, service: StubService
+) -> None:
+    told(as_maker, service, records=[THEIRS])
+    html = text_of(search(as_maker, "66f1c0ffed"))
+    assert "No transaction has exactly this id" in html
+    assert '<a href="/transactions/">look in Transactions</a>' in html
+
+
+def test_what_another_release_kept_and_this_one_cannot_read_is_not_found(as_maker: Client) -> None:
+    Reading.objects.create(
+        question="transactions:page=1", value='{"transaction_id":"66f1c0ffee"}', at=timezone.now()
+    )
+    assert search(as_maker, "66f1c0ffee").context["found"].told is None
+
+
+@pytest.mark.parametrize("text", ["lagos", "0455001122", "0455 001 122"])
+def test_the_merchants_own_accounts_are_found_by_name_and_number(
+    as_maker: Client, service: StubService, text: str
+) -> None:
+    told(as_maker, service, accounts=[ACCOUNT, {**ACCOUNT, "accountName": "Abuja", "assets": []}])
+    answer = search(as_maker, text)
+    [account] = answer.context["found"].own_accounts.rows
+    assert (account.name, account.currency, account.number) == ("Lagos shop", "NGN", "0455001122")
+    assert 'href="/money/bank-accounts/">Lagos shop' in text_of(answer)
 
 
 @pytest.mark.parametrize(("text", "status"), [("", 200), ("x", 422), ("x" * 201, 422), ("a\x00b", 422)])
@@ -200,7 +350,9 @@ def test_a_search_needs_eight_queries_at_most(
     for _ in range(11):
         paid(factories.prepared(maker))
     client = sign_in(Client(), request.getfixturevalue(role))
+    pause.pause_on_pages()  # asked once a second by each process
     with django_assert_max_num_queries(8):
         assert search(client, "bello").status_code == 200
+    pause.pause_on_pages()
     with django_assert_max_num_queries(8):
         assert search(client, "ada").status_code == 200

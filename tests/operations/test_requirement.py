@@ -34,5 +34,10 @@ def test_every_currency_has_a_limit(currency: str) -> None:
     assert requirement("Withdrawals", Debit(currency, Decimal(1))).approvals == 1
 
 
+def test_one_of_several_amounts_above_its_limit_is_enough() -> None:
+    small, large = Debit("NGN", Decimal(1)), Debit("USDT", Decimal(10) ** 12)
+    assert [requirement("Payments", *both).approvals for both in ((small, large), (large, small))] == [2, 2]
+
+
 def test_what_debits_nothing_needs_one() -> None:
     assert requirement("Key", None).approvals == 1

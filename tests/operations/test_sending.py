@@ -1,5 +1,7 @@
 """Release and send: what each answer of the service leads to, and what must hold before the first byte leaves."""
 
+import itertools
+import socket
 import threading
 import uuid
 from collections.abc import Callable, Iterator
@@ -7,10 +9,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
+from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from django.contrib.auth.models import Group
-from django.db import connection, transaction
+from django.db import InternalError, connection, transaction
 from django.utils import timezone
 from pytest_django import Settings
 
@@ -21,7 +25,7 @@ from backoffice.ledger import selectors as ledger
 from backoffice.operations import services
 from backoffice.operations.errors import ContentChangedError
 from backoffice.operations.models import Approval, Attempt, Operation, Release, content_digest
-from backoffice.operations.services import sending
+from backoffice.operations.services import releasing
 from backoffice.operations.services.recording import Answer, record_answer
 from backoffice.operations.services.sending import make_request
 from backoffice.operations.states import Outcome, Status
@@ -134,6 +138,51 @@ def test_a_service_that_cannot_be_reached_leaves_it_approved(settings: Settings,
     assert not Attempt.objects.exists()
 
 
+@pytest.mark.parametrize(
+    "address",
+    [
+        pytest.param("http://127.0.0.1:9/v2", id="refused"),
+        pytest.param("https://no-such-host.invalid/v2", id="unknown name"),
+        pytest.param("https://127.0.0.1:{port}/v2", id="no TLS"),
+    ],
+)
+def test_a_request_that_finds_no_connection_is_proven_not_to_be_sent_and_waits_for_a_new_word(
+    service: StubService,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    released: Operation,
+    checker: User,
+    address: str,
+) -> None:
+    """The service is there until it was claimed, and gone when the request itself is to leave."""
+    reads, reached = itertools.count(1), settings.GATEWAY_URL
+    broken = address.format(port=urlsplit(reached).port)
+    service.before_get = lambda: setattr(settings, "GATEWAY_URL", broken) if next(reads) == 2 else None
+    monkeypatch.setattr(socket, "getaddrinfo", knows_no_host_called("no-such-host.invalid"))
+    services.send_operation(released.pk)
+    attempt = Attempt.objects.get()
+    assert (reloaded(released).status, attempt.outcome) == (Status.APPROVED, Outcome.NOT_SENT)
+    assert "Nothing was sent" in attempt.answer
+    settings.GATEWAY_URL = reached
+    services.send_operation(released.pk)
+    services.send_due()
+    assert service.posts == []
+    services.send_operation(factories.release(reloaded(released), checker, "654321").pk)
+    assert (reloaded(released).status, len(service.posts)) == (Status.PROCESSING, 1)
+
+
+def knows_no_host_called(name: str) -> Callable[..., Any]:
+    """What looks names up, as it is where this one does not exist."""
+    find = socket.getaddrinfo
+
+    def look_up(host: Any, *args: Any, **options: Any) -> Any:
+        if host == name:
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return find(host, *args, **options)
+
+    return look_up
+
+
 def test_content_changed_after_approval_is_not_sent(service: StubService, released: Operation) -> None:
     with lifted(connection):
         Operation.objects.update(payload={**released.payload, "account_number": "9999999999"})
@@ -165,7 +214,7 @@ def test_a_cancelled_operation_is_not_sent_even_if_it_was_released(
 
 
 def claimed(operation: Operation) -> services.Claim:
-    claim = services.claim_operation(operation.pk, ledger.watermark("NGN"))
+    claim = services.claim_operation(operation.pk, services.look_before(Release.objects.get(pk=operation.pk)))
     assert claim is not None
     return claim
 
@@ -184,7 +233,7 @@ def test_a_sender_that_died_leaves_unknown_and_is_never_followed_by_another(
 def test_a_sender_that_was_frozen_past_its_deadline_sends_nothing(
     service: StubService, released: Operation
 ) -> None:
-    answer = make_request(replace(claimed(released), deadline_at=timezone.now()))
+    answer = make_request(replace(claimed(released), begin_by=timezone.now()))
     assert (answer.outcome, service.posts) == (Outcome.NOT_SENT, [])
 
 
@@ -242,8 +291,8 @@ def test_silence_is_declared_only_while_nothing_was_recorded(
 def test_silence_is_not_declared_while_an_answer_may_still_be_written_down(
     service: StubService, released: Operation
 ) -> None:
-    claim = claimed(released)
-    services.record_silence(claim.attempt_id, now=claim.deadline_at + timedelta(seconds=1))
+    attempt = Attempt.objects.get(pk=claimed(released).attempt_id)
+    services.record_silence(attempt.pk, now=attempt.deadline_at + timedelta(seconds=1))
     assert reloaded(released).status == Status.SENDING
 
 
@@ -252,7 +301,8 @@ def test_an_answer_after_the_end_does_not_change_whose_transaction_it_was(
 ) -> None:
     attempt_id = claimed(released).attempt_id
     record_answer(attempt_id, NAMED)
-    Attempt.objects.update(service_transaction_id="T-7")
+    closed = {"closed_at": timezone.now(), "outcome": Outcome.SUCCEEDED, "next_check_at": None}
+    Attempt.objects.update(service_transaction_id="T-7", **closed)
     record_answer(attempt_id, NAMED)
     assert Attempt.objects.get().service_transaction_id == "T-7"
 
@@ -312,6 +362,22 @@ def test_an_answer_waits_for_a_database_that_is_busy(
     assert Attempt.objects.get().service_transaction_id == "T-1"
 
 
+def test_an_answer_waits_for_a_database_that_only_reads(service: StubService, released: Operation) -> None:
+    """As after a fail-over to a standby that is not promoted yet."""
+    refused: list[str] = []
+
+    def only_read(execute: Callable[..., object], sql: str, *rest: object) -> object:
+        if service.posts and not refused and sql.startswith("UPDATE"):
+            refused.append(sql)
+            raise InternalError("cannot execute UPDATE in a read-only transaction")
+        return execute(sql, *rest)
+
+    with connection.execute_wrapper(only_read):
+        services.send_operation(released.pk)
+    assert refused
+    assert reloaded(released).status == Status.PROCESSING
+
+
 @pytest.fixture
 def impatient() -> Iterator[None]:
     """New connections wait a moment for a lock, not twenty seconds."""
@@ -338,7 +404,7 @@ def test_what_stops_one_release_leaves_a_later_one_alone(released: Operation, ch
     stopped = Release.objects.select_related("operation").get()
     Release.objects.update(expires_at=timezone.now())
     later = factories.release(released, checker)
-    sending._withdraw(stopped, ContentChangedError())
+    releasing.withdraw_release(stopped, ContentChangedError())
     assert Release.objects.filter(operation=later).exists()
     assert not Entry.objects.filter(action=Action.OPERATION_REFUSED).exists()
 

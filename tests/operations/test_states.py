@@ -9,14 +9,15 @@ from django.utils import timezone
 
 from backoffice.accounts.models import User
 from backoffice.operations.errors import WrongStatusError
-from backoffice.operations.models import Approval, Operation
+from backoffice.operations.models import Approval, Attempt, Operation
 from backoffice.operations.services.moves import move
-from backoffice.operations.states import CLOSED, EDGES, Status
+from backoffice.operations.states import CLOSED, EDGES, Outcome, Status
 from tests import factories
 from tests.append_only.triggers import lifted
 
 PAIRS = [(start, end) for start, end in itertools.product(Status, Status) if start != end]
-KNOWN = [(start, end) for start, end in PAIRS if end in EDGES[start]]
+APPLIED_HERE = (Status.APPROVED, Status.SUCCEEDED)  # only of what is never sent: test_resolving.py
+KNOWN = [(start, end) for start, end in PAIRS if end in EDGES[start] and (start, end) != APPLIED_HERE]
 UNKNOWN = [(start, end) for start, end in PAIRS if end not in EDGES[start]]
 
 
@@ -47,12 +48,27 @@ def test_no_other_edge_can_be_taken(maker: User, start: Status, end: Status) -> 
     assert operation.status == start
 
 
-@pytest.mark.parametrize(("start", "end"), UNKNOWN)
+@pytest.mark.parametrize(("start", "end"), [*UNKNOWN, APPLIED_HERE])
 def test_the_database_refuses_every_other_edge(maker: User, start: Status, end: Status) -> None:
     operation = put(factories.prepared(maker), start)
     closed_at = timezone.now() if end in CLOSED else None
     with pytest.raises(DatabaseError, match="operation_known_edges"), transaction.atomic():
         Operation.objects.filter(pk=operation.pk).update(status=end, closed_at=closed_at)
+
+
+def test_the_database_takes_nothing_back_from_sending_while_its_attempt_is_open(
+    maker: User, checker: User
+) -> None:
+    operation = put(factories.prepared(maker), Status.SENDING)
+    now = timezone.now()
+    attempt = Attempt.objects.create(
+        operation=operation, number=1, released_by=checker, digest="", started_at=now, deadline_at=now
+    )
+    back = Operation.objects.filter(pk=operation.pk)
+    with pytest.raises(DatabaseError, match="operation_known_edges"), transaction.atomic():
+        back.update(status=Status.APPROVED)
+    Attempt.objects.filter(pk=attempt.pk).update(closed_at=now, outcome=Outcome.NOT_SENT)
+    assert back.update(status=Status.APPROVED) == 1
 
 
 def test_the_database_lets_an_operation_begin_as_pending_only(maker: User) -> None:

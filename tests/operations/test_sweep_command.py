@@ -8,6 +8,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
+from backoffice.integration.models import KnownKey
 from backoffice.ledger.models import BalanceSnapshot
 from backoffice.operations.models import Operation
 from backoffice.operations.states import Status
@@ -17,8 +18,8 @@ from tests.sandbox_process import SandboxProcess
 
 @pytest.fixture(autouse=True)
 def no_service(settings: Settings) -> None:
-    """Nobody tells the balances, so that only what these tests prepare is done."""
-    settings.GATEWAY_URL = "http://127.0.0.1:9/v2"
+    """Nobody tells balances and keys, so that only what these tests prepare is done."""
+    settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = "http://127.0.0.1:9/v2", "http://127.0.0.1:9/v4"
 
 
 def test_one_round_does_what_is_due_and_says_how_much(maker: User) -> None:
@@ -27,20 +28,22 @@ def test_one_round_does_what_is_due_and_says_how_much(maker: User) -> None:
     said = StringIO()
     call_command("sweep", "--once", stdout=said)
     assert Operation.objects.get(pk=operation.pk).status == Status.EXPIRED
-    assert said.getvalue() == "1 due and done\n"
+    assert said.getvalue() == "2 due and done\n"  # and the inspection
 
 
 @pytest.mark.django_db
 def test_a_round_without_work_changes_nothing() -> None:
+    call_command("sweep", "--once", stdout=StringIO())
     said = StringIO()
     call_command("sweep", "--once", stdout=said)
     assert said.getvalue() == "0 due and done\n"
 
 
 @pytest.mark.django_db
-def test_a_round_keeps_the_balances(sandbox: SandboxProcess) -> None:
+def test_a_round_keeps_the_balances_and_the_keys(sandbox: SandboxProcess) -> None:
     said = StringIO()
     call_command("sweep", "--once", stdout=said)
     kept = BalanceSnapshot.objects.get(currency="NGN")
     assert kept.amount == sandbox.balance("NGN")
-    assert said.getvalue() == "3 due and done\n"
+    assert [key.name for key in KnownKey.objects.all()] == ["first key"]
+    assert said.getvalue() == "5 due and done\n"  # three balances, the keys, the inspection

@@ -17,6 +17,7 @@ from backoffice.audit.services import record
 from backoffice.operations.models import Operation
 from backoffice.reports import report
 from tests import factories
+from tests.operations.kinds.samples import SAMPLES
 from tests.reports.download import Download
 from tests.sandbox_process import SandboxProcess
 
@@ -42,6 +43,26 @@ def test_an_operation_is_told_with_its_people_and_times(download: Get, maker: Us
     assert row["prepared_at"].endswith("+01:00")
     assert (row["sent_at"], row["sent_by"], row["service_transaction_id"], row["fee"]) == ("", "", "", "")
     assert row["digest"] == operation.digest
+
+
+@pytest.mark.parametrize(
+    ("kind", "direction"),
+    [
+        ("withdrawal", "out"),
+        ("transfer", "out"),
+        ("conversion", "out"),
+        ("payment", ""),
+        ("callback_url", ""),
+    ],
+)
+def test_only_what_debits_a_balance_goes_out(
+    download: Get, maker: User, administrator: User, kind: str, direction: str
+) -> None:
+    factories.of_kind(kind, SAMPLES[kind], administrator if kind == "callback_url" else maker)
+
+    (row,) = download("operations").rows
+
+    assert (row["kind"], row["direction"]) == (kind, direction)
 
 
 def test_operations_are_told_newest_first_and_narrowed(download: Get, maker: User, checker: User) -> None:

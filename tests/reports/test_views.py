@@ -26,6 +26,7 @@ READERS = {
     "payments": {"maker", "checker", "auditor", "administrator"},
     "wallets": {"maker", "checker", "auditor", "administrator"},
     "api-keys": {"maker", "checker", "auditor", "administrator"},
+    "incidents": {"maker", "checker", "auditor", "administrator"},
     "audit-log": {"auditor", "administrator"},
 }
 CAST = ("maker", "checker", "auditor", "administrator", "outsider")

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from stack.processes import free_port
+from stack.processes import Stack, free_port
 from tests.sandbox_process import ROOT
 from tests.stack.test_brokers import wait_until
 
@@ -43,13 +43,19 @@ class Demo:
 
 
 @contextmanager
-def demo(folder: Path, *, port: int | None = None) -> Iterator[Demo]:
+def demo(
+    folder: Path | None, *, port: int | None = None, log: Path | None = None, **environment: str
+) -> Iterator[Demo]:
     """The command in a folder, on free ports or on a given one; no process of it outlives the block."""
     ports = ["--port", str(port or free_port()), "--sandbox-port", str(free_port())]
-    arguments = [sys.executable, "-m", "stack.demo", *ports, "--folder", str(folder)]
-    log = folder.parent / "said"
+    where = ["--folder", str(folder)] if folder else []
+    arguments = [sys.executable, "-m", "stack.demo", *ports, *where]
+    log = log or (folder or ROOT).parent / "said"
+    environment = {**os.environ, **environment}
     with log.open("wb") as output:
-        started = Demo(subprocess.Popen(arguments, cwd=ROOT, stdout=output, stderr=output), log)
+        started = Demo(
+            subprocess.Popen(arguments, cwd=ROOT, stdout=output, stderr=output, env=environment), log
+        )
     try:
         yield started
     finally:
@@ -100,6 +106,25 @@ def test_it_stops_at_ctrl_c_goes_on_from_there_and_ends_with_a_process_that_ends
         assert second.running.wait(30) == 1
         assert "The sweeper process ended by itself" in second.said()
         wait_until(lambda: still_running(processes) == [])
+
+
+def test_two_in_one_folder_are_refused_until_the_first_has_ended(tmp_path: Path) -> None:
+    folder = tmp_path / "demo"
+    with Stack(folder, free_port(), free_port(), transactions=50) as first, demo(folder) as refused:
+        assert refused.running.wait(30) == 1
+        assert f"The demo did not start. Another one runs in {folder}" in refused.said()
+        assert "COUNTERSIGN_DATA_DIR=" in refused.said()
+        assert all(process.poll() is None for process in first.processes.values())
+    with demo(folder) as next_one:
+        wait_until(next_one.is_ready)
+
+
+def test_its_folder_is_the_one_that_the_environment_names(tmp_path: Path) -> None:
+    folder = tmp_path / "elsewhere"
+    with demo(None, log=tmp_path / "said", COUNTERSIGN_DATA_DIR=str(folder)) as started:
+        wait_until(started.is_ready)
+        assert f"Data        {folder}, " in started.said()
+        assert operations(folder)
 
 
 def test_a_port_that_is_taken_is_a_clear_message_and_no_start(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """One valid payload of each kind, for the rules that hold for all of them. A new kind adds a line here."""
 
+from datetime import UTC, datetime
 from decimal import Decimal
+from uuid import UUID
 
 from backoffice.operations.kinds.api_key_create import ApiKeyCreatePayload
 from backoffice.operations.kinds.api_key_switch import ApiKeySwitchPayload
@@ -9,7 +11,9 @@ from backoffice.operations.kinds.base import Payload
 from backoffice.operations.kinds.callback_url import CallbackUrlPayload
 from backoffice.operations.kinds.conversion import ConversionPayload
 from backoffice.operations.kinds.key_form import KeyEndPayload
-from backoffice.operations.kinds.payment import PaymentPayload
+from backoffice.operations.kinds.payment_form import PaymentPayload
+from backoffice.operations.kinds.resolution_form import ResolutionPayload, SeenTransaction, Verdict
+from backoffice.operations.kinds.resume import ResumePayload
 from backoffice.operations.kinds.transfer import TransferPayload
 from backoffice.operations.kinds.wallet_transfer import WalletTransferPayload
 from tests import factories
@@ -82,5 +86,33 @@ SAMPLES: dict[str, Payload] = {
     ),
     "callback_url": CallbackUrlPayload(
         url="https://pay.example.com/webhooks", previous="https://hooks.example.com/before"
+    ),
+    "resolution": ResolutionPayload(
+        operation=UUID("6a1d3b52-4c1e-4f0b-9a53-7d0f8c2e9b11"),
+        reference="W-7Q2K9F",
+        sentence="Withdraw NGN 250,000.00 to ADA CHIDINMA OBI, Access Bank ••6789",
+        attempt=1,
+        sent_at=datetime(2026, 11, 20, 9, 42, tzinfo=UTC),
+        verdict=Verdict.HAPPENED,
+        transaction=SeenTransaction(
+            transaction_id="TX-1",
+            type="withdrawal",
+            status="fulfilled",
+            currency="NGN",
+            amount=Decimal("250000.00"),
+            fee=None,
+            counterparty="",
+            previous_balance=Decimal("5000000.00"),
+            created_at=datetime(2026, 11, 20, 9, 43, tzinfo=UTC),
+            differs=("Amount",),
+        ),
+        reason="The service's support confirmed it by telephone",
+    ),
+    "resume": ResumePayload(
+        pause=1,
+        paused_by="Tunde Bello",
+        paused_at=datetime(2026, 11, 20, 9, 42, tzinfo=UTC),
+        paused_because="A key has leaked",
+        reason="The key is ended",
     ),
 }

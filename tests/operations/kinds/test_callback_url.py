@@ -10,11 +10,14 @@ from django.test import Client
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
+from backoffice.ledger.callback import is_same_address
 from backoffice.operations import services
+from backoffice.operations.errors import OneByOneError
 from backoffice.operations.kinds import KINDS
 from backoffice.operations.kinds.callback_url import CallbackUrlPayload, check_public_address
-from backoffice.operations.models import Operation
-from backoffice.operations.states import Status
+from backoffice.operations.models import Attempt, Operation
+from backoffice.operations.policy import check_in_bulk
+from backoffice.operations.states import Outcome, Status
 from tests import factories
 from tests.operations.kinds.samples import SAMPLES
 from tests.sandbox_process import SandboxProcess
@@ -224,10 +227,47 @@ def test_every_answer_leads_somewhere(
     assert sent(administrator, checker).status == ends
 
 
+@pytest.mark.parametrize(
+    "told",
+    ['"https://hooks.example.com/other"', f'"{AFTER}"', "null", "42"],
+    ids=["other", "new", "none", "odd"],
+)
+def test_it_is_not_sent_unless_the_old_address_is_the_one_that_was_countersigned(
+    administrator: User, checker: User, as_administrator: Client, service: StubService, told: str
+) -> None:
+    service.callback = told
+    operation = sent(administrator, checker)
+    assert (operation.status, service.changes) == (Status.APPROVED, [])
+    assert Attempt.objects.get(operation=operation).outcome == Outcome.NOT_SENT
+    assert "Nothing was changed" in as_administrator.get(f"/operations/{operation.pk}/").content.decode()
+
+
+def test_the_old_address_in_another_spelling_is_the_one_that_was_countersigned(
+    administrator: User, checker: User, service: StubService
+) -> None:
+    service.callback = f'"{BEFORE.replace("https://", "HTTPS://").replace(".com", ".COM:443")}"'
+    sent(administrator, checker)
+    assert service.changes == ["PUT /v2/callbackurl"]
+
+
+def test_it_is_countersigned_on_its_own_page_only(administrator: User) -> None:
+    with pytest.raises(OneByOneError):
+        check_in_bulk(factories.of_kind("callback_url", sample(), administrator))
+
+
 @pytest.mark.parametrize("status", [200, 500])
 @pytest.mark.parametrize(
     ("told", "proven"),
-    [(f'"{AFTER}"', True), (f'"{AFTER}/"', False), (f'"{BEFORE}"', False), ("null", False), ("42", False)],
+    [
+        (f'"{AFTER}"', True),
+        (f'"{AFTER}/"', False),
+        (f'"{BEFORE}"', False),
+        ("null", False),
+        ("42", False),
+        (f'"{AFTER.replace("https://", "HTTPS://")}"', True),
+        (f'"{AFTER.replace(".com", ".COM:443")}"', True),
+        (f'"{AFTER.replace(".com", ".com:8443")}"', False),
+    ],
 )
 def test_only_the_same_address_read_back_proves_it(
     administrator: User, checker: User, service: StubService, status: int, told: str, proven: bool
@@ -236,6 +276,41 @@ def test_only_the_same_address_read_back_proves_it(
     operation = sent(administrator, checker)
     service.callback = told
     assert (services.confirm_operation(operation.pk).status == Status.SUCCEEDED) is proven
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("https://a.example", "https://a.example/", True),
+        ("https://a.example", "HTTPS://A.Example:443", True),
+        ("http://a.example:80/x", "http://a.example/x", True),
+        ("https://a.example?x=1", "https://a.example/?x=1", True),
+        ("https://a.example/x", "https://a.example/x/", False),
+        ("https://a.example/x", "https://a.example/X", False),
+        ("https://a.example/?x=1", "https://a.example/?X=1", False),
+        ("https://a.example", "http://a.example", False),
+        ("https://a.example:80", "https://a.example", False),
+        ("https://a.example", "https://b.a.example", False),
+        ("https://a.example", "https://a.example@b.example", False),
+        ("https://a.example", "https://user@a.example", False),
+        ("https://a.example:99999", "https://a.example", False),
+        ("", "", True),
+        ("", "https://a.example", False),
+        ("nonsense", "NONSENSE", False),
+    ],
+)
+def test_what_leads_to_the_same_place_is_the_same_address(one: str, other: str, same: bool) -> None:
+    assert is_same_address(one, other) is same
+    assert is_same_address(other, one) is same
+
+
+def test_the_present_address_in_another_spelling_is_refused(
+    as_administrator: Client, service: StubService
+) -> None:
+    service.callback = f'"{AFTER}"'
+    answer = review(as_administrator, AFTER.replace("https://", "HTTPS://").replace(".com", ".COM:443"))
+    assert answer.status_code == 422
+    assert "has this address already" in answer.content.decode()
 
 
 @pytest.mark.parametrize(

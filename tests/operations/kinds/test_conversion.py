@@ -2,13 +2,15 @@
 
 import json
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.cache import cache
 from django.test import Client
+from pytest_django import Settings
 
 from backoffice.accounts.models import User
 from backoffice.ledger import selectors as ledger
@@ -72,10 +74,81 @@ def test_without_a_known_rate_it_says_so_and_goes_on(as_maker: Client, service: 
     assert "None is known yet." in answer.content.decode()
 
 
-def test_the_rate_counts_in_both_directions(service: StubService) -> None:
-    service.records = f"[{RECEIVED}]"
-    assert ledger.last_rate("USD", "NGN") == Decimal(1600)
-    assert ledger.last_rate("NGN", "USD") == Decimal("0.000625")
+def reached(given: str, received: str, *, amount: str, for_amount: str, at: str) -> dict[str, object]:
+    return {
+        "transactionId": f"C-{at}",
+        "type": "conversion",
+        "currency": received,
+        "amount": float(amount),
+        "fromCurrency": given,
+        "fromAmount": float(for_amount),
+        "status": "fullfiled",
+        "createdAt": at,
+    }
+
+
+THERE = reached("NGN", "USD", amount="1000", for_amount="1600000", at="2026-03-01T08:00:00Z")
+BACK = reached("USD", "NGN", amount="1500", for_amount="1", at="2026-03-02T08:00:00Z")
+
+
+@pytest.mark.parametrize(
+    ("records", "pair", "number", "of"),
+    [
+        ([BACK, THERE], ("NGN", "USD"), "0.000625", THERE),
+        ([BACK, THERE], ("USD", "NGN"), "1500", BACK),
+        ([THERE], ("USD", "NGN"), "1600", THERE),
+        ([BACK], ("NGN", "USD"), "0.0006666667", BACK),
+    ],
+)
+def test_the_rate_is_that_of_the_same_direction_where_there_is_one(
+    service: StubService,
+    records: list[dict[str, object]],
+    pair: tuple[str, str],
+    number: str,
+    of: dict[str, object],
+) -> None:
+    service.records = json.dumps(records)
+    rate = ledger.last_rate(*pair)
+    assert rate is not None
+    assert rate.number == Decimal(number)
+    assert rate.reached == (of["fromCurrency"], of["currency"])
+    assert rate.at == datetime.fromisoformat(str(of["createdAt"]))
+
+
+@pytest.mark.parametrize(
+    ("records", "said"),
+    [
+        ([THERE], "USD 1 = NGN 1,600.00 · reached by a conversion of NGN to USD, 1 Mar 2026, 09:00 WAT"),
+        ([BACK], "USD 1 = NGN 1,500.00 · reached by a conversion of USD to NGN, 2 Mar 2026, 09:00 WAT"),
+    ],
+)
+def test_the_estimate_says_which_conversion_it_goes_by_and_of_when(
+    as_maker: Client, service: StubService, records: list[dict[str, object]], said: str
+) -> None:
+    service.records = json.dumps(records)
+    for html in (
+        review(as_maker).content.decode(),
+        as_maker.post(f"{ADDRESS}check/", FILLED_IN).content.decode(),
+    ):
+        assert said in html
+        assert ("the opposite direction" in html) is (records == [BACK])
+
+
+def test_a_rate_that_the_service_tells_goes_before_any_that_was_reached(
+    as_maker: Client, sandbox: SandboxProcess, settings: Settings, tmp_path: Path
+) -> None:
+    file = tmp_path / "dialect.toml"
+    file.write_text('capabilities = ["rates"]\n')
+    settings.GATEWAY_DIALECT = str(file)
+    assert "told by the service, " in review(as_maker, amount="1000").content.decode()
+
+
+@pytest.mark.parametrize(("amount", "about"), [("1599.99", "0.99"), ("15.99", "0.00"), ("1600", "1.00")])
+def test_the_estimate_promises_no_more_than_the_rate_brings(amount: str, about: str) -> None:
+    content = ConversionPayload(
+        from_currency="NGN", to_currency="USD", amount=Decimal(amount), known_rate=Decimal("0.000625")
+    )
+    assert content.expected == Decimal(about)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pydantic import SecretStr
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import PERMISSIONS, Role
 from backoffice.operations import errors, services
-from backoffice.operations.kinds import KINDS
+from backoffice.operations.kinds import KINDS, LocalKind
 from backoffice.operations.models import Operation
 from backoffice.operations.states import Status
 from payments_gateway.operations import OPERATIONS, Effect
@@ -26,6 +26,8 @@ CHANGING = {operation.name for operation in OPERATIONS if operation.effect is no
 OWN_KINDS = {
     "api_key_switch"
 }  # kinds of our own, which call no operation of the service that changes anything
+APPLIED_HERE = {name for name, kind in KINDS.items() if isinstance(kind, LocalKind)}
+SENT = [name for name in KINDS if name not in APPLIED_HERE]
 ROLES = ("maker", "checker", "auditor", "administrator", "outsider")
 BEFORE_APPROVAL = (Status.PENDING,)
 AFTER_THE_END = (Status.REJECTED, Status.EXPIRED, Status.CANCELLED)
@@ -53,7 +55,7 @@ def test_every_kind_has_a_sample() -> None:
 
 def test_every_operation_that_changes_something_is_some_kind() -> None:
     declared = {operation.kind for operation in OPERATIONS if operation.effect is not Effect.READS}
-    assert declared >= set(KINDS) - OWN_KINDS
+    assert declared >= set(SENT) - OWN_KINDS
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -138,7 +140,7 @@ def test_nobody_gets_it_sent_after_its_end(
 
 
 @pytest.mark.parametrize("role", ROLES)
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", SENT)
 def test_countersigned_it_is_sent_once_by_whoever_may(
     name: str, role: str, person: Person, service: StubService
 ) -> None:

@@ -17,7 +17,7 @@ from backoffice.core import gateway as seam
 from backoffice.ledger.business import business_id
 from backoffice.operations import errors, services
 from backoffice.operations.kinds import KINDS
-from backoffice.operations.kinds.payment import PaymentPayload
+from backoffice.operations.kinds.payment_form import PaymentPayload
 from backoffice.operations.models import Attempt, Operation
 from backoffice.operations.states import Outcome, Status
 from tests import factories
@@ -191,6 +191,9 @@ def test_the_same_amount_to_the_same_receiver_within_a_day_wants_a_reason(maker:
         ({"incoming_amount": Decimal(10_001)}, 2),
         ({"incoming_amount": None, "outgoing_amount": Decimal(10_000_000)}, 1),
         ({"outgoing_amount": Decimal("10000000.01")}, 2),
+        ({"incoming_amount": Decimal(10_001), "outgoing_amount": Decimal(100)}, 2),
+        ({"incoming_amount": Decimal(100), "outgoing_amount": Decimal("10000000.01")}, 2),
+        ({"incoming_amount": Decimal(100), "outgoing_amount": Decimal(100)}, 1),
     ],
 )
 def test_a_large_payment_needs_two_people(maker: User, changes: dict[str, Any], needed: int) -> None:
@@ -328,11 +331,14 @@ def test_what_the_service_made_is_kept_as_it_told_it(
     }
 
 
-def test_a_lost_answer_is_never_guessed(maker: User, checker: User, sandbox: SandboxProcess) -> None:
+def test_a_lost_answer_is_never_guessed_and_people_are_asked_at_once(
+    maker: User, checker: User, sandbox: SandboxProcess
+) -> None:
     sandbox.fault("payments.create", "drop", when="after_execution")
     operation = sent(maker, checker, of())
     assert operation.status == Status.UNKNOWN
-    assert services.confirm_operation(operation.pk).status == Status.UNKNOWN
+    assert services.confirm_operation(operation.pk).status == Status.REVIEW
+    assert Attempt.objects.get().last_check.startswith("No read of the service shows what became of it")
     assert Attempt.objects.get().outcome == Outcome.OPEN
 
 

@@ -14,10 +14,12 @@ from backoffice.operations.kinds import KINDS
 from backoffice.operations.kinds.base import Code
 from backoffice.operations.kinds.wallet_transfer import WalletTransferPayload
 from backoffice.operations.models import Attempt, Operation
+from backoffice.operations.services.confirming import settles_after
 from backoffice.operations.states import Status
 from payments_gateway import TransactionRecord
 from tests import factories
 from tests.operations.kinds.samples import SAMPLES
+from tests.operations.steps import let_pass
 from tests.sandbox_process import SandboxProcess
 from tests.stub_service import StubService
 
@@ -177,6 +179,7 @@ def test_an_unknown_one_is_recognised_in_the_list(
     operation.refresh_from_db()
     assert operation.status == Status.UNKNOWN
     sandbox.settle("fullfiled")
+    let_pass(settles_after())
     assert services.confirm_operation(operation.pk).status == Status.SUCCEEDED
     assert Attempt.objects.get().service_transaction_id
 

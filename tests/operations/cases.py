@@ -1,0 +1,87 @@
+"""An operation whose answer was lost, and what people do to settle it, as plain functions."""
+
+import json
+import uuid
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.utils import timezone
+
+from backoffice.accounts.models import User
+from backoffice.operations import services
+from backoffice.operations.kinds import KINDS
+from backoffice.operations.models import Attempt, Operation
+from backoffice.operations.states import Status
+from tests import factories
+from tests.operations.steps import put
+from tests.stub_service import StubService
+
+OLD = "2026-01-01T08:00:00Z"
+
+
+def record(transaction_id: str, status: str = "fullfiled", **changes: object) -> dict[str, object]:
+    """A withdrawal in the service's list, by default of what `factories.prepared` sends."""
+    return {
+        "transactionId": transaction_id,
+        "currency": "NGN",
+        "type": "withdrawal",
+        "status": status,
+        "amount": 250000,
+        "fee": 50,
+        "prevBalance": 5000000,
+        "createdAt": datetime.now(UTC).isoformat(),
+        **changes,
+    }
+
+
+def shows(service: StubService, *records: dict[str, object]) -> None:
+    """Let the service's list have these, the newest first, and an old one."""
+    service.records = json.dumps([*records, record("OLD", createdAt=OLD)])
+
+
+def lost(service: StubService, maker: User, checker: User, **changes: Any) -> Operation:
+    """A withdrawal that was sent and whose answer cannot be read: unknown."""
+    shows(service)
+    service.answer_post = lambda: (502, "bad gateway")
+    operation = factories.release(factories.approved(maker, checker, **changes), checker)
+    services.send_operation(operation.pk)
+    operation.refresh_from_db()
+    assert operation.status == Status.UNKNOWN
+    return operation
+
+
+def in_review(operation: Operation) -> Operation:
+    """The same when the machine has given up, and the service can no longer execute it."""
+    Attempt.objects.filter(operation=operation).update(
+        started_at=timezone.now() - timedelta(hours=25), next_check_at=None
+    )
+    return put(operation, Status.REVIEW)
+
+
+def said(
+    operation: Operation, verdict: str, transaction_id: str = "", reason: str = "I asked the bank"
+) -> Any:
+    """The form of a resolution, filled in."""
+    values = {
+        "operation": str(operation.pk),
+        "verdict": verdict,
+        "transaction_id": transaction_id,
+        "reason": reason,
+    }
+    return KINDS["resolution"].form_type(values)
+
+
+def proposed(operation: Operation, person: User, verdict: str, transaction_id: str = "") -> Operation:
+    """A resolution that waits for its second person."""
+    form = said(operation, verdict, transaction_id)
+    assert form.is_valid(), form.errors
+    return services.prepare_operation(uuid.uuid4(), actor=person, kind="resolution", payload=form.payload())
+
+
+def settled(
+    operation: Operation, person: User, other: User, verdict: str, transaction_id: str = ""
+) -> Operation:
+    """The operation after two people have signed what became of it."""
+    factories.countersigned(proposed(operation, person, verdict, transaction_id), other)
+    operation.refresh_from_db()
+    return operation

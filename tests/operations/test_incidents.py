@@ -1,0 +1,84 @@
+"""Incidents: raised once, acknowledged once with a note, and changing nothing else."""
+
+import pytest
+from django.db import IntegrityError, transaction
+
+from backoffice.accounts.models import User
+from backoffice.audit.actions import Action
+from backoffice.audit.models import Entry
+from backoffice.operations.errors import IncidentSeenError, NotAllowedError, NoteMissingError
+from backoffice.operations.models import Operation
+from backoffice.operations.oversight import Incident
+from backoffice.operations.services import incidents
+
+WHAT = "The service shows something else"
+
+
+@pytest.fixture
+def incident(operation: Operation) -> Incident:
+    return incidents.report(operation, what=WHAT, evidence={"transaction": "T-1"})
+
+
+def actions(operation: Operation) -> list[str]:
+    entries = Entry.objects.filter(target_id=str(operation.pk)).order_by("position")
+    return list(entries.values_list("action", flat=True))
+
+
+def test_the_same_about_the_same_operation_is_reported_once(operation: Operation) -> None:
+    first = incidents.report(operation, what=WHAT, evidence={"transaction": "T-1"})
+    again = incidents.report(operation, what=WHAT, evidence={"transaction": "T-2"})
+    assert again == first
+    assert again.evidence == {"transaction": "T-1"}
+    assert actions(operation) == [Action.OPERATION_PREPARED, Action.INCIDENT_RAISED]
+
+
+def test_something_else_about_it_is_another_incident(incident: Incident, operation: Operation) -> None:
+    assert incidents.report(operation, what="Something else", evidence={}) != incident
+
+
+def test_the_database_holds_one_of_each_itself(incident: Incident) -> None:
+    twin = Incident(operation=incident.operation, what=incident.what, evidence={}, at=incident.at)
+    with pytest.raises(IntegrityError), transaction.atomic():
+        twin.save()
+
+
+def test_it_edits_nothing_of_the_operation(operation: Operation) -> None:
+    before = Operation.objects.filter(pk=operation.pk).values().get()
+    incidents.report(operation, what=WHAT, evidence={"transaction": "T-1"})
+    assert Operation.objects.filter(pk=operation.pk).values().get() == before
+
+
+def test_what_no_database_can_hold_does_not_prevent_it(operation: Operation) -> None:
+    told = incidents.report(operation, what=WHAT, evidence={"answer": "a\x00b"})
+    told.refresh_from_db()
+    assert told.evidence == {"answer": "a\ufffdb"}
+
+
+def test_an_approver_takes_note_of_it(incident: Incident, checker: User) -> None:
+    seen = incidents.acknowledge_incident(incident.pk, actor=checker, note=" Refunded by the service ")
+    assert (seen.seen_by, seen.note, seen.is_open) == (checker, "Refunded by the service", False)
+    entry = Entry.objects.get(action=Action.INCIDENT_ACKNOWLEDGED)
+    assert (entry.actor_id, entry.detail) == (
+        checker.pk,
+        {"incident": WHAT, "note": "Refunded by the service"},
+    )
+
+
+def test_nobody_takes_note_of_it_twice(incident: Incident, checker: User, administrator: User) -> None:
+    incidents.acknowledge_incident(incident.pk, actor=checker, note="Looked at")
+    with pytest.raises(IncidentSeenError):
+        incidents.acknowledge_incident(incident.pk, actor=administrator, note="Looked at, too")
+    assert Incident.objects.get().note == "Looked at"
+
+
+def test_it_wants_to_know_what_was_found(incident: Incident, checker: User) -> None:
+    with pytest.raises(NoteMissingError):
+        incidents.acknowledge_incident(incident.pk, actor=checker, note="  ")
+    assert Incident.objects.get().is_open
+
+
+@pytest.mark.parametrize("who", ["maker", "auditor", "outsider"])
+def test_others_only_read(who: str, incident: Incident, request: pytest.FixtureRequest) -> None:
+    with pytest.raises(NotAllowedError):
+        incidents.acknowledge_incident(incident.pk, actor=request.getfixturevalue(who), note="Fine")
+    assert Incident.objects.get().is_open

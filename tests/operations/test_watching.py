@@ -1,0 +1,231 @@
+"""Looking again at what is closed: news that contradicts the end raises an incident and edits nothing."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from functools import partial
+
+import pytest
+from django.utils import timezone
+from pytest_django import Settings
+
+from backoffice.accounts.models import User
+from backoffice.core import clock
+from backoffice.operations import services
+from backoffice.operations.models import Attempt, Operation
+from backoffice.operations.oversight import Incident
+from backoffice.operations.services import watching
+from backoffice.operations.services.watching import first_watch, watch_due
+from backoffice.operations.states import Outcome, Status
+from tests import factories, stub_service
+from tests.stub_service import Answer, StubService
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+NAMED = (200, '{"data": {"transactionId": "T-1"}}')
+NAMELESS = (200, '{"data": {}}')
+REFUSED = (422, '{"message": "no"}')
+TOKEN_REFUSED = (400, '{"message": "Invalid token"}')
+
+
+def record(transaction_id: str, status: str = "fullfiled", **changes: object) -> dict[str, object]:
+    return {
+        "transactionId": transaction_id,
+        "currency": "NGN",
+        "type": "withdrawal",
+        "status": status,
+        "amount": 250000,
+        "fee": 50,
+        "createdAt": datetime.now(UTC).isoformat(),
+        **changes,
+    }
+
+
+OLD = record("OLD", createdAt="2026-01-01T08:00:00Z")
+
+
+@pytest.fixture
+def service(settings: Settings) -> Iterator[StubService]:
+    with stub_service.running() as stub:
+        settings.GATEWAY_URL = stub.url
+        stub.records = json.dumps([OLD])
+        yield stub
+
+
+def sent(service: StubService, maker: User, checker: User, answer: Answer, **changes: object) -> Operation:
+    service.answer_post = lambda: answer
+    operation = factories.approved(maker, checker, **changes)
+    factories.release(operation, checker)
+    services.send_operation(operation.pk)
+    return Operation.objects.get(pk=operation.pk)
+
+
+def closed_by_list(service: StubService, operation: Operation, *records: dict[str, object]) -> Operation:
+    service.records = json.dumps([*records, OLD])
+    return services.confirm_operation(operation.pk)
+
+
+def watched(service: StubService, *records: dict[str, object]) -> set[str]:
+    """The incidents after a look at such a list, when it is time."""
+    service.records = json.dumps([*records, OLD])
+    Attempt.objects.filter(watch_next_at__isnull=False).update(watch_next_at=timezone.now())
+    kept = list(Operation.objects.order_by("pk").values())
+    watch_due()
+    assert list(Operation.objects.order_by("pk").values()) == kept
+    return set(Incident.objects.values_list("what", flat=True))
+
+
+@pytest.fixture
+def succeeded(service: StubService, maker: User, checker: User) -> Operation:
+    """Closed as succeeded by a transaction that the service named."""
+    operation = closed_by_list(service, sent(service, maker, checker, NAMED), record("T-1"))
+    assert operation.status == Status.SUCCEEDED
+    return operation
+
+
+def test_as_long_as_the_list_agrees_there_is_no_news(succeeded: Operation, service: StubService) -> None:
+    assert watched(service, record("T-1")) == set()
+
+
+def test_a_success_that_the_service_calls_failed_by_now_is_news(
+    succeeded: Operation, service: StubService
+) -> None:
+    assert watched(service, record("T-1", "failed")) == {watching.FAILED_SINCE}
+    incident = Incident.objects.get()
+    assert incident.operation == succeeded
+    assert incident.evidence["on record"] == "Succeeded, attempt 1, transaction T-1"
+    assert incident.evidence["in the list"].startswith("T-1 of ")
+
+
+def test_a_success_whose_transaction_is_gone_is_news(succeeded: Operation, service: StubService) -> None:
+    assert watched(service) == {watching.GONE}
+
+
+def test_a_list_that_does_not_reach_that_far_proves_no_absence(
+    succeeded: Operation, service: StubService
+) -> None:
+    service.records = json.dumps([record("T-9", amount=1)])
+    Attempt.objects.update(watch_next_at=timezone.now())
+    watch_due()
+    assert not Incident.objects.exists()
+
+
+@pytest.mark.parametrize("answer", [REFUSED, TOKEN_REFUSED])
+def test_a_debit_of_what_is_on_record_as_not_executed_is_news(
+    answer: Answer, service: StubService, maker: User, checker: User
+) -> None:
+    operation = sent(service, maker, checker, answer)
+    assert operation.status in {Status.FAILED, Status.APPROVED}
+    assert watched(service) == set()
+    assert watched(service, record("T-7", amount=250001)) == set()
+    assert watched(service, record("T-7", "failed")) == set()
+    assert watched(service, record("T-7")) == {watching.EXECUTED_AFTER_ALL}
+
+
+def test_a_debit_of_what_never_left_us_is_news(
+    service: StubService, settings: Settings, maker: User, checker: User
+) -> None:
+    operation = sent(service, maker, checker, NAMED)
+    Attempt.objects.update(
+        outcome=Outcome.NOT_SENT,
+        closed_at=timezone.now(),
+        watch_next_at=timezone.now(),
+        service_transaction_id=None,
+    )
+    assert watched(service, record("T-7")) == {watching.EXECUTED_AFTER_ALL}
+    assert Incident.objects.get().operation == operation
+
+
+def test_a_debit_that_is_anothers_is_no_news(
+    service: StubService, succeeded: Operation, maker: User, checker: User
+) -> None:
+    sent(service, maker, checker, REFUSED)
+    assert watched(service, record("T-1")) == set()
+
+
+def test_what_may_belong_to_one_whose_outcome_is_open_waits(
+    service: StubService, maker: User, checker: User
+) -> None:
+    sent(service, maker, checker, REFUSED)
+    doubtful = sent(service, maker, checker, (502, "bad gateway"))
+    assert watched(service, record("T-7")) == set()
+    assert Attempt.objects.filter(closed_at__isnull=False, watch_next_at__gt=timezone.now()).exists()
+    Attempt.objects.filter(operation=doubtful).update(
+        closed_at=timezone.now(), outcome=Outcome.SUCCEEDED, service_transaction_id="T-6"
+    )
+    assert watching.EXECUTED_AFTER_ALL in watched(service, record("T-7"), record("T-6"))
+
+
+def test_a_failure_that_the_service_calls_executed_by_now_is_news(
+    service: StubService, maker: User, checker: User
+) -> None:
+    operation = closed_by_list(service, sent(service, maker, checker, NAMED), record("T-1", "failed"))
+    assert operation.status == Status.FAILED
+    assert watched(service, record("T-1", "failed")) == set()
+    assert watched(service, record("T-1")) == {watching.SUCCEEDED_SINCE}
+
+
+def test_a_second_candidate_is_news_where_the_first_was_taken_from_the_list(
+    service: StubService, maker: User, checker: User
+) -> None:
+    operation = closed_by_list(service, sent(service, maker, checker, NAMELESS), record("T-7"))
+    assert operation.status == Status.SUCCEEDED
+    assert watched(service, record("T-8"), record("T-7")) == {watching.TWICE}
+
+
+def test_a_twin_is_none_where_the_service_named_the_transaction(
+    succeeded: Operation, service: StubService
+) -> None:
+    assert watched(service, record("T-2"), record("T-1")) == set()
+
+
+def test_an_unknown_one_is_not_watched_before_its_end(
+    service: StubService, maker: User, checker: User
+) -> None:
+    sent(service, maker, checker, (502, "bad gateway"))
+    assert Attempt.objects.get().watch_next_at is None
+    assert watch_due() == 0
+
+
+def stopped_at(moment: datetime) -> datetime:
+    return moment
+
+
+def test_it_is_looked_at_three_times_within_a_day(succeeded: Operation, service: StubService) -> None:
+    closed_at = Attempt.objects.get().closed_at
+    assert closed_at is not None
+    looks: list[timedelta] = []
+    while (next_at := Attempt.objects.get().watch_next_at) is not None:
+        with clock.running_by(partial(stopped_at, next_at)):
+            assert watch_due() == 1
+            assert watch_due() == 0
+        looks.append(next_at - closed_at)
+    minutes = timedelta(minutes=1)
+    assert 10 * minutes <= looks[0] <= 11 * minutes
+    assert 65 * minutes <= looks[1] <= 80 * minutes
+    assert 24 * 60 * minutes <= looks[2] <= 25 * 60 * minutes
+    assert len(looks) == 3
+
+
+def test_a_service_that_cannot_be_read_is_asked_again_later(
+    succeeded: Operation, service: StubService, settings: Settings
+) -> None:
+    settings.GATEWAY_URL = "http://127.0.0.1:9/v2"
+    Attempt.objects.update(watch_next_at=timezone.now())
+    watch_due()
+    next_at = Attempt.objects.get().watch_next_at
+    assert next_at is not None
+    assert timedelta(minutes=14) < next_at - timezone.now() <= timedelta(minutes=15)
+    assert not Incident.objects.exists()
+
+
+def test_of_two_processes_one_looks(succeeded: Operation, service: StubService) -> None:
+    Attempt.objects.update(watch_next_at=timezone.now())
+    seen = Attempt.objects.get()
+    Attempt.objects.update(watch_next_at=timezone.now() + timedelta(minutes=10))
+    assert not watching._take_turn(seen)
+
+
+def test_the_first_look_is_ten_minutes_after_the_end_on_a_full_minute() -> None:
+    closed_at = datetime(2026, 3, 1, 9, 30, 1, tzinfo=UTC)
+    assert first_watch(closed_at) == datetime(2026, 3, 1, 9, 41, tzinfo=UTC)

@@ -1,0 +1,117 @@
+"""The oracle sees every way in which our record and the service's ledger can disagree."""
+
+import pytest
+import requests
+
+from backoffice.accounts.models import User
+from backoffice.ledger.selectors import account_holder
+from backoffice.operations import services
+from backoffice.operations.models import Attempt, Operation
+from backoffice.operations.states import Outcome
+from tests import factories
+from tests.operations.kinds.samples import SAMPLES
+from tests.oracle import assert_accounted_for, disagreements
+from tests.sandbox_process import SandboxProcess
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def sent(sandbox: SandboxProcess, maker: User, checker: User) -> Operation:
+    """A withdrawal that the service accepted and executed."""
+    sandbox.options(token_reuse=True)
+    return send(sandbox, maker, checker)
+
+
+def send(sandbox: SandboxProcess, maker: User, checker: User) -> Operation:
+    holder = account_holder("0123456789", "044").account_name
+    operation = factories.approved(maker, checker, account_name=holder, typed_name=holder)
+    factories.release(operation, checker, sandbox.token())
+    services.send_operation(operation.pk)
+    return services.confirm_operation(operation.pk)
+
+
+def withdraw_elsewhere(sandbox: SandboxProcess, operation: Operation) -> str:
+    """The same withdrawal by another channel; its transaction id."""
+    payload = operation.payload
+    body = {
+        "currency": payload["currency"],
+        "amount": payload["amount"],
+        "accountNumber": payload["account_number"],
+        "accountName": payload["account_name"],
+        "bank": payload["bank"],
+        "bankCode": payload["bank_code"],
+        "otpType": "totp",
+        "token": sandbox.token(),
+    }
+    answer = requests.post(f"{sandbox.url}/balance/withdraw", json=body, headers=sandbox.headers, timeout=30)
+    answer.raise_for_status()
+    return str(sandbox.ledger()["orders"][-1]["transactionId"])
+
+
+def found(sandbox: SandboxProcess) -> str:
+    return "\n".join(disagreements(sandbox.ledger()))
+
+
+@pytest.mark.parametrize("kind", ["withdrawal", "conversion", "transfer", "wallet_transfer", "payment"])
+def test_what_was_sent_once_is_accounted_for(
+    kind: str, sandbox: SandboxProcess, maker: User, checker: User
+) -> None:
+    if kind == "withdrawal":
+        send(sandbox, maker, checker)
+    else:
+        operation = factories.countersigned(factories.of_kind(kind, SAMPLES[kind], maker), checker)
+        factories.release(operation, checker, sandbox.token())
+        services.send_operation(operation.pk)
+        services.confirm_operation(operation.pk)
+    assert Operation.objects.get().status == "succeeded"
+    assert_accounted_for(sandbox)
+
+
+def test_a_second_debit_of_the_same_shows(sandbox: SandboxProcess, sent: Operation) -> None:
+    twin = withdraw_elsewhere(sandbox, sent)
+    assert f"The debit {twin}" in found(sandbox)
+    with pytest.raises(AssertionError, match="belongs to no operation"):
+        assert_accounted_for(sandbox)
+    assert_accounted_for(sandbox, by_others=[twin])
+
+
+def test_taking_a_debit_of_somebody_else_shows(sandbox: SandboxProcess, sent: Operation) -> None:
+    [named] = sent.attempts.values_list("service_transaction_id", flat=True)
+    with pytest.raises(AssertionError, match="somebody else"):
+        assert_accounted_for(sandbox, by_others=[named or ""])
+
+
+def test_an_amount_that_was_not_approved_shows(sandbox: SandboxProcess, sent: Operation) -> None:
+    ledger = sandbox.ledger()
+    ledger["orders"][0]["amount"] = "250000.01"
+    assert "was approved as" in "\n".join(disagreements(ledger))
+
+
+def test_a_debit_that_a_failure_hides_shows(sandbox: SandboxProcess, sent: Operation) -> None:
+    Attempt.objects.update(outcome=Outcome.REJECTED, service_transaction_id=None)
+    shown = found(sandbox)
+    assert "belongs to no operation" in shown
+    assert "names no transaction" in shown
+
+
+def test_a_success_that_was_none_shows(sandbox: SandboxProcess, maker: User, checker: User) -> None:
+    sandbox.options(settle_after=None)
+    operation = send(sandbox, maker, checker)
+    assert operation.status == "processing"
+    assert_accounted_for(sandbox)
+    sandbox.settle("failed")
+    Operation.objects.update(status="succeeded", closed_at=operation.prepared_at)
+    assert "failed at the service" in found(sandbox)
+
+
+def test_a_lost_answer_that_nobody_settled_is_accounted_for_once(
+    sandbox: SandboxProcess, maker: User, checker: User
+) -> None:
+    sandbox.fault("balances.withdraw", "drop", when="after_execution")
+    sandbox.options(token_reuse=True)
+    operation = send(sandbox, maker, checker)
+    assert operation.status == "unknown"
+    assert_accounted_for(sandbox)
+    withdraw_elsewhere(sandbox, operation)
+    assert "belongs to no operation" in found(sandbox)
