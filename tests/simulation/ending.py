@@ -1,0 +1,57 @@
+"""How a history ends: everything works again, time runs to the horizon, and all that was begun is accounted for."""
+
+from backoffice.operations.oversight import Incident
+from backoffice.operations.services.inspecting import inspect
+from tests.simulation.office import Office
+from tests.simulation.oracle import CLOSED
+from tests.simulation.profile import Figures
+
+
+def check_the_end(office: Office, *, steps: int = 0, is_inspected: bool = True) -> Figures:
+    """Run everything to its end, then let those go on that were frozen all the while. What is open asks for people."""
+    office.run_to_the_horizon()
+    while office.world.frozen:
+        office.thaw(office.world.frozen[0])
+        office.run_to_the_horizon()
+    _check_what_is_open(office)
+    if is_inspected:
+        _check_what_is_reported(office)
+    assert b"token-" not in office.world.database.raw.serialize(), (
+        "A token of the service is left in the database"
+    )
+    return _figures(office, steps)
+
+
+def _check_what_is_open(office: Office) -> None:
+    attempts = {attempt.operation: attempt for attempt in office.oracle.attempts() if attempt.is_open}
+    for pk, operation in office.oracle.operations().items():
+        if operation.status not in CLOSED:
+            assert operation.status == "review", f"{operation} is left open"
+            assert attempts[pk].last_check, f"{operation} is to be reviewed, and nobody knows why"
+
+
+def _check_what_is_reported(office: Office) -> None:
+    """The product's own inspection finds nothing, and no incident cries wolf."""
+    violations = inspect(full=True).violations
+    assert not violations, violations
+    operations = office.oracle.operations()
+    for incident in Incident.objects.all():
+        found = operations[incident.operation_id]
+        assert office.oracle.is_disputed(found), f"{found}: {incident.what} {incident.evidence}"
+
+
+def _figures(office: Office, steps: int) -> Figures:
+    oracle, ledger = office.oracle, office.world.service.ledger
+    operations = oracle.operations()
+    made = Figures(histories=1, steps=steps, operations=len(operations))
+    made.debits = sum(record.caused_by is not None for record in ledger)
+    made.in_review = sum(operation.status == "review" for operation in operations.values())
+    for attempt in oracle.attempts():
+        made.requests += 1
+        operation = operations[attempt.operation]
+        matching = oracle.matching(operation, attempt)
+        is_ours = len(matching) == 1 and matching[0].caused_by == operation.pk
+        if attempt.pk in oracle.in_doubt and is_ours and not attempt.resolved_by:
+            made.ambiguous += 1
+            made.closed_by_machine += attempt.names == matching[0].transaction_id and not attempt.is_open
+    return made

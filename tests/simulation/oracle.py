@@ -1,0 +1,350 @@
+"""What must hold after every step. It knows the whole truth, the service's ledger with who caused what, and reads our
+database past the ORM: it shares no judgement with the product."""
+
+import json
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+
+from backoffice.accounts.roles import Role
+from tests.simulation.service import Transaction
+from tests.simulation.world import SECOND_APPROVAL_ABOVE, Process, World
+
+EDGES = {
+    "pending": {"approved", "rejected", "expired", "cancelled"},
+    "approved": {"sending", "expired", "cancelled"},
+    "sending": {"approved", "processing", "unknown", "succeeded", "failed"},
+    "processing": {"succeeded", "failed", "review"},
+    "unknown": {"succeeded", "failed", "processing", "review"},
+    "review": {"succeeded", "failed"},
+}
+LOCAL_EDGE = ("approved", "succeeded")
+LOCAL_KINDS = {"resolution", "resume"}
+CLOSED = {"succeeded", "failed", "rejected", "expired", "cancelled"}
+HAS_NO_DEBIT = {"pending", "approved", "failed", "rejected", "expired", "cancelled"}
+
+# The entry, one of these, that stands in the audit log for each arrival in a state; those below for nothing else.
+ENTRIES = {
+    "approved": {"operation.countersigned", "operation.returned"},
+    "sending": {"operation.claimed"},
+    "processing": {"operation.accepted"},
+    "unknown": {"operation.unresolved", "operation.contradicted"},
+    "succeeded": {"operation.succeeded", "operation.resolved", "operation.applied"},
+    "failed": {"operation.failed", "operation.resolved"},
+    "review": {"operation.escalated"},
+    "rejected": {"operation.rejected"},
+    "expired": {"operation.expired"},
+    "cancelled": {"operation.cancelled"},
+}
+ONE_EACH = {"sending", "succeeded", "failed", "review", "rejected", "expired", "cancelled"}
+
+# What the service may take: the same content, so long after the request at the latest, by a clock so exact.
+WINDOW = timedelta(hours=1)
+SKEW = timedelta(seconds=5)
+BEGINS_WITHIN = timedelta(seconds=5)
+SHOWN_WITHIN = timedelta(
+    seconds=50
+)  # so long after the claim one waits for the list before another may be meant
+
+_OPERATIONS = "SELECT id, kind, status, amount, payload, maker_id, reference FROM operations_operation"
+_ATTEMPTS = """
+    SELECT id, operation_id, balance, closed_at IS NULL, service_transaction_id, watermark_service_time, started_at,
+        resolution_id, last_check, answer LIKE 'Accepted%', watermark_balance
+    FROM operations_attempt ORDER BY id
+"""
+_ENTRIES = """
+    SELECT target_id, action FROM audit_entry
+    WHERE target_type = 'operations.operation' AND action LIKE 'operation.%' ORDER BY position
+"""
+_SIGNED = """
+    SELECT COUNT(DISTINCT approver_id) FROM operations_approval
+    JOIN operations_operation ON operations_operation.id = operation_id
+    JOIN accounts_user ON accounts_user.id = approver_id AND accounts_user.is_active
+    JOIN accounts_user_groups ON accounts_user_groups.user_id = approver_id
+    JOIN auth_group ON auth_group.id = group_id AND auth_group.name = ?
+    WHERE operation_id = ? AND approver_id <> operations_operation.maker_id
+        AND operations_approval.digest = operations_operation.digest
+"""
+
+
+class Operation:
+    """A row of ours."""
+
+    def __init__(self, row: tuple[Any, ...]) -> None:
+        key, self.kind, self.status, amount, payload, self.maker, self.reference = row
+        self.pk = UUID(key)
+        self.amount = Decimal(amount) if amount is not None else None
+        self.payload: dict[str, Any] = json.loads(payload)
+
+    def __str__(self) -> str:
+        return f"{self.reference} ({self.status})"
+
+    @property
+    def is_local(self) -> bool:
+        return self.kind in LOCAL_KINDS
+
+    @property
+    def content(self) -> tuple[str, str, Decimal, str]:
+        """In the service's words: type, currency, amount, destination."""
+        payload = self.payload
+        type_, currency, destination = {
+            "withdrawal": ("withdrawal", "currency", "account_number"),
+            "transfer": ("transfer", "currency", "receiver_username"),
+            "conversion": ("conversion", "from_currency", "to_currency"),
+            "wallet_transfer": ("sent", "currency", "address"),
+        }[self.kind]
+        return type_, payload[currency], Decimal(payload["amount"]), payload[destination]
+
+
+@dataclass
+class Attempt:
+    """A row of ours."""
+
+    pk: int
+    operation: UUID
+    balance: str | None
+    is_open: bool
+    names: str | None
+    mark: datetime | None
+    started_at: datetime
+    resolved_by: str | None
+    last_check: str
+    is_accepted: bool
+    balance_before: Decimal | None
+
+    @property
+    def is_in_doubt(self) -> bool:
+        return self.is_open and self.names is None and self.balance is not None
+
+
+@dataclass
+class Oracle:
+    """Watches one history."""
+
+    world: World
+    checked_moves: int = 0
+    state: object = None
+    in_doubt: set[int] = field(default_factory=set)  # attempts of which nobody knew the transaction
+
+    def check(self) -> None:
+        """Raises AssertionError, unless nothing happened since the last time."""
+        state = (self._database.raw.total_changes, len(self.world.service.ledger), self.world.true_time)
+        if state == self.state:
+            return
+        self.state = state
+        operations, attempts = self.operations(), self.attempts()
+        self._check_moves(operations)
+        self._check_doubts(operations, attempts)
+        self._check_releases(operations)
+        for operation in operations.values():
+            if not operation.is_local:
+                of_it = [attempt for attempt in attempts if attempt.operation == operation.pk]
+                self._check_debits(operation, of_it)
+
+    def check_point(self, point: str, process: Process) -> None:
+        """What must hold when a process comes to a fault point of the product."""
+        assert not connection.in_atomic_block, f"{point}: a transaction is open"
+        if point == "confirm.seen":
+            process.candidates = self._candidates()
+        elif point == "confirm.closed":
+            self._check_taken(process.candidates)
+        elif point == "send.claimed" and process.attempt:
+            self._check_signed(process.attempt.operation_id)
+        elif point == "send.leaving" and process.attempt:
+            late = self.world.our_time() - process.attempt.started_at
+            assert late < BEGINS_WITHIN, f"The request leaves {late} after its claim"
+            assert not self._rows("SELECT 1 FROM operations_pause WHERE ended_at IS NULL"), (
+                "It leaves though sending is paused"
+            )
+
+    def operations(self) -> dict[UUID, Operation]:
+        return {operation.pk: operation for operation in map(Operation, self._rows(_OPERATIONS))}
+
+    def attempts(self) -> list[Attempt]:
+        return [_attempt(row) for row in self._rows(_ATTEMPTS)]
+
+    def debits_of(self, operation: UUID) -> list[Transaction]:
+        return [record for record in self.world.service.ledger if record.caused_by == operation]
+
+    def is_ambiguous(self, operation: Operation, attempt: Attempt) -> bool:
+        """Whether somebody else's transaction cannot be told from this attempt's by anything that the service shows."""
+        return any(record.caused_by != operation.pk for record in self._could_be(operation, attempt))
+
+    def is_excusable(self, operation: Operation, attempt: Attempt) -> bool:
+        """Whether another transaction may be taken for this attempt's: its own does not exist, or comes late.
+
+        Or its own stands outside the time that is searched, because the service's Date header is minutes off the times
+        in its own list: that is a limit of the product, which goes by the header.
+        What the service accepted, and named no transaction of, need not be waited for where the other one found the
+        balance as we had seen it.
+        """
+        possible = self._could_be(operation, attempt)
+        others = [each for each in possible if each.caused_by != operation.pk]
+        is_late = all(
+            self._was_late(attempt, debit) or debit not in possible for debit in self.debits_of(operation.pk)
+        )
+        is_next = any(each.previous_balance == attempt.balance_before for each in others)
+        return bool(others) and (is_late or (attempt.is_accepted and is_next))
+
+    def is_disputed(self, operation: Operation) -> bool:
+        """Whether what is on record about it may be wrong, and nobody is to blame: an incident is due, or may be."""
+        attempts = [attempt for attempt in self.attempts() if attempt.operation == operation.pk]
+        is_late = any(_is_too_late(debit, attempts) for debit in self.debits_of(operation.pk))
+        return is_late or any(self.is_ambiguous(operation, attempt) for attempt in attempts)
+
+    def matching(self, operation: Operation, attempt: Attempt) -> list[Transaction]:
+        """What the list shows in the end that can be this attempt, and that no other has."""
+        taken = {each.names for each in self.attempts() if each.pk != attempt.pk}
+        found = self._could_be(operation, attempt)
+        return [record for record in found if record.transaction_id not in taken]
+
+    @property
+    def _database(self) -> Any:
+        return self.world.database
+
+    def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+        found: list[tuple[Any, ...]] = self._database.rows(query, *values)
+        return found
+
+    def _could_be(self, operation: Operation, attempt: Attempt) -> list[Transaction]:
+        if attempt.mark is None:
+            return []
+        seen = self.world.seen_before.get(attempt.pk, frozenset())
+        return [
+            record
+            for record in self.world.service.ledger
+            if self._looks_like(operation, record)
+            and record.transaction_id not in seen
+            and attempt.mark - SKEW <= record.created_at <= attempt.mark + WINDOW
+        ]
+
+    def _looks_like(self, operation: Operation, record: Transaction) -> bool:
+        type_, currency, amount, destination = operation.content
+        is_named = type_ == "transfer" and self.world.service.names_receivers
+        return (
+            record.is_debit
+            and (record.type, record.currency, record.amount) == (type_, currency, amount)
+            and (not is_named or record.destination == destination)
+        )
+
+    def _candidates(self) -> dict[int, set[str]]:
+        """For each attempt in doubt, what the list shows at this moment that can be it."""
+        operations, shown = self.operations(), self.world.service.shown()
+        return {
+            attempt.pk: {
+                record.transaction_id
+                for record in self.matching(operations[attempt.operation], attempt)
+                if record in shown
+            }
+            for attempt in self.attempts()
+            if attempt.is_in_doubt
+        }
+
+    def _check_taken(self, candidates: dict[int, set[str]]) -> None:
+        """Also a lucky guess is a guess."""
+        for attempt in self.attempts():
+            seen = candidates.get(attempt.pk)
+            if attempt.names and seen is not None:
+                assert seen == {attempt.names}, f"{attempt.names} was taken, one of {seen or 'none'}"
+
+    def _was_late(self, attempt: Attempt, debit: Transaction) -> bool:
+        shown = debit.shown_from - self.world.service.clock_is_off
+        return shown > self.world.claimed_at[attempt.pk] + SHOWN_WITHIN
+
+    def _check_moves(self, operations: dict[UUID, Operation]) -> None:
+        """Along the table only, and with one entry in the audit log each."""
+        moves = self._rows("SELECT number, operation, before, after FROM moves ORDER BY number")
+        new = moves[self.checked_moves :]
+        self.checked_moves = len(moves)
+        for _, pk, before, after in new:
+            is_applied = operations[UUID(pk)].is_local and (before, after) == LOCAL_EDGE
+            assert is_applied or after in EDGES[before], f"There is no way from {before} to {after}"
+        if new:
+            self._check_entries({UUID(pk) for _, pk, _, _ in new}, moves)
+
+    def _check_entries(self, moved: set[UUID], moves: list[tuple[Any, ...]]) -> None:
+        written: dict[UUID, list[str]] = defaultdict(list)
+        for pk, action in self._rows(_ENTRIES):
+            written[UUID(pk)].append(action)
+        for pk in moved:
+            arrivals = [after for _, of, _, after in moves if UUID(of) == pk]
+            rest = iter(written[pk])
+            for status in arrivals:
+                assert any(action in ENTRIES[status] for action in rest), (
+                    f"No entry for {status}: {written[pk]}"
+                )
+            counted = Counter(arrivals)
+            for status in ONE_EACH & counted.keys():
+                entries = sum(action in ENTRIES[status] for action in written[pk])
+                assert entries == counted[status], f"{entries} entries for {status}: {written[pk]}"
+
+    def _check_doubts(self, operations: dict[UUID, Operation], attempts: list[Attempt]) -> None:
+        doubts = [attempt for attempt in attempts if attempt.is_in_doubt]
+        held = Counter(attempt.balance for attempt in doubts)
+        assert all(number == 1 for number in held.values()), f"Attempts in doubt: {dict(held)}"
+        waiting = {"unknown", "processing"}
+        self.in_doubt |= {each.pk for each in doubts if operations[each.operation].status in waiting}
+
+    def _check_releases(self, operations: dict[UUID, Operation]) -> None:
+        """No token outlives the claim, or the end of its operation."""
+        for (pk,) in self._rows("SELECT operation_id FROM operations_release"):
+            assert operations[UUID(pk)].status == "approved", f"A release of {operations[UUID(pk)]} is left"
+
+    def _check_signed(self, operation: UUID) -> None:
+        """Enough people, none of them the maker, each here and an approver at this moment."""
+        found = self.operations()[operation]
+        needed = 2 if found.amount is not None and found.amount > SECOND_APPROVAL_ABOVE else 1
+        signed = self._rows(_SIGNED, Role.APPROVER.value, operation.hex)[0][0]
+        assert signed >= needed, f"{found} leaves with {signed} of {needed} countersignatures"
+
+    def _check_debits(self, operation: Operation, attempts: list[Attempt]) -> None:
+        debits, now = self.debits_of(operation.pk), self.world.service.now()
+        assert len(debits) <= 1, f"{operation} was debited {len(debits)} times"
+        for debit in debits:
+            content = (debit.type, debit.currency, debit.amount, debit.destination)
+            assert content == operation.content, f"{operation} was approved as {operation.content}: {content}"
+            is_hidden = operation.status in HAS_NO_DEBIT and debit.took(now)
+            assert not is_hidden or _is_too_late(debit, attempts), f"{operation} hides {debit}"
+        if not any(self.is_excusable(operation, attempt) for attempt in attempts):
+            self._check_names(operation, attempts, debits)
+
+    def _check_names(self, operation: Operation, attempts: list[Attempt], debits: list[Transaction]) -> None:
+        """Where nothing else can be meant, what it was closed by is its own."""
+        took = [debit for debit in debits if debit.took(self.world.service.now())]
+        assert operation.status != "succeeded" or took, f"{operation} has no debit"
+        ours = {debit.transaction_id for debit in debits}
+        for attempt in attempts:
+            is_own = attempt.names is None or attempt.names in ours
+            assert is_own, f"{operation} took {attempt.names}, which is not its own"
+
+
+def _is_too_late(debit: Transaction, attempts: list[Attempt]) -> bool:
+    """Whether nobody could expect it any more: a process that was frozen in its last moment sent it much later."""
+    return all(attempt.mark is None or debit.created_at > attempt.mark + WINDOW for attempt in attempts)
+
+
+def _attempt(row: tuple[Any, ...]) -> Attempt:
+    pk, operation, balance, is_open, names, mark, started, resolved, last_check, accepted, before = row
+    return Attempt(
+        pk,
+        UUID(operation),
+        balance,
+        bool(is_open),
+        names,
+        _moment(mark) if mark else None,
+        _moment(started),
+        resolved,
+        last_check,
+        bool(accepted),
+        Decimal(before) if before is not None else None,
+    )
+
+
+def _moment(text: str | datetime) -> datetime:
+    found = text if isinstance(text, datetime) else datetime.fromisoformat(text)
+    return found if found.tzinfo else found.replace(tzinfo=connection.timezone)

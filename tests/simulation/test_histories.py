@@ -1,0 +1,177 @@
+"""Histories worth keeping: each was found by the simulation, or shows in a few steps what it looks for."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+
+from tests.simulation.courses import Settlement
+from tests.simulation.ending import check_the_end
+from tests.simulation.office import Office
+from tests.simulation.world import Fate, Stage
+
+A_MINUTE = timedelta(seconds=61)
+
+
+@pytest.fixture
+def office(stage: Stage) -> Iterator[Office]:
+    made = Office(stage)
+    yield made
+    made.end_all_frozen()
+
+
+@pytest.mark.parametrize("records_on_a_page", [100, 1])
+def test_a_lookalike_that_was_listed_before_our_request_is_never_taken_for_it(
+    office: Office, records_on_a_page: int
+) -> None:
+    office.world.service.records_on_a_page = records_on_a_page
+    ours = office.order("withdrawal", 100)
+    office.pay_by_another_channel(ours)
+    office.world.service.deposit("NGN")
+    office.world.service.will("lost")
+    office.work()
+    office.world.wait(A_MINUTE)
+    office.look(ours, None)
+    assert office.status(ours) == "unknown"
+    check_the_end(office)
+    assert office.status(ours) == "review"
+
+
+def test_a_lookalike_that_was_listed_before_does_not_keep_ours_from_being_found(office: Office) -> None:
+    ours = office.order("withdrawal", 100)
+    office.pay_by_another_channel(ours)
+    office.world.service.deposit("NGN")
+    office.world.service.will("cut")
+    office.work()
+    office.world.wait(A_MINUTE)
+    office.look(ours, None)
+    assert office.status(ours) == "succeeded"
+    check_the_end(office)
+
+
+def test_a_worker_that_thaws_long_after_its_claim_sends_nothing(office: Office) -> None:
+    ours = office.order("withdrawal", 100)
+    office.work(Fate("send.claimed", is_deadly=False))
+    office.world.wait(timedelta(hours=2))
+    office.sweep()
+    assert office.status(ours) == "unknown"
+    office.thaw(office.world.frozen[0])
+    assert office.status(ours) == "failed"
+    assert office.oracle.debits_of(ours) == []
+    check_the_end(office)
+
+
+def test_what_a_worker_sends_that_was_frozen_in_its_last_moment_is_found(office: Office) -> None:
+    ours = office.order("transfer", 100)
+    office.work(Fate("send.leaving", is_deadly=False))
+    office.world.wait(timedelta(minutes=10))
+    office.sweep()
+    assert office.status(ours) == "unknown"
+    office.thaw(office.world.frozen[0])
+    office.oracle.check()
+    check_the_end(office)
+    assert office.status(ours) == "succeeded"
+
+
+def test_an_answer_that_died_with_its_worker_is_found_in_the_list(office: Office) -> None:
+    ours = office.order("wallet_transfer", 100)
+    office.work(Fate("send.answered", is_deadly=True))
+    assert office.status(ours) == "sending"
+    check_the_end(office)
+    assert office.status(ours) == "succeeded"
+
+
+def test_a_twin_by_another_channel_that_cannot_be_told_apart_is_left_to_people(office: Office) -> None:
+    ours = office.order("withdrawal", 100)
+    office.world.service.will("cut")
+    office.work()
+    office.pay_by_another_channel(ours)
+    check_the_end(office)
+    assert office.status(ours) == "review"
+
+
+def test_an_equal_order_leaves_only_when_the_first_one_is_settled(office: Office) -> None:
+    first = office.order("withdrawal", 100)
+    office.world.wait(timedelta(seconds=1))
+    second = office.order("withdrawal", 100)
+    office.world.service.will("10 minutes late")
+    office.work()
+    office.work()
+    assert [office.status(first), office.status(second)] == ["unknown", "approved"]
+    office.world.wait(timedelta(minutes=10))
+    office.sweep()
+    assert office.status(first) == "succeeded"
+    check_the_end(office)
+    assert office.oracle.debits_of(second) == []
+
+
+def test_a_look_from_before_a_freeze_closes_nothing_that_is_closed_since(office: Office) -> None:
+    ours = office.order("conversion", 100)
+    office.world.service.will("cut")
+    office.work()
+    office.world.wait(A_MINUTE)
+    office.look(ours, None, Fate("confirm.seen", is_deadly=False))
+    office.look(ours, "Amara")
+    assert office.status(ours) == "succeeded"
+    office.thaw(office.world.frozen[0])
+    office.oracle.check()
+    check_the_end(office)
+
+
+def test_two_people_settle_what_nobody_can_find(office: Office) -> None:
+    ours = office.order("withdrawal", 100)
+    office.world.service.will("lost")
+    office.work()
+    office.run_to_the_horizon()
+    assert office.status(ours) == "review"
+    office.settle(ours, "Tunde", "Amara")
+    assert office.status(ours) == "failed"
+    check_the_end(office)
+
+
+def test_nothing_leaves_while_sending_is_paused_and_all_of_it_when_it_goes_on(office: Office) -> None:
+    ours = office.order("conversion", 100)
+    office.pause("Bola")
+    office.work()
+    assert office.status(ours) == "approved"
+    office.let_sending_go_on("Bola", "Amara")
+    office.sweep()
+    office.world.wait(timedelta(seconds=5))
+    office.sweep()
+    assert len(office.oracle.debits_of(ours)) == 1
+    check_the_end(office)
+
+
+@pytest.mark.parametrize("course", ["unnamed", "cut"])
+def test_a_twin_that_a_lagging_list_shows_first_is_not_taken_for_ours(office: Office, course: str) -> None:
+    ours = office.order("withdrawal", 100)
+    office.world.service.lag = timedelta(seconds=40)
+    office.world.service.will(course)
+    office.work()
+    office.pay_by_another_channel(ours, is_shown_at_once=True)
+    office.world.wait(timedelta(seconds=6))
+    office.look(ours, "Amara")
+    office.oracle.check()
+    check_the_end(office)
+    assert office.status(ours) == "review"
+
+
+def test_a_late_yes_to_what_the_list_showed_as_failed_is_no_incident(office: Office) -> None:
+    ours = office.order("withdrawal", 100)
+    office.world.service.will("unnamed", Settlement("failed", timedelta(seconds=20)))
+    office.work(Fate("send.answered", is_deadly=False))
+    office.world.wait(timedelta(hours=2))
+    office.sweep()
+    assert office.status(ours) == "failed"
+    office.thaw(office.world.frozen[0])
+    check_the_end(office)
+
+
+def test_nobody_countersigns_what_is_being_sent(office: Office) -> None:
+    ours = office.order("wallet_transfer", 100)
+    office.work(Fate("send.claimed", is_deadly=False))
+    office.decide(ours, "approve", "Ngozi")
+    assert office.status(ours) == "sending"
+    office.thaw(office.world.frozen[0])
+    check_the_end(office)
+    assert office.status(ours) == "succeeded"

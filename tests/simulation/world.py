@@ -1,0 +1,275 @@
+"""What the product runs in: a database in memory, a clock that is moved, a broker, and processes that die."""
+
+import gc
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any, ClassVar
+from unittest import mock
+from uuid import UUID
+
+from django.core.management import call_command
+from django.db import connection, connections
+from django.db.utils import ConnectionHandler
+from django.test import override_settings
+from greenlet import greenlet
+from kombu import Connection
+from kombu.pools import producers
+
+from backoffice.accounts.models import User
+from backoffice.accounts.roles import Role
+from backoffice.celery import app
+from backoffice.core import clock
+from backoffice.operations import pause
+from backoffice.operations.models import Attempt
+from tests import factories
+from tests.simulation.service import Service
+from tests.simulation.wire import leading_to
+
+BROKER = Connection("memory://localhost")
+BEGINNING = datetime(2030, 1, 7, 12, tzinfo=UTC)
+SECOND_APPROVAL_ABOVE = Decimal(200)
+CAST = {
+    "Tunde": (Role.PREPARER,),
+    "Ngozi": (Role.PREPARER, Role.APPROVER),
+    "Amara": (Role.APPROVER,),
+    "Chidi": (Role.APPROVER,),
+    "Bola": (Role.APPROVER,),
+}
+SETTINGS = {
+    "GATEWAY_URL": "http://127.0.0.1:9/v2",
+    "GATEWAY_URL_V4": "http://127.0.0.1:9/v4",
+    "SECOND_APPROVAL_ABOVE": dict.fromkeys(("NGN", "USD", "USDT"), SECOND_APPROVAL_ABOVE),
+}
+_LOG_OF_MOVES = """
+    CREATE TEMP TABLE moves (number INTEGER PRIMARY KEY, operation TEXT, before TEXT, after TEXT);
+    CREATE TEMP TRIGGER a_move AFTER UPDATE OF status ON main.operations_operation WHEN OLD.status <> NEW.status
+        BEGIN INSERT INTO moves (operation, before, after) VALUES (NEW.id, OLD.status, NEW.status); END;
+"""
+
+
+class KilledError(BaseException):
+    """A process ends here, as if by SIGKILL: nothing of the product catches this, and no transaction is open."""
+
+
+@dataclass(frozen=True)
+class Fate:
+    """What happens to a process when it comes to a fault point: it dies there, or is frozen."""
+
+    point: str
+    is_deadly: bool
+
+
+@dataclass
+class Process:
+    """One of the product's processes at work: what it has seen, claimed and is sending, as far as an oracle asks."""
+
+    life: greenlet
+    fate: Fate | None
+    seen: frozenset[str] = frozenset()
+    attempt: Attempt | None = None
+    sending: UUID | None = None
+    candidates: dict[int, set[str]] = field(default_factory=dict)
+
+
+class Database:
+    """A migrated database in memory, with the cast in it, that is as new again in a tenth of a millisecond."""
+
+    _new: ClassVar[sqlite3.Connection | None] = None  # as new, made once in a process
+
+    def __init__(self) -> None:
+        connection.ensure_connection()
+        if Database._new is None:
+            self._migrate()
+        self._as_new().backup(self.raw)
+        self.raw.executescript(_LOG_OF_MOVES)
+
+    def _migrate(self) -> None:
+        call_command("migrate", verbosity=0)
+        for name, roles in CAST.items():
+            factories.person(name, *roles)
+        Database._new = sqlite3.connect(":memory:", check_same_thread=False)
+        self.raw.backup(Database._new)
+
+    def _as_new(self) -> sqlite3.Connection:
+        assert Database._new is not None
+        return Database._new
+
+    @property
+    def raw(self) -> sqlite3.Connection:
+        opened: sqlite3.Connection = connection.connection
+        return opened
+
+    def begin_anew(self) -> None:
+        connection.rollback()
+        self._as_new().backup(self.raw)
+        self.rows("DELETE FROM moves")
+
+    def rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+        """Past the ORM, since an oracle should not share the eyes of what it watches."""
+        return self.raw.execute(query, values).fetchall()
+
+
+@dataclass
+class World:
+    """One history. The true time is the service's; ours is behind it by `ours_is_behind`."""
+
+    database: Database
+    on_reaching: Callable[[str, Process], None]
+    true_time: datetime = BEGINNING
+    ours_is_behind: timedelta = timedelta()
+    running: Process | None = None
+    frozen: list[Process] = field(default_factory=list)
+    web_dies: bool = False
+    seen_before: dict[int, frozenset[str]] = field(
+        default_factory=dict
+    )  # by attempt: what the list showed then
+    claimed_at: dict[int, datetime] = field(default_factory=dict)  # by the true time
+
+    def __post_init__(self) -> None:
+        self.service = Service(
+            true_time=lambda: self.true_time,
+            wait=self.wait,
+            sender=lambda: self.running.sending if self.running else None,
+        )
+
+    def our_time(self) -> datetime:
+        return self.true_time - self.ours_is_behind
+
+    def wait(self, time: timedelta) -> None:
+        """Let time pass; what the service was to execute meanwhile, it has."""
+        self.true_time += time
+        self.service.catch_up()
+
+    def run(self, work: Callable[[], object], fate: Fate | None = None) -> None:
+        """Let a new process do this, until it is done, dies or is frozen."""
+        self._go_on(Process(greenlet(work), fate))
+
+    def thaw(self, process: Process) -> None:
+        """Let a frozen one go on as if nothing had happened."""
+        self.frozen.remove(process)
+        process.candidates = {}  # others may have looked meanwhile
+        self._go_on(process)
+
+    def kill(self, process: Process) -> None:
+        """End a frozen one where it is."""
+        self.frozen.remove(process)
+        process.life.throw()
+
+    def reached(self, point: str) -> None:
+        """Called by the product at each of its fault points."""
+        process = self.running
+        if process is None:
+            self._of_the_web(point)
+            return
+        self._note(point, process)
+        self.on_reaching(point, process)
+        if process.fate and process.fate.point == point:
+            is_deadly, process.fate = process.fate.is_deadly, None
+            if is_deadly:
+                raise KilledError
+            self.frozen.append(process)
+            process.life.parent.switch()
+
+    def _note(self, point: str, process: Process) -> None:
+        if point == "send.before_claim":
+            process.seen = frozenset(record.transaction_id for record in self.service.shown())
+        elif point == "send.claimed":
+            process.attempt = Attempt.objects.select_related("operation").latest("pk")
+            self.seen_before[process.attempt.pk] = process.seen
+            self.claimed_at[process.attempt.pk] = self.true_time
+        elif point == "send.leaving" and process.attempt:
+            process.sending = process.attempt.operation_id
+        elif point == "send.answered":
+            process.sending = None
+
+    def _of_the_web(self, point: str) -> None:
+        if self.web_dies and point == "release.committed":
+            self.web_dies = False
+            raise KilledError
+
+    def _go_on(self, process: Process) -> None:
+        """Switch to it; what it raises comes out here, since this is where its parent waits."""
+        kept, self.running = self.running, process
+        process.life.parent = greenlet.getcurrent()
+        try:
+            process.life.switch()
+        except KilledError:
+            pass
+        finally:
+            self.running = kept
+
+
+class _Points(dict[str, str]):
+    """In place of `settings.FAULT_POINTS`, so that the product's own fault points lead to the world of this history."""
+
+    world: World | None = None
+
+    def get(self, name: str, default: Any = None) -> Any:
+        if self.world is not None:
+            self.world.reached(name)
+        return default
+
+
+class Stage:
+    """Where all histories of a test run, one after the other."""
+
+    def __init__(self, points: _Points) -> None:
+        self._points = points
+        self.database = Database()
+        self.people = {user.full_name: user for user in User.objects.all()}
+
+    def new_world(self, on_reaching: Callable[[str, Process], None]) -> World:
+        self.database.begin_anew()
+        pause.forget()
+        doorbells()
+        self._points.world = world = World(self.database, on_reaching)
+        return world
+
+    @property
+    def world(self) -> World:
+        assert self._points.world is not None
+        return self._points.world
+
+
+@contextmanager
+def stage() -> Iterator[Stage]:
+    """A database in memory in place of the suite's, a broker in memory, and the service's end of every connection."""
+    here = ConnectionHandler(
+        {
+            "default": {
+                "ENGINE": "django.db.backends.sqlite3",
+                "NAME": ":memory:",
+                "OPTIONS": {"transaction_mode": "IMMEDIATE"},
+            }
+        }
+    )
+    points, suite = _Points(), connections["default"]
+    with ExitStack() as stack:
+        stack.callback(connections.__setitem__, "default", suite)
+        connections["default"] = here["default"]
+        stack.enter_context(override_settings(FAULT_POINTS=points, **SETTINGS))
+        stack.enter_context(mock.patch.object(app.amqp, "_producer_pool", producers[BROKER]))
+        made = Stage(points)
+        gc.collect()
+        gc.freeze()  # nothing of all that is loaded by now is garbage; half the histories' time went into looking
+        stack.callback(gc.unfreeze)
+        stack.enter_context(clock.running_by(lambda: made.world.our_time()))
+        stack.enter_context(leading_to(lambda: made.world.service.connect()))
+        yield made
+
+
+def doorbells() -> list[str]:
+    """Take the messages that the broker holds: the operations for which somebody rang."""
+    rung: list[str] = []
+    with BROKER.SimpleQueue("celery") as queue:
+        while True:
+            try:
+                message = queue.get_nowait()
+            except queue.Empty:
+                return rung
+            message.ack()
+            rung.append(message.payload[0][0])
