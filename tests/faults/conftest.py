@@ -1,0 +1,117 @@
+"""One set of processes for the campaign, and its figures at the end.
+
+`FAULTS=whole` runs everything, each cell `FAULT_ROUNDS` times; `FAULTS=sample` what `sample.py` names. Without it only
+what is not marked `faults` runs, as a part of all tests.
+"""
+
+import os
+from collections.abc import Generator, Iterator
+from contextlib import suppress
+
+import pytest
+from django.core.cache import cache
+from django.db import DatabaseError, connection
+from pytest_django import Settings
+from requests import RequestException
+
+from backoffice.accounts.models import User
+from tests.faults.figures import FIGURES
+from tests.faults.nursery import Nursery
+from tests.faults.product import PATIENCE
+from tests.faults.proxy import Proxy
+from tests.faults.sample import SAMPLE, name_of
+from tests.faults.stage import Stage
+from tests.sandbox_process import SandboxProcess
+from tests.stack.test_brokers import database_url
+
+SIZE = os.environ.get("FAULTS", "")
+ROUNDS = int(os.environ.get("FAULT_ROUNDS", "5")) if SIZE == "whole" else 1
+
+
+@pytest.hookimpl(tryfirst=True)  # before anybody chooses from the sample
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    cells = [item for item in items if item.get_closest_marker("faults")]
+    gone = {"": cells, "sample": left_out(cells, config), "whole": []}[SIZE]
+    if gone:
+        config.hook.pytest_deselected(items=gone)
+        items[:] = [item for item in items if item not in gone]
+
+
+def left_out(cells: list[pytest.Item], config: pytest.Config) -> list[pytest.Item]:
+    """The cells that are not in the sample. Raises UsageError if a cell of the sample is gone."""
+    sample = SAMPLE[connection.vendor]
+    missing = sample - {name_of(cell) for cell in cells}
+    if SIZE == "sample" and missing and config.args == ["tests/faults"]:
+        raise pytest.UsageError(f"tests/faults/sample.py names what is no test: {sorted(missing)}")
+    return [cell for cell in cells if name_of(cell) not in sample]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "round_number" in metafunc.fixturenames:
+        metafunc.parametrize("round_number", range(1, ROUNDS + 1))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if FIGURES.cells:
+        terminalreporter.section(f"the fault campaign on {connection.vendor}")
+        for line in FIGURES.lines():
+            terminalreporter.write_line(line)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Whatever fails tells the whole story: operations, attempts, the service's ledger, and what the workers wrote."""
+    report = yield
+    stage = getattr(item, "funcargs", {}).get("stage")
+    if report.when == "call" and report.failed and stage is not None:
+        with suppress(DatabaseError, RequestException):  # where the failure took them along
+            report.sections.append(("operations, and the service's ledger", stage.story()))
+    return report
+
+
+@pytest.fixture(scope="session")
+def wire(sandbox_process: SandboxProcess) -> Iterator[Proxy]:
+    """Between the product and the simulated service."""
+    with Proxy(int(sandbox_process.address.rpartition(":")[2])) as proxy:
+        yield proxy
+
+
+@pytest.fixture(scope="session")
+def nursery(
+    wire: Proxy, django_db_setup: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Nursery]:
+    """Workers on this run's database, as many as there are tasks."""
+    environment = {
+        "COUNTERSIGN_DATABASE_URL": database_url(),
+        "COUNTERSIGN_BROKER_URL": "memory://",
+        **addresses(wire),
+    }
+    running = Nursery(tmp_path_factory.mktemp("nursery"), environment)
+    running.start()
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def service(sandbox: SandboxProcess, wire: Proxy, settings: Settings) -> SandboxProcess:
+    """The simulated service behind the wire, which takes a token several times; and what is remembered, forgotten."""
+    cache.clear()
+    sandbox.options(token_reuse=True)
+    settings.SEND_DEADLINE_SECONDS = settings.SEND_WITHIN_SECONDS = float(PATIENCE)
+    settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = addresses(wire).values()
+    settings.CELERY_BROKER_URL = "memory://"
+    return sandbox
+
+
+@pytest.fixture
+def stage(
+    nursery: Nursery, service: SandboxProcess, wire: Proxy, maker: User, checker: User, round_number: int
+) -> Stage:
+    """Workers, service and two people, as often as the campaign has rounds."""
+    return Stage(nursery, service, wire, maker, checker)
+
+
+def addresses(wire: Proxy) -> dict[str, str]:
+    """Where the product finds the service behind this wire."""
+    base = f"http://127.0.0.1:{wire.port}"
+    return {"COUNTERSIGN_GATEWAY_URL": f"{base}/v2", "COUNTERSIGN_GATEWAY_URL_V4": f"{base}/v4"}

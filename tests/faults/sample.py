@@ -1,0 +1,55 @@
+"""What `FAULTS=sample` runs of the campaign: every way to fail once, in three minutes on both databases together.
+
+Of PostgreSQL, with Redis and RabbitMQ, the larger part; of SQLite what is different there. Names are those of pytest,
+without the number of the round. "apart" are four kinds of operation at once, each from a balance of its own.
+"""
+
+import pytest
+
+SAMPLE = {
+    "postgresql": {
+        "test_killed_before_the_claim_it_is_sent_once_by_another[apart]",
+        "test_killed_after_the_claim_it_is_never_sent_and_stays_open[send.claimed-apart]",
+        "test_killed_after_the_claim_it_is_never_sent_and_stays_open[send.leaving-apart]",
+        "test_killed_after_the_answer_it_is_closed_by_the_list[send.answered-apart]",
+        "test_killed_after_the_answer_it_is_closed_by_the_list[send.recorded-apart]",
+        "test_killed_while_it_looks_somebody_looks_again[confirm.seen-apart]",
+        "test_killed_while_it_looks_somebody_looks_again[confirm.closed-apart]",
+        "test_frozen_for_a_moment_it_goes_on_and_sends_once[send.claimed-apart]",
+        "test_frozen_for_a_moment_it_goes_on_and_sends_once[send.answered-apart]",
+        "test_a_request_that_is_cut[in its body-Then.RESET-apart]",
+        "test_an_answer_that_is_cut[in its body-Then.RESET-apart]",
+        "test_a_worker_killed_while_the_wire_is_busy[in its body-apart]",
+        "test_no_connection_is_proof_that_nothing_was_sent",
+        "test_a_list_that_lags_and_shows_a_record_twice_closes_nothing_wrongly[withdrawal]",
+        "test_all_killed_at_once_and_started_again[redis]",
+        "test_while_the_broker_is_away_the_sweeper_sends_and_afterwards_the_worker[rabbitmq]",
+        "test_the_database_comes_back",
+        "test_a_claim_that_was_not_committed_sends_nothing[withdrawal]",
+        "test_a_claim_whose_commit_was_not_confirmed_is_never_sent[withdrawal]",
+        "test_an_answer_that_cannot_be_recorded_at_once_is_recorded_later[withdrawal]",
+        "test_two_of_everything_send_once",
+        "test_a_web_process_killed_before_it_rings_leaves_the_word_to_send",
+        "test_two_approvers_where_one_is_enough_one_moves_it",
+        "test_two_words_to_send_are_one_debit",
+        "test_the_word_to_send_against_taking_it_back",
+        "test_sending_against_an_edit_of_the_row_sends_what_was_signed_or_nothing",
+        "test_a_claim_against_the_pause",
+        "test_two_claims_at_one_balance_one_leaves_and_the_other_when_the_first_is_settled",
+        "test_two_sweepers_and_two_workers_send_once_and_close_once",
+    },
+    "sqlite": {
+        "test_killed_after_the_claim_it_is_never_sent_and_stays_open[send.leaving-conversion]",
+        "test_killed_after_the_answer_it_is_closed_by_the_list[send.answered-conversion]",
+        "test_frozen_for_a_moment_it_goes_on_and_sends_once[send.claimed-conversion]",
+        "test_an_answer_that_is_cut[in its body-Then.RESET-apart]",
+        "test_a_file_that_cannot_be_written_sends_nothing",
+        "test_two_words_to_send_are_one_debit",
+        "test_two_sweepers_and_two_workers_send_once_and_close_once",
+    },
+}
+
+
+def name_of(cell: pytest.Item) -> str:
+    """Its name without the number of the round, of which a sample has one."""
+    return cell.name.replace("[1-", "[", 1).removesuffix("[1]")

@@ -1,0 +1,95 @@
+"""Real workers, killed or frozen at every point of the way, with every kind that moves money (faults 1 to 3)."""
+
+import pytest
+
+from backoffice.operations import services
+from backoffice.operations.models import Attempt, Operation
+from backoffice.operations.states import Status
+from tests.faults.figures import FIGURES, held_against_the_ledger, records_of
+from tests.faults.orders import APART
+from tests.faults.stage import Stage, is_left_open, statuses
+from tests.operations.steps import status_of
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.stack, pytest.mark.faults]
+
+ONE_OF_EACH = pytest.mark.parametrize(
+    "kinds", [pytest.param(APART, id="apart"), pytest.param(("conversion",), id="conversion")]
+)
+NEVER_LEFT = ("send.claimed", "send.leaving")
+LEFT = ("send.answered", "send.recorded")
+
+
+@ONE_OF_EACH
+def test_killed_before_the_claim_it_is_sent_once_by_another(stage: Stage, kinds: tuple[str, ...]) -> None:
+    operations = stage.released(*kinds)
+    for operation in operations:
+        stage.strike("send.before_claim", operation)
+    assert statuses(operations) == {Status.APPROVED}
+    assert stage.service.ledger()["orders"] == []
+    stage.sweep_until_settled(operations)
+    assert statuses(operations) == {Status.SUCCEEDED}
+    held_against_the_ledger(stage.service, "killed at send.before_claim")
+
+
+@ONE_OF_EACH
+@pytest.mark.parametrize("point", NEVER_LEFT)
+def test_killed_after_the_claim_it_is_never_sent_and_stays_open(
+    stage: Stage, kinds: tuple[str, ...], point: str
+) -> None:
+    operations = stage.released(*kinds)
+    for operation in operations:
+        stage.strike(point, operation)
+    assert statuses(operations) == {Status.SENDING}
+    stage.ring(*operations)
+    stage.sweep_until(lambda: all(map(is_left_open, operations)), "the silence is noticed")
+    stage.assert_never_sent(operations)
+    held_against_the_ledger(stage.service, f"killed at {point}")
+
+
+@ONE_OF_EACH
+@pytest.mark.parametrize("point", LEFT)
+def test_killed_after_the_answer_it_is_closed_by_the_list(
+    stage: Stage, kinds: tuple[str, ...], point: str
+) -> None:
+    operations = stage.released(*kinds)
+    for operation in operations:
+        stage.strike(point, operation)
+    stage.sweep_until_settled(operations)
+    for operation in operations:
+        assert len(records_of(operation, stage.service.ledger())) == 1
+    held_against_the_ledger(stage.service, f"killed at {point}")
+
+
+@ONE_OF_EACH
+@pytest.mark.parametrize("point", ["confirm.seen", "confirm.closed"])
+def test_killed_while_it_looks_somebody_looks_again(stage: Stage, kinds: tuple[str, ...], point: str) -> None:
+    stage.service.options(settle_after=None)
+    operations = [one for one in stage.released(*kinds) if one.kind != "payment"]
+    stage.ring(*operations)
+    assert statuses(operations) <= {Status.PROCESSING, Status.SUCCEEDED}
+    stage.service.settle()
+    for operation in [one for one in operations if status_of(one) == Status.PROCESSING]:
+        look_is_due(operation)
+        stage.kill_at(point, "sweep")
+    FIGURES.recovered(f"killed at {point}", stage.sweep_until_settled(operations, patiently=True))
+    held_against_the_ledger(stage.service, f"killed at {point}")
+
+
+def look_is_due(operation: Operation) -> None:
+    """As if the time of the next look had come."""
+    attempts = Attempt.objects.filter(operation=operation, closed_at__isnull=True)
+    attempts.update(next_check_at=attempts.get().started_at)
+
+
+@ONE_OF_EACH
+@pytest.mark.parametrize("point", ["send.before_claim", *NEVER_LEFT, *LEFT])
+def test_frozen_for_a_moment_it_goes_on_and_sends_once(
+    stage: Stage, kinds: tuple[str, ...], point: str
+) -> None:
+    operations = stage.released(*kinds)
+    frozen = [stage.freeze(point, operation) for operation in operations]
+    services.send_due()
+    for child in frozen:
+        stage.thaw(child)
+    stage.sweep_until_settled(operations)
+    held_against_the_ledger(stage.service, f"frozen at {point}")

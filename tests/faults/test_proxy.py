@@ -1,0 +1,85 @@
+"""The wire itself: it cuts where it was told to, or the whole campaign proves nothing."""
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from tests.faults.proxy import Proxy, Side, Then
+from tests.payments_gateway import stub
+
+ANSWER = stub.raw(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone")
+
+
+@pytest.fixture
+def service() -> Iterator[stub.Stub]:
+    with stub.Stub(ANSWER) as running:
+        yield running
+
+
+@pytest.fixture
+def proxy(service: stub.Stub) -> Iterator[Proxy]:
+    with Proxy(int(service.url.rpartition(":")[2].partition("/")[0])) as running:
+        yield running
+
+
+def say(proxy: Proxy, text: bytes = b'POST /pay HTTP/1.1\r\nContent-Length: 8\r\n\r\n{"a": 1}') -> bytes:
+    """What comes back, up to the end of the connection."""
+    with socket.create_connection(("127.0.0.1", proxy.port), timeout=20) as client:
+        client.sendall(text)
+        client.shutdown(socket.SHUT_WR)
+        heard = b""
+        while data := client.recv(1000):
+            heard += data
+    return heard
+
+
+def test_without_a_plan_everything_passes(proxy: Proxy) -> None:
+    assert say(proxy).endswith(b"done")
+
+
+def test_it_cuts_an_answer_at_the_byte(proxy: Proxy) -> None:
+    cut = proxy.cut(b"POST /pay", side=Side.ANSWER, after=10, then=Then.CLOSE)
+    assert say(proxy) == b"HTTP/1.1 2"
+    assert cut.reached.is_set()
+    assert say(proxy).endswith(b"done")
+
+
+def test_it_cuts_a_request_at_the_byte(proxy: Proxy, service: stub.Stub) -> None:
+    proxy.cut(b"POST /pay", b"\r\n\r\n", after=6, then=Then.RESET)
+    with pytest.raises(ConnectionResetError):
+        say(proxy)
+    assert service.requests == []
+
+
+def test_it_leaves_other_requests_alone(proxy: Proxy) -> None:
+    cut = proxy.cut(b"POST /other")
+    assert say(proxy).endswith(b"done")
+    assert not cut.reached.is_set()
+
+
+def test_a_stalled_wire_goes_on_or_tears(proxy: Proxy) -> None:
+    stalled = proxy.cut(b"POST /pay", b"}", after=1, then=Then.STALL)
+    with socket.create_connection(("127.0.0.1", proxy.port), timeout=20) as client:
+        client.sendall(b'POST /pay HTTP/1.1\r\nContent-Length: 8\r\n\r\n{"a": 1}')
+        stalled.wait()
+        stalled.go_on()
+        assert client.recv(8) == b"HTTP/1.1"
+    torn = proxy.cut(b"POST /pay", then=Then.STALL)
+    with socket.create_connection(("127.0.0.1", proxy.port), timeout=20) as client:
+        client.sendall(b"POST /pay HTTP/1.1\r\nContent-Length: 0\r\n\r\n")
+        torn.wait()
+        torn.tear()
+        with pytest.raises(ConnectionResetError):
+            client.recv(8)
+
+
+def test_while_it_is_away_nobody_connects_and_afterwards_everybody_does(proxy: Proxy) -> None:
+    with socket.create_connection(("127.0.0.1", proxy.port), timeout=20) as client:
+        client.sendall(b"POST")
+        with proxy.away():
+            with pytest.raises(ConnectionResetError):
+                client.recv(1)
+            with pytest.raises(ConnectionRefusedError):
+                say(proxy)
+    assert say(proxy).endswith(b"done")
