@@ -1,0 +1,89 @@
+"""Takes each safeguard out in turn and shows that a named test notices: `python -m tests.sabotage`.
+
+Works in copies of the project, two at a time; nothing here is touched. Ends with 1 unless every one is caught.
+"""
+
+import argparse
+import random
+import secrets
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from tests.sabotage.safeguards import SAFEGUARDS
+from tests.sabotage.workshop import GoneError, Safeguard, Workshop, of_test
+
+AT_ONCE = 2
+_STOPPED = threading.Event()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.sabotage", description=__doc__)
+    parser.add_argument("--sample", type=int, metavar="N", help="only so many, chosen by chance")
+    parser.add_argument(
+        "--seed", type=int, default=secrets.randbelow(2**32), help="chooses the same ones again"
+    )
+    parser.add_argument(
+        "--only", default="", metavar="TEXT", help="only those that have this text in their name"
+    )
+    wanted = parser.parse_args()
+    chosen = [each for each in SAFEGUARDS if wanted.only in each.name]
+    if wanted.sample is not None and wanted.sample < len(chosen):
+        say(f"A sample of {wanted.sample} of {len(chosen)} (--seed {wanted.seed})")
+        chosen = random.Random(wanted.seed).sample(chosen, wanted.sample)  # noqa: S311 - a choice of tests
+    began = time.monotonic()
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        shares = [chosen[number::AT_ONCE] for number in range(AT_ONCE)]
+        try:
+            caught = sum(pool.map(work_on, [share for share in shares if share]))
+        except KeyboardInterrupt:
+            _STOPPED.set()
+            raise
+    say(f"sabotage: {caught}/{len(chosen)} caught in {time.monotonic() - began:.0f} s")
+    return 0 if 0 < len(chosen) == caught else 1
+
+
+def work_on(share: Sequence[Safeguard]) -> int:
+    """Take out these one after the other, and say of each whether it was noticed; how many were."""
+    folder = Path(tempfile.mkdtemp(prefix="countersign-sabotage-"))
+    with Workshop(folder) as workshop:
+        return sum(caught for caught in _each(workshop, share))
+
+
+def _each(workshop: Workshop, share: Sequence[Safeguard]) -> Iterator[bool]:
+    untouched = workshop.run_all(safeguard.test for safeguard in share)
+    for safeguard in share:
+        if _STOPPED.is_set():
+            return
+        began = time.monotonic()
+        before = of_test(untouched, safeguard.test)
+        why = _unnoticed(workshop, safeguard) if before == {"passed"} else f"it is not green before: {before}"
+        took = f"{time.monotonic() - began:.0f} s"
+        say(f"{'NOT CAUGHT' if why else 'caught':10}  {safeguard.name} -> {safeguard.test} ({why or took})")
+        yield not why
+
+
+def _unnoticed(workshop: Workshop, safeguard: Safeguard) -> str:
+    """Why its removal was not noticed; empty if the test turned red as it should."""
+    try:
+        results = of_test(workshop.without(safeguard), safeguard.test)
+    except GoneError as exc:
+        return f"the text is no longer there: {exc}"
+    except SyntaxError as exc:
+        return f"what is left is no Python: {exc}"
+    if "failed" in results and results <= {"failed", "passed"}:
+        return ""
+    return "; ".join(sorted(results)) or "the test did not run"
+
+
+def say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,207 @@
+"""What closes an operation only by proof, lets people settle the rest, and keeps the log of it."""
+
+from tests.sabotage.workshop import Safeguard
+
+_CONFIRMING = "backoffice/operations/services/confirming.py"
+_LOOKING = "backoffice/operations/services/looking.py"
+_RESOLVING = "backoffice/operations/services/resolving.py"
+_RECORDING = "backoffice/operations/services/recording.py"
+_AUDIT = "backoffice/audit/services.py"
+_VERIFICATION = "backoffice/audit/verification.py"
+_TESTS = "tests/operations"
+_LATE = f"{_TESTS}/test_answers_after_the_end.py::TestWhileNothingIsDecided"
+
+IN_THE_PROOF = (
+    Safeguard(
+        "two passes through the list agree",
+        _LOOKING,
+        {"        if _gist(again) == _gist(seen):\n": "        if again is not None:\n"},
+        f"{_TESTS}/test_confirming.py::test_a_list_that_changes_at_every_look_proves_nothing",
+    ),
+    Safeguard(
+        "a list that lags is given its time",
+        _CONFIRMING,
+        {"    if age < settles_after() and not (": "    if not age and not ("},
+        f"{_TESTS}/test_confirming.py"
+        "::test_what_could_be_anothers_is_taken_only_when_ours_has_had_the_time_to_be_there",
+    ),
+    Safeguard(
+        "candidates are newer than the watermark",
+        _LOOKING,
+        {"mark - SKEW <= record.created_at <= mark + WINDOW": "record.created_at <= mark + WINDOW"},
+        f"{_TESTS}/test_confirming.py::test_a_transaction_that_differs_closes_nothing",
+    ),
+    Safeguard(
+        "candidates are of the window in which ours can come",
+        _LOOKING,
+        {"mark - SKEW <= record.created_at <= mark + WINDOW": "mark - SKEW <= record.created_at"},
+        f"{_TESTS}/test_confirming.py::test_a_transaction_that_differs_closes_nothing",
+    ),
+    Safeguard(
+        "the transaction at the watermark is not ours",
+        _LOOKING,
+        {"not in {attempt.watermark_transaction_id, *(": "not in {*("},
+        f"{_TESTS}/test_confirming.py::test_the_transaction_at_the_watermark_is_never_ours",
+    ),
+    Safeguard(
+        "what was in the list before the request is not ours",
+        _LOOKING,
+        {"watermark_transaction_id, *(attempt.watermark_shown or [])}": "watermark_transaction_id}"},
+        f"{_TESTS}/test_confirming.py::test_what_the_service_showed_before_we_sent_is_never_ours",
+    ),
+    Safeguard(
+        "an early match fits the balance before it",
+        _CONFIRMING,
+        {" and _is_next(attempt, record)": ""},
+        f"{_TESTS}/test_confirming.py::test_it_does_not_at_once_where_something_moved_the_balance_in_between",
+    ),
+    Safeguard(
+        "without the service's time there is no candidate",
+        _LOOKING,
+        {
+            "    if mark is None:\n        return []  # without the service's time nothing tells new from old\n": (
+                "    mark = mark or attempt.started_at\n"
+            ),
+            "    mark = attempt.watermark_service_time\n    return (\n": (
+                "    mark = attempt.watermark_service_time or attempt.started_at\n    return (\n"
+            ),
+        },
+        f"{_TESTS}/test_confirming.py::test_without_the_services_own_time_nothing_tells_new_from_old",
+    ),
+    Safeguard(
+        "what is another attempt's own is no candidate",
+        _LOOKING,
+        {"    return unclaimed(agreed(found))\n": "    return agreed(found)\n"},
+        f"{_TESTS}/test_confirming.py::test_a_twin_whose_transaction_was_named_does_not_stand_in_the_way",
+    ),
+    Safeguard(
+        "of several candidates none is taken",
+        _CONFIRMING,
+        {"    if len(seen.found) != 1 or": "    if not seen.found or"},
+        f"{_TESTS}/test_confirming.py::test_two_candidates_close_nothing",
+    ),
+    Safeguard(
+        "an attempt that has a transaction takes no other",
+        _RECORDING,
+        {"Attempt.objects.filter(free, pk=attempt.pk)": "Attempt.objects.filter(pk=attempt.pk)"},
+        f"{_LATE}::test_an_attempt_that_has_a_transaction_takes_no_other",
+    ),
+    Safeguard(
+        "a late refusal of what seemed under way is put before people",
+        _RECORDING,
+        {"        _ask_people(operation, attempt, answer)\n": ""},
+        f"{_LATE}::test_a_refusal_puts_it_before_people",
+    ),
+    Safeguard(
+        "a status we do not know decides nothing",
+        _CONFIRMING,
+        {" or seen.found[0].status not in {*_ENDS, UNDER_WAY}:\n": ":\n"},
+        f"{_TESTS}/test_confirming.py::test_a_status_we_do_not_know_decides_nothing",
+    ),
+    Safeguard(
+        "failed only when ours cannot come any more",
+        _CONFIRMING,
+        {
+            '    return record if record.status != "failed" or age >= WINDOW else None\n': "    return record\n"
+        },
+        f"{_TESTS}/test_confirming.py::test_a_failed_one_proves_failure_only_when_ours_cannot_come_any_more",
+    ),
+    Safeguard(
+        "what is people's to settle is not closed by the machine",
+        _CONFIRMING,
+        {
+            "filter(pk=attempt_id, closed_at__isnull=True).first()\n"
+            "    if attempt is None or operation.status not in AWAITING_THE_SERVICE:\n": (
+                "filter(pk=attempt_id, closed_at__isnull=True).first()\n    if attempt is None:\n"
+            )
+        },
+        f"{_TESTS}/test_confirming.py::test_a_look_that_comes_late_leaves_to_people_what_is_theirs_by_now",
+    ),
+    Safeguard(
+        "absence sends nothing and is people's after a day",
+        _CONFIRMING,
+        {
+            "        _move(operation, attempt, Status.REVIEW, Action.OPERATION_ESCALATED, actor)\n": (
+                '        _close(operation, attempt, "failed", actor)\n'
+            )
+        },
+        f"{_TESTS}/test_confirming.py::test_absence_sends_nothing_and_ends_in_review_after_a_day",
+    ),
+    Safeguard(
+        "an answer that names another's transaction proves nothing",
+        "backoffice/operations/services/recording.py",
+        {"        answer = _contradicted(operation, answer)\n": "        pass\n"},
+        f"{_TESTS}/test_confirming.py::test_an_answer_that_names_anothers_transaction_proves_nothing_and_says_so",
+    ),
+    Safeguard(
+        "nobody settles alone what is people's to settle",
+        "backoffice/operations/policy.py",
+        {"    if person.pk == operation.maker_id:\n": "    if person.pk is None:\n"},
+        f"{_TESTS}/test_resolving.py::test_whoever_proposes_it_cannot_countersign_it",
+    ),
+    Safeguard(
+        "the transaction of a resolution is nobody else's",
+        _RESOLVING,
+        {
+            "    if is_another or not bind_transaction(attempt, seen.transaction_id):\n": "    if is_another:\n"
+        },
+        f"{_TESTS}/test_resolving.py::test_a_transaction_that_became_anothers_meanwhile_closes_nothing",
+    ),
+    Safeguard(
+        "what may still be executed is not settled as not executed",
+        _RESOLVING,
+        {"clock.now() < attempt.may_come_until or attempt.": "attempt."},
+        f"{_TESTS}/test_resolving.py::test_nor_is_it_applied_while_the_service_may_still_execute_it",
+    ),
+    Safeguard(
+        "a resolution settles only what is open",
+        _RESOLVING,
+        {
+            "filter(operation=operation, closed_at__isnull=True)\n": "filter(operation=operation)\n",
+            "    if attempt is None or operation.status not in NEEDS_ATTENTION:\n": "    if attempt is None:\n",
+        },
+        f"{_TESTS}/test_resolving.py::test_if_the_machine_closes_it_first_the_resolution_is_not_applied_and_says_so",
+    ),
+    Safeguard(
+        "a resumption ends only the pause that was signed",
+        "backoffice/operations/services/pausing.py",
+        {"filter(pk=payload.pause, ended_at__isnull=True)": "filter(ended_at__isnull=True)"},
+        f"{_TESTS}/test_pause.py::test_a_resumption_ends_only_the_pause_that_it_names",
+    ),
+    Safeguard(
+        "news that contradict what is closed raise an incident",
+        "backoffice/operations/services/watching.py",
+        {"            incidents.report(attempt.operation, what=what": "            dict(what=what"},
+        f"{_TESTS}/test_watching.py::test_a_success_that_the_service_calls_failed_by_now_is_news",
+    ),
+    Safeguard(
+        "nothing is recorded outside the transaction of the change",
+        _AUDIT,
+        {"    if not connection.in_atomic_block:\n": "    if not action:\n"},
+        "tests/audit/test_append.py::test_nothing_is_recorded_outside_a_transaction",
+    ),
+    Safeguard(
+        "two writers never follow the same entry",
+        _AUDIT,
+        {"filter(pk=head.pk, position=head.position, hash=head.hash)": "filter(pk=head.pk)"},
+        "tests/audit/test_append.py::test_two_writers_never_follow_the_same_entry",
+    ),
+    Safeguard(
+        "the log is verified: content",
+        _VERIFICATION,
+        {"    if entry.hash != entry.digest():\n": "    if not entry.hash:\n"},
+        "tests/audit/test_verification.py::test_a_change_of_any_column_is_found",
+    ),
+    Safeguard(
+        "the log is verified: order",
+        _VERIFICATION,
+        {"    if entry.previous_hash != previous_hash:\n": "    if not entry.previous_hash:\n"},
+        "tests/audit/test_verification.py::test_a_change_of_any_column_is_found",
+    ),
+    Safeguard(
+        "the log is verified: end",
+        _VERIFICATION,
+        {"    if position < before.position:\n": "    if position < 0:\n"},
+        "tests/audit/test_verification.py::test_damage_to_the_whole_is_found",
+    ),
+)

@@ -1,0 +1,50 @@
+"""The table is true of the program as it is, and the workshop is not fooled by a test that never asked."""
+
+import pytest
+
+from tests.sabotage.safeguards import SAFEGUARDS
+from tests.sabotage.workshop import ROOT, GoneError, Safeguard, of_test, results_of
+
+REPORT = """<testsuites><testsuite>
+<testcase classname="tests.a.test_b" name="test_noticed"><failure message="assert 1 == 2">…</failure></testcase>
+<testcase classname="tests.a.test_b" name="test_of_cases[1]" />
+<testcase classname="tests.a.test_b" name="test_of_cases[2]"><failure message="Failed: DID NOT RAISE" /></testcase>
+<testcase classname="tests.a.test_b.TestC" name="test_mutilated"><failure message="NameError: name 'x'" /></testcase>
+<testcase classname="tests.a.test_b" name="test_without_its_fixture"><error message="failed on setup" /></testcase>
+<testcase classname="tests.a.test_b" name="test_left_out"><skipped message="no Redis" /></testcase>
+</testsuite></testsuites>"""
+
+
+@pytest.mark.parametrize("safeguard", SAFEGUARDS, ids=lambda safeguard: safeguard.name)
+def test_each_stands_where_the_table_says_and_leaves_python_behind(safeguard: Safeguard) -> None:
+    removed = safeguard.removed_from((ROOT / safeguard.file).read_text())
+    compile(removed, safeguard.file, "exec")
+    path, *_, test = safeguard.test.split("::")
+    assert f"def {test.partition('[')[0]}(" in (ROOT / path).read_text()
+
+
+def test_each_has_a_name_of_its_own() -> None:
+    assert len({safeguard.name for safeguard in SAFEGUARDS}) == len(SAFEGUARDS) >= 20
+
+
+@pytest.mark.parametrize(
+    ("test", "results"),
+    [
+        ("tests/a/test_b.py::test_noticed", {"failed"}),
+        ("tests/a/test_b.py::test_of_cases", {"passed", "failed"}),
+        ("tests/a/test_b.py::test_of_cases[1]", {"passed"}),
+        ("tests/a/test_b.py::TestC::test_mutilated", {"broken: NameError: name 'x'"}),
+        ("tests/a/test_b.py::test_without_its_fixture", {"error: failed on setup"}),
+        ("tests/a/test_b.py::test_left_out", {"skipped: no Redis"}),
+        ("tests/a/test_b.py::test_not", set()),
+    ],
+)
+def test_only_a_test_that_asked_and_was_answered_wrongly_has_failed(test: str, results: set[str]) -> None:
+    assert of_test(results_of(REPORT), test) == results
+
+
+def test_a_text_that_is_gone_is_no_safeguard_taken_out() -> None:
+    safeguard = Safeguard("", "a.py", {"if paid:": "if False:"}, "")
+    for source in ("", "if paid:\nif paid:\n"):
+        with pytest.raises(GoneError, match=r"a\.py holds [02] times"):
+            safeguard.removed_from(source)

@@ -1,0 +1,129 @@
+"""A copy of the project in which one safeguard at a time is taken out, and the one test that must notice it is run."""
+
+import os
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib.util import cache_from_source
+from pathlib import Path
+from typing import Self
+
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE = 600  # seconds for one run of pytest
+# What fails so proves nothing: the mutilated program is none any more, or the test never came to its question.
+_BROKEN = ("ImportError", "ModuleNotFoundError", "NameError", "UnboundLocalError", "SyntaxError", "TypeError")
+
+Results = Mapping[str, str]
+"""What became of each test by its full name: "passed", "failed", or why it says nothing."""
+
+
+@dataclass(frozen=True)
+class Safeguard:
+    """A rule: the texts in which it stands, what stands there without it, and the test that must notice."""
+
+    name: str
+    file: str
+    edits: Mapping[str, str]
+    test: str
+
+    def removed_from(self, source: str) -> str:
+        """The source without it. Raises GoneError unless each text is there exactly once."""
+        for take_out, put in self.edits.items():
+            if source.count(take_out) != 1:
+                raise GoneError(f"{self.file} holds {source.count(take_out)} times, not once: {take_out!r}")
+            source = source.replace(take_out, put)
+        return source
+
+
+class GoneError(Exception):
+    """The text of a safeguard is no longer what the table says."""
+
+
+class Workshop:
+    """A copy of all that git tracks or would track, in a folder that is gone afterwards."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def __enter__(self) -> Self:
+        listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+        names = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        for name in filter(None, names.split("\0")):
+            if (ROOT / name).is_file():
+                (self._folder / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(ROOT / name, self._folder / name)
+        (self._folder / "var" / "tmp").mkdir(parents=True, exist_ok=True)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def run_all(self, tests: Iterable[str]) -> Results:
+        """Run these tests as the program is now."""
+        report = self._folder / "var" / "report.xml"
+        report.unlink(missing_ok=True)
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("COUNTERSIGN_")}
+        environment = {
+            **inherited,
+            "TMPDIR": str(self._folder / "var" / "tmp"),
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # those that no test here needs take half of the time
+        }
+        options = ["-q", "-p", "pytest_django.plugin", "-p", "no:cacheprovider", f"--junit-xml={report}"]
+        command = [sys.executable, "-m", "pytest", *options, *sorted(set(tests))]
+        try:
+            subprocess.run(
+                command, cwd=self._folder, env=environment, capture_output=True, check=False, timeout=PATIENCE
+            )
+        except subprocess.TimeoutExpired:
+            return {}
+        return results_of(report.read_text()) if report.exists() else {}
+
+    def without(self, safeguard: Safeguard) -> Results:
+        """Run its test without the safeguard, and put it back. Raises GoneError, SyntaxError."""
+        file = self._folder / safeguard.file
+        source = file.read_text()
+        removed = safeguard.removed_from(source)
+        compile(removed, safeguard.file, "exec")
+        try:
+            _write(file, removed)
+            return self.run_all([safeguard.test])
+        finally:
+            _write(file, source)
+
+
+def results_of(report: str) -> Results:
+    """What a report of pytest in the form of JUnit says of each test."""
+    return {
+        f"{case.get('classname')}.{case.get('name')}": _result(case)
+        for case in ET.fromstring(report).iter("testcase")  # noqa: S314 - written by pytest a moment ago
+    }
+
+
+def of_test(results: Results, test: str) -> set[str]:
+    """The results of one test; of all its cases where the name leaves them open."""
+    path, *names = test.split("::")
+    name = ".".join([path.removesuffix(".py").replace("/", "."), *names])
+    return {result for found, result in results.items() if found == name or found.startswith(f"{name}[")}
+
+
+def _result(case: ET.Element) -> str:
+    for kind in (
+        "error",
+        "skipped",
+    ):  # an error is what fails before the test itself begins, or after its end
+        if case.find(kind) is not None:
+            return f"{kind}: {case.find(kind).get('message', '')}"  # type: ignore[union-attr]
+    failure = case.find("failure")
+    if failure is None:
+        return "passed"
+    message = failure.get("message", "").strip()
+    return f"broken: {message}" if message.startswith(_BROKEN) else "failed"
+
+
+def _write(file: Path, source: str) -> None:
+    """Write it so that Python does not run what it compiled before, which it knows by second and length only."""
+    file.write_text(source)
+    Path(cache_from_source(str(file))).unlink(missing_ok=True)
