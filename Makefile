@@ -6,7 +6,7 @@ SANDBOX_PORT ?= 8001
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: demo smoke test test-contract check bench run clean lock
+.PHONY: demo smoke test test-contract test-faults test-simulation check bench run clean lock
 
 demo: $(READY)  ## the whole product on this machine, against a simulated service
 	@$(BIN)/python -m stack.demo --port $(PORT) --sandbox-port $(SANDBOX_PORT)
@@ -21,6 +21,20 @@ test-contract: $(READY)  ## thousands of random requests and hundreds of histori
 	CONTRACT_CASES=$${CONTRACT_CASES:-300} \
 	CONTRACT_SEED=$${CONTRACT_SEED:-$$($(BIN)/python -c 'import secrets; print(secrets.randbelow(2**32))')} \
 	$(BIN)/pytest tests/contract tests/sandbox/test_properties.py --numprocesses 2 $(ARGS)
+
+FAULTS ?= whole
+FAULTS_SIZE = FAULTS=$(FAULTS) $(if $(filter sample,$(FAULTS)),RACE_ROUNDS=$${RACE_ROUNDS:-5})
+FAULTS_DATABASE ?= postgres://postgres@127.0.0.1:5432/countersign_faults
+
+test-faults: $(READY)  ## processes killed, wires cut, people raced, safeguards taken out; prints the figures; FAULTS=sample takes minutes
+	$(FAULTS_SIZE) COUNTERSIGN_TEST_DATABASE_URL=$(FAULTS_DATABASE) $(BIN)/pytest tests/faults $(ARGS)
+	$(FAULTS_SIZE) env -u COUNTERSIGN_TEST_DATABASE_URL $(BIN)/pytest tests/faults $(ARGS)
+	$(BIN)/python -m tests.sabotage $(if $(filter sample,$(FAULTS)),--sample 10)
+
+test-simulation: $(READY)  ## 20,000 histories of people, processes and faults, from a new seed; prints what they showed
+	SIMULATION_HISTORIES=$${SIMULATION_HISTORIES:-20000} \
+	SIMULATION_SEED=$${SIMULATION_SEED:-$$($(BIN)/python -c 'import secrets; print(secrets.randbelow(2**31))')} \
+	$(BIN)/pytest tests/simulation --numprocesses 2 $(ARGS)
 
 check: $(READY)  ## formatting, lint, types, import directions, templates, migrations, deployment
 	$(BIN)/ruff format --check .
