@@ -59,8 +59,8 @@ def health() -> Health:
 
 
 def incidents() -> QuerySet[Incident]:
-    """Every incident with its operation and who took note of it, the newest first."""
-    return Incident.objects.select_related("operation", "seen_by")
+    """Every incident with its operation, the one before it and who took note of them, the newest first."""
+    return Incident.objects.select_related("operation", "seen_by", "further_to__seen_by", "followed_by")
 
 
 def open_incidents() -> QuerySet[Incident]:

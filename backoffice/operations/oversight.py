@@ -8,11 +8,17 @@ from backoffice.accounts.models import User
 
 
 class Incident(models.Model):
-    """News that contradicts what is on record about an operation. It changes nothing; people find out what is true."""
+    """News that contradicts what is on record about an operation. It changes nothing; people find out what is true.
+
+    What was shown once stays as it was. Further evidence of the same is a further incident, which names the one before.
+    """
 
     operation = models.ForeignKey("operations.Operation", on_delete=models.PROTECT, related_name="incidents")
     what = models.CharField(max_length=200)
     evidence = models.JSONField()  # name and text of what was seen
+    further_to = models.OneToOneField(
+        "self", on_delete=models.PROTECT, null=True, related_name="followed_by"
+    )  # the one before it, which tells the same by earlier evidence
     at = models.DateTimeField()
     seen_by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
     seen_at = models.DateTimeField(null=True)
@@ -27,7 +33,11 @@ class Incident(models.Model):
             models.Index(fields=["-at", "-id"], name="incident_open", condition=Q(seen_at__isnull=True)),
         ]
         constraints = [
-            models.UniqueConstraint(fields=["operation", "what"], name="incident_once_per_operation"),
+            models.UniqueConstraint(
+                fields=["operation", "what"],
+                condition=Q(further_to__isnull=True),
+                name="incident_first_once_per_operation",
+            ),
             models.CheckConstraint(
                 condition=Q(seen_at__isnull=True, seen_by__isnull=True, note="")
                 | (Q(seen_at__isnull=False, seen_by__isnull=False) & ~Q(note="")),

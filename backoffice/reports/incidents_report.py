@@ -42,6 +42,8 @@ INCIDENTS: Report[Incident, forms.Form] = Report(
         Column("noted_at", attrgetter("seen_at")),
         Column("noted_by", lambda incident: str(incident.seen_by or "")),
         Column("note", attrgetter("note")),
+        Column("incident", attrgetter("pk")),
+        Column("further_to", attrgetter("further_to_id")),
     ),
     rows=rows,
     period=period,

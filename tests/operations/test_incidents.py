@@ -24,12 +24,40 @@ def actions(operation: Operation) -> list[str]:
     return list(entries.values_list("action", flat=True))
 
 
-def test_the_same_about_the_same_operation_is_reported_once(operation: Operation) -> None:
-    first = incidents.report(operation, what=WHAT, evidence={"transaction": "T-1"})
-    again = incidents.report(operation, what=WHAT, evidence={"transaction": "T-2"})
-    assert again == first
-    assert again.evidence == {"transaction": "T-1"}
-    assert actions(operation) == [Action.OPERATION_PREPARED, Action.INCIDENT_RAISED]
+def test_the_same_evidence_is_reported_once_whether_or_not_somebody_took_note(
+    incident: Incident, operation: Operation, checker: User
+) -> None:
+    again = incidents.report(operation, what=WHAT, evidence={"transaction": "T-1"})
+    incidents.acknowledge_incident(incident.pk, actor=checker, note="Looked at")
+    once_more = incidents.report(operation, what=WHAT, evidence={"transaction": "T-1"})
+    assert again == once_more == incident
+    assert actions(operation) == [
+        Action.OPERATION_PREPARED,
+        Action.INCIDENT_RAISED,
+        Action.INCIDENT_ACKNOWLEDGED,
+    ]
+
+
+def test_further_evidence_reaches_those_who_had_taken_note(
+    incident: Incident, operation: Operation, checker: User
+) -> None:
+    incidents.acknowledge_incident(incident.pk, actor=checker, note="Refunded")
+    before = Incident.objects.values().get()
+    further = incidents.report(operation, what=WHAT, evidence={"transaction": "T-2"})
+    assert (further.is_open, further.further_to, further.evidence) == (True, incident, {"transaction": "T-2"})
+    assert Incident.objects.filter(pk=incident.pk).values().get() == before
+    raised = Entry.objects.filter(action=Action.INCIDENT_RAISED).latest("position")
+    assert (raised.detail["further_to"], raised.detail["evidence"]) == (incident.pk, further.evidence)
+
+
+def test_evidence_that_alternates_raises_each_once(incident: Incident, operation: Operation) -> None:
+    raised = [
+        incidents.report(operation, what=WHAT, evidence={"transaction": told})
+        for told in ("T-2", "T-1", "T-3", "T-2", "T-1")
+    ]
+    assert Incident.objects.count() == 3
+    assert [one.evidence["transaction"] for one in raised] == ["T-2", "T-1", "T-3", "T-2", "T-1"]
+    assert raised[2].further_to == raised[0]
 
 
 def test_something_else_about_it_is_another_incident(incident: Incident, operation: Operation) -> None:
@@ -37,9 +65,11 @@ def test_something_else_about_it_is_another_incident(incident: Incident, operati
 
 
 def test_the_database_holds_one_of_each_itself(incident: Incident) -> None:
-    twin = Incident(operation=incident.operation, what=incident.what, evidence={}, at=incident.at)
-    with pytest.raises(IntegrityError), transaction.atomic():
-        twin.save()
+    told = {"operation": incident.operation, "what": incident.what, "evidence": {}, "at": incident.at}
+    Incident(**told, further_to=incident).save()
+    for twin in (Incident(**told), Incident(**told, further_to=incident)):
+        with pytest.raises(IntegrityError), transaction.atomic():
+            twin.save()
 
 
 def test_it_edits_nothing_of_the_operation(operation: Operation) -> None:

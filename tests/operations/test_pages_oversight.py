@@ -120,6 +120,21 @@ def test_an_approver_takes_note_on_its_page(as_checker: Client, checker: User, i
     assert (incident.seen_by, incident.note) == (checker, "Refunded")
 
 
+def test_further_evidence_and_what_was_found_before_stand_side_by_side(
+    as_checker: Client, checker: User, incident: Incident, operation: Operation
+) -> None:
+    incidents.acknowledge_incident(incident.pk, actor=checker, note="Refunded")
+    further = incidents.report(operation, what=WHAT, evidence={"in the list": "T-2"})
+    assert "1 incident is open" in overview(as_checker)
+    before = text_of(as_checker.get(incident.get_absolute_url()))
+    assert f'<a href="{further.get_absolute_url()}">further evidence</a>' in before
+    assert "T-1" in before
+    shown = text_of(as_checker.get(further.get_absolute_url()))
+    assert f'<a href="{incident.get_absolute_url()}">The evidence of' in shown
+    assert "Amara Okafor found: Refunded" in shown
+    assert text_of(as_checker.get("/operations/incidents/")).count("further evidence") == 1
+
+
 @pytest.mark.parametrize("note", ["", " ", "x" * 501])
 def test_a_note_that_cannot_be_taken_is_answered_beside_its_field(
     as_checker: Client, incident: Incident, note: str

@@ -14,7 +14,7 @@ from backoffice.core import clock
 from backoffice.operations import services
 from backoffice.operations.models import Attempt, Operation
 from backoffice.operations.oversight import Incident
-from backoffice.operations.services import watching
+from backoffice.operations.services import incidents, watching
 from backoffice.operations.services.watching import first_watch, watch_due
 from backoffice.operations.states import Outcome, Status
 from tests import factories, stub_service
@@ -173,10 +173,52 @@ def test_a_second_candidate_is_news_where_the_first_was_taken_from_the_list(
     assert watched(service, record("T-8"), record("T-7")) == {watching.TWICE}
 
 
-def test_a_twin_is_none_where_the_service_named_the_transaction(
+def test_a_second_debit_is_news_also_where_the_service_named_the_first(
     succeeded: Operation, service: StubService
 ) -> None:
-    assert watched(service, record("T-2"), record("T-1")) == set()
+    assert watched(service, record("T-2"), record("T-1")) == {watching.TWICE}
+    incident = Incident.objects.get()
+    assert incident.operation == succeeded
+    assert incident.evidence["in the list"].startswith("T-2 of ")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"status": "failed"},
+        {"amount": 250001},
+        {"createdAt": "2126-01-02T08:00:00Z"},
+        {"createdAt": "2026-01-02T08:00:00Z"},
+    ],
+    ids=["failed", "of another amount", "too late to be caused by it", "from before"],
+)
+def test_what_debits_nothing_more_or_cannot_be_caused_by_it_is_no_news(
+    succeeded: Operation, service: StubService, changes: dict[str, object]
+) -> None:
+    assert watched(service, record("T-2") | changes, record("T-1")) == set()
+
+
+def test_another_of_ours_with_the_same_content_is_no_second_debit(
+    succeeded: Operation, service: StubService, maker: User, checker: User
+) -> None:
+    """Neither while it is on its way and nobody knows its transaction, nor when it has claimed it."""
+    other = sent(service, maker, checker, NAMELESS, memo="the next one")
+    both = (record("T-2"), record("T-1"))
+    assert watched(service, *both) == set()
+    assert closed_by_list(service, other, *both).status == Status.SUCCEEDED
+    assert watched(service, *both) == set()
+    assert watched(service, record("T-3"), *both) == {watching.TWICE}
+
+
+def test_each_further_debit_reaches_people_who_had_taken_note_of_the_one_before(
+    succeeded: Operation, service: StubService, checker: User
+) -> None:
+    watched(service, record("T-2"), record("T-1"))
+    incidents.acknowledge_incident(Incident.objects.get().pk, actor=checker, note="Asked the service")
+    watched(service, record("T-3"), record("T-2"), record("T-1"))
+    further = Incident.objects.get(seen_at=None)
+    assert further.evidence["in the list"].startswith("T-3 of ")
+    assert further.further_to == Incident.objects.exclude(seen_at=None).get()
 
 
 def test_an_unknown_one_is_not_watched_before_its_end(

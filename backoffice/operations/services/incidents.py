@@ -19,21 +19,33 @@ from backoffice.operations.oversight import Incident
 def report(operation: Operation, *, what: str, evidence: Mapping[str, str]) -> Incident:
     """Put on record what contradicts the record, for people to look at. The operation stays as it is.
 
-    The same about the same operation is reported once: the first evidence stands, seen by a person or not.
+    The same evidence is reported once, seen by a person or not. Further evidence of the same raises a further incident,
+    open for everybody, that names the last one; what was shown before stays as it was.
     """
-    incident, is_new = Incident.objects.get_or_create(
-        operation=operation,
-        what=what,
-        defaults={
-            "evidence": {name: storable(text) for name, text in evidence.items()},
-            "at": clock.now(),
-        },
-    )
-    if is_new:
-        audit.record(
-            Action.INCIDENT_RAISED, actor=None, target=operation, incident=what, evidence=incident.evidence
+    told = {name: storable(text) for name, text in evidence.items()}
+    last: Incident | None = None
+    while (
+        True
+    ):  # along those before, which end; of two that report at once the unique indexes let one be next
+        incident, is_new = Incident.objects.get_or_create(
+            operation=operation, what=what, further_to=last, defaults={"evidence": told, "at": clock.now()}
         )
-    return incident
+        if is_new:
+            _audit(incident)
+        if incident.evidence == told:
+            return incident
+        last = incident
+
+
+def _audit(incident: Incident) -> None:
+    audit.record(
+        Action.INCIDENT_RAISED,
+        actor=None,
+        target=incident.operation,
+        incident=incident.what,
+        evidence=incident.evidence,
+        further_to=incident.further_to_id,
+    )
 
 
 @transaction.atomic

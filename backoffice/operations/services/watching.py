@@ -9,14 +9,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import Q
-
-from backoffice.audit.models import Entry
 from backoffice.core import clock
 from backoffice.ledger import selectors as ledger
 from backoffice.operations.errors import UnreadableContentError
 from backoffice.operations.kinds import MoneyKind, content_of
-from backoffice.operations.models import IN_DOUBT, Attempt, Operation
+from backoffice.operations.models import IN_DOUBT, Attempt
 from backoffice.operations.services import incidents
 from backoffice.operations.services.looking import (
     NAMED_REACHES_BACK,
@@ -116,19 +113,18 @@ def _news(
 ) -> Iterator[tuple[str, TransactionRecord | None]]:
     """Everything in the list that contradicts the end on record."""
     own = reading.of(attempt.service_transaction_id)
-    debit = next((record for record in lookalikes if record.status != "failed"), None)
+    debits = [record for record in lookalikes if record.status != "failed"]
     if attempt.outcome == Outcome.SUCCEEDED:
         if own is not None and own.status == "failed":
             yield FAILED_SINCE, own
         if attempt.service_transaction_id and own is None and reading.reaches(attempt):
             yield GONE, None
-        if debit is not None and attempt.service_transaction_id and not _was_named(attempt):
-            yield TWICE, debit
+        if attempt.service_transaction_id:
+            yield from ((TWICE, debit) for debit in debits)
         return
     if own is not None and own.status == "fulfilled":
         yield SUCCEEDED_SINCE, own
-    if debit is not None:
-        yield EXECUTED_AFTER_ALL, debit
+    yield from ((EXECUTED_AFTER_ALL, debit) for debit in debits)
 
 
 def _read(currency: str, attempts: Sequence[Attempt]) -> Reading:
@@ -184,15 +180,6 @@ def _is_listed(attempt: Attempt) -> bool:
     except UnreadableContentError:
         return attempt.service_transaction_id is not None
     return isinstance(kind, MoneyKind)
-
-
-def _was_named(attempt: Attempt) -> bool:
-    """Whether the service itself named the transaction when it answered; otherwise it was taken from the list."""
-    return Entry.objects.filter(
-        Q(detail__named_transaction_id=attempt.service_transaction_id),
-        target_type=Operation._meta.label_lower,
-        target_id=str(attempt.operation_id),
-    ).exists()
 
 
 def _evidence(attempt: Attempt, record: TransactionRecord | None) -> dict[str, str]:
