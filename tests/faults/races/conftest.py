@@ -1,0 +1,73 @@
+"""The races: two people, or two processes, in the same moment. One of them wins, and the record tells of one.
+
+Each race is run 20 times in the sample, 1,000 times in the whole campaign, or `RACE_ROUNDS` times.
+"""
+
+import itertools
+import os
+from collections.abc import Iterator
+
+import pytest
+from django.core.cache import cache
+from pytest_django import Settings
+
+from backoffice.accounts.models import User
+from backoffice.accounts.roles import Role
+from backoffice.operations.models import Operation
+from tests import factories, stub_service
+from tests.faults.conftest import SIZE
+from tests.faults.figures import FIGURES
+from tests.faults.races.racing import Racers, assert_sent_once_at_most, broken_rules
+from tests.stub_service import StubService
+
+ROUNDS = int(os.environ.get("RACE_ROUNDS", "1000" if SIZE == "whole" else "20"))
+
+
+@pytest.fixture
+def service(settings: Settings) -> Iterator[StubService]:
+    """A service that names a new transaction each time it is asked for one."""
+    cache.clear()
+    numbers = itertools.count(1)
+    with stub_service.running() as stub:
+        settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = stub.url, stub.url_v4
+        settings.CELERY_BROKER_URL = "memory://"
+        stub.answer_post = lambda: (200, f'{{"data": {{"transactionId": "T-{next(numbers)}"}}}}')
+        yield stub
+
+
+class Races(Racers):
+    """The rounds of one race, and what must hold after each and after all of them."""
+
+    def __init__(self, service: StubService, name: str) -> None:
+        super().__init__()
+        self._service = service
+        self._name = name
+        self._all: list[Operation] = []
+
+    def rounds(self) -> Iterator[int]:
+        """So many rounds, each with a ledger of its own."""
+        for number in range(ROUNDS):
+            self._service.posts.clear()
+            yield number
+            FIGURES.cells[f"races: {self._name}"] += 1
+
+    def are_well(self, *operations: Operation) -> None:
+        """After a round: at most one debit each, and every move told once, along the table of states."""
+        assert_sent_once_at_most(operations, self._service)
+        assert broken_rules(operations, "unrecorded_move") == {}
+        self._all.extend(operations)
+
+    def ended_well(self) -> None:
+        """After all rounds: everything that must always hold, and the whole log."""
+        assert broken_rules(self._all) == {}
+
+
+@pytest.fixture
+def races(service: StubService, request: pytest.FixtureRequest) -> Iterator[Races]:
+    with Races(service, request.node.name.removeprefix("test_").replace("_", " ")) as races:
+        yield races
+
+
+@pytest.fixture
+def third_checker(db: None) -> User:
+    return factories.person("Ngozi Eze", Role.APPROVER)

@@ -1,0 +1,61 @@
+"""People who say what became of an operation, against each other and against the machine (faults 12 and 16)."""
+
+from datetime import timedelta
+
+import pytest
+
+from backoffice.accounts.models import User
+from backoffice.operations.models import Operation
+from backoffice.operations.services.confirming import settles_after
+from backoffice.operations.states import Status
+from tests.faults.races.acts import approves, looks_for, lost, once_the_list_is_read, proposes
+from tests.faults.races.conftest import Races
+from tests.faults.races.racing import DONE
+from tests.operations.cases import proposed, record, said, shows
+from tests.operations.steps import status_of
+from tests.stub_service import StubService
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.faults]
+
+
+def test_a_resolution_against_the_reconciler_one_of_them_closes_it(
+    races: Races, service: StubService, maker: User, checker: User, second_checker: User
+) -> None:
+    for number in races.rounds():
+        operation = lost(service, maker, checker, age=settles_after())
+        shows(service, record(f"R-{number}"))
+        resolution = proposed(operation, maker, "happened", f"R-{number}")
+        signs = once_the_list_is_read(service, approves(resolution, second_checker), dawdling=number % 20)
+        signed, _ = races.race(signs, looks_for(operation))
+        attempt = operation.attempts.get()
+        assert (status_of(operation), attempt.service_transaction_id) == (Status.SUCCEEDED, f"R-{number}")
+        assert (signed == DONE) == (attempt.resolution_id == resolution.pk)
+        assert signed in {DONE, "CannotSettleError"}
+        assert (status_of(resolution) == Status.SUCCEEDED) == (signed == DONE)
+        races.are_well(operation)
+    races.ended_well()
+
+
+def test_of_two_resolutions_that_contradict_each_other_one_waits_and_is_applied_once(
+    races: Races,
+    service: StubService,
+    maker: User,
+    checker: User,
+    second_checker: User,
+    third_checker: User,
+) -> None:
+    for number in races.rounds():
+        operation = lost(service, maker, checker, age=timedelta(hours=2))
+        shows(service, record(f"R-{number}"))
+        happened, absent = said(operation, "happened", f"R-{number}"), said(operation, "did_not_happen")
+        assert happened.is_valid(), happened.errors
+        assert absent.is_valid(), absent.errors
+        results = races.race(proposes(happened.payload(), maker), proposes(absent.payload(), checker))
+        assert sorted(results) == ["SameContentWaitsError", DONE]
+        resolution = Operation.objects.get(kind="resolution", status=Status.PENDING)
+        results = races.race(approves(resolution, second_checker), approves(resolution, third_checker))
+        assert sorted(results) == ["WrongStatusError", DONE]
+        said_so = Status.SUCCEEDED if resolution.payload["verdict"] == "happened" else Status.FAILED
+        assert (status_of(operation), status_of(resolution)) == (said_so, Status.SUCCEEDED)
+        races.are_well(operation)
+    races.ended_well()

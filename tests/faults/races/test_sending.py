@@ -1,0 +1,161 @@
+"""What leaves while somebody else acts: one request or none, whoever comes first (faults 12 and 16)."""
+
+import json
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+
+from backoffice.accounts.models import User
+from backoffice.core import clock
+from backoffice.operations import services
+from backoffice.operations.models import Attempt, Operation, Release
+from backoffice.operations.pause import is_paused
+from backoffice.operations.services.confirming import settles_after
+from backoffice.operations.states import Status
+from tests import factories
+from tests.append_only.triggers import lifted
+from tests.faults.races.acts import (
+    LOST,
+    approves_and_sends,
+    cancels,
+    countersigned_apart,
+    edits,
+    expires,
+    gives_the_word,
+    grown_old,
+    looks_for,
+    once_the_list_is_read,
+    resumed,
+    sends,
+)
+from tests.faults.races.conftest import Races
+from tests.faults.races.racing import DONE, debits_of
+from tests.operations.cases import record, shows
+from tests.operations.steps import status_of
+from tests.stub_service import StubService
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.faults]
+
+
+def test_two_words_to_send_are_one_debit(
+    races: Races, service: StubService, maker: User, checker: User, second_checker: User
+) -> None:
+    for _ in races.rounds():
+        operation = countersigned_apart(maker, checker)
+        results = races.race(gives_the_word(operation, checker), gives_the_word(operation, second_checker))
+        assert results.count(DONE) == 1
+        assert set(results) <= {DONE, "AlreadyReleasedError", "WrongStatusError"}
+        assert (status_of(operation), debits_of(operation, service)) == (Status.PROCESSING, 1)
+        races.are_well(operation)
+    races.ended_well()
+
+
+def test_the_word_to_send_against_taking_it_back(
+    races: Races, service: StubService, maker: User, checker: User
+) -> None:
+    for _ in races.rounds():
+        operation = countersigned_apart(maker, checker)
+        _, taken_back = races.race(gives_the_word(operation, checker), cancels(operation))
+        ends = (Status.CANCELLED, 0) if taken_back == DONE else (Status.PROCESSING, 1)
+        assert (status_of(operation), debits_of(operation, service)) == ends
+        assert not Release.objects.exists()
+        races.are_well(operation)
+    races.ended_well()
+
+
+def test_approving_and_sending_against_its_last_moment(
+    races: Races, service: StubService, maker: User, checker: User
+) -> None:
+    for number in races.rounds():
+        operation = factories.prepared_apart(maker)
+        last_moment = clock.now() + timedelta(milliseconds=number % 80)
+        Operation.objects.filter(pk=operation.pk).update(expires_at=last_moment)
+        approved, _ = races.race(approves_and_sends(operation, checker), expires(operation))
+        status = status_of(operation)
+        assert (status, debits_of(operation, service)) in {(Status.EXPIRED, 0), (Status.PROCESSING, 1)}
+        assert approved == DONE or status == Status.EXPIRED
+        assert not Release.objects.exists()
+        races.are_well(operation)
+    races.ended_well()
+
+
+def test_sending_against_an_edit_of_the_row_sends_what_was_signed_or_nothing(
+    races: Races, service: StubService, maker: User, checker: User
+) -> None:
+    """The triggers that forbid the edit are lifted: what is left is the digest."""
+    with lifted(connection):
+        for number in races.rounds():
+            operation = factories.prepared_apart(maker)
+            first, second = approves_and_sends(operation, checker), edits(operation)
+            races.race(*((first, second) if number % 2 else (second, first)))
+            left = debits_of(operation, service)
+            assert (status_of(operation), left, len(service.posts)) in {
+                (Status.PENDING, 0, 0),
+                (Status.APPROVED, 0, 0),
+                (Status.PROCESSING, 1, 1),
+            }
+            races.are_well(operation)
+
+
+def test_a_claim_against_the_pause(
+    races: Races, service: StubService, maker: User, checker: User, second_checker: User
+) -> None:
+    def pause() -> None:
+        services.pause_sending(actor=second_checker, reason="A key has leaked")
+
+    for number in races.rounds():
+        operation = factories.release(countersigned_apart(maker, checker), checker)
+        pauses = once_the_list_is_read(service, pause, dawdling=number % 20)
+        assert races.race(sends(operation), pauses) == [DONE, DONE]
+        left = debits_of(operation, service)
+        assert is_paused()
+        services.send_operation(operation.pk)
+        assert debits_of(operation, service) == left
+        assert (status_of(operation) == Status.PROCESSING) == (left == 1)
+        races.are_well(operation, resumed(maker, checker))
+        services.send_operation(operation.pk)
+        races.are_well(operation)
+    races.ended_well()
+
+
+def test_two_claims_at_one_balance_one_leaves_and_the_other_when_the_first_is_settled(
+    races: Races, service: StubService, maker: User, checker: User, second_checker: User
+) -> None:
+    named = service.answer_post
+    for number in races.rounds():
+        shows(service)
+        pair = [countersigned_apart(maker, checker) for _ in range(2)]
+        first, second = (factories.release(each, second_checker) for each in pair)
+        service.answer_post = lambda: LOST
+        assert races.race(sends(second), sends(first), sends(first)) == [DONE, DONE, DONE]
+        service.answer_post = named
+        assert (status_of(first), status_of(second)) == (Status.UNKNOWN, Status.APPROVED)
+        grown_old(first, settles_after())
+        shows(service, record(f"R-{number}"))
+        services.confirm_operation(first.pk)
+        services.send_operation(second.pk)
+        assert (status_of(first), status_of(second)) == (Status.SUCCEEDED, Status.PROCESSING)
+        order = [json.loads(body)["accountNumber"] for body in service.posts]
+        assert order == [each.payload["account_number"] for each in (first, second)]
+        races.are_well(first, second)
+    races.ended_well()
+
+
+def test_two_sweepers_and_two_workers_send_once_and_close_once(
+    races: Races, service: StubService, maker: User, checker: User
+) -> None:
+    for _ in races.rounds():
+        shows(service)
+        operation = factories.release(countersigned_apart(maker, checker), checker)
+        Release.objects.update(released_at=clock.now() - timedelta(seconds=2))
+        races.race(sends(operation), services.send_due, sends(operation), services.send_due)
+        attempt = Attempt.objects.get(operation=operation)
+        assert debits_of(operation, service) == 1
+        shows(service, record(attempt.service_transaction_id or ""))
+        Attempt.objects.filter(pk=attempt.pk).update(next_check_at=clock.now())
+        looks = [services.close_due, looks_for(operation)]
+        races.race(*looks, *looks)
+        assert status_of(operation) == Status.SUCCEEDED
+        races.are_well(operation)
+    races.ended_well()
