@@ -3,6 +3,7 @@
 from payments_gateway.addresses import AddressError, AddressProof, check_address
 from payments_gateway.client import PaymentsGateway
 from payments_gateway.config import GatewayConfig
+from payments_gateway.connection import writing_only_while
 from payments_gateway.deliveries import Delivery, PublicKey, Verdict, load_public_key, verify
 from payments_gateway.dialect import Dialect, EventKind
 from payments_gateway.errors import (
@@ -128,4 +129,5 @@ __all__ = [
     "loads",
     "parse_amount",
     "verify",
+    "writing_only_while",
 ]

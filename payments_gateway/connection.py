@@ -1,9 +1,11 @@
 """One HTTP exchange within one deadline, and the one place where the errors of `requests` become ours.
 
-Two promises are kept here, below `requests`, because it makes neither:
+Three promises are kept here, below `requests`, because it makes none of them:
 
 * everything that fails before the connection is ready is told apart from everything after it, so that
   "nothing was sent" is a fact and not a guess;
+* whoever was held up on the way asks again whether it is still time, with the connection ready, before a byte is
+  written;
 * status line, headers and body share one deadline: a server that sends a byte a second cannot hold us.
 """
 
@@ -11,8 +13,9 @@ import http.client
 import io
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -29,6 +32,7 @@ from urllib3.exceptions import NewConnectionError
 from payments_gateway.errors import GatewayError, NotSentError, OutcomeUnknownError
 
 _CHUNK = 65_536
+_in_time: ContextVar[Callable[[], bool]] = ContextVar("in_time", default=lambda: True)
 
 # What an exchange may fail with. The plain ones of Python are among them because odd header lines make the
 # libraries below raise those, too, and once bytes have left nothing may pass for anything but an unknown outcome.
@@ -62,6 +66,24 @@ class NotConnectedError(NewConnectionError):
     def __init__(self, connection: HTTPConnection, why: str) -> None:
         super().__init__(connection, why)
         self.why = why
+
+
+class TooLateError(NotConnectedError):
+    """The connection was ready when it was not time any more, so no byte of a request has left."""
+
+
+@contextmanager
+def writing_only_while(in_time: Callable[[], bool]) -> Iterator[None]:
+    """Calls inside write nothing once `in_time` says no, whatever held them up: a process stopped, a machine asleep.
+
+    It is asked when the connection is ready, TLS and all, immediately before each write. A no before the first byte
+    ends in NotSentError; between two writes the request stays a part of itself, which ends as any broken exchange.
+    """
+    before = _in_time.set(in_time)
+    try:
+        yield
+    finally:
+        _in_time.reset(before)
 
 
 class _TimedReader(io.RawIOBase):
@@ -114,18 +136,30 @@ def _connecting(connection: HTTPConnection) -> Iterator[None]:
 
 class _PlainConnection(HTTPConnection):
     response_class = _TimedResponse
+    has_written = False
 
     def connect(self) -> None:
         with _connecting(self):
             super().connect()
 
+    def send(self, data: Any) -> None:
+        if self.sock is None:
+            self.connect()
+        _check_in_time(self)
+        self.has_written = True
+        super().send(data)
 
-class _SecureConnection(HTTPSConnection):
-    response_class = _TimedResponse
 
-    def connect(self) -> None:
-        with _connecting(self):
-            super().connect()
+class _SecureConnection(_PlainConnection, HTTPSConnection):
+    """The same over TLS."""
+
+
+def _check_in_time(connection: _PlainConnection) -> None:
+    """Close a connection on which it is too late to write. Raises TooLateError if nothing was written on it yet."""
+    if _in_time.get()():
+        return
+    connection.close()
+    raise TimeoutError if connection.has_written else TooLateError(connection, "too late")
 
 
 class _PlainPool(HTTPConnectionPool):
@@ -198,6 +232,8 @@ def _read(response: requests.Response, limit: int) -> tuple[bytes, bool]:
 def _sorted(exc: Exception) -> GatewayError:
     """Say what a failed exchange means. Only a connection that was never ready proves that nothing left."""
     reason = getattr(exc.args[0], "reason", None) if exc.args else None
+    if isinstance(reason, TooLateError):
+        return NotSentError("The time for sending had passed before it began. Nothing was sent.")
     if isinstance(reason, NotConnectedError):
         return NotSentError(f"The service could not be reached ({reason.why}). Nothing was sent.")
     return OutcomeUnknownError(f"The service's answer did not arrive whole and in time ({_name(exc)}).")

@@ -1,5 +1,6 @@
 """The database's clock: the one that all processes share, wherever two of them must agree on a time."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -14,6 +15,17 @@ def now() -> datetime:
     Within a transaction it goes on. SQLite is part of this process, so there it is this machine's.
     """
     return _source()
+
+
+def until(moment: datetime) -> Callable[[], bool]:
+    """Whether that moment of the database's clock is still to come: to be asked later, when the database may be away.
+
+    From now on it is told by a clock of this machine that nobody sets, and that goes on while the process is stopped or
+    the machine asleep. The time it takes to ask the database now counts as passed.
+    """
+    began = _steady()
+    left = (moment - now()).total_seconds()
+    return lambda: _steady() - began < left
 
 
 @contextmanager
@@ -36,4 +48,11 @@ def _of_the_database() -> datetime:
     return told
 
 
+def _steady() -> float:
+    if _source is not _of_the_database:
+        return _source().timestamp()
+    return time.clock_gettime(_GOES_ON)
+
+
+_GOES_ON = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # seconds, also asleep
 _source: Callable[[], datetime] = _of_the_database

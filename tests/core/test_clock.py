@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 from django.utils import timezone
 
 from backoffice.core import clock
@@ -35,3 +35,23 @@ def test_a_simulation_has_its_own_and_gives_it_back() -> None:
     with clock.running_by(lambda: then):
         assert clock.now() == then
     assert clock.now() != then
+
+
+def test_whether_a_moment_is_still_to_come_is_told_later_without_the_database() -> None:
+    is_long, is_over = clock.until(clock.now() + timedelta(hours=1)), clock.until(clock.now())
+    with connection.execute_wrapper(away):
+        assert (is_long(), is_over()) == (True, False)
+
+
+def away(*_asked: object) -> None:
+    raise OperationalError("The database is away")
+
+
+def test_a_moment_that_was_to_come_passes() -> None:
+    then = datetime(2030, 1, 1, tzinfo=UTC)
+    moments = [then]
+    with clock.running_by(lambda: moments[-1]):
+        is_to_come = clock.until(then + timedelta(seconds=5))
+        assert is_to_come()
+        moments.append(then + timedelta(seconds=5))
+        assert not is_to_come()

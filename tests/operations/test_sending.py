@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,6 +21,7 @@ from pytest_django import Settings
 from backoffice.accounts.models import User
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
+from backoffice.core import clock
 from backoffice.ledger import selectors as ledger
 from backoffice.operations import services
 from backoffice.operations.errors import ContentChangedError
@@ -235,6 +236,31 @@ def test_a_sender_that_was_frozen_past_its_deadline_sends_nothing(
 ) -> None:
     answer = make_request(replace(claimed(released), begin_by=timezone.now()))
     assert (answer.outcome, service.posts) == (Outcome.NOT_SENT, [])
+
+
+class PassingAt(dict[str, str]):
+    """In place of the fault points: at this one so much time passes by every clock."""
+
+    def __init__(self, point: str, time: timedelta) -> None:
+        self._point, self._time = point, time
+        self._passed = timedelta()
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self._passed += self._time if name == self._point else timedelta()
+        return default
+
+    def now(self) -> datetime:
+        return timezone.now() + self._passed
+
+
+def test_a_sender_that_was_frozen_in_its_last_moment_sends_nothing(
+    service: StubService, released: Operation, settings: Settings
+) -> None:
+    settings.FAULT_POINTS = night = PassingAt("send.leaving", timedelta(hours=8))
+    with clock.running_by(night.now):
+        answer = make_request(claimed(released))
+    assert (answer.outcome, service.posts) == (Outcome.NOT_SENT, [])
+    assert "had passed before it began" in answer.message
 
 
 NAMED = Answer(

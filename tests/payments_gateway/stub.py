@@ -6,6 +6,7 @@ import socket
 import ssl
 import struct
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
@@ -80,6 +81,14 @@ class Peer:
         self._pending += more
 
 
+def wait_for(condition: Callable[[], bool], within: float = 30) -> bool:
+    """Whether it came true before the deadline."""
+    began, look = time.monotonic(), threading.Event()
+    while not condition() and time.monotonic() - began < within:
+        look.wait(0.01)
+    return condition()
+
+
 #: Handles one request of a connection; says whether the connection stays open for another.
 Behaviour = Callable[[Peer], bool]
 
@@ -103,6 +112,15 @@ class Stub:
     def url(self) -> str:
         return f"{'https' if self._tls else 'http'}://127.0.0.1:{self.port}/v2"
 
+    def has_accepted(self) -> bool:
+        """Wait for a connection: whoever is asked in the middle of a call knows that its connection is ready."""
+        return wait_for(lambda: self.connections > 0)
+
+    def ended(self, came: list[bytes]) -> bytes:
+        """What `keeping` kept of its only connection, once the client has gone."""
+        assert wait_for(lambda: b"" in came)
+        return b"".join(came)
+
     def __enter__(self) -> Self:
         self._start(self._accept)
         return self
@@ -118,7 +136,7 @@ class Stub:
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
         for thread in self._threads:
-            thread.join(timeout=5)
+            thread.join(timeout=60)
             assert not thread.is_alive()
 
     def _start(self, work: Callable[..., None], *args: object) -> None:
@@ -183,6 +201,17 @@ def raw(text: bytes) -> Behaviour:
     def behave(peer: Peer) -> bool:
         peer.read_request()
         peer.sock.sendall(text)
+        return False
+
+    return behave
+
+
+def keeping(came: list[bytes]) -> Behaviour:
+    """Answer nothing and keep whatever comes, to an empty piece when the client has gone."""
+
+    def behave(peer: Peer) -> bool:
+        while not came or came[-1]:
+            came.append(peer.sock.recv(READ_SIZE))
         return False
 
     return behave

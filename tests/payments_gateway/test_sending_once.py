@@ -21,6 +21,7 @@ from payments_gateway import (
     RateLimitedError,
     RejectedError,
     TokenRefusedError,
+    writing_only_while,
 )
 from tests.payments_gateway import stub
 from tests.payments_gateway.conftest import Gateway, Serve
@@ -236,6 +237,29 @@ def test_a_name_that_is_found_too_late_proves_that_nothing_was_sent(
     monkeypatch.setattr(socket, "getaddrinfo", late)
     assert type(refused(gateway(server.url, connect_timeout=0.1))) is NotSentError
     assert server.requests == []
+
+
+def test_whoever_is_too_late_when_the_connection_is_ready_writes_nothing(
+    serve: Serve, gateway: Gateway
+) -> None:
+    came: list[bytes] = []
+    server = serve(stub.keeping(came))
+    with writing_only_while(lambda: not server.has_accepted()):
+        error = refused(gateway(server.url))
+    assert type(error) is NotSentError
+    assert str(error) == "The time for sending had passed before it began. Nothing was sent."
+    assert server.ended(came) == b""
+
+
+def test_whoever_is_too_late_between_two_writes_does_not_complete_the_request(
+    serve: Serve, gateway: Gateway
+) -> None:
+    came: list[bytes] = []
+    server = serve(stub.keeping(came))
+    moments = iter([True, False])
+    with writing_only_while(lambda: next(moments)):
+        assert type(refused(gateway(server.url))) is OutcomeUnknownError
+    assert server.ended(came).endswith(b"\r\n\r\n")
 
 
 def test_nothing_is_sent_without_the_token(serve: Serve, gateway: Gateway) -> None:

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from payments_gateway import NotSentError, OutcomeUnknownError
+from payments_gateway import NotSentError, OutcomeUnknownError, writing_only_while
 from tests.payments_gateway import stub
 from tests.payments_gateway.conftest import Gateway, Serve
 from tests.payments_gateway.situations import ACCEPTED, refused, withdraw
@@ -108,3 +108,15 @@ def test_a_failure_within_tls_proves_nothing(
     assert type(error) is OutcomeUnknownError
     assert time.monotonic() - started < 15
     assert len(server.requests) == 1
+
+
+def test_whoever_is_too_late_after_the_handshake_writes_nothing(
+    serve: Serve, gateway: Gateway, tls: ssl.SSLContext, certificate: Path
+) -> None:
+    """The stub is asked for a request only when TLS is ready on its side, too."""
+    came: list[bytes] = []
+    server = serve(stub.keeping(came), tls=tls)
+    with writing_only_while(lambda: not server.has_accepted()):
+        error = refused(gateway(server.url, ca_file=str(certificate)))
+    assert type(error) is NotSentError
+    assert server.ended(came) == b""

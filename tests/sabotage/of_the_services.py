@@ -90,14 +90,23 @@ IN_THE_SERVICES = (
     Safeguard(
         "the pause is asked just before the request",
         _SENDING,
-        {"    if paused:\n": "    if paused and now >= claim.begin_by:\n"},
+        {"    if paused:\n": "    if paused and not in_time():\n"},
         f"{_TESTS}/test_turns.py::TestPaused::test_what_is_claimed_already_does_not_leave_any_more",
     ),
     Safeguard(
         "a sender that was frozen sends nothing",
         _SENDING,
-        {"    if now >= claim.begin_by:\n": "    if paused:\n"},
+        {
+            "    if not in_time():\n": "    if paused:\n",
+            "writing_only_while(in_time)": "writing_only_while(lambda: True)",
+        },
         f"{_TESTS}/test_sending.py::test_a_sender_that_was_frozen_past_its_deadline_sends_nothing",
+    ),
+    Safeguard(
+        "a sender that was frozen in its last moment sends nothing",
+        _SENDING,
+        {"writing_only_while(in_time)": "writing_only_while(lambda: True)"},
+        f"{_TESTS}/test_sending.py::test_a_sender_that_was_frozen_in_its_last_moment_sends_nothing",
     ),
     Safeguard(
         "the turn is asked in the claim",

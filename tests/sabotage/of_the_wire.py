@@ -46,6 +46,18 @@ ON_THE_WIRE = (
         f"{_ONCE}::test_a_broken_exchange_proves_nothing[reset after request]",
     ),
     Safeguard(
+        "not a byte is written too late",
+        _CONNECTION,
+        {"    if _in_time.get()():\n": "    if _in_time.get():\n"},
+        f"{_ONCE}::test_whoever_is_too_late_when_the_connection_is_ready_writes_nothing",
+    ),
+    Safeguard(
+        "whoever wrote a part and is too late proves nothing",
+        _CONNECTION,
+        {"TimeoutError if connection.has_written else": "TimeoutError if not connection else"},
+        f"{_ONCE}::test_whoever_is_too_late_between_two_writes_does_not_complete_the_request",
+    ),
+    Safeguard(
         "3xx and 5xx are unknown",
         _ANSWERS,
         {

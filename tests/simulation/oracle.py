@@ -147,7 +147,7 @@ class Oracle:
                 self._check_debits(operation, of_it)
 
     def check_point(self, point: str, process: Process) -> None:
-        """What must hold when a process comes to a fault point of the product."""
+        """What must hold when a process comes to a fault point of the product, or its request to the service."""
         assert not connection.in_atomic_block, f"{point}: a transaction is open"
         if point == "confirm.seen":
             process.candidates = self._candidates()
@@ -155,9 +155,10 @@ class Oracle:
             self._check_taken(process.candidates)
         elif point == "send.claimed" and process.attempt:
             self._check_signed(process.attempt.operation_id)
-        elif point == "send.leaving" and process.attempt:
+        elif point == "service.requested" and process.attempt:
             late = self.world.our_time() - process.attempt.started_at
             assert late < BEGINS_WITHIN, f"The request leaves {late} after its claim"
+        elif point == "send.leaving":
             assert not self._rows("SELECT 1 FROM operations_pause WHERE ended_at IS NULL"), (
                 "It leaves though sending is paused"
             )
@@ -194,8 +195,7 @@ class Oracle:
     def is_disputed(self, operation: Operation) -> bool:
         """Whether what is on record about it may be wrong, and nobody is to blame: an incident is due, or may be."""
         attempts = [attempt for attempt in self.attempts() if attempt.operation == operation.pk]
-        is_late = any(_is_too_late(debit, attempts) for debit in self.debits_of(operation.pk))
-        return is_late or any(self.is_ambiguous(operation, attempt) for attempt in attempts)
+        return any(self.is_ambiguous(operation, attempt) for attempt in attempts)
 
     def matching(self, operation: Operation, attempt: Attempt) -> list[Transaction]:
         """What the list shows in the end that can be this attempt, and that no other has."""
@@ -309,7 +309,7 @@ class Oracle:
             content = (debit.type, debit.currency, debit.amount, debit.destination)
             assert content == operation.content, f"{operation} was approved as {operation.content}: {content}"
             is_hidden = operation.status in HAS_NO_DEBIT and debit.took(now)
-            assert not is_hidden or _is_too_late(debit, attempts), f"{operation} hides {debit}"
+            assert not is_hidden, f"{operation} hides {debit}"
         if not any(self.is_excusable(operation, attempt) for attempt in attempts):
             self._check_names(operation, attempts, debits)
 
@@ -321,11 +321,6 @@ class Oracle:
         for attempt in attempts:
             is_own = attempt.names is None or attempt.names in ours
             assert is_own, f"{operation} took {attempt.names}, which is not its own"
-
-
-def _is_too_late(debit: Transaction, attempts: list[Attempt]) -> bool:
-    """Whether nobody could expect it any more: a process that was frozen in its last moment sent it much later."""
-    return all(attempt.mark is None or debit.created_at > attempt.mark + WINDOW for attempt in attempts)
 
 
 def _attempt(row: tuple[Any, ...]) -> Attempt:

@@ -54,12 +54,13 @@ class Service:
     """Balances and transactions, and a plan for what happens to the next request that moves money.
 
     `true_time` is the time by which everything happens. The service's clock may be off by `clock_is_off`, and what it
-    says in its Date header by `date_is_off` more.
+    says in its Date header by `date_is_off` more. `on_request` is called when a request arrives that moves money.
     """
 
     true_time: Callable[[], datetime]
     wait: Callable[[timedelta], None]
     sender: Callable[[], UUID | None]
+    on_request: Callable[[], None]
     clock_is_off: timedelta = timedelta()
     date_is_off: timedelta = timedelta()
     records_on_a_page: int = 100
@@ -86,6 +87,7 @@ class Service:
         """Do what is asked, or what is planned instead."""
         self.catch_up()
         if call.method == "POST":
+            self.on_request()
             return self._move(call)
         if self.unreadable_calls:
             self.unreadable_calls -= 1

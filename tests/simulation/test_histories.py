@@ -49,9 +49,10 @@ def test_a_lookalike_that_was_listed_before_does_not_keep_ours_from_being_found(
     check_the_end(office)
 
 
-def test_a_worker_that_thaws_long_after_its_claim_sends_nothing(office: Office) -> None:
+@pytest.mark.parametrize("point", ["send.claimed", "send.leaving"])
+def test_a_worker_that_thaws_long_after_its_claim_sends_nothing(office: Office, point: str) -> None:
     ours = office.order("withdrawal", 100)
-    office.work(Fate("send.claimed", is_deadly=False))
+    office.work(Fate(point, is_deadly=False))
     office.world.wait(timedelta(hours=2))
     office.sweep()
     assert office.status(ours) == "unknown"
@@ -59,18 +60,6 @@ def test_a_worker_that_thaws_long_after_its_claim_sends_nothing(office: Office) 
     assert office.status(ours) == "failed"
     assert office.oracle.debits_of(ours) == []
     check_the_end(office)
-
-
-def test_what_a_worker_sends_that_was_frozen_in_its_last_moment_is_found(office: Office) -> None:
-    ours = office.order("transfer", 100)
-    office.work(Fate("send.leaving", is_deadly=False))
-    office.world.wait(timedelta(minutes=10))
-    office.sweep()
-    assert office.status(ours) == "unknown"
-    office.thaw(office.world.frozen[0])
-    office.oracle.check()
-    check_the_end(office)
-    assert office.status(ours) == "succeeded"
 
 
 def test_an_answer_that_died_with_its_worker_is_found_in_the_list(office: Office) -> None:

@@ -134,6 +134,7 @@ class World:
             true_time=lambda: self.true_time,
             wait=self.wait,
             sender=lambda: self.running.sending if self.running else None,
+            on_request=lambda: self.reached("service.requested"),
         )
 
     def our_time(self) -> datetime:

@@ -8,6 +8,7 @@ again.
 
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -39,7 +40,7 @@ from backoffice.operations.services.recording import (
 )
 from backoffice.operations.services.releasing import withdraw_release
 from backoffice.operations.states import Status
-from payments_gateway import GatewayError, NotSentError
+from payments_gateway import GatewayError, NotSentError, writing_only_while
 
 logger = logging.getLogger(__name__)
 PATIENCE_AFTERWARDS = 1.0  # seconds for a read that only completes what is recorded
@@ -155,9 +156,10 @@ def make_request(claim: Claim) -> Answer:
     kind, payload = content_of(claim.operation)
 
     def send() -> Receipt:
-        _check_may_still_go(claim)
+        in_time = _check_may_still_go(claim)
         fault_points.reach("send.leaving")
-        return kind.send(gateway(), payload, claim.token)
+        with writing_only_while(in_time):
+            return kind.send(gateway(), payload, claim.token)
 
     return answer_of(send)
 
@@ -208,21 +210,23 @@ def _may_go(release: Release, preflight: Preflight) -> bool:
     )
 
 
-def _check_may_still_go(claim: Claim) -> None:
-    """The last look before the first byte. Raises NotSentError if the time is over or sending was paused.
+def _check_may_still_go(claim: Claim) -> Callable[[], bool]:
+    """The last look at the database. Raises NotSentError if the time is over or sending was paused.
 
-    A process that was frozen since the claim must not send what people have been told otherwise of by now.
+    A process that was frozen since the claim must not send what people have been told otherwise of by now. What comes
+    back tells whether it is still time, for the client to ask with the connection ready.
     """
     try:
-        now, paused = clock.now(), is_paused()
+        in_time, paused = clock.until(claim.begin_by), is_paused()
     except (DatabaseError, InterfaceError) as exc:
         raise NotSentError("The database went away before sending began. Nothing was sent.") from exc
     finally:
         connection.close()
     if paused:
         raise NotSentError("Sending was paused before it began. Nothing was sent.")
-    if now >= claim.begin_by:
+    if not in_time():
         raise NotSentError("The time for sending had passed before it began. Nothing was sent.")
+    return in_time
 
 
 def _open_token(release: Release) -> SecretStr | None:
