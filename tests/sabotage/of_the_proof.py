@@ -175,6 +175,24 @@ IN_THE_PROOF = (
         f"{_TESTS}/test_watching.py::test_a_success_that_the_service_calls_failed_by_now_is_news",
     ),
     Safeguard(
+        "a second debit is told also where the service named the first",
+        "backoffice/operations/services/watching.py",
+        {"            yield from ((TWICE, debit) for debit in debits)\n": "            return\n"},
+        f"{_TESTS}/test_watching.py::test_a_second_debit_is_news_also_where_the_service_named_the_first",
+    ),
+    Safeguard(
+        "what another operation of ours has claimed is no second debit",
+        "backoffice/operations/services/watching.py",
+        {"    return unclaimed([record for": "    return list([record for"},
+        f"{_TESTS}/test_watching.py::test_another_of_ours_with_the_same_content_is_no_second_debit",
+    ),
+    Safeguard(
+        "further evidence raises a further incident",
+        "backoffice/operations/services/incidents.py",
+        {"        if incident.evidence == told:\n": "        if incident:\n"},
+        f"{_TESTS}/test_incidents.py::test_further_evidence_reaches_those_who_had_taken_note",
+    ),
+    Safeguard(
         "nothing is recorded outside the transaction of the change",
         _AUDIT,
         {"    if not connection.in_atomic_block:\n": "    if not action:\n"},

@@ -3,7 +3,7 @@
 from backoffice.operations.oversight import Incident
 from backoffice.operations.services.inspecting import inspect
 from tests.simulation.office import Office
-from tests.simulation.oracle import CLOSED
+from tests.simulation.oracle import CLOSED, Attempt, Operation
 from tests.simulation.profile import Figures
 
 
@@ -31,13 +31,24 @@ def _check_what_is_open(office: Office) -> None:
 
 
 def _check_what_is_reported(office: Office) -> None:
-    """The product's own inspection finds nothing, and no incident cries wolf."""
+    """The product's own inspection finds nothing, no incident cries wolf, and none is missing."""
     violations = inspect(full=True).violations
     assert not violations, violations
+    office.watch_to_the_end()
     operations = office.oracle.operations()
     for incident in Incident.objects.all():
         found = operations[incident.operation_id]
         assert office.oracle.is_disputed(found), f"{found}: {incident.what} {incident.evidence}"
+    for attempt in office.oracle.attempts():
+        if not attempt.is_open:
+            _check_every_debit_is_told(office, operations[attempt.operation], attempt)
+
+
+def _check_every_debit_is_told(office: Office, operation: Operation, attempt: Attempt) -> None:
+    raised = Incident.objects.filter(operation=operation.pk)
+    told = " ".join(str(incident.evidence) for incident in raised)
+    for debit in office.oracle.unclaimed_debits(operation, attempt):
+        assert f"{debit.transaction_id} of" in told, f"{operation} does not tell {debit}"
 
 
 def _figures(office: Office, steps: int) -> Figures:

@@ -203,6 +203,19 @@ class Oracle:
         found = self._could_be(operation, attempt)
         return [record for record in found if record.transaction_id not in taken]
 
+    def unclaimed_debits(self, operation: Operation, attempt: Attempt) -> list[Transaction]:
+        """What people must hear of once this is closed: what took money as it would have, and is no attempt's own, nor
+        can be that of one whose transaction nobody knows yet."""
+        operations, now = self.operations(), self.world.service.now()
+        in_doubt = [each for each in self.attempts() if each.is_in_doubt]
+        perhaps = [record for each in in_doubt for record in self._could_be(operations[each.operation], each)]
+        found = self.matching(operation, attempt)
+        return [
+            record
+            for record in found
+            if record.took(now) and record not in perhaps and record.transaction_id != attempt.names
+        ]
+
     @property
     def _database(self) -> Any:
         return self.world.database

@@ -5,6 +5,8 @@ from datetime import timedelta
 
 import pytest
 
+from backoffice.operations.oversight import Incident
+from backoffice.operations.services import watching
 from tests.simulation.courses import Settlement
 from tests.simulation.ending import check_the_end
 from tests.simulation.office import Office
@@ -164,3 +166,31 @@ def test_nobody_countersigns_what_is_being_sent(office: Office) -> None:
     office.thaw(office.world.frozen[0])
     check_the_end(office)
     assert office.status(ours) == "succeeded"
+
+
+def test_an_equal_order_of_ours_is_no_second_debit(office: Office) -> None:
+    first = office.order("withdrawal", 100)
+    office.world.wait(timedelta(seconds=1))
+    second = office.order("withdrawal", 100)
+    office.world.service.will("named")
+    office.work()
+    office.world.service.will("cut")
+    office.work()
+    office.run_to_the_horizon()
+    assert [office.status(first), office.status(second)] == ["succeeded", "succeeded"]
+    office.watch_to_the_end()
+    assert not Incident.objects.exists()
+
+
+@pytest.mark.parametrize("course", ["named", "unnamed", "cut"])
+def test_each_debit_beside_the_one_that_closed_it_is_told(office: Office, course: str) -> None:
+    ours = office.order("withdrawal", 100)
+    office.world.service.will(course)
+    office.work()
+    office.run_to_the_horizon()
+    assert office.status(ours) == "succeeded"
+    for _ in range(2):
+        office.pay_by_another_channel(ours)
+    check_the_end(office)
+    assert {incident.what for incident in Incident.objects.all()} == {watching.TWICE}
+    assert Incident.objects.count() == 2
