@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -19,6 +20,8 @@ import requests
 ROOT = Path(__file__).resolve().parent.parent
 READY_WITHIN = 60.0
 STOP_WITHIN = 10.0
+_FIRST_PORT = 15_000  # above those of well-known servers
+_FIRST_OUTGOING_PORT = 32_768
 
 
 class StackError(Exception):
@@ -206,10 +209,15 @@ class Stack:
 
 
 def free_port() -> int:
-    """A port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port that nobody listens on now, below those that systems give to outgoing connections.
+
+    One of theirs could be given away before our process listens there, which takes seconds.
+    """
+    while True:
+        port = _FIRST_PORT + secrets.randbelow(_FIRST_OUTGOING_PORT - _FIRST_PORT)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 @contextmanager
