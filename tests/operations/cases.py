@@ -59,29 +59,41 @@ def in_review(operation: Operation) -> Operation:
 
 
 def said(
-    operation: Operation, verdict: str, transaction_id: str = "", reason: str = "I asked the bank"
+    operation: Operation,
+    verdict: str,
+    transaction_id: str = "",
+    reason: str = "I asked the bank",
+    meaning: str = "",
 ) -> Any:
     """The form of a resolution, filled in."""
     values = {
         "operation": str(operation.pk),
         "verdict": verdict,
         "transaction_id": transaction_id,
+        "meaning": meaning,
         "reason": reason,
     }
     return KINDS["resolution"].form_type(values)
 
 
-def proposed(operation: Operation, person: User, verdict: str, transaction_id: str = "") -> Operation:
+def proposed(
+    operation: Operation, person: User, verdict: str, transaction_id: str = "", meaning: str = ""
+) -> Operation:
     """A resolution that waits for its second person."""
-    form = said(operation, verdict, transaction_id)
+    form = said(operation, verdict, transaction_id, meaning=meaning)
     assert form.is_valid(), form.errors
     return services.prepare_operation(uuid.uuid4(), actor=person, kind="resolution", payload=form.payload())
 
 
 def settled(
-    operation: Operation, person: User, other: User, verdict: str, transaction_id: str = ""
+    operation: Operation,
+    person: User,
+    other: User,
+    verdict: str,
+    transaction_id: str = "",
+    meaning: str = "",
 ) -> Operation:
     """The operation after two people have signed what became of it."""
-    factories.countersigned(proposed(operation, person, verdict, transaction_id), other)
+    factories.countersigned(proposed(operation, person, verdict, transaction_id, meaning), other)
     operation.refresh_from_db()
     return operation

@@ -8,8 +8,9 @@ from typing import Any
 from backoffice.core.display import format_amount, local_time
 from backoffice.operations.kinds.base import Counterparty, Effect, Facts, Linked, LocalKind
 from backoffice.operations.kinds.resolution_case import open_case
-from backoffice.operations.kinds.resolution_form import (
-    ResolutionForm,
+from backoffice.operations.kinds.resolution_form import MEANINGS, ResolutionForm
+from backoffice.operations.kinds.resolution_payload import (
+    End,
     ResolutionPayload,
     SeenTransaction,
     TakenTransaction,
@@ -43,6 +44,7 @@ class ResolutionKind(LocalKind[ResolutionPayload]):
             ("Sent", f"{local_time(payload.sent_at)}, attempt {payload.attempt}"),
             ("What became of it", _said(payload)),
             *(_transaction_facts(payload.transaction) if payload.transaction else []),
+            *_meaning_facts(payload),
             *(_taken_facts(payload.named) if payload.named else []),
             ("How that is known", payload.reason),
         ]
@@ -52,6 +54,7 @@ class ResolutionKind(LocalKind[ResolutionPayload]):
             "operation": payload.operation,
             "verdict": payload.verdict.value,
             "transaction_id": payload.transaction.transaction_id if payload.transaction else "",
+            "meaning": payload.meaning.value if payload.meaning else "",
             "reason": payload.reason,
         }
 
@@ -59,6 +62,10 @@ class ResolutionKind(LocalKind[ResolutionPayload]):
         """What does not fit, and that there is nothing to settle any more."""
         seen = payload.transaction or (payload.named.shown if payload.named else None)
         differs = [f"Does not fit what was sent: {', '.join(seen.differs)}."] if seen and seen.differs else []
+        if seen and payload.meaning:
+            differs.append(
+                f"Nobody here knows the service's word for it, {seen.word}: ask the service yourself."
+            )
         _, attempt = open_case(payload.operation)
         if attempt is not None and attempt.number == payload.attempt:
             return differs
@@ -75,8 +82,16 @@ def _said(payload: ResolutionPayload) -> str:
     seen = payload.transaction
     if seen is None:
         return "it happened"
-    failed = ", which failed" if seen.status == "failed" else ""
+    if payload.meaning:
+        means = "that it succeeded" if payload.end == End.SUCCEEDED else "that it failed and no money is gone"
+        return f"it happened, as transaction {seen.transaction_id}, and {seen.word} means {means}"
+    failed = ", which failed" if payload.end == End.FAILED else ""
     return f"it happened, as transaction {seen.transaction_id}{failed}"
+
+
+def _meaning_facts(payload: ResolutionPayload) -> Facts:
+    seen = payload.transaction
+    return [(f"What {seen.word} means", MEANINGS[payload.meaning])] if seen and payload.meaning else []
 
 
 def _taken_facts(taken: TakenTransaction) -> Facts:

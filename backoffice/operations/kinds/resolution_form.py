@@ -1,33 +1,30 @@
 """The form of a resolution and what it signs: what is said is held against the service's own record."""
 
 from datetime import datetime, timedelta
-from decimal import Decimal
-from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
 from django import forms
-from pydantic import BaseModel, ConfigDict
 
 from backoffice.core import clock
 from backoffice.core.display import local_time
 from backoffice.ledger import selectors as ledger
-from backoffice.operations.kinds.base import KindForm, Payload
+from backoffice.operations.kinds.base import KindForm
 from backoffice.operations.kinds.resolution_case import money_kind, open_case, unfit
+from backoffice.operations.kinds.resolution_payload import (
+    KNOWN_ENDS,
+    End,
+    ResolutionPayload,
+    SeenTransaction,
+    TakenTransaction,
+    Verdict,
+)
 from backoffice.operations.kinds.traits import traits_of_attempt
 from backoffice.operations.models import Attempt, Operation
 from payments_gateway import GatewayError, TransactionRecord
 
-DEFINITE = ("fulfilled", "failed")  # of a transaction: its end is known
-EXECUTES = ("fulfilled", "processing")  # of a transaction: money moved, or is moving
+UNDER_WAY = "processing"  # of a transaction: money is moving
 CLAIMS_TO_BE_OLDER = timedelta(days=1)  # by so much one that is known by its id may differ from our watermark
-
-
-class Verdict(StrEnum):
-    """What the proposer says."""
-
-    HAPPENED = "happened"
-    ABSENT = "did_not_happen"
 
 
 _UNREADABLE = "The service's list cannot be read now. Nothing was prepared; try again."
@@ -35,53 +32,10 @@ _VERDICTS = {
     Verdict.HAPPENED: "It happened",
     Verdict.ABSENT: "It did not happen, and it can no longer happen",
 }
-
-
-class SeenTransaction(BaseModel):
-    """The service's record as it stood when the resolution was proposed. `differs` names what does not fit."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
-
-    transaction_id: str
-    type: str
-    status: str
-    currency: str
-    amount: Decimal
-    fee: Decimal | None
-    counterparty: str
-    previous_balance: Decimal | None
-    created_at: datetime | None
-    differs: tuple[str, ...]
-
-
-class TakenTransaction(BaseModel):
-    """The transaction that was taken for the attempt, and how the service showed it then; None: not at all."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
-
-    transaction_id: str
-    shown: SeenTransaction | None
-
-
-class ResolutionPayload(Payload):
-    """The operation and its attempt, what became of it, the evidence and the reason.
-
-    `named` is the evidence of what did not happen although the attempt had a transaction: that it is not executed.
-    """
-
-    operation: UUID
-    reference: str
-    sentence: str
-    attempt: int
-    sent_at: datetime
-    verdict: Verdict
-    transaction: SeenTransaction | None
-    named: TakenTransaction | None = None
-    reason: str
-
-    def compared(self) -> dict[str, Any]:
-        """One proposal about one operation waits at a time, whatever it says."""
-        return {"operation": str(self.operation)}
+MEANINGS = {
+    End.SUCCEEDED: "The money moved: it succeeded",
+    End.FAILED: "The money did not move, or is back: it failed",
+}
 
 
 class _Verdicts(forms.RadioSelect):
@@ -108,6 +62,13 @@ class ResolutionForm(KindForm):
         help_text="It is read from the service and signed as it stands there.",
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )
+    meaning = forms.ChoiceField(
+        label="What the service's word means",
+        required=False,
+        choices=list(MEANINGS.items()),
+        widget=forms.RadioSelect,
+        help_text="This word is not known here. Ask the service what it means; both of you sign what you say.",
+    )
     reason = forms.CharField(
         label="How you know",
         max_length=300,
@@ -118,6 +79,7 @@ class ResolutionForm(KindForm):
 
     seen: SeenTransaction | None = None
     named: TakenTransaction | None = None
+    asks_for_meaning = False  # whether the service shows the transaction under a word that is not known here
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -166,6 +128,7 @@ class ResolutionForm(KindForm):
             verdict=Verdict(values["verdict"]),
             transaction=self.seen,
             named=self.named,
+            meaning=End(values["meaning"]) if self.asks_for_meaning else None,
             reason=values["reason"],
         )
 
@@ -190,7 +153,7 @@ class ResolutionForm(KindForm):
         record = _of_id(listed.records, transaction_id)
         if record is None and not listed.is_whole:
             self.add_error("verdict", _UNREADABLE)
-        elif record is not None and record.status in EXECUTES:
+        elif record is not None and record.status in {"fulfilled", UNDER_WAY}:
             self.add_error(
                 "verdict",
                 f"The service shows transaction {transaction_id}, which was taken for it, as {record.status}, so it "
@@ -222,6 +185,25 @@ class ResolutionForm(KindForm):
             self.add_error("transaction_id", problem)
             return
         self.seen = _seen(record, _differs(operation, attempt, record))
+        self._check_meaning(self.seen, values.get("meaning", ""))
+
+    def _check_meaning(self, seen: SeenTransaction, meaning: str) -> None:
+        """People say how it ended where the service's word does not tell it, and only there."""
+        self.asks_for_meaning = seen.status not in KNOWN_ENDS
+        if self.asks_for_meaning:
+            self["meaning"].label = f"What {seen.word} means"
+            if not meaning:
+                self.add_error(
+                    "meaning",
+                    f"The service shows it as {seen.word}, which is neither fulfilled nor failed: "
+                    "say what it means.",
+                )
+        elif meaning:
+            self.add_error(
+                None,
+                f"The service shows it as {seen.word} by now, and that tells how it ended. Nothing was "
+                "prepared; send the form again if that is what you say.",
+            )
 
 
 def _listed(operation: Operation, attempt: Attempt, transaction_id: str) -> TransactionRecord | None:
@@ -252,13 +234,8 @@ def _no_evidence(attempt: Attempt, record: TransactionRecord | None) -> str:
         record.created_at is not None and record.created_at < attempt.sought_from
     ):
         return "The service showed this transaction before ours was sent, so it is another one."
-    if record.status not in {*DEFINITE, *EXECUTES}:
-        return (
-            f"The service shows it as {record.status or 'having no status'}, which is neither fulfilled nor failed. "
-            "Ask the service. If it was not executed, say that it did not happen."
-        )
-    if record.status not in DEFINITE:
-        return f"The service still shows it as {record.status}. Wait until it is fulfilled or failed."
+    if record.status == UNDER_WAY:
+        return "The service still shows it as processing. Wait until it is fulfilled or failed."
     return ""
 
 

@@ -7,7 +7,7 @@ from backoffice.audit import services as audit
 from backoffice.audit.actions import Action
 from backoffice.core import clock
 from backoffice.operations.errors import CannotSettleError
-from backoffice.operations.kinds.resolution_form import ResolutionPayload, SeenTransaction, Verdict
+from backoffice.operations.kinds.resolution_payload import End, ResolutionPayload, SeenTransaction, Verdict
 from backoffice.operations.models import Attempt, Operation
 from backoffice.operations.services.moves import move
 from backoffice.operations.services.recording import bind_transaction, settled
@@ -15,8 +15,8 @@ from backoffice.operations.services.watching import first_watch
 from backoffice.operations.states import NEEDS_ATTENTION, Outcome, Status
 
 _ENDS = {
-    "fulfilled": (Status.SUCCEEDED, Outcome.SUCCEEDED),
-    "failed": (Status.FAILED, Outcome.FAILED),
+    End.SUCCEEDED: (Status.SUCCEEDED, Outcome.SUCCEEDED),
+    End.FAILED: (Status.FAILED, Outcome.FAILED),
 }
 
 
@@ -65,12 +65,11 @@ def _attempt_in_question(operation: Operation, payload: ResolutionPayload) -> At
 
 def _end(attempt: Attempt, payload: ResolutionPayload) -> tuple[Status, Outcome]:
     """How it ended by what was signed."""
-    if payload.verdict == Verdict.HAPPENED:
-        return _ENDS[payload.transaction.status] if payload.transaction else _ENDS["fulfilled"]
     taken = payload.named.transaction_id if payload.named else None
-    if clock.now() < attempt.may_come_until or attempt.service_transaction_id != taken:
+    may_come = clock.now() < attempt.may_come_until or attempt.service_transaction_id != taken
+    if payload.verdict == Verdict.ABSENT and may_come:
         raise CannotSettleError(f"{payload.reference} may still be executed. Nothing was changed.")
-    return _ENDS["failed"]
+    return _ENDS[payload.end]
 
 
 def _claim(attempt: Attempt, seen: SeenTransaction) -> None:

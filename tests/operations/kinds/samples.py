@@ -12,7 +12,7 @@ from backoffice.operations.kinds.callback_url import CallbackUrlPayload
 from backoffice.operations.kinds.conversion import ConversionPayload
 from backoffice.operations.kinds.key_form import KeyEndPayload
 from backoffice.operations.kinds.payment_form import PaymentPayload
-from backoffice.operations.kinds.resolution_form import ResolutionPayload, SeenTransaction, Verdict
+from backoffice.operations.kinds.resolution_payload import ResolutionPayload, SeenTransaction, Verdict
 from backoffice.operations.kinds.resume import ResumePayload
 from backoffice.operations.kinds.transfer import TransferPayload
 from backoffice.operations.kinds.wallet_transfer import WalletTransferPayload
