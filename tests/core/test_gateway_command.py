@@ -158,11 +158,11 @@ def test_401_and_403_are_credentials_whatever_they_say(run: Run, status: int, bo
     assert CANARY not in done.stdout + done.stderr
 
 
-@pytest.mark.parametrize(
-    "url", [f"http://127.0.0.1:{closed_port()}/v2", "https://no-such-host.invalid/v2"], ids=["port", "name"]
-)
-def test_a_wrong_address_is_a_wrong_configuration(run: Run, url: str) -> None:
-    done = run(url, "check", key=CANARY)
+@pytest.mark.parametrize("address", ["http://127.0.0.1:{port}/v2", "https://no-such-host.invalid/v2"])
+def test_a_wrong_address_is_a_wrong_configuration(run: Run, address: str) -> None:
+    with closed_port() as port:
+        url = address.format(port=port)
+        done = run(url, "check", key=CANARY)
     assert done.returncode == 1
     assert f"{url} cannot be reached: The service could not be reached" in done.stderr
     assert row(done, "wallets.get") == "wallets.get  not asked  the address is out of reach"

@@ -67,13 +67,14 @@ BROKEN: dict[str, stub.Behaviour] = {
 }
 
 
+A_MINUTE_OF_DRIPS = 3000
 SLOW: dict[str, stub.Behaviour] = {
     "no answer": stub.silent,
     "silent in head": stub.silent_in_head,
     "silent in body": stub.silent_in_body,
-    "dripping head": stub.drip(b"HTTP/1.1 200 OK\r\nX-Long: " + b"x" * 250),
-    "dripping body": stub.drip(stub.message(200, b"{" + b" " * 250)),
-    "dripping lines": stub.drip(b"HTTP/1.1 100 Continue\r\n\r\n" * 10),
+    "dripping head": stub.drip(b"HTTP/1.1 200 OK\r\nX-Long: " + b"x" * A_MINUTE_OF_DRIPS),
+    "dripping body": stub.drip(stub.message(200, b"{" + b" " * A_MINUTE_OF_DRIPS)),
+    "dripping lines": stub.drip(b"HTTP/1.1 100 Continue\r\n\r\n" * (A_MINUTE_OF_DRIPS // 25)),
 }
 
 
@@ -91,7 +92,9 @@ def full_port() -> Iterator[int]:
         yield listener.getsockname()[1]
 
 
-def closed_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
+@contextlib.contextmanager
+def closed_port() -> Iterator[int]:
+    """A port that refuses every connection, and that nobody else can begin to listen on meanwhile."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield taken.getsockname()[1]

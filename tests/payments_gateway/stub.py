@@ -81,7 +81,7 @@ class Peer:
         self._pending += more
 
 
-def wait_for(condition: Callable[[], bool], within: float = 30) -> bool:
+def wait_for(condition: Callable[[], bool], within: float = 120) -> bool:
     """Whether it came true before the deadline."""
     began, look = time.monotonic(), threading.Event()
     while not condition() and time.monotonic() - began < within:
@@ -111,6 +111,11 @@ class Stub:
     @property
     def url(self) -> str:
         return f"{'https' if self._tls else 'http'}://127.0.0.1:{self.port}/v2"
+
+    def heard(self, number: int) -> list[Request]:
+        """Every request, once so many are read: whoever gives up may be done sooner than the server has read."""
+        assert wait_for(lambda: len(self.requests) >= number)
+        return self.requests
 
     def has_accepted(self) -> bool:
         """Wait for a connection: whoever is asked in the middle of a call knows that its connection is ready."""

@@ -201,8 +201,8 @@ def test_a_denied_success_proves_nothing(serve: Serve, gateway: Gateway, operati
 
 @every
 def test_what_cannot_connect_ends_by_what_the_operation_does(gateway: Gateway, operation: Operation) -> None:
-    with pytest.raises(GatewayError) as caught:
-        CALLS[operation.name].call(gateway(f"http://127.0.0.1:{closed_port()}/v2", tries=1))
+    with closed_port() as port, pytest.raises(GatewayError) as caught:
+        CALLS[operation.name].call(gateway(f"http://127.0.0.1:{port}/v2", tries=1))
     is_read = operation.effect is Effect.READS
     assert type(caught.value) is (ReadFailedError if is_read else NotSentError)
 

@@ -42,8 +42,8 @@ def test_a_read_is_tried_three_times_at_most(serve: Serve, gateway: Gateway, clo
 
 
 def test_a_closed_port_is_tried_three_times(gateway: Gateway, clock: Clock) -> None:
-    with pytest.raises(ReadFailedError):
-        gateway(f"http://127.0.0.1:{closed_port()}/v2").balances.list()
+    with closed_port() as port, pytest.raises(ReadFailedError):
+        gateway(f"http://127.0.0.1:{port}/v2").balances.list()
     assert len(clock.slept) == 2
 
 
@@ -105,7 +105,7 @@ def test_a_slow_read_ends_with_the_deadline(
     started = time.monotonic()
     with pytest.raises(ReadFailedError):
         gateway(serve(behaviour).url, deadline=1.0, tries=1).balances.list()
-    assert 0.2 <= time.monotonic() - started < 15
+    assert 1.0 <= time.monotonic() - started < 40
 
 
 @pytest.mark.parametrize("behaviour", BROKEN.values(), ids=BROKEN)

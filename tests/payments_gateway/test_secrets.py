@@ -79,7 +79,8 @@ def test_no_frame_of_ours_holds_a_secret_in_clear(
 
 def test_a_failed_connection_leaves_no_secret(gateway: Gateway, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    error = fail(gateway(f"http://127.0.0.1:{closed_port()}/v2"))
+    with closed_port() as port:
+        error = fail(gateway(f"http://127.0.0.1:{port}/v2"))
     assert_clean(error)
     assert "canary" not in caplog.text + traces(error, with_locals=True)
 

@@ -192,9 +192,9 @@ def test_a_slow_answer_is_waited_for_until_the_deadline(
 ) -> None:
     server = serve(behaviour)
     started = time.monotonic()
-    assert type(refused(gateway(server.url, deadline=1.0))) is OutcomeUnknownError
-    assert 1.0 <= time.monotonic() - started < 15
-    assert len(server.requests) == server.connections == 1
+    assert type(refused(gateway(server.url, deadline=2.0))) is OutcomeUnknownError
+    assert 2.0 <= time.monotonic() - started < 40
+    assert len(server.heard(1)) == server.connections == 1
 
 
 def test_reading_stops_at_the_limit(serve: Serve, gateway: Gateway) -> None:
@@ -206,7 +206,8 @@ def test_reading_stops_at_the_limit(serve: Serve, gateway: Gateway) -> None:
 
 
 def test_a_refused_connection_proves_that_nothing_was_sent(gateway: Gateway) -> None:
-    assert type(refused(gateway(f"http://127.0.0.1:{closed_port()}/v2"))) is NotSentError
+    with closed_port() as port:
+        assert type(refused(gateway(f"http://127.0.0.1:{port}/v2"))) is NotSentError
 
 
 def test_a_connection_that_never_comes_proves_that_nothing_was_sent(gateway: Gateway) -> None:

@@ -13,6 +13,7 @@ from payments_gateway.deliveries import Verdict, verify
 from payments_gateway.money import dumps, loads
 from payments_gateway.sandbox.wire.credentials import BUSINESS_ID
 from tests.payments_gateway import stub
+from tests.payments_gateway.situations import closed_port
 from tests.payments_gateway.stub import Behaviour, Stub
 from tests.sandbox.conftest import ACCOUNT, FAILING, Service
 from tests.sandbox.receiving import (
@@ -129,11 +130,10 @@ def test_a_receiver_that_never_answers_counts_as_a_failure(service: Service, rec
 
 
 def test_nobody_listening_is_recorded(service: Service) -> None:
-    with Stub(TAKEN) as receiver:
-        url = receiver.url
-    point_to(service.process, url)
-    service.process.deposit("NGN", "10")
-    delivery = tried(service.process)
+    with closed_port() as port:
+        point_to(service.process, f"http://127.0.0.1:{port}/v2")
+        service.process.deposit("NGN", "10")
+        delivery = tried(service.process)
     assert delivery["state"] == "waiting"
     assert delivery["attempts"][0] | {"at": ""} == {
         "at": "",
