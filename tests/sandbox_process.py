@@ -17,8 +17,8 @@ ROOT = Path(__file__).resolve().parent.parent
 API_KEY = "sandbox-key-of-the-simulation"
 API_USER = "countersign-demo"
 _READY = "Sandbox ready at "
-_START_SECONDS = 60
-_STOP_SECONDS = 20
+_START_SECONDS = 120
+_STOP_SECONDS = 60
 
 
 class SandboxProcess:
@@ -180,7 +180,7 @@ class SandboxProcess:
 
     def books(self) -> sqlite3.Connection:
         """The database of the sandbox itself, for tests that must damage it."""
-        return sqlite3.connect(self.database)
+        return sqlite3.connect(self.database, timeout=60)
 
     def _get(self, path: str) -> Any:
         return self._answer(self._session.get(f"{self.control}/{path}", timeout=30))

@@ -25,7 +25,7 @@ from tests.accounts import steps
 from tests.factories import PASSWORD
 
 pytestmark = pytest.mark.django_db(transaction=True)
-SECONDS = 20
+SECONDS = 120
 BLOCKED = """
     SELECT count(DISTINCT waiting.pid) FROM pg_locks waiting JOIN pg_locks here USING (pid)
     WHERE NOT waiting.granted AND here.database = (SELECT oid FROM pg_database WHERE datname = current_database())

@@ -173,7 +173,7 @@ def _at_once(browsers: list[Client], code: str) -> list[int]:
     answers: list[Any] = []
 
     def post(browser: Client) -> None:
-        gate.wait(timeout=10)
+        gate.wait(timeout=60)
         answers.append(steps.give_code(browser, code).status_code)
         connections.close_all()
 
@@ -181,7 +181,7 @@ def _at_once(browsers: list[Client], code: str) -> list[int]:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=30)
+        thread.join(timeout=120)
     return answers
 
 

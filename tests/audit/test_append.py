@@ -124,7 +124,7 @@ def test_writers_at_the_same_time_keep_the_chain_whole() -> None:
     start = threading.Barrier(WRITERS)
 
     def write(writer: int) -> None:
-        start.wait(timeout=10)
+        start.wait(timeout=60)
         with closing(connection):
             for number in range(EACH):
                 with transaction.atomic():

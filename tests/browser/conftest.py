@@ -15,7 +15,7 @@ ARGUMENTS = ["--no-sandbox", "--disable-background-networking", "--disable-compo
 # Scope "package", not "session": while Playwright is running, Django refuses its ORM to every test in the process.
 @pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
-    expect.set_options(timeout=15_000)
+    expect.set_options(timeout=60_000)
     with (
         sync_playwright() as playwright,
         playwright.chromium.launch(executable_path=shutil.which("chromium"), args=ARGUMENTS) as browser,

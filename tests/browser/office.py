@@ -17,7 +17,7 @@ MAKER, OTHER_MAKER = "Tunde Bello", "Ngozi Eze"
 CHECKER, OTHER_CHECKER = "Amara Okafor", "Chidi Nwosu"
 AUDITOR, ADMINISTRATOR = "Femi Ade", "Zainab Musa"
 
-WITHIN = 45.0  # longer than it takes until a used code is followed by the next
+WITHIN = 120.0  # longer than it takes until a used code is followed by the next
 SECOND_FACTOR_KEPT = 200.0  # well within the five minutes for which a second factor counts as fresh
 
 _Seen = TypeVar("_Seen")

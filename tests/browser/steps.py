@@ -130,6 +130,6 @@ def rows_of(content: bytes, payment: Payment) -> list[dict[str, str]]:
 
 def debits(stack: Stack, payment: Payment) -> list[str]:
     """What the service itself says left the balance for this account."""
-    ledger = requests.get(f"{stack.sandbox}/_sandbox/ledger", timeout=10).json()
+    ledger = requests.get(f"{stack.sandbox}/_sandbox/ledger", timeout=60).json()
     assert ledger["differences"] == []
     return [row["amount"] for row in ledger["withdrawals"] if row["accountNumber"] == payment.account_number]

@@ -33,7 +33,7 @@ class Recorder:
     ) -> None:
         self._server.shutdown()
         self._server.server_close()
-        self._thread.join(timeout=5)
+        self._thread.join(timeout=60)
 
     def _handler(self, target: Any) -> type[http.server.BaseHTTPRequestHandler]:
         exchanges = self.exchanges

@@ -47,7 +47,7 @@ def at_once(hanging: Hanging, number: int) -> Iterator[None]:
     finally:
         hanging.go.set()
         for thread in threads:
-            thread.join(30)
+            thread.join(120)
 
 
 @pytest.fixture
@@ -86,5 +86,5 @@ def test_sending_and_checks_wait_for_no_page(hanging: Hanging) -> None:
         other = threading.Thread(target=hanging.read, args=(20.0,))
         other.start()
         wait_until(lambda: len(hanging.stub.keys_shown) == HANGING + 1)
-    other.join(30)
+    other.join(120)
     assert len(hanging.answered) == HANGING + 1

@@ -144,7 +144,7 @@ def test_processes_that_start_at_once_find_whole_tables_of_bindings(tmp_path: Pa
     def bind(exchange: str, queue: str) -> int:
         with Connection(LOCAL, transport_options=broker_options(LOCAL, tmp_path)) as connection:
             channel: Any = connection.default_channel
-            together.wait(10)
+            together.wait(60)
             channel._queue_bind(exchange, queue, "", queue)
             return len(channel.get_table(exchange))
 

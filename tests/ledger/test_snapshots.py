@@ -74,7 +74,7 @@ def test_two_sweepers_at_once_keep_one_and_ask_once(service: StubService) -> Non
     calls, together = counted(service), threading.Barrier(2)
 
     def sweep() -> int:
-        together.wait(10)
+        together.wait(60)
         try:
             return services.keep_snapshots()
         finally:

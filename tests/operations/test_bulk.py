@@ -41,7 +41,7 @@ def test_the_same_form_at_the_same_moment_decides_each_once(
     barrier, lines = threading.Barrier(3), list[Line]()
 
     def run() -> None:
-        barrier.wait(30)
+        barrier.wait(120)
         lines.extend(decide(choices, actor=checker, second_factor_at=timezone.now(), **typed))
         connection.close()
 

@@ -27,7 +27,7 @@ def at_once(number: int, act: Callable[[], object]) -> list[str]:
     barrier, results = threading.Barrier(number), list[str]()
 
     def run() -> None:
-        barrier.wait(30)
+        barrier.wait(120)
         try:
             act()
             results.append("done")

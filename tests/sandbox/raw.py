@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from tests.sandbox_process import SandboxProcess
 
-_SECONDS = 20
+_SECONDS = 120
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,7 @@ def test_a_client_that_leaves_in_mid_body_hurts_nobody(service: Service, framing
 
 def connection(service: Service) -> socket.socket:
     address = urlsplit(service.process.address)
-    return socket.create_connection((str(address.hostname), int(address.port or 0)), timeout=10)
+    return socket.create_connection((str(address.hostname), int(address.port or 0)), timeout=60)
 
 
 def test_nothing_above_left_a_traceback_in_the_log(service: Service) -> None:

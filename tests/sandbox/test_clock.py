@@ -15,7 +15,7 @@ from tests.sandbox_process import SandboxProcess
 
 DAY = 86_400
 MINE = threading.local()
-NEAR = timedelta(seconds=10)
+NEAR = timedelta(minutes=1)
 
 
 def ahead(service: Service) -> timedelta:

@@ -25,7 +25,7 @@ def executed(service: Service) -> int:
 
 
 def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.005)  # between two looks at a condition with a deadline
@@ -130,7 +130,7 @@ class TestDelays:
                 answer = pool.submit(withdrawal, service)
                 until(lambda: service.process.hits(fault) == 1 and executed(service) == executions)
                 service.process.clear_faults(fault)
-                return answer.result(20)
+                return answer.result(120)
 
         return hold
 
@@ -170,7 +170,7 @@ class TestDelays:
             answer = pool.submit(withdrawal, service)
             until(lambda: service.process.hits(fault) == 1)
             service.process.reset()
-            assert answer.result(20) == Received(b"", reset=True)
+            assert answer.result(120) == Received(b"", reset=True)
         assert executed(service) == 0
 
     def test_delays_leave_room_for_the_control_api(self, service: Service) -> None:
@@ -180,7 +180,7 @@ class TestDelays:
             until(lambda: sum(answer.done() for answer in answers) == 6)
             assert service.process.hits(fault) == 6
             service.process.clear_faults()
-            assert {answer.result(20).status for answer in answers} == {200}
+            assert {answer.result(120).status for answer in answers} == {200}
         again = service.process.fault("balances.list", "delay", seconds=0.01)
         assert service.get("/balance").status_code == 200
         assert service.process.hits(again) == 1
@@ -350,7 +350,7 @@ class TestWhichRequests:
         together = threading.Barrier(16)
 
         def ask(_number: int) -> int:
-            together.wait(20)
+            together.wait(120)
             return exchanged(service.process, "GET", "/v2/balance").status
 
         with ThreadPoolExecutor(16) as pool:

@@ -37,7 +37,7 @@ def test_a_taken_port_is_said_clearly_and_ends_with_code_1(process: SandboxProce
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=120,
         check=False,
     )
     assert second.returncode == 1
@@ -97,7 +97,7 @@ def test_manage_py_becomes_the_sandbox_and_takes_nothing_of_the_application_alon
         assert "DJANGO_SETTINGS_MODULE" not in seen.environ()
     finally:
         process.terminate()
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
 
 
 def test_a_second_start_keeps_everything_and_settles_what_is_due(
@@ -113,7 +113,7 @@ def test_a_second_start_keeps_everything_and_settles_what_is_due(
         assert requests.post(url, json=body, headers=first.headers, timeout=30).status_code == 200
         before, kept = first.ledger(), secret(first)
         workers = children(first)
-    _, alive = psutil.wait_procs(workers, timeout=20)
+    _, alive = psutil.wait_procs(workers, timeout=60)
     assert alive == []
     with SandboxProcess(database=database, settle_after=0, seed=6) as second:
         after = second.ledger()

@@ -61,7 +61,7 @@ def process(arguments: list[str], environment: dict[str, str], log: Path) -> Ite
             yield
         finally:
             running.kill()
-            running.wait(20)
+            running.wait(60)
 
 
 @contextmanager

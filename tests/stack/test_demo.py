@@ -61,7 +61,7 @@ def demo(
     finally:
         if started.running.poll() is None:
             started.running.terminate()
-        started.running.wait(30)
+        started.running.wait(120)
 
 
 def operations(folder: Path) -> set[str]:
@@ -91,7 +91,7 @@ def test_it_stops_at_ctrl_c_goes_on_from_there_and_ends_with_a_process_that_ends
         assert len(processes) >= 5
         for _ in range(2):  # an impatient person presses twice
             first.running.send_signal(signal.SIGINT)
-        assert first.running.wait(30) == 0
+        assert first.running.wait(120) == 0
         assert "Stopped. Everything is kept" in first.said()
         assert "Traceback" not in first.said()
         wait_until(lambda: still_running(processes) == [])
@@ -103,7 +103,7 @@ def test_it_stops_at_ctrl_c_goes_on_from_there_and_ends_with_a_process_that_ends
         processes = second.processes()
         [sweeper] = [process for process in processes if process.cmdline()[-1] == "sweep"]
         sweeper.kill()
-        assert second.running.wait(30) == 1
+        assert second.running.wait(120) == 1
         assert "The sweeper process ended by itself" in second.said()
         wait_until(lambda: still_running(processes) == [])
 
@@ -111,7 +111,7 @@ def test_it_stops_at_ctrl_c_goes_on_from_there_and_ends_with_a_process_that_ends
 def test_two_in_one_folder_are_refused_until_the_first_has_ended(tmp_path: Path) -> None:
     folder = tmp_path / "demo"
     with Stack(folder, free_port(), free_port(), transactions=50) as first, demo(folder) as refused:
-        assert refused.running.wait(30) == 1
+        assert refused.running.wait(120) == 1
         assert f"The demo did not start. Another one runs in {folder}" in refused.said()
         assert "COUNTERSIGN_DATA_DIR=" in refused.said()
         assert all(process.poll() is None for process in first.processes.values())
@@ -131,6 +131,6 @@ def test_a_port_that_is_taken_is_a_clear_message_and_no_start(tmp_path: Path) ->
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
         taken: int = server.getsockname()[1]
         with demo(tmp_path / "demo", port=taken) as refused:
-            assert refused.running.wait(30) == 1
+            assert refused.running.wait(120) == 1
     assert f"The demo did not start. Port {taken} is taken by another program" in refused.said()
     assert "Traceback" not in refused.said()
