@@ -41,7 +41,7 @@ settings.GATEWAY_API_KEY = sys.argv[1]
 print(credentials.key_in_use().name, flush=True)
 sys.stdin.readline()
 import time
-deadline = time.monotonic() + 10
+deadline = time.monotonic() + 120
 while credentials.key_in_use().name != "second" and time.monotonic() < deadline:
     time.sleep(0.05)
 print(credentials.key_in_use().name, flush=True)
@@ -96,7 +96,7 @@ def test_another_process_sees_the_switch_without_a_restart() -> None:
     assert other.stdout is not None
     assert other.stdout.readline().strip() == "Key of the environment"
     switched_to()
-    output, _ = other.communicate("go on\n", timeout=30)
+    output, _ = other.communicate("go on\n", timeout=180)
     assert output.strip() == "second"
 
 
@@ -115,23 +115,42 @@ def test_another_thread_of_the_process_sees_it_at_once() -> None:
     assert seen == [SECOND]
 
 
-def test_it_is_read_once_a_second_at_most(django_assert_num_queries: DjangoAssertNumQueries) -> None:
+class Stopwatch:
+    """The clock by which a process remembers, stopped; a test puts it on."""
+
+    def __init__(self) -> None:
+        self.shows = time.monotonic()
+
+    def __call__(self) -> float:
+        return self.shows
+
+
+@pytest.fixture
+def stopwatch(monkeypatch: pytest.MonkeyPatch) -> Stopwatch:
     credentials.forget()
+    in_use()  # so that the connection is there: to open one may take its time by this clock
+    stopped = Stopwatch()
+    monkeypatch.setattr(time, "monotonic", stopped)
+    credentials.forget()
+    return stopped
+
+
+def test_it_is_read_once_a_second_at_most(
+    stopwatch: Stopwatch, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
     with django_assert_num_queries(1):
         for _ in range(50):
             in_use()
 
 
-def test_what_another_process_switched_to_is_seen_within_a_second_or_two() -> None:
+def test_what_another_process_switched_to_is_seen_after_a_second(stopwatch: Stopwatch) -> None:
     in_use()
     row = GatewayKey(name="second", state="in_use", since=timezone.now())
     row.seal(SECOND)
     row.save()
     assert in_use() == FIRST
-    deadline, look = time.monotonic() + 2, threading.Event()
-    while in_use() != SECOND:
-        assert time.monotonic() < deadline
-        look.wait(0.05)
+    stopwatch.shows += 1
+    assert in_use() == SECOND
 
 
 def test_a_table_that_cannot_be_read_stops_the_call_and_sends_nothing(service: StubService) -> None:
