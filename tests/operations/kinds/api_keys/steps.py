@@ -1,0 +1,70 @@
+"""What the tests of the kinds about API keys do and show."""
+
+import json
+import uuid
+from typing import Any
+
+from django.test import Client
+from django.utils import timezone
+from pydantic import SecretStr
+
+from backoffice.accounts.models import User
+from backoffice.operations import services
+from backoffice.operations.kinds import KINDS, Payload
+from backoffice.operations.kinds.api_key_create import ApiKeyCreatePayload
+from backoffice.operations.models import Operation
+from tests import factories
+from tests.operations.kinds.samples import SAMPLES
+from tests.stub_service import StubService
+
+UNREACHABLE = "http://127.0.0.1:9/v4"
+
+NEW = "key-that-nobody-has-seen-yet-0001"
+
+OLD_HASH, NEW_HASH = "3f2a91bc", "0a1b2c3d"
+
+CREATE = ApiKeyCreatePayload(
+    way="named", key_name="till", scope="G", scope_words="Read only (GetOnly)", keys_before=(OLD_HASH,)
+)
+
+FULL = ApiKeyCreatePayload(way="full", scope_words="Everything (Master)", keys_before=(OLD_HASH,))
+
+END = SAMPLES["api_key_invalidate"]
+
+
+def review(client: Client, kind: str, **typed: str) -> Any:
+    values = {"submission": str(uuid.uuid4()), **typed, "step": "review"}
+    return client.post(f"/operations/prepare/{kind}/", values)
+
+
+def listing(*keys: tuple[str, str], ended: str | None = None) -> str:
+    """The service's list: short hash and name of each key."""
+    rows = [
+        {"Apikey": short_hash, "Keyname": name, "Username": "m", "Expirable": False, "Expiration": 0}
+        | {"DeletedAt": "2026-11-20T10:00:00Z" if short_hash == ended else None}
+        for short_hash, name in keys
+    ]
+    return json.dumps({"Apikeys": rows})
+
+
+def answer(service: StubService, body: object, *, status: int = 200, listed: str = "{}") -> None:
+    """Answer what changes something like this, and the list of keys like that."""
+    service.answer_post = lambda: (status, json.dumps(body))
+    service.keys = listed
+
+
+def sent(kind: str, payload: Payload, administrator: User, checker: User) -> Operation:
+    """Prepared, countersigned, released and sent."""
+    operation = factories.countersigned(factories.of_kind(kind, payload, administrator), checker)
+    services.release_operation(
+        operation.pk,
+        actor=checker,
+        digest=operation.digest,
+        second_factor_at=timezone.now(),
+        token=SecretStr("123456") if KINDS[kind].needs_token else None,
+    )
+    services.send_operation(operation.pk)
+    return Operation.objects.get(pk=operation.pk)
+
+
+NAMED = {"way": "named", "key_name": "till", "scope": "G", "expires_in": "90", "expires_unit": "days"}

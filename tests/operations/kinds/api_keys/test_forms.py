@@ -1,0 +1,146 @@
+"""The forms of the kinds about API keys: what they refuse, and what a review says."""
+
+import uuid
+
+import pytest
+from django.test import Client
+from pytest_django import Settings
+
+from backoffice.core import credentials
+from backoffice.operations.models import Operation
+from tests.operations.kinds.api_keys.steps import NAMED, OLD_HASH, UNREACHABLE, answer, listing, review
+from tests.sandbox_process import SandboxProcess
+from tests.stub_service import StubService
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "message"),
+    [
+        ({"way": ""}, "way", "required"),
+        ({"way": "other"}, "way", "not one of the available choices"),
+        ({"key_name": ""}, "key_name", "Give the key a name."),
+        ({"key_name": "x" * 121}, "key_name", "at most 120 characters"),
+        ({"key_name": "till\u2028roll"}, "key_name", "one line of printable characters"),
+        ({"key_name": "first key"}, "key_name", "has a key of this name already"),
+        ({"scope": ""}, "scope", "Choose what the key may do."),
+        ({"scope": "X"}, "scope", "not one of the available choices"),
+        ({"expires_in": "0"}, "expires_in", "greater than or equal to 1"),
+        ({"expires_in": "soon"}, "expires_in", "whole number"),
+        ({"expires_in": "3651"}, "expires_in", "at most 3650 days"),
+        ({"expires_in": "121", "expires_unit": "months"}, "expires_in", "at most 120 months"),
+        ({"expires_unit": "weeks"}, "expires_unit", "not one of the available choices"),
+        ({"expires_unit": ""}, "expires_unit", "days or months"),
+        ({"rotation": "no-uuid"}, "rotation", "damaged"),
+    ],
+)
+def test_a_key_that_cannot_be_is_refused_beside_its_field(
+    as_administrator: Client,
+    sandbox: SandboxProcess,
+    changes: dict[str, str],
+    field: str,
+    message: str,
+) -> None:
+    refused = review(as_administrator, "api_key_create", **{**NAMED, **changes})
+    assert refused.status_code == 422
+    assert message in " ".join(refused.context["form"].errors[field])
+
+
+@pytest.mark.parametrize(
+    ("typed", "facts"),
+    [
+        (NAMED, {"Name": "till", "Ends": "90 days after it is made", "Made by": "POST /user/api-key"}),
+        ({**NAMED, "expires_in": "1", "expires_unit": "months"}, {"Ends": "1 month after it is made"}),
+        ({**NAMED, "expires_in": ""}, {"Ends": "as the service decides"}),
+        ({"way": "full"}, {"Name": "as the service decides", "Made by": "POST /auth/api-key"}),
+    ],
+)
+def test_a_review_says_what_key_it_will_be(
+    as_administrator: Client, sandbox: SandboxProcess, typed: dict[str, str], facts: dict[str, str]
+) -> None:
+    reviewed = review(as_administrator, "api_key_create", **typed)
+    assert reviewed.status_code == 200
+    assert dict(reviewed.context["facts"]).items() >= facts.items()
+
+
+@pytest.mark.parametrize("typed", [{**NAMED, "scope": "M"}, {"way": "full"}])
+def test_of_a_key_with_all_rights_people_are_warned(
+    as_administrator: Client, sandbox: SandboxProcess, typed: dict[str, str]
+) -> None:
+    assert "may move all the money" in " ".join(
+        review(as_administrator, "api_key_create", **typed).context["cautions"]
+    )
+
+
+def test_scopes_are_in_plain_words(as_administrator: Client, sandbox: SandboxProcess) -> None:
+    page = as_administrator.get("/operations/prepare/api_key_create/").content.decode()
+    for words in ("Everything: read, convert, pay out", "Read only: balances", "pay nothing out"):
+        assert words in page
+
+
+@pytest.mark.parametrize("kind", ["api_key_invalidate", "api_key_delete"])
+def test_only_a_key_of_the_list_can_be_ended(
+    as_administrator: Client, sandbox: SandboxProcess, kind: str
+) -> None:
+    refused = review(as_administrator, kind, short_hash="00000000")
+    assert "has no key 00000000" in " ".join(refused.context["form"].errors["short_hash"])
+    assert review(as_administrator, kind, short_hash="").status_code == 422
+
+
+@pytest.mark.parametrize("kind", ["api_key_invalidate", "api_key_delete"])
+def test_ending_the_key_in_use_is_warned_of(
+    as_administrator: Client, sandbox: SandboxProcess, kind: str
+) -> None:
+    own = credentials.key_in_use().short_hash
+    reviewed = review(as_administrator, kind, short_hash=own)
+    facts = dict(reviewed.context["facts"])
+    assert facts["API key"] == "first key"
+    assert facts["Short hash"] == own
+    assert facts["Last use"] == "in use by Countersign now"
+    assert "Countersign itself calls the service with this key" in reviewed.context["cautions"][0]
+
+
+def test_where_the_own_key_cannot_be_told_people_are_warned_too(
+    as_administrator: Client, service: StubService
+) -> None:
+    answer(service, {}, listed=listing((OLD_HASH, "somebody's")))
+    reviewed = review(as_administrator, "api_key_delete", short_hash=OLD_HASH)
+    assert "so it may be this one" in reviewed.context["cautions"][0]
+
+
+def test_a_key_that_was_invalidated_can_be_deleted_and_not_invalidated_again(
+    as_administrator: Client, service: StubService
+) -> None:
+    answer(service, {}, listed=listing((OLD_HASH, "old"), ended=OLD_HASH))
+    assert review(as_administrator, "api_key_invalidate", short_hash=OLD_HASH).status_code == 422
+    assert review(as_administrator, "api_key_delete", short_hash=OLD_HASH).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("kind", "typed"),
+    [
+        ("api_key_create", NAMED),
+        ("api_key_invalidate", {"short_hash": OLD_HASH}),
+        ("api_key_delete", {"short_hash": OLD_HASH}),
+    ],
+)
+def test_while_the_list_cannot_be_read_nothing_is_prepared(
+    as_administrator: Client, settings: Settings, kind: str, typed: dict[str, str]
+) -> None:
+    settings.GATEWAY_URL = settings.GATEWAY_URL_V4 = UNREACHABLE
+    refused = review(as_administrator, kind, **typed)
+    assert refused.status_code == 422
+    assert "cannot be read now. Nothing was prepared" in refused.content.decode()
+    assert not Operation.objects.exists()
+
+
+def test_a_link_fills_the_form_in(as_administrator: Client, settings: Settings) -> None:
+    settings.GATEWAY_URL = settings.GATEWAY_URL_V4 = UNREACHABLE
+    opened = as_administrator.get(f"/operations/prepare/api_key_invalidate/?short_hash={OLD_HASH}")
+    assert f'value="{OLD_HASH}" selected' in opened.content.decode()
+
+
+def test_only_a_sealed_key_can_be_switched_to(as_administrator: Client) -> None:
+    refused = review(as_administrator, "api_key_switch", target=f"made:{uuid.uuid4()}")
+    assert "not sealed here any more" in " ".join(refused.context["form"].errors["target"])

@@ -1,0 +1,82 @@
+"""The requests about API keys, exactly as the service gets them."""
+
+import json
+
+import pytest
+from django.utils import timezone
+
+from backoffice.accounts.models import User
+from backoffice.core.models import GatewayKey
+from backoffice.operations.kinds import Payload
+from backoffice.operations.states import Status
+from tests.operations.kinds.api_keys.steps import CREATE, END, FULL, NEW, NEW_HASH, answer, sent
+from tests.stub_service import StubService
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.mark.parametrize(
+    ("payload", "path", "body"),
+    [
+        (CREATE, "/v4/user/api-key", {"keyname": "till", "scope": "G", "otp": "123456"}),
+        (
+            CREATE.model_copy(update={"expires_in": 90, "expires_unit": "days"}),
+            "/v4/user/api-key",
+            {"keyname": "till", "scope": "G", "expirationInDays": 90, "otp": "123456"},
+        ),
+        (
+            CREATE.model_copy(update={"expires_in": 6, "expires_unit": "months"}),
+            "/v4/user/api-key",
+            {"keyname": "till", "scope": "G", "expirationInMonths": 6, "otp": "123456"},
+        ),
+        (FULL, "/v2/auth/api-key", {"otpType": "totp", "token": "123456"}),
+    ],
+)
+def test_a_new_key_is_asked_for_in_exactly_these_words(
+    service: StubService,
+    administrator: User,
+    checker: User,
+    payload: Payload,
+    path: str,
+    body: dict[str, object],
+) -> None:
+    answer(service, {"data": {"apikey": NEW}})
+    sent("api_key_create", payload, administrator, checker)
+    assert service.changes == [f"POST {path}"]
+    assert json.loads(service.posts[0]) == body
+
+
+def test_a_key_is_invalidated_by_its_short_hash(
+    service: StubService, administrator: User, checker: User
+) -> None:
+    answer(service, {"message": "done"})
+    operation = sent("api_key_invalidate", END, administrator, checker)
+    assert service.changes == ["POST /v4/user/api-key/invalidate"]
+    assert json.loads(service.posts[0]) == {"apikey": NEW_HASH}
+    assert operation.status == Status.SUCCEEDED
+
+
+def test_a_key_that_is_kept_here_is_invalidated_by_itself(
+    service: StubService, administrator: User, checker: User
+) -> None:
+    kept = GatewayKey(name="till", short_hash=NEW_HASH, state="former", since=timezone.now())
+    kept.seal(NEW)
+    kept.save()
+    answer(service, {"message": "done"})
+    known = END.model_copy(update={"is_known_here": True})
+    sent("api_key_invalidate", known, administrator, checker)
+    assert json.loads(service.posts[0]) == {"apikey": NEW}
+
+
+def test_a_key_that_is_no_longer_kept_is_not_invalidated_by_something_else(
+    service: StubService, administrator: User, checker: User
+) -> None:
+    known = END.model_copy(update={"is_known_here": True})
+    operation = sent("api_key_invalidate", known, administrator, checker)
+    assert (operation.status, service.changes) == (Status.APPROVED, [])
+
+
+def test_a_key_is_deleted_by_its_short_hash(service: StubService, administrator: User, checker: User) -> None:
+    answer(service, {"message": "done"})
+    assert sent("api_key_delete", END, administrator, checker).status == Status.SUCCEEDED
+    assert service.changes == [f"DELETE /v4/user/api-key?apikeyHash={NEW_HASH}"]
