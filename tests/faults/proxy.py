@@ -7,78 +7,15 @@ import struct
 import threading
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from enum import Enum, auto
 from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
+from urllib.parse import urlsplit
+
+from tests.faults.cuts import GIVE_UP_AFTER, Cut, Side, Then, TornError
 
 Done = TypeVar("Done")
 CHUNK = 65536
-GIVE_UP_AFTER = 120.0  # seconds that a stalled wire waits for its test
-
-
-class Side(Enum):
-    """Whose bytes are counted."""
-
-    REQUEST = auto()
-    ANSWER = auto()
-
-
-class Then(Enum):
-    """What becomes of the wire, in both directions."""
-
-    RESET = auto()
-    CLOSE = auto()
-    STALL = auto()
-
-
-class TornError(Exception):
-    """The wire ends here: with a reset, or by being closed."""
-
-    def __init__(self, then: Then) -> None:
-        super().__init__(then)
-        self.then = then
-
-
-@dataclass(eq=False)
-class Cut:
-    """Once, on the first connection on which the client says these words in this order, something happens.
-
-    It happens when so many bytes have passed: of a request from the beginning of the last word on, of an answer from
-    its own beginning on. Words that were said before the cut was planned do not count.
-    """
-
-    words: tuple[bytes, ...]
-    side: Side
-    after: int
-    then: Then
-    reached: threading.Event = field(default_factory=threading.Event)
-    freed: threading.Event = field(default_factory=threading.Event)
-    goes_on: bool = False
-
-    def wait(self, within: float = GIVE_UP_AFTER) -> None:
-        """Return once the wire got there; fail after the deadline."""
-        assert self.reached.wait(within), f"Nothing came as far as {self.words}, {self.side} + {self.after}"
-
-    def go_on(self) -> None:
-        """Let a stalled wire carry on as if nothing had been."""
-        self.goes_on = True
-        self.freed.set()
-
-    def tear(self) -> None:
-        """Let a stalled wire end with a reset; what it holds back never arrives."""
-        self.freed.set()
-
-    def end_of(self, said: bytes) -> int | None:
-        """Where the last word begins in what the client said, if it said all of them."""
-        place = 0
-        for word in self.words:
-            place = said.find(word, place)
-            if place < 0:
-                return None
-            place += len(word)
-        return place - len(self.words[-1])
 
 
 class Proxy:
@@ -205,6 +142,15 @@ class Proxy:
             await wire.carry()
         finally:
             self._wires.discard(wire)
+
+
+@contextmanager
+def proxied(address: str) -> Iterator[tuple[Proxy, str]]:
+    """A wire before a server of this machine, and the server's address behind it."""
+    port = urlsplit(address).port
+    assert port is not None
+    with Proxy(port) as proxy:
+        yield proxy, address.replace(f":{port}", f":{proxy.port}", 1)
 
 
 End = tuple[asyncio.StreamReader, asyncio.StreamWriter]

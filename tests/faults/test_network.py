@@ -7,9 +7,9 @@ from backoffice.ledger import selectors as ledger
 from backoffice.operations import services
 from backoffice.operations.models import Operation
 from backoffice.operations.states import Status
+from tests.faults.cuts import Side, Then
 from tests.faults.figures import held_against_the_ledger, records_of
 from tests.faults.orders import APART, MONEY, PATHS
-from tests.faults.proxy import Side, Then
 from tests.faults.stage import Stage, is_left_open, is_settled
 from tests.operations.steps import status_of
 from tests.sandbox_process import SandboxProcess

@@ -6,7 +6,8 @@ from contextlib import suppress
 
 import pytest
 
-from tests.faults.proxy import Proxy, Side, Then
+from tests.faults.cuts import Side, Then
+from tests.faults.proxy import Proxy
 from tests.payments_gateway import stub
 
 ANSWER = stub.raw(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone")
