@@ -5,8 +5,10 @@ what is not marked `faults` runs, as a part of all tests.
 """
 
 import os
+import uuid
 from collections.abc import Generator, Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from django.core.cache import cache
@@ -15,17 +17,22 @@ from pytest_django import Settings
 from requests import RequestException
 
 from backoffice.accounts.models import User
-from tests.faults.figures import FIGURES
+from tests.faults.figures import FIGURES, Figures
 from tests.faults.nursery import Nursery
-from tests.faults.product import PATIENCE
+from tests.faults.product import PATIENCE, MakeProduct, Product
 from tests.faults.proxy import Proxy
 from tests.faults.sample import SAMPLE, name_of
 from tests.faults.stage import Stage
+from tests.requirements_of_tests import RABBITMQ, REDIS
 from tests.sandbox_process import SandboxProcess
 from tests.stack.test_brokers import database_url
 
 SIZE = os.environ.get("FAULTS", "")
 ROUNDS = int(os.environ.get("FAULT_ROUNDS", "5")) if SIZE == "whole" else 1
+BROKERS = [
+    pytest.param(REDIS, id="redis", marks=pytest.mark.redis),
+    pytest.param(RABBITMQ, id="rabbitmq", marks=pytest.mark.rabbitmq),
+]
 
 
 @pytest.hookimpl(tryfirst=True)  # before anybody chooses from the sample
@@ -51,11 +58,24 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("round_number", range(1, ROUNDS + 1))
 
 
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """A figure that is missed fails the run, though every test passed."""
+    if exitstatus == pytest.ExitCode.OK and broken_promises(FIGURES, SIZE):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def broken_promises(figures: Figures, size: str) -> list[str]:
+    """What the figures of a run of this size are not to be. A sample is too small to judge recovery by."""
+    return figures.missed() + (figures.late() if size == "whole" else [])
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if FIGURES.cells:
         terminalreporter.section(f"the fault campaign on {connection.vendor}")
         for line in FIGURES.lines():
             terminalreporter.write_line(line)
+        for broken in broken_promises(FIGURES, SIZE):
+            terminalreporter.write_line(f"MISSED: {broken}", red=True)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -109,6 +129,21 @@ def stage(
 ) -> Stage:
     """Workers, service and two people, as often as the campaign has rounds."""
     return Stage(nursery, service, wire, maker, checker)
+
+
+@pytest.fixture
+def make_product(tmp_path: Path, wire: Proxy) -> Iterator[MakeProduct]:
+    """A product of this test's own."""
+    made: list[Product] = []
+
+    def make(broker: str = "filesystem://localhost//", **environment: str) -> Product:
+        ours = {"COUNTERSIGN_DATABASE_URL": database_url(), **addresses(wire), **environment}
+        made.append(Product(tmp_path, ours, broker=broker, queue=f"faults-{uuid.uuid4()}"))
+        return made[-1]
+
+    yield make
+    for product in made:
+        product.stop()
 
 
 def addresses(wire: Proxy) -> dict[str, str]:

@@ -132,7 +132,8 @@ def main() -> None:
                 if sys.exc_info()[0] is not None:
                     traceback.print_exc()
                 os._exit(0)
-        print(child, flush=True)  # noqa: T201 - its answer
+        sys.stdout.write(f"{child}\n")
+        sys.stdout.flush()
     os.killpg(0, signal.SIGKILL)
 
 

@@ -105,9 +105,9 @@ class Product:
         """Start the web process and return once its pages answer."""
         bind = ("--bind", f"127.0.0.1:{self.stack.web_port}", "--worker-class", "gthread")
         size = ("--workers", "1", "--threads", "4", "--log-level", "warning")
-        self.start(
-            name, "-m", "gunicorn", "backoffice.wsgi", *bind, *size, points=points, COUNTERSIGN_DEBUG="1"
-        )
+        unhurried = ("--timeout", "0")  # whoever is frozen is left to the test
+        arguments = ("-m", "gunicorn", "backoffice.wsgi", *bind, *size, *unhurried)
+        self.start(name, *arguments, points=points, COUNTERSIGN_DEBUG="1")
         self.stack.wait_for(name, f"{self.web}/account/sign-in/")
 
     def arm(self, name: str, point: str) -> None:
@@ -117,13 +117,6 @@ class Product:
     def has_reached(self, name: str, point: str) -> bool:
         """Whether somebody was stricken there since it was armed."""
         return self._mark(name, point).exists()
-
-    def wait_for_a_death(self, name: str, point: str, family: list[psutil.Process]) -> None:
-        """Return once one of this family is dead, stricken at the point."""
-        wait_until(
-            lambda: self.has_reached(name, point) and not all(is_alive(one) for one in family),
-            f"somebody dies at {point}",
-        )
 
     def wait_for_the_freeze(self, name: str, point: str) -> psutil.Process:
         """The member of the family that stands still at the point."""
@@ -160,11 +153,13 @@ class Product:
         path = self.folder / "logs" / f"{name}.log"
         return path.read_text(errors="replace") if path.exists() else ""
 
-    def is_idle(self, name: str) -> bool:
-        """Whether a worker has nothing in hand."""
-        log = self.log(name)
-        ended = log.count(" succeeded in ") + log.count(" raised unexpected: ")
-        return log.count("] received") <= ended
+    def taken(self, *names: str) -> int:
+        """How many messages these workers were given."""
+        return sum(self.log(name).count("] received") for name in names)
+
+    def done(self, *names: str) -> int:
+        """How many of these they are done with."""
+        return sum(self.log(name).count(" succeeded in ") for name in names)
 
     def ring(self, *operations: UUID) -> None:
         """Tell the worker that these are to be sent."""
@@ -172,10 +167,18 @@ class Product:
             for operation in operations:
                 app.send_task("operations.send", args=[str(operation)], queue=self.queue)
 
-    def ring_for_a_sweep(self) -> None:
-        """Tell the worker what beat tells it every five seconds."""
-        with self.doorbell() as app:
-            app.send_task("operations.sweep", queue=self.queue)
+    def waiting(self) -> int:
+        """How many messages wait at the broker for a worker."""
+        with self.at_the_broker() as channel:
+            return int(channel.queue_declare(self.queue, passive=True).message_count)
+
+    def flush(self) -> None:
+        """Let the broker forget: a Redis everything in its database, as when it restarts; another what waits here."""
+        with self.at_the_broker() as channel:
+            if self.broker.startswith("redis"):
+                channel.client.flushdb()
+            else:
+                channel.queue_purge(self.queue)
 
     @contextmanager
     def doorbell(self) -> Iterator[Celery]:
@@ -183,6 +186,12 @@ class Product:
         with Celery(broker=self.broker) as app:
             app.conf.broker_transport_options = broker_options(self.broker, self.folder / "worker")
             yield app
+
+    @contextmanager
+    def at_the_broker(self) -> Iterator[Any]:
+        """A channel of the broker: each transport has a class of its own for it."""
+        with self.doorbell() as app, app.connection_for_write() as connected:
+            yield connected.default_channel
 
     def stop(self) -> None:
         """Kill every process, thawed or not, and leave no queue behind. Nothing more happens the second time."""
@@ -193,13 +202,12 @@ class Product:
             if self.is_running(name):
                 self.signal(name, signal.SIGKILL)
         self.stack.stop()
-        with self.doorbell() as app, app.connection_for_write() as connected:
-            Queue(self.queue, channel=connected.default_channel).delete()
-            Exchange(self.queue, channel=connected.default_channel).delete()
+        with self.at_the_broker() as channel:
+            Queue(self.queue, channel=channel).delete()
+            Exchange(self.queue, channel=channel).delete()
             if self.broker.startswith("redis"):  # where kombu forgets to forget what was bound
-                kept: Any = connected.default_channel.client  # type: ignore[attr-defined]
-                for key in kept.scan_iter(f"_kombu.binding*.{self.queue}"):
-                    kept.delete(key)
+                for key in channel.client.scan_iter(f"_kombu.binding*.{self.queue}"):
+                    channel.client.delete(key)
 
     def _mark(self, name: str, point: str) -> Path:
         return self.folder / name / f"fault-{point}"
@@ -211,3 +219,6 @@ def is_alive(process: psutil.Process) -> bool:
         return bool(process.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return False
+
+
+MakeProduct = Callable[..., Product]

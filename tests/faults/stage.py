@@ -48,9 +48,13 @@ class Stage:
 
     def freeze(self, point: str, operation: Operation, patience: float = PATIENCE) -> Child:
         """Have a worker send this one, and stand still at the point."""
-        child = self.nursery.run("send", str(operation.pk), fault_points={point: "stop"}, patience=patience)
+        return self.freeze_at(point, "send", str(operation.pk), patience=patience)
+
+    def freeze_at(self, point: str, task: str, *arguments: str, patience: float = PATIENCE) -> Child:
+        """Have a worker do this task, and stand still at the point."""
+        child = self.nursery.run(task, *arguments, fault_points={point: "stop"}, patience=patience)
         wait_until(lambda: child.is_frozen or child.is_gone, f"a worker freezes at {point}")
-        assert child.has_reached(point), f"The worker of {operation} ended without reaching {point}"
+        assert child.has_reached(point), f"{task} {arguments} ended without reaching {point}"
         return child
 
     def thaw(self, frozen: Child) -> None:

@@ -17,6 +17,15 @@ ONE_OF_EACH = pytest.mark.parametrize(
 )
 NEVER_LEFT = ("send.claimed", "send.leaving")
 LEFT = ("send.answered", "send.recorded")
+LOOKING = ("confirm.seen", "confirm.closed")
+WHAT_A_LOOK_WRITES = (
+    "outcome",
+    "closed_at",
+    "service_transaction_id",
+    "checks",
+    "last_check",
+    "next_check_at",
+)
 
 
 @ONE_OF_EACH
@@ -61,18 +70,45 @@ def test_killed_after_the_answer_it_is_closed_by_the_list(
 
 
 @ONE_OF_EACH
-@pytest.mark.parametrize("point", ["confirm.seen", "confirm.closed"])
+@pytest.mark.parametrize("point", LOOKING)
 def test_killed_while_it_looks_somebody_looks_again(stage: Stage, kinds: tuple[str, ...], point: str) -> None:
-    stage.service.options(settle_after=None)
-    operations = [one for one in stage.released(*kinds) if one.kind != "payment"]
-    stage.ring(*operations)
-    assert statuses(operations) <= {Status.PROCESSING, Status.SUCCEEDED}
+    operations = processing(stage, kinds)
     stage.service.settle()
-    for operation in [one for one in operations if status_of(one) == Status.PROCESSING]:
+    for operation in operations:
         look_is_due(operation)
         stage.kill_at(point, "sweep")
     FIGURES.recovered(f"killed at {point}", stage.sweep_until_settled(operations, patiently=True))
     held_against_the_ledger(stage.service, f"killed at {point}")
+
+
+@ONE_OF_EACH
+@pytest.mark.parametrize("point", LOOKING)
+def test_frozen_while_it_looks_others_close_and_what_it_saw_before_changes_nothing(
+    stage: Stage, kinds: tuple[str, ...], point: str
+) -> None:
+    operations, frozen = processing(stage, kinds), []
+    for operation in operations:
+        look_is_due(operation)
+        frozen.append(stage.freeze_at(point, "sweep"))
+    stage.service.settle()
+    FIGURES.recovered(f"frozen at {point}", stage.sweep_until_settled(operations, patiently=True))
+    closed = list(Attempt.objects.order_by("pk").values_list(*WHAT_A_LOOK_WRITES))
+    for child in frozen:
+        stage.thaw(child)
+    assert statuses(operations) == {Status.SUCCEEDED}
+    assert list(Attempt.objects.order_by("pk").values_list(*WHAT_A_LOOK_WRITES)) == closed
+    held_against_the_ledger(stage.service, f"frozen at {point}")
+
+
+def processing(stage: Stage, kinds: tuple[str, ...]) -> list[Operation]:
+    """Those of these kinds that the service lets wait, sent, until it settles them."""
+    stage.service.options(settle_after=None)
+    operations = [one for one in stage.released(*kinds) if one.kind != "payment"]
+    stage.ring(*operations)
+    assert statuses(operations) <= {Status.PROCESSING, Status.SUCCEEDED}
+    waiting = [one for one in operations if status_of(one) == Status.PROCESSING]
+    assert waiting
+    return waiting
 
 
 def look_is_due(operation: Operation) -> None:

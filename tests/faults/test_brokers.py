@@ -1,0 +1,115 @@
+"""Brokers that go away, lose what they held, and repeat themselves (fault 13): a message is a doorbell, no more."""
+
+import signal
+
+import pytest
+from redis import Redis
+
+from backoffice.operations.models import Operation
+from backoffice.operations.states import Status
+from tests.faults.conftest import BROKERS
+from tests.faults.figures import held_against_the_ledger
+from tests.faults.orders import APART
+from tests.faults.product import WITHIN, MakeProduct, Product, wait_until
+from tests.faults.proxy import proxied
+from tests.faults.recovery import recovered
+from tests.faults.stage import Stage
+from tests.operations.steps import status_of
+from tests.requirements_of_tests import RABBITMQ, REDIS
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.stack, pytest.mark.faults]
+
+A_THOUSAND_TIMES = 1000
+
+
+@pytest.fixture
+def forgetful(request: pytest.FixtureRequest) -> str:
+    """A broker that may forget everything: RabbitMQ, where a test purges its own queue, or a database of Redis in which
+    nobody keeps anything.
+    """
+    if request.param == RABBITMQ:
+        return RABBITMQ
+    for number in range(15, 9, -1):
+        address = f"{REDIS.rpartition('/')[0]}/{number}"
+        with Redis.from_url(address) as database:
+            if database.dbsize() == 0:
+                return address
+    pytest.fail("The last six databases of this Redis are all in use, and none of them is to be flushed")
+
+
+@pytest.mark.parametrize("broker", BROKERS)
+def test_while_the_broker_is_away_the_sweeper_sends_and_afterwards_the_worker(
+    stage: Stage, make_product: MakeProduct, broker: str
+) -> None:
+    with proxied(broker) as (wire, behind):
+        product = make_product(behind)
+        product.start_worker()
+        product.start_sweeper()
+        with wire.away():
+            operations = stage.released(*APART)
+            recovered("broker away: the sweeper sends", operations)
+        the_worker_sends_again(stage, product)
+        held_against_the_ledger(stage.service, "broker away")
+        product.stop()
+
+
+@pytest.mark.parametrize("forgetful", BROKERS, indirect=True)
+def test_what_the_broker_forgets_the_sweeper_finds(
+    stage: Stage, make_product: MakeProduct, forgetful: str
+) -> None:
+    product = make_product(forgetful)
+    product.start_worker()
+    product.signal("worker", signal.SIGSTOP)  # so that messages wait
+    operations = stage.released(*APART)
+    rung = [operation.pk for operation in operations] * 20
+    product.ring(*rung)
+    wait_until(lambda: product.waiting() > 0, "messages wait at the broker")
+    product.flush()
+    product.start_sweeper()
+    recovered("broker flushed", operations)
+    product.signal("worker", signal.SIGCONT)
+    the_worker_sends_again(stage, product)
+    assert product.taken("worker") < len(rung)
+    held_against_the_ledger(stage.service, "broker flushed")
+
+
+def the_worker_sends_again(stage: Stage, product: Product) -> None:
+    """Without a sweeper, and as soon as the broker takes a message."""
+    product.kill("sweeper")
+    [operation] = stage.released("withdrawal")
+    wait_until(lambda: rang(product, operation), "the broker takes messages again")
+    wait_until(
+        lambda: status_of(operation) not in {Status.APPROVED, Status.SENDING},
+        "the worker is back at its queue",
+    )
+    stage.sweep_until_settled([operation])
+
+
+def rang(product: Product, operation: Operation) -> bool:
+    """Whether the broker took the message."""
+    try:
+        product.ring(operation.pk)
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("broker", BROKERS)
+def test_a_message_that_comes_a_thousand_times_is_one_debit(
+    stage: Stage, make_product: MakeProduct, broker: str
+) -> None:
+    product, workers = make_product(broker), ("one", "two")
+    for name in workers:
+        product.start_worker(name)
+    [operation] = stage.released("withdrawal")
+    product.ring(*[operation.pk] * A_THOUSAND_TIMES)
+    wait_until(
+        lambda: product.done(*workers) == A_THOUSAND_TIMES,
+        "all messages are worked off",
+        within=5 * WITHIN,
+        every=0.2,
+    )
+    assert all(product.done(name) > 0 for name in workers)
+    assert operation.attempts.count() == 1
+    stage.sweep_until_settled([operation])
+    held_against_the_ledger(stage.service, "a message a thousand times")

@@ -1,0 +1,130 @@
+"""Clocks that disagree: the service's, this machine's, and those of two machines at one database (fault 15)."""
+
+import shutil
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from django.db import connection
+
+from backoffice.core import clock
+from backoffice.operations.models import Attempt
+from tests import factories
+from tests.faults import orders
+from tests.faults.figures import held_against_the_ledger
+from tests.faults.nursery import Nursery
+from tests.faults.orders import APART
+from tests.faults.product import MakeProduct, wait_until
+from tests.faults.recovery import recovered
+from tests.faults.stage import Stage, is_settled, let_pass_what_is_waited_for
+from tests.operations.steps import status_of
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.stack, pytest.mark.faults]
+
+
+@pytest.mark.parametrize("zone", ["Pacific/Apia", "America/St_Johns"])
+def test_the_service_s_clock_may_be_a_day_ahead_and_the_machine_anywhere(
+    stage: Stage, make_product: MakeProduct, zone: str
+) -> None:
+    stage.service.advance(24 * 3600)
+    operations = stage.released(*APART)
+    for operation in operations:
+        stage.strike("send.answered", operation)
+    product = make_product(TZ=zone)
+    product.start_sweeper()
+
+    def are_settled_by_the_sweeper() -> bool:
+        let_pass_what_is_waited_for()
+        return all(map(is_settled, operations))
+
+    wait_until(are_settled_by_the_sweeper, "their end is known", every=1)
+    held_against_the_ledger(stage.service, "clocks disagree")
+
+
+FASTER, SLOWER = "+5h", "-5h"
+AN_HOUR = timedelta(hours=1)
+LONG = 600.0  # seconds that a sender has whom nobody may give up
+
+
+@pytest.fixture
+def clock_of() -> dict[str, dict[str, str]]:
+    """What a process finds in its environment on a machine whose clock is so far off."""
+    if connection.vendor != "postgresql":
+        pytest.skip("With SQLite there is one machine")
+    if shutil.which("faketime") is None:
+        pytest.skip("Nothing here gives a process a clock of its own: libfaketime is not installed")
+    library = subprocess.run(
+        ["faketime", "-f", "+0", "printenv", "LD_PRELOAD"], check=True, capture_output=True, text=True
+    ).stdout.strip()
+    return {
+        off: {"LD_PRELOAD": library, "FAKETIME": off, "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+        for off in (FASTER, SLOWER)
+    }
+
+
+@pytest.mark.parametrize(("off", "hours"), [(FASTER, 5), (SLOWER, -5)])
+def test_the_clock_of_another_machine_is_off(
+    clock_of: dict[str, dict[str, str]], off: str, hours: int
+) -> None:
+    told = subprocess.run(
+        [sys.executable, "-c", "import time; print(time.time())"],
+        env=clock_of[off],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    assert abs(datetime.fromtimestamp(float(told), UTC) - clock.now() - timedelta(hours=hours)) < timedelta(
+        hours=1
+    )
+
+
+def test_two_machines_whose_clocks_are_hours_apart_send_once_and_do_nothing_early(
+    stage: Stage, make_product: MakeProduct, clock_of: dict[str, dict[str, str]]
+) -> None:
+    product = make_product()
+    stage.service.options(settle_after=None)
+    held, looked_at_later = stage.released("withdrawal", "transfer")
+    frozen = stage.freeze("send.claimed", held, patience=LONG)
+    stage.ring(looked_at_later)
+    Attempt.objects.filter(operation=looked_at_later).update(next_check_at=clock.now() + AN_HOUR)
+    undecided = factories.of_kind("conversion", orders.payload("conversion"), stage.maker)
+    stage.service.options(settle_after=0)
+    before = list(Attempt.objects.order_by("pk").values())
+    sent = []
+    for off, environment in clock_of.items():
+        product.start_sweeper(off, **environment)
+        sent += stage.released("wallet_transfer")
+        recovered("clocks of machines hours apart", sent)
+    product.kill(FASTER)  # each has sent while the other was there, or not
+    sent += stage.released("wallet_transfer")
+    recovered("clocks of machines hours apart", sent)
+    assert list(Attempt.objects.exclude(operation__in=sent).order_by("pk").values()) == before
+    assert [status_of(one) for one in (held, looked_at_later, undecided)] == [
+        "sending",
+        "processing",
+        "pending",
+    ]
+    stage.thaw(frozen)
+    stage.sweep_until_settled([held, looked_at_later])
+    held_against_the_ledger(stage.service, "clocks of machines hours apart")
+
+
+def test_two_workers_whose_clocks_are_hours_apart_send_once(
+    stage: Stage, clock_of: dict[str, dict[str, str]], tmp_path: Path
+) -> None:
+    machines = [
+        Nursery(tmp_path / off, {**stage.nursery.environment, **environment})
+        for off, environment in clock_of.items()
+    ]
+    for machine in machines:
+        machine.folder.mkdir()
+        machine.start()
+    operations = stage.released(*APART)
+    workers = [machine.run("send", str(one.pk)) for one in operations for machine in machines * 5]
+    wait_until(lambda: all(worker.is_gone for worker in workers), "the workers end")
+    for machine in machines:
+        machine.stop()
+    stage.sweep_until_settled(operations)
+    held_against_the_ledger(stage.service, "clocks of workers hours apart")

@@ -1,0 +1,159 @@
+"""The judge of the campaign: what must fail a run does fail it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from backoffice.accounts.models import User
+from backoffice.core import clock
+from backoffice.operations.models import Attempt, Operation
+from backoffice.operations.services.moves import move
+from backoffice.operations.states import Outcome, Status
+from tests import factories
+from tests.faults.conftest import broken_promises
+from tests.faults.figures import Figures, held_against_the_ledger
+
+LOST = "The connection broke."
+
+
+@dataclass
+class Told:
+    """A service whose ledger says so."""
+
+    orders: list[dict[str, str]]
+
+    def ledger(self) -> Any:
+        return {"differences": [], "orders": self.orders, "payments": []}
+
+
+Ended = Callable[..., Operation]
+
+
+@pytest.fixture
+def ended(maker: User, checker: User) -> Ended:
+    """A withdrawal after its one attempt, which has these values."""
+
+    def make(*statuses: Status, **values: object) -> Operation:
+        operation = factories.approved(maker, checker)
+        now = clock.now()
+        Attempt.objects.create(
+            operation=operation,
+            number=1,
+            released_by=checker,
+            digest=operation.digest,
+            started_at=now,
+            deadline_at=now,
+            **{"closed_at": now if "outcome" in values else None, **values},
+        )
+        for status in (Status.SENDING, *statuses):
+            move(operation, status)
+        return operation
+
+    return make
+
+
+def done(operation: Operation, transaction_id: str, status: str = "fulfilled") -> dict[str, str]:
+    """The service's record of it."""
+    return {
+        "transactionId": transaction_id,
+        "kind": operation.kind,
+        "currency": operation.currency,
+        "amount": str(operation.amount),
+        "status": status,
+    }
+
+
+def judged(*orders: dict[str, str], fails: bool = True) -> list[str]:
+    """What the figures miss after the database was held against these orders of the service."""
+    figures = Figures()
+    if fails:
+        with pytest.raises(AssertionError):
+            held_against_the_ledger(Told(list(orders)), "a part", figures)
+    else:
+        held_against_the_ledger(Told(list(orders)), "a part", figures)
+    return broken_promises(figures, "sample")
+
+
+SUCCEEDED = {"outcome": Outcome.SUCCEEDED, "service_transaction_id": "T-1"}
+
+
+def test_what_ended_as_the_ledger_says_misses_nothing(ended: Ended) -> None:
+    operation = ended(Status.UNKNOWN, Status.SUCCEEDED, answer=LOST, **SUCCEEDED)
+    assert judged(done(operation, "T-1"), fails=False) == []
+
+
+def test_two_records_of_one_operation_are_a_double_debit(ended: Ended) -> None:
+    operation = ended(Status.SUCCEEDED, **SUCCEEDED)
+    assert "1 double debits" in judged(done(operation, "T-1"), done(operation, "T-2"))
+
+
+@pytest.mark.parametrize(
+    ("status", "outcome", "named", "told"),
+    [
+        (Status.SUCCEEDED, Outcome.SUCCEEDED, "T-1", "fulfilled T-2"),
+        (Status.SUCCEEDED, Outcome.SUCCEEDED, "T-1", ""),
+        (Status.FAILED, Outcome.FAILED, None, "fulfilled T-2"),
+        (Status.APPROVED, Outcome.NOT_SENT, None, "fulfilled T-2"),
+    ],
+    ids=["another's", "nobody's", "failed and executed", "to be sent again and executed"],
+)
+def test_an_end_that_the_ledger_does_not_know_is_a_wrong_closure(
+    ended: Ended, status: Status, outcome: str, named: str | None, told: str
+) -> None:
+    operation = ended(status, outcome=outcome, service_transaction_id=named)
+    orders = [done(operation, told.split()[1], told.split()[0])] if told else []
+    assert "1 wrong closures" in judged(*orders)
+
+
+@pytest.mark.parametrize(
+    ("status", "values"),
+    [(Status.UNKNOWN, {"answer": LOST}), (Status.UNKNOWN, {"next_check_at": "now"}), (Status.REVIEW, {})],
+    ids=["nobody will look", "nobody knows why", "to be reviewed, without a finding"],
+)
+def test_what_is_open_and_does_not_say_why_is_counted(
+    ended: Ended, status: Status, values: dict[str, str]
+) -> None:
+    known = {name: clock.now() if value == "now" else value for name, value in values.items()}
+    ended(*dict.fromkeys((Status.UNKNOWN, status)), **known)
+    assert judged() == ["1 open cases without a reason"]
+
+
+def test_what_the_service_did_and_nobody_asked_for_fails_the_cell(ended: Ended) -> None:
+    operation = ended(Status.SUCCEEDED, **SUCCEEDED)
+    judged(done(operation, "T-1"), {**done(operation, "T-2"), "amount": "3.50"})
+
+
+def test_an_ambiguous_case_left_to_people_counts_against_the_machine(ended: Ended) -> None:
+    operation = ended(Status.UNKNOWN, answer=LOST, next_check_at=clock.now())
+    assert judged(done(operation, "T-1"), fails=False) == ["closed by machine: 0.0 %, not 99 %"]
+
+
+@pytest.mark.parametrize(("closed", "missed"), [(98, 1), (99, 0), (100, 0)])
+def test_ninety_nine_in_a_hundred_are_to_be_closed_by_the_machine(closed: int, missed: int) -> None:
+    assert len(Figures(ambiguous=100, closed_by_machine=closed).missed()) == missed
+
+
+def test_nothing_ambiguous_misses_nothing() -> None:
+    assert Figures().missed() == []
+
+
+@pytest.mark.parametrize(
+    ("seconds", "is_late"),
+    [
+        ([1.0, 2.0, 90.0], False),
+        ([1.0, 15.0, 90.0], False),
+        ([1.0, 15.1, 90.0], True),
+        ([90.0, 90.0], False),
+        ([], False),
+    ],
+    ids=["an outlier", "at the limit", "the median", "too few to tell", "none"],
+)
+def test_a_recovery_is_judged_by_its_median(seconds: list[float], is_late: bool) -> None:
+    figures = Figures()
+    figures.recovered("at once", 0.1)
+    for took in seconds:
+        figures.recovered("slow", took)
+    assert bool(broken_promises(figures, "whole")) is is_late
+    assert broken_promises(figures, "sample") == []
