@@ -149,7 +149,7 @@ def _nearest(attempt: Attempt, records: list[TransactionRecord]) -> list[Candida
     found = [
         Candidate(record, [*kind.traits(payload, record), *traits_of_attempt(attempt, record)])
         for record in records
-        if record.transaction_id != attempt.watermark_transaction_id
+        if attempt.is_new_since(record.transaction_id)
     ]
     near = [candidate for candidate in found if candidate.differing <= DIFFERING]
     return sorted(near, key=lambda candidate: candidate.differing)[:SHOWN]

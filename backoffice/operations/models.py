@@ -223,7 +223,7 @@ class Attempt(models.Model):
     watermark_transaction_id = models.CharField(max_length=100, blank=True)
     watermark_balance = ExactDecimalField(null=True)
     watermark_service_time = models.DateTimeField(null=True)
-    # Ids of what the service showed just before, and what this could have been taken for.
+    # Ids of what the service showed just before, of SKEW and newer, and what this could have been taken for.
     watermark_shown = models.JSONField(null=True)
 
     outcome = models.CharField(max_length=16, choices=Outcome, default=Outcome.OPEN)
@@ -244,7 +244,7 @@ class Attempt(models.Model):
     objects = AttemptManager()
 
     MAY_TAKE = timedelta(hours=1)  # so long after our request the service may still execute it
-    SKEW = timedelta(seconds=5)  # between two clocks of the service
+    SKEW = timedelta(minutes=5)  # so far its Date header may be off the times in its list, either way
 
     class Meta:
         default_permissions = ()
@@ -276,8 +276,17 @@ class Attempt(models.Model):
 
     @property
     def sought_from(self) -> datetime:
-        """The service's time after which a transaction can be this attempt."""
+        """The time in the service's list from which on a transaction can be this attempt."""
         return (self.watermark_service_time or self.started_at) - self.SKEW
+
+    @property
+    def sought_until(self) -> datetime:
+        """The time in the service's list up to which a transaction can be this attempt."""
+        return self.sought_from + 2 * self.SKEW + self.MAY_TAKE
+
+    def is_new_since(self, transaction_id: str) -> bool:
+        """Whether the service did not show this transaction just before, as far as it matters to this attempt."""
+        return transaction_id not in {self.watermark_transaction_id, *(self.watermark_shown or [])}
 
 
 def content_digest(operation_id: uuid.UUID, kind: str, payload: dict[str, Any]) -> str:

@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -41,6 +42,13 @@ def record(transaction_id: str, status: str = "fullfiled", **changes: object) ->
         "createdAt": datetime.now(UTC).isoformat(),
         **changes,
     }
+
+
+BALANCE = 5_000_000  # as the service tells it just before
+
+
+def ago(**passed: float) -> str:
+    return (datetime.now(UTC) - timedelta(**passed)).isoformat()
 
 
 @pytest.fixture
@@ -168,16 +176,60 @@ def test_a_failed_one_proves_failure_only_when_ours_cannot_come_any_more(
         record("T-7", type="deposit"),
         record("T-7", currency="USD"),
         record("T-7", createdAt="2026-01-01T08:00:00Z"),
-        record("T-7", createdAt=(datetime.now(UTC) - timedelta(minutes=1)).isoformat()),
-        record("T-7", createdAt=(datetime.now(UTC) + timedelta(hours=2)).isoformat()),
-        record("T-7", createdAt="last week"),
+        record("T-7", createdAt=ago(minutes=6), prevBalance=BALANCE),
+        record("T-7", createdAt=ago(hours=-2)),
     ],
 )
-def test_a_transaction_that_differs_closes_nothing(
+def test_a_transaction_that_differs_closes_nothing_and_keeps_no_other_from_it(
     unknown: Operation, service: StubService, other: dict[str, object]
 ) -> None:
     assert confirmed(unknown, service, other).status == Status.UNKNOWN
     assert Attempt.objects.get().outcome == Outcome.OPEN
+    assert confirmed(unknown, service, record("T-8"), other).status == Status.SUCCEEDED
+
+
+@pytest.mark.parametrize("time", [ago(minutes=4), ago(minutes=-64)], ids=["behind", "ahead"])
+def test_a_list_whose_times_are_minutes_off_the_services_own_clock_shows_ours(
+    unknown: Operation, service: StubService, time: str
+) -> None:
+    ours = record("T-7", createdAt=time, prevBalance=BALANCE)
+    assert confirmed(unknown, service, ours).status == Status.SUCCEEDED
+
+
+DOUBTFUL = [
+    pytest.param(
+        {"createdAt": ago(minutes=1)},
+        "by its time it was before ours, and the balance before it is not the one we saw",
+        id="before ours",
+    ),
+    pytest.param(
+        {"createdAt": ago(minutes=1), "prevBalance": BALANCE + 250_050},
+        "by its time it was before ours, and the balance before it is not the one we saw",
+        id="before the balance",
+    ),
+    pytest.param({"createdAt": "last week", "prevBalance": BALANCE}, "it tells no time", id="without a time"),
+]
+
+
+@pytest.mark.parametrize(("traits", "why"), DOUBTFUL)
+def test_what_may_have_been_there_before_ours_is_never_taken(
+    unknown: Operation, service: StubService, traits: dict[str, Any], why: str
+) -> None:
+    """Another channel may have paid it minutes ago, and the list have shown it only since: ours may not exist."""
+    assert confirmed(unknown, service, record("T-7", **traits)).status == Status.UNKNOWN
+    assert Attempt.objects.get().last_check == f"T-7 could be this one, but {why}"
+    let_pass(HORIZON)
+    assert confirmed(unknown, service, record("T-7", **traits)).status == Status.REVIEW
+
+
+@pytest.mark.parametrize(("traits", "why"), DOUBTFUL)
+def test_nor_is_another_beside_it(
+    unknown: Operation, service: StubService, traits: dict[str, Any], why: str
+) -> None:
+    """Where the list's times are minutes off, it may be ours, and the other one another's."""
+    found = [record("T-8"), record("T-7", **traits)]
+    assert confirmed(unknown, service, *found).status == Status.UNKNOWN
+    assert confirmed(unknown, service, *found[:1]).status == Status.SUCCEEDED
 
 
 def test_a_status_we_do_not_know_decides_nothing(unknown: Operation, service: StubService) -> None:
@@ -216,10 +268,11 @@ def test_what_the_service_showed_before_we_sent_is_never_ours(
     service: StubService, maker: User, checker: User
 ) -> None:
     """Another channel may have paid the same a moment ago, and something else may be newer than that."""
-    shown = [record("T-8", type="deposit", amount=1), record("T-7")]
+    minutes_ago, undated = record("T-6", createdAt=ago(minutes=4)), record("T-5", createdAt="last week")
+    shown = [record("T-8", type="deposit", amount=1), record("T-7"), minutes_ago, undated]
     service.records = json.dumps(shown)
     operation = sent(service, maker, checker, 502, "bad gateway")
-    assert Attempt.objects.get().watermark_shown == ["T-7"]
+    assert Attempt.objects.get().watermark_shown == ["T-7", "T-6", "T-5"]
     let_pass(settles_after())
     assert confirmed(operation, service, *shown).status == Status.UNKNOWN
     assert confirmed(operation, service, record("T-9"), *shown).status == Status.SUCCEEDED

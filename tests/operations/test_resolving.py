@@ -256,11 +256,12 @@ def test_content_that_does_not_say_how_it_ended_once_is_unreadable(
         KINDS["resolution"].read(content | changed)
 
 
+@pytest.mark.parametrize("seen", [{"watermark_transaction_id": "T-7"}, {"watermark_shown": ["T-6", "T-7"]}])
 def test_a_transaction_that_was_there_before_ours_is_another(
-    service: StubService, unknown: Operation
+    service: StubService, unknown: Operation, seen: dict[str, object]
 ) -> None:
     shows(service, record("T-7"))
-    Attempt.objects.update(watermark_transaction_id="T-7")
+    Attempt.objects.update(**seen)
     assert "before ours was sent" in said(unknown, "happened", "T-7").errors["transaction_id"][0]
 
 

@@ -3,12 +3,16 @@
 from tests.sabotage.workshop import Safeguard
 
 _CONFIRMING = "backoffice/operations/services/confirming.py"
+_MODELS = "backoffice/operations/models.py"
 _LOOKING = "backoffice/operations/services/looking.py"
 _RESOLVING = "backoffice/operations/services/resolving.py"
 _RECORDING = "backoffice/operations/services/recording.py"
 _AUDIT = "backoffice/audit/services.py"
 _VERIFICATION = "backoffice/audit/verification.py"
 _TESTS = "tests/operations"
+_DIFFERS = (
+    f"{_TESTS}/test_confirming.py::test_a_transaction_that_differs_closes_nothing_and_keeps_no_other_from_it"
+)
 _LATE = f"{_TESTS}/test_answers_after_the_end.py::TestWhileNothingIsDecided"
 
 IN_THE_PROOF = (
@@ -28,26 +32,62 @@ IN_THE_PROOF = (
     Safeguard(
         "candidates are newer than the watermark",
         _LOOKING,
-        {"mark - SKEW <= record.created_at <= mark + WINDOW": "record.created_at <= mark + WINDOW"},
-        f"{_TESTS}/test_confirming.py::test_a_transaction_that_differs_closes_nothing",
+        {"attempt.sought_from <= record.created_at <= attempt": "record.created_at <= attempt"},
+        _DIFFERS,
     ),
     Safeguard(
         "candidates are of the window in which ours can come",
         _LOOKING,
-        {"mark - SKEW <= record.created_at <= mark + WINDOW": "mark - SKEW <= record.created_at"},
-        f"{_TESTS}/test_confirming.py::test_a_transaction_that_differs_closes_nothing",
+        {"record.created_at <= attempt.sought_until": "record.created_at"},
+        _DIFFERS,
     ),
     Safeguard(
         "the transaction at the watermark is not ours",
-        _LOOKING,
-        {"not in {attempt.watermark_transaction_id, *(": "not in {*("},
+        _MODELS,
+        {"not in {self.watermark_transaction_id, *(": "not in {*("},
         f"{_TESTS}/test_confirming.py::test_the_transaction_at_the_watermark_is_never_ours",
     ),
     Safeguard(
         "what was in the list before the request is not ours",
-        _LOOKING,
-        {"watermark_transaction_id, *(attempt.watermark_shown or [])}": "watermark_transaction_id}"},
+        _MODELS,
+        {"watermark_transaction_id, *(self.watermark_shown or [])}": "watermark_transaction_id}"},
         f"{_TESTS}/test_confirming.py::test_what_the_service_showed_before_we_sent_is_never_ours",
+    ),
+    Safeguard(
+        "what the list showed minutes before the request is not ours",
+        "backoffice/operations/services/sending.py",
+        {"lately=SKEW": "lately=clock.now() - clock.now()"},
+        f"{_TESTS}/test_confirming.py::test_what_the_service_showed_before_we_sent_is_never_ours",
+    ),
+    Safeguard(
+        "what is older than the request by its time is not taken without the balance",
+        _LOOKING,
+        {"    if record.created_at < mark - EXACT and not found_it_so:\n": "    if found_it_so is None:\n"},
+        f"{_TESTS}/test_confirming.py::test_what_may_have_been_there_before_ours_is_never_taken",
+    ),
+    Safeguard(
+        "a balance that was not told fits nothing",
+        _LOOKING,
+        {"record.previous_balance is not None and record": "record.previous_balance is None or record"},
+        f"{_TESTS}/test_confirming.py::test_what_may_have_been_there_before_ours_is_never_taken[before ours]",
+    ),
+    Safeguard(
+        "what tells no time is never taken",
+        _LOOKING,
+        {'        return "it tells no time"\n': '        return ""\n'},
+        f"{_TESTS}/test_confirming.py::test_what_may_have_been_there_before_ours_is_never_taken[without a time]",
+    ),
+    Safeguard(
+        "what tells no time stands in the way",
+        _LOOKING,
+        {" or _tells_no_time(record, attempt))": ")"},
+        f"{_TESTS}/test_confirming.py::test_nor_is_another_beside_it[without a time]",
+    ),
+    Safeguard(
+        "what may be ours by a clock that is off stands in the way",
+        _MODELS,
+        {"SKEW = timedelta(minutes=5)": "SKEW = timedelta(seconds=5)"},
+        f"{_TESTS}/test_confirming.py::test_nor_is_another_beside_it[before ours]",
     ),
     Safeguard(
         "an early match fits the balance before it",
@@ -59,12 +99,10 @@ IN_THE_PROOF = (
         "without the service's time there is no candidate",
         _LOOKING,
         {
-            "    if mark is None:\n        return []  # without the service's time nothing tells new from old\n": (
-                "    mark = mark or attempt.started_at\n"
-            ),
-            "    mark = attempt.watermark_service_time\n    return (\n": (
-                "    mark = attempt.watermark_service_time or attempt.started_at\n    return (\n"
-            ),
+            "    if attempt.watermark_service_time is None:\n        return []": "    if False:\n        return []",
+            "        attempt.watermark_service_time is not None\n        and record.created": "        record.created",
+            "    if mark is None or record": "    if record",
+            "    mark = attempt.watermark_service_time\n": "    mark = attempt.sought_from\n",
         },
         f"{_TESTS}/test_confirming.py::test_without_the_services_own_time_nothing_tells_new_from_old",
     ),

@@ -3,7 +3,7 @@
 from backoffice.operations.oversight import Incident
 from backoffice.operations.services.inspecting import inspect
 from tests.simulation.office import Office
-from tests.simulation.oracle import CLOSED, Attempt, Operation
+from tests.simulation.oracle import CLOSED, Attempt, Operation, could_come_after
 from tests.simulation.profile import Figures
 
 
@@ -62,6 +62,7 @@ def _figures(office: Office, steps: int) -> Figures:
         operation = operations[attempt.operation]
         matching = oracle.matching(operation, attempt)
         is_ours = len(matching) == 1 and matching[0].caused_by == operation.pk
+        is_ours = is_ours and could_come_after(attempt, matching[0])
         if attempt.pk in oracle.in_doubt and is_ours and not attempt.resolved_by:
             made.ambiguous += 1
             made.closed_by_machine += attempt.names == matching[0].transaction_id and not attempt.is_open

@@ -47,7 +47,7 @@ class Histories(RuleBasedStateMachine):
 
     @initialize(
         skew=seconds(0, 0, 170, -400, 86_400),
-        wrong_date=seconds(0, 0, 0, 0, 4, -4, 180, -180),
+        wrong_date=seconds(0, 0, 0, 0, 4, -4, 60, 180, -180, 295, -295),
         page=st.sampled_from([100, 100, 3, 1]),
         named=st.booleans(),
         inspected=st.sampled_from([True, False, False, False]),

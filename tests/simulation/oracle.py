@@ -43,9 +43,11 @@ ENTRIES = {
 }
 ONE_EACH = {"sending", "succeeded", "failed", "review", "rejected", "expired", "cancelled"}
 
-# What the service may take: the same content, so long after the request at the latest, by a clock so exact.
+# What the service may take: the same content, so long after the request at the latest, by a list whose times are so far
+# off its own clock at most, and that clock so exact.
 WINDOW = timedelta(hours=1)
-SKEW = timedelta(seconds=5)
+SKEW = timedelta(minutes=5)
+EXACT = timedelta(seconds=5)
 BEGINS_WITHIN = timedelta(seconds=5)
 SHOWN_WITHIN = timedelta(
     seconds=50
@@ -179,16 +181,16 @@ class Oracle:
     def is_excusable(self, operation: Operation, attempt: Attempt) -> bool:
         """Whether another transaction may be taken for this attempt's: its own does not exist, or comes late.
 
-        Or its own stands outside the time that is searched, because the service's Date header is minutes off the times
-        in its own list: that is a limit of the product, which goes by the header.
+        Not one whose own time is before the request, unless it found the balance as we had seen it.
         What the service accepted, and named no transaction of, need not be waited for where the other one found the
         balance as we had seen it.
         """
-        possible = self._could_be(operation, attempt)
-        others = [each for each in possible if each.caused_by != operation.pk]
-        is_late = all(
-            self._was_late(attempt, debit) or debit not in possible for debit in self.debits_of(operation.pk)
-        )
+        others = [
+            each
+            for each in self._could_be(operation, attempt)
+            if each.caused_by != operation.pk and could_come_after(attempt, each)
+        ]
+        is_late = all(self._was_late(attempt, debit) for debit in self.debits_of(operation.pk))
         is_next = any(each.previous_balance == attempt.balance_before for each in others)
         return bool(others) and (is_late or (attempt.is_accepted and is_next))
 
@@ -233,7 +235,7 @@ class Oracle:
             for record in self.world.service.ledger
             if self._looks_like(operation, record)
             and record.transaction_id not in seen
-            and attempt.mark - SKEW <= record.created_at <= attempt.mark + WINDOW
+            and attempt.mark - SKEW <= record.created_at <= attempt.mark + WINDOW + SKEW
         ]
 
     def _looks_like(self, operation: Operation, record: Transaction) -> bool:
@@ -334,6 +336,12 @@ class Oracle:
         for attempt in attempts:
             is_own = attempt.names is None or attempt.names in ours
             assert is_own, f"{operation} took {attempt.names}, which is not its own"
+
+
+def could_come_after(attempt: Attempt, record: Transaction) -> bool:
+    """Whether its time, or else the balance before it, speaks for it that the request came first."""
+    found_it_so = record.previous_balance == attempt.balance_before
+    return found_it_so or (attempt.mark is not None and record.created_at >= attempt.mark - EXACT)
 
 
 def _attempt(row: tuple[Any, ...]) -> Attempt:

@@ -34,7 +34,7 @@ class Figures:
     requests: int = 0
     debits: int = 0
     ambiguous: int = (
-        0  # attempts whose transaction nobody named, and of which the list shows exactly one that matches
+        0  # attempts whose transaction nobody named: the list shows one that matches, and no doubt
     )
     closed_by_machine: int = 0
     in_review: int = 0

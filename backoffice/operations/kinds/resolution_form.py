@@ -230,7 +230,7 @@ def _no_evidence(attempt: Attempt, record: TransactionRecord | None) -> str:
     """Why the service's record does not carry the resolution; empty if it does."""
     if record is None:
         return "The service's list does not show this transaction in the time after it was sent. Nothing was prepared."
-    if record.transaction_id == attempt.watermark_transaction_id or (
+    if not attempt.is_new_since(record.transaction_id) or (
         record.created_at is not None and record.created_at < attempt.sought_from
     ):
         return "The service showed this transaction before ours was sent, so it is another one."

@@ -29,7 +29,7 @@ def traits_of_attempt(attempt: Attempt, record: TransactionRecord) -> list[Trait
     """What tells by when it was sent: the balance before it, and the time, both by the service's own word."""
     seen = record.sender_previous_balance if record.previous_balance is None else record.previous_balance
     mark, is_told = attempt.watermark_balance, None not in {seen, attempt.watermark_balance}
-    earliest, latest = attempt.sought_from, attempt.sought_from + attempt.SKEW + attempt.MAY_TAKE
+    earliest, latest = attempt.sought_from, attempt.sought_until
     at = record.created_at
     return [
         Trait(

@@ -91,9 +91,9 @@ def _only_one(operation: Operation, attempt: Attempt, seen: Look) -> Transaction
     taken for ours only once ours has had the time to be there. Where the service accepted ours without a name, which is
     its custom, the first look takes it if the balance before it is the one that we saw; to wait there, too, would let
     one a minute leave a balance. And it proves failure only when ours could not come any more, so that `failed` never
-    hides a debit.
+    hides a debit. What there are doubts about is never taken (`looking`).
     """
-    if len(seen.found) != 1 or seen.found[0].status not in {*_ENDS, UNDER_WAY}:
+    if len(seen.found) != 1 or seen.doubt or seen.found[0].status not in {*_ENDS, UNDER_WAY}:
         return None
     record, age = seen.found[0], seen.at - attempt.started_at
     if attempt.service_transaction_id:  # perhaps named since the list was read

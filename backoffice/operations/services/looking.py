@@ -2,6 +2,14 @@
 
 Two ways to know a transaction. The service named it when it answered: then it is known by its id. It named none: then
 it is what came after our watermark, is this operation by its content, and belongs to nobody else.
+
+What came after the watermark is told by ids first: the list was read just before the claim, and what it showed then is
+not ours. Time only bounds what has to be held in view, and widely, since the Date header that sets the mark may be some
+minutes off the times in the service's own list: so ours is always among the candidates, and of several none is taken.
+But a view so wide holds what was executed minutes before ours, too, and was listed only afterwards; and if ours was
+never executed, that one is alone in it. So a transaction whose own time is before the mark is taken only if it found
+the balance as we had seen it, which what had moved that balance by then cannot have. One that tells no time is never
+taken. Either keeps every other one from being taken: then people decide.
 """
 
 from collections.abc import Callable
@@ -18,6 +26,7 @@ from backoffice.operations.models import Attempt, Operation
 from payments_gateway import GatewayError, TransactionRecord
 
 WINDOW, SKEW = Attempt.MAY_TAKE, Attempt.SKEW
+EXACT = timedelta(seconds=5)  # so much earlier than the mark is not yet before it
 NAMED_REACHES_BACK = timedelta(
     days=1
 )  # how much older than our watermark a transaction that was named may claim to be
@@ -35,6 +44,7 @@ class Look:
     at: datetime
     found: list[TransactionRecord] = field(default_factory=list)
     problem: str = ""
+    doubt: str = ""  # why the only one that was found is not taken
     is_done: bool | None = (
         None  # of a kind that the list does not show: whether another read shows that it is done
     )
@@ -48,11 +58,17 @@ class Look:
             return self.problem
         if self.is_done is not None:
             return "The service shows that it is done" if self.is_done else "The service does not show it yet"
-        if len(self.found) == 1:
-            return f"Found as {self.found[0].transaction_id}: {self.found[0].status}"
-        if self.found:
+        return self._what_was_found()
+
+    def _what_was_found(self) -> str:
+        if not self.found:
+            return "Not in the service's list yet"
+        if len(self.found) > 1:
             return f"{len(self.found)} transactions in the list could be this one"
-        return "Not in the service's list yet"
+        only = self.found[0]
+        if self.doubt:
+            return f"{only.transaction_id} could be this one, but {self.doubt}"
+        return f"Found as {only.transaction_id}: {only.status}"
 
 
 def look(operation: Operation, attempt: Attempt) -> Look:
@@ -63,7 +79,8 @@ def look(operation: Operation, attempt: Attempt) -> Look:
             return Look(now, _named(operation, attempt))
         kind, payload = content_of(operation)
         if isinstance(kind, MoneyKind):
-            return Look(now, candidates(operation, attempt, partial(kind.recognises, payload)))
+            found = candidates(operation, attempt, partial(kind.recognises, payload))
+            return Look(now, found, doubt=_doubt(attempt, found[0]) if len(found) == 1 else "")
         if isinstance(kind, ChangeKind):
             is_done = kind.is_done(gateway(), payload)
             return Look(now, is_done=is_done, is_nowhere=is_done is None)
@@ -77,34 +94,47 @@ def look(operation: Operation, attempt: Attempt) -> Look:
 def candidates(
     operation: Operation, attempt: Attempt, recognises: Callable[[TransactionRecord], bool]
 ) -> list[TransactionRecord]:
-    """Transactions that can be this attempt by content and by the service's own clock, and that nobody has claimed.
+    """Transactions that can be this attempt by content, by id and by their time, and that nobody has claimed.
 
     The list is read until two passes agree, since its pages shift while they are read. Raises GatewayError,
     ListMovesError.
     """
-    mark = attempt.watermark_service_time
-    if mark is None:
+    if attempt.watermark_service_time is None:
         return []  # without the service's time nothing tells new from old
 
     def found() -> list[TransactionRecord]:
         return [
             record
-            for record in ledger.recent_transactions(operation.currency, back_to=mark - SKEW)
-            if recognises(record) and is_of_its_time(record, attempt)
+            for record in ledger.recent_transactions(operation.currency, back_to=attempt.sought_from)
+            if recognises(record) and (is_of_its_time(record, attempt) or _tells_no_time(record, attempt))
         ]
 
     return unclaimed(agreed(found))
 
 
 def is_of_its_time(record: TransactionRecord, attempt: Attempt) -> bool:
-    """Whether the transaction is new since the attempt's watermark, and not too new to be its own."""
-    mark = attempt.watermark_service_time
+    """Whether the transaction is new since the attempt's watermark, and neither too old nor too new to be its own."""
     return (
-        mark is not None
+        attempt.watermark_service_time is not None
         and record.created_at is not None
-        and mark - SKEW <= record.created_at <= mark + WINDOW
-        and record.transaction_id not in {attempt.watermark_transaction_id, *(attempt.watermark_shown or [])}
+        and attempt.sought_from <= record.created_at <= attempt.sought_until
+        and attempt.is_new_since(record.transaction_id)
     )
+
+
+def _tells_no_time(record: TransactionRecord, attempt: Attempt) -> bool:
+    return record.created_at is None and attempt.is_new_since(record.transaction_id)
+
+
+def _doubt(attempt: Attempt, record: TransactionRecord) -> str:
+    """What keeps the only candidate from being taken; empty if nothing does."""
+    mark = attempt.watermark_service_time
+    if mark is None or record.created_at is None:
+        return "it tells no time"
+    found_it_so = record.previous_balance is not None and record.previous_balance == attempt.watermark_balance
+    if record.created_at < mark - EXACT and not found_it_so:
+        return "by its time it was before ours, and the balance before it is not the one we saw"
+    return ""
 
 
 def _named(operation: Operation, attempt: Attempt) -> list[TransactionRecord]:
