@@ -148,5 +148,7 @@ def test_a_worker_frozen_for_longer_than_any_lease_sends_at_most_once(
     for child in frozen:
         stage.thaw(child)
     ledger = stage.service.ledger()
+    if point != "send.answered":
+        assert ledger["orders"] == ledger["payments"] == []
     stage.sweep_until_settled([one for one in operations if records_of(one, ledger)])
     held_against_the_ledger(stage.service, f"frozen for long at {point}")
