@@ -3,7 +3,8 @@
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import partial
 from io import StringIO
 
 import pytest
@@ -344,6 +345,21 @@ def test_one_turn_a_minute_whoever_asks(db: None) -> None:
     assert at is not None
     assert now is not None
     assert now > at
+
+
+def test_an_inspection_that_takes_longer_than_a_minute_is_waited_for_and_a_dead_one_is_followed(
+    db: None,
+) -> None:
+    assert inspect_due() == 1
+    begun_at = Inspection.objects.get().begun_at
+    Inspection.objects.update(at=begun_at - timedelta(minutes=1))  # as if this one had not ended
+    for seconds, runs in ((61, 0), (179, 0), (181, 1)):
+        with clock.running_by(partial(_stands, begun_at + timedelta(seconds=seconds))):
+            assert (seconds, inspect_due()) == (seconds, runs)
+
+
+def _stands(moment: datetime) -> datetime:
+    return moment
 
 
 def check(*arguments: str) -> tuple[int, str]:

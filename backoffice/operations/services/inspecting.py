@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from django.db.models import F, Q
+
 from backoffice.audit.canonical import GENESIS
 from backoffice.audit.verification import Mark, Verdict, verify_behind, verify_chain
 from backoffice.core import clock
@@ -16,6 +18,7 @@ from backoffice.operations.services.invariants import RULES, Rule, Scope
 logger = logging.getLogger(__name__)
 
 EVERY = timedelta(minutes=1)
+LEASE = timedelta(minutes=3)  # so long an inspection may take before another process begins the next
 CLOSED_LATELY = timedelta(hours=1)
 AT_ONCE = 2000  # operations closed lately, and as many of all, round by round
 ENTRIES_AT_ONCE = 20_000
@@ -58,14 +61,16 @@ class Report:
 
 
 def inspect_due() -> int:
-    """Inspect if the last inspection began a minute ago; 1 if this call did it.
+    """Inspect if the last inspection began a minute ago and has ended; 1 if this call did it.
 
-    May be called at any time and by several processes: one wins the minute.
+    May be called at any time and by several processes: one wins the minute. What takes longer is waited for, so that
+    a slow database is not asked by more and more at once; one whose process is gone is followed after the lease.
     """
     now = clock.now()
     turn, is_first = Inspection.objects.get_or_create(pk=1, defaults={"begun_at": now})
     if not is_first:
-        won = Inspection.objects.filter(pk=1, begun_at=turn.begun_at, begun_at__lte=now - EVERY)
+        is_over = Q(at__gte=F("begun_at")) | Q(begun_at__lte=now - LEASE)
+        won = Inspection.objects.filter(is_over, pk=1, begun_at=turn.begun_at, begun_at__lte=now - EVERY)
         if won.update(begun_at=now) != 1:
             return 0
     inspect(full=False)

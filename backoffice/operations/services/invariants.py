@@ -4,7 +4,7 @@ Each names the operations that break its rule. Where the database answers in one
 every time; what is worked out for each operation by itself looks at those of the `Scope`.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -115,12 +115,13 @@ def unrecorded_move(scope: Scope) -> list[str]:
     """The log does not tell, along the table of states, how it came to where it stands, or how often it was sent."""
     broken = []
     for chunk in scope.chunks():
-        stored = Operation.objects.filter(pk__in=chunk).annotate(sent=Count("attempts"))
+        sent = Counter(Attempt.objects.filter(operation__in=chunk).values_list("operation", flat=True))
+        stored = Operation.objects.filter(pk__in=chunk)
         told = _told_of(chunk)
-        for pk, reference, status, sent in stored.values_list("pk", "reference", "status", "sent"):
+        for pk, reference, status in stored.values_list("pk", "reference", "status"):
             path = told[str(pk)]
             claims = sum(action == Action.OPERATION_CLAIMED for action, _ in path)
-            if _end_of(path) != status or claims != sent:
+            if _end_of(path) != status or claims != sent[pk]:
                 broken.append(reference)
     return broken
 
