@@ -104,7 +104,7 @@ def nursery(
     environment = {
         "COUNTERSIGN_DATABASE_URL": database_url(),
         "COUNTERSIGN_BROKER_URL": "memory://",
-        **addresses(wire),
+        **way_to_the_service(wire),
     }
     running = Nursery(tmp_path_factory.mktemp("nursery"), environment)
     running.start()
@@ -114,11 +114,17 @@ def nursery(
 
 @pytest.fixture
 def service(sandbox: SandboxProcess, wire: Proxy, settings: Settings) -> SandboxProcess:
-    """The simulated service behind the wire, which takes a token several times; and what is remembered, forgotten."""
+    """The simulated service behind the wire, which takes a token several times; and what is remembered, forgotten.
+
+    A worker has as long as a busy machine needs: to begin, to wait for the answer, and for the token to be good.
+    """
     cache.clear()
     sandbox.options(token_reuse=True)
     settings.SEND_DEADLINE_SECONDS = settings.SEND_WITHIN_SECONDS = float(PATIENCE)
-    settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = addresses(wire).values()
+    settings.TOKEN_LIFETIME_SECONDS = 60 * settings.RELEASE_LIFETIME_MINUTES
+    settings.GATEWAY_URL, settings.GATEWAY_URL_V4, settings.GATEWAY_DIALECT = way_to_the_service(
+        wire
+    ).values()
     settings.CELERY_BROKER_URL = "memory://"
     return sandbox
 
@@ -137,7 +143,7 @@ def make_product(tmp_path: Path, wire: Proxy) -> Iterator[MakeProduct]:
     made: list[Product] = []
 
     def make(broker: str = "filesystem://localhost//", **environment: str) -> Product:
-        ours = {"COUNTERSIGN_DATABASE_URL": database_url(), **addresses(wire), **environment}
+        ours = {"COUNTERSIGN_DATABASE_URL": database_url(), **way_to_the_service(wire), **environment}
         made.append(Product(tmp_path, ours, broker=broker, queue=f"faults-{uuid.uuid4()}"))
         return made[-1]
 
@@ -146,7 +152,11 @@ def make_product(tmp_path: Path, wire: Proxy) -> Iterator[MakeProduct]:
         product.stop()
 
 
-def addresses(wire: Proxy) -> dict[str, str]:
-    """Where the product finds the service behind this wire."""
+def way_to_the_service(wire: Proxy) -> dict[str, str]:
+    """Where the product finds the service behind this wire, and how it speaks to it."""
     base = f"http://127.0.0.1:{wire.port}"
-    return {"COUNTERSIGN_GATEWAY_URL": f"{base}/v2", "COUNTERSIGN_GATEWAY_URL_V4": f"{base}/v4"}
+    return {
+        "COUNTERSIGN_GATEWAY_URL": f"{base}/v2",
+        "COUNTERSIGN_GATEWAY_URL_V4": f"{base}/v4",
+        "COUNTERSIGN_GATEWAY_DIALECT": str(Path(__file__).with_name("dialect.toml")),
+    }

@@ -74,4 +74,4 @@ def release(operation: Operation, actor: User, sandbox: SandboxProcess) -> Opera
 
 def token_for(operation: Operation, sandbox: SandboxProcess) -> SecretStr | None:
     """The service's one-time token if this kind wants one."""
-    return SecretStr(sandbox.token()) if KINDS[operation.kind].needs_token else None
+    return SecretStr(sandbox.one_time_code()) if KINDS[operation.kind].needs_token else None
