@@ -20,7 +20,8 @@ test: $(READY)  ## all tests that this machine can run; says what it skipped and
 test-contract: $(READY)  ## thousands of random requests and hundreds of histories; prints the seed, ends by itself
 	CONTRACT_CASES=$${CONTRACT_CASES:-300} \
 	CONTRACT_SEED=$${CONTRACT_SEED:-$$($(BIN)/python -c 'import secrets; print(secrets.randbelow(2**32))')} \
-	$(BIN)/pytest tests/contract tests/sandbox/test_properties.py --numprocesses 2 $(ARGS)
+	$(BIN)/pytest tests/contract tests/sandbox/test_properties.py tests/payments_gateway/test_properties.py \
+	--hypothesis-profile=default --numprocesses 2 $(ARGS)
 
 FAULTS ?= whole
 FAULTS_SIZE = FAULTS=$(FAULTS) $(if $(filter sample,$(FAULTS)),RACE_ROUNDS=$${RACE_ROUNDS:-5})

@@ -5,9 +5,11 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 
+import hypothesis
 import pytest
+from django.core.cache import cache
 from django.test import Client
-from pytest_django import Settings
+from pytest_django import DjangoAssertNumQueries, Settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
@@ -19,11 +21,31 @@ from tests import factories
 from tests.requirements_of_tests import skip_what_cannot_run
 from tests.sandbox_process import SandboxProcess
 
+# What Hypothesis tries is the same every time, however long it takes: what is found at random must not hold up what it
+# has nothing to do with. `--hypothesis-profile=default` tries something new each time.
+hypothesis.settings.register_profile(
+    "the same every time",
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("the same every time")
+
+
+LONGEST = (
+    "tests/simulation/test_simulation.py",
+    "tests/operations/test_pages_hundred_thousand.py",
+    "tests/sandbox/test_properties.py",
+    "tests/stack/",
+)
+"""Where tests are that take half a minute and more: they come first, so that no process is left with one at the end."""
+
 
 class BrowserTestsOnOneWorker(LoadScopeScheduling):
     """Each test by itself to the worker that is free, but those with a browser to one: they share a running product.
 
-    They begin at once, because the largest scope is given away first; the other worker does the rest meanwhile.
+    They begin at once, because the largest scope is given away first; the other workers do the rest meanwhile.
     """
 
     def _split_scope(self, nodeid: str) -> str:
@@ -38,13 +60,43 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     skip_what_cannot_run(items)
+    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
 
 
 @pytest.fixture(autouse=True)
 def nothing_remembered() -> None:
-    """The API key in use and the pause are remembered for a second, which is long for tests that roll them back."""
+    """What a process remembers, for a second or minutes, is long for tests that roll it back or reset the service."""
     credentials.forget()
     pause.forget()
+    cache.clear()
+
+
+@pytest.fixture
+def asked_before(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This process knows the API key in use and the pause, as most do: it would ask for each once a second.
+
+    Whether that second is over would otherwise be a matter of the machine.
+    """
+    monkeypatch.setattr(credentials, "REMEMBERED_SECONDS", 3600.0)
+    monkeypatch.setattr(pause, "REMEMBERED_SECONDS", 3600.0)
+    credentials.key_in_use()
+    pause.pause_on_pages()
+
+
+@pytest.fixture
+def django_assert_num_queries(
+    django_assert_num_queries: DjangoAssertNumQueries, asked_before: None
+) -> DjangoAssertNumQueries:
+    """Counts the queries of a process that has answered before."""
+    return django_assert_num_queries
+
+
+@pytest.fixture
+def django_assert_max_num_queries(
+    django_assert_max_num_queries: DjangoAssertNumQueries, asked_before: None
+) -> DjangoAssertNumQueries:
+    """Counts the queries of a process that has answered before."""
+    return django_assert_max_num_queries
 
 
 @pytest.fixture

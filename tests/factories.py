@@ -15,7 +15,7 @@ from backoffice.accounts.roles import Role
 from backoffice.operations import services
 from backoffice.operations.kinds import Payload, content_of
 from backoffice.operations.kinds.withdrawal import WithdrawalPayload
-from backoffice.operations.models import Operation
+from backoffice.operations.models import Attempt, Operation
 
 PASSWORD = "correct horse battery staple"
 _NUMBERS = itertools.count(1)
@@ -100,3 +100,10 @@ def release(operation: Operation, actor: User, token: str = "123456", **changes:
     """The word to send an approved operation."""
     arguments = {"digest": operation.digest, "second_factor_at": timezone.now(), **changes}
     return services.release_operation(operation.pk, actor=actor, token=SecretStr(token), **arguments)
+
+
+def attempt(operation: Operation, **changes: Any) -> Attempt:
+    """A request that left just now and whose outcome nobody knows, past the services."""
+    now = timezone.now()
+    members = {"number": 1, "released_by": operation.maker, "digest": operation.digest}
+    return operation.attempts.create(**{**members, "started_at": now, "deadline_at": now, **changes})

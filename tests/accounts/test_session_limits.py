@@ -10,7 +10,6 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from backoffice.accounts.models import StaffSession, User
-from backoffice.operations import pause
 from tests.accounts import steps
 
 pytestmark = pytest.mark.django_db
@@ -35,7 +34,6 @@ def test_use_is_written_at_most_once_a_minute(
     signed_in: Client, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     _last_used(minutes=2)
-    pause.pause_on_pages()  # asked once a second by each process
     with django_assert_num_queries(2):
         signed_in.get(reverse("accounts:password"))
     with django_assert_num_queries(1):

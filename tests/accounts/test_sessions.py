@@ -16,7 +16,6 @@ from backoffice.accounts.roles import Role
 from backoffice.accounts.sessions import SessionStore
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
-from backoffice.operations import pause
 from tests.accounts import steps
 
 pytestmark = pytest.mark.django_db
@@ -42,7 +41,6 @@ def test_one_query_brings_session_person_authenticator_and_permissions(
 def test_a_page_behind_sign_in_costs_one_query_before_its_own(
     signed_in: Client, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
-    pause.pause_on_pages()  # asked once a second by each process
     with django_assert_num_queries(1):
         signed_in.get(reverse("accounts:password"))
 

@@ -138,6 +138,7 @@ def stopwatch(monkeypatch: pytest.MonkeyPatch) -> Stopwatch:
 def test_it_is_read_once_a_second_at_most(
     stopwatch: Stopwatch, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
+    credentials.forget()
     with django_assert_num_queries(1):
         for _ in range(50):
             in_use()

@@ -3,18 +3,10 @@
 from collections.abc import Iterator
 
 import pytest
-from django.core.cache import cache
 from pytest_django import Settings
 
 from tests import stub_service
 from tests.stub_service import StubService
-
-
-@pytest.fixture(autouse=True)
-def nothing_remembered() -> Iterator[None]:
-    cache.clear()
-    yield
-    cache.clear()
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """The banks that a withdrawal may go to: the service's list where it has one, ours where it has none or fails."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,13 +17,6 @@ pytestmark = pytest.mark.django_db  # where the key in use is kept
 LISTED = stub.answer(200, {"data": [{"Code": "044", "Name": "Access"}, {"Code": "999", "Name": "New Bank"}]})
 OTHER = stub.answer(200, {"data": [{"Code": "998", "Name": "Newer Bank"}]})
 THEIRS = {"044": "Access", "999": "New Bank"}
-
-
-@pytest.fixture(autouse=True)
-def nothing_remembered() -> Iterator[None]:
-    cache.clear()
-    yield
-    cache.clear()
 
 
 @pytest.fixture

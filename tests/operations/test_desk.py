@@ -12,7 +12,7 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from backoffice.accounts.models import User
-from backoffice.operations import pause, services
+from backoffice.operations import services
 from backoffice.operations.models import Attempt, Operation
 from backoffice.operations.states import Outcome, Status
 from tests import factories
@@ -92,10 +92,7 @@ def test_where_no_read_can_tell_nothing_pretends_that_the_service_was_asked(
     as_maker: Client, maker: User, checker: User
 ) -> None:
     operation = factories.countersigned(factories.of_kind("payment", SAMPLES["payment"], maker), checker)
-    now = timezone.now()
-    operation.attempts.create(
-        number=1, released_by=checker, digest=operation.digest, started_at=now, deadline_at=now
-    )
+    factories.attempt(operation, released_by=checker)
     put(operation, Status.SENDING, Status.UNKNOWN, Status.REVIEW)
     html = evidence(as_maker, operation)
     assert "No read of the service shows what became of it." in html
@@ -245,7 +242,6 @@ def test_it_needs_eight_queries_and_fourteen_kilobytes_at_most(
     shows(service, *(record(f"T-{number}") for number in range(9)))
     for operation in Operation.objects.all():
         evidence(client, operation)
-    pause.pause_on_pages()  # asked once a second by each process
     with django_assert_max_num_queries(8):
         answer = client.get(DESK)
     assert text_of(answer).count("<h2 id=") == 5

@@ -16,7 +16,7 @@ from pytest_django import DjangoAssertNumQueries
 from backoffice.accounts.models import User
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
-from backoffice.operations import pause, services
+from backoffice.operations import services
 from backoffice.operations.kinds import KINDS
 from backoffice.operations.models import Approval, Operation
 from backoffice.operations.services.bulk import AT_ONCE
@@ -307,7 +307,6 @@ def test_fifty_at_once_are_confirmed_in_eight_queries_and_fourteen_kilobytes(
     as_checker: Client, maker: User, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     operations = [factories.prepared_apart(maker) for _ in range(AT_ONCE)]
-    pause.pause_on_pages()  # asked once a second by each process
     with django_assert_max_num_queries(8):
         answer = confirm(as_checker, APPROVE, *operations)
     assert len(answer.context["included"]) == AT_ONCE

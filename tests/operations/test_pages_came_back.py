@@ -54,12 +54,9 @@ def test_what_came_back_is_shown_without_the_word_failed(
     services.approve_operation(
         operation.pk, actor=checker, digest=operation.digest, second_factor_at=timezone.now()
     )
-    operation.attempts.create(
-        number=1,
+    factories.attempt(
+        operation,
         released_by=checker,
-        digest=operation.digest,
-        started_at=timezone.now(),
-        deadline_at=timezone.now(),
         outcome="token_refused",
         answer="token is not valid",
         answer_status=400,

@@ -10,8 +10,9 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from backoffice.accounts.models import User
-from backoffice.operations import errors, pause, services
+from backoffice.operations import errors, services
 from backoffice.operations.models import Operation
+from tests import factories
 from tests.operations.steps import (
     do,
     put,
@@ -131,7 +132,6 @@ def test_the_page_needs_eight_queries_at_most(
         operation.pk, actor=checker, digest=operation.digest, second_factor_at=timezone.now()
     )
     client = sign_in(Client(), request.getfixturevalue(person))
-    pause.pause_on_pages()  # asked once a second by each process
     with django_assert_max_num_queries(8):
         show(client, operation)
 
@@ -152,14 +152,7 @@ def test_content_that_cannot_be_read_is_said_and_nothing_is_decided(
 
 def test_content_that_cannot_be_read_still_shows_what_was_sent(as_maker: Client, maker: User) -> None:
     operation = put(unreadable(maker, kind="lottery"), "approved", "sending", "unknown")
-    operation.attempts.create(
-        number=1,
-        released_by=maker,
-        digest=operation.digest,
-        started_at=timezone.now(),
-        deadline_at=timezone.now(),
-        answer="No answer came back",
-    )
+    factories.attempt(operation, answer="No answer came back")
     html = text_of(show(as_maker, operation))
     assert "No answer came back" in html
     assert "The outcome is not known" in html

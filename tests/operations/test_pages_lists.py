@@ -16,7 +16,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 
 from backoffice.accounts.models import User
 from backoffice.ledger.models import Balance
-from backoffice.operations import pause, services
+from backoffice.operations import services
 from backoffice.operations.models import Operation
 from backoffice.operations.oversight import Inspection
 from tests import factories
@@ -301,12 +301,9 @@ def test_a_transaction_of_the_service_finds_its_operation_once(
 ) -> None:
     operation = factories.prepared(maker)
     for number in (1, 2):
-        operation.attempts.create(
+        factories.attempt(
+            operation,
             number=number,
-            released_by=maker,
-            digest=operation.digest,
-            started_at=timezone.now(),
-            deadline_at=timezone.now(),
             outcome="not_sent",
             closed_at=timezone.now(),
             service_transaction_id=f"TX-{number}",
@@ -336,6 +333,5 @@ def test_a_page_needs_six_queries_at_most(
             )
     balance()
     signed_in = sign_in(client, request.getfixturevalue(person))
-    pause.pause_on_pages()  # asked once a second by each process
     with django_assert_max_num_queries(7):
         page(signed_in, address)

@@ -1,7 +1,7 @@
 """Preparing a withdrawal: the form, its live check, the review, and every way to fill it in wrongly."""
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -22,14 +22,6 @@ pytestmark = pytest.mark.django_db
 SignIn = Callable[[Client, User], Client]
 ADDRESS = "/operations/prepare/withdrawal/"
 NUMBER, BANK = "0123456789", "044"
-
-
-@pytest.fixture(autouse=True)
-def nothing_remembered() -> Iterator[None]:
-    """Account holders are remembered for two minutes, across tests."""
-    cache.clear()
-    yield
-    cache.clear()
 
 
 @pytest.fixture

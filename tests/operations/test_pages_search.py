@@ -17,7 +17,6 @@ from pytest_django import DjangoAssertNumQueries
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import Role
 from backoffice.ledger.models import Reading
-from backoffice.operations import pause
 from backoffice.operations import search as searching
 from backoffice.operations.models import Operation
 from tests import factories
@@ -95,14 +94,7 @@ def test_the_list_finds_whatever_the_search_finds(
     as_maker: Client, maker: User, operation: Operation, text: str
 ) -> None:
     factories.prepared(maker, account_name="KOLA VENTURES LTD", account_number="1112220031")
-    operation.attempts.create(
-        number=1,
-        released_by=maker,
-        digest=operation.digest,
-        started_at=timezone.now(),
-        deadline_at=timezone.now(),
-        service_transaction_id="66f1c0ffee",
-    )
+    factories.attempt(operation, service_transaction_id="66f1c0ffee")
     result = search(as_maker, text).context["found"]
     here = {row.pk for row in result.operations.rows} | {row.operation_id for row in result.transactions.rows}
     assert operation.pk in here
@@ -183,14 +175,7 @@ def test_a_beneficiary_is_one_account_however_often_it_was_paid(as_maker: Client
 def test_the_services_transaction_finds_its_operation(
     as_maker: Client, maker: User, operation: Operation
 ) -> None:
-    operation.attempts.create(
-        number=1,
-        released_by=maker,
-        digest=operation.digest,
-        started_at=timezone.now(),
-        deadline_at=timezone.now(),
-        service_transaction_id="66f1c0ffee",
-    )
+    factories.attempt(operation, service_transaction_id="66f1c0ffee")
     answer = search(as_maker, "66f1c0ffee")
     assert [row.operation for row in answer.context["found"].transactions.rows] == [operation]
     assert search(as_maker, "66f1c0ffe").context["found"].transactions.rows == []
@@ -276,14 +261,7 @@ def test_a_transaction_that_we_caused_is_told_once(
     as_maker: Client, maker: User, operation: Operation, service: StubService
 ) -> None:
     told(as_maker, service, records=[THEIRS])
-    operation.attempts.create(
-        number=1,
-        released_by=maker,
-        digest=operation.digest,
-        started_at=timezone.now(),
-        deadline_at=timezone.now(),
-        service_transaction_id="66f1c0ffee",
-    )
+    factories.attempt(operation, service_transaction_id="66f1c0ffee")
     result = search(as_maker, "66f1c0ffee").context["found"]
     assert (len(result.transactions.rows), result.told) == (1, None)
 
@@ -350,9 +328,7 @@ def test_a_search_needs_eight_queries_at_most(
     for _ in range(11):
         paid(factories.prepared(maker))
     client = sign_in(Client(), request.getfixturevalue(role))
-    pause.pause_on_pages()  # asked once a second by each process
     with django_assert_max_num_queries(8):
         assert search(client, "bello").status_code == 200
-    pause.pause_on_pages()
     with django_assert_max_num_queries(8):
         assert search(client, "ada").status_code == 200

@@ -3,11 +3,10 @@
 import gzip
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.core.cache import cache
 from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
@@ -22,13 +21,6 @@ pytestmark = pytest.mark.django_db
 
 SignIn = Callable[[Client, User], Client]
 PAGE, ROWS = "/transactions/", "/transactions/now/"
-
-
-@pytest.fixture(autouse=True)
-def nothing_remembered() -> Iterator[None]:
-    cache.clear()
-    yield
-    cache.clear()
 
 
 @pytest.fixture
@@ -57,12 +49,8 @@ def record(number: int = 1, **members: Any) -> dict[str, Any]:
 
 def sent_as(operation: Operation, transaction_id: str) -> None:
     """The operation's one attempt, bound to a transaction of the service."""
-    operation.attempts.create(
-        number=1,
-        released_by=operation.maker,
-        digest=operation.digest,
-        started_at=timezone.now(),
-        deadline_at=timezone.now(),
+    factories.attempt(
+        operation,
         outcome="succeeded",
         closed_at=timezone.now(),
         service_transaction_id=transaction_id,

@@ -1,23 +1,12 @@
 """An account as the bank names its holder, saved by the team."""
 
-from collections.abc import Iterator
-
 import pytest
-from django.core.cache import cache
 
 from backoffice.accounts.models import User
 from backoffice.ledger import selectors as ledger
 from backoffice.operations.models import SavedAccount
 from tests.operations.bank_accounts.steps import BANK, NUMBER, saved
 from tests.sandbox_process import SandboxProcess
-
-
-@pytest.fixture(autouse=True)
-def no_holders_remembered() -> Iterator[None]:
-    """Account holders are remembered for two minutes, across tests."""
-    cache.clear()
-    yield
-    cache.clear()
 
 
 @pytest.fixture

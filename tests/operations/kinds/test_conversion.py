@@ -1,14 +1,12 @@
 """Conversions between the merchant's balances: the form with its estimate, the request, the outcome."""
 
 import json
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.cache import cache
 from django.test import Client
 from pytest_django import Settings
 
@@ -29,14 +27,6 @@ ADDRESS = "/operations/prepare/conversion/"
 FILLED_IN = {"direction": "NGN-USD", "amount": "1540000.00"}
 RECEIVED = """{"transactionId": "C-1", "type": "conversion", "currency": "USD", "amount": 1000, "fromCurrency": "NGN",
  "fromAmount": 1600000, "status": "fullfiled"}"""
-
-
-@pytest.fixture(autouse=True)
-def nothing_remembered() -> Iterator[None]:
-    """Rates are remembered for minutes, across tests."""
-    cache.clear()
-    yield
-    cache.clear()
 
 
 def review(client: Client, **changes: str) -> Any:

@@ -2,7 +2,6 @@
 
 import json
 import uuid
-from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -47,14 +46,6 @@ TO_BANK = {
 }
 TO_USER = {**TO_BANK, "payment_type": "profile", "service_username": "ngozi.eze", "account_number": ""}
 KIND = KINDS["payment"]
-
-
-@pytest.fixture(autouse=True)
-def nothing_remembered() -> Iterator[None]:
-    """Holders, rates and the business are remembered for a while, across tests."""
-    cache.clear()
-    yield
-    cache.clear()
 
 
 @pytest.fixture
