@@ -12,8 +12,10 @@ from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.sessions.backends import db
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
+from django.utils.functional import cached_property
 
 from backoffice.accounts.models import AuthenticatorDevice, StaffSession, User
+from backoffice.core import clock
 
 _DEVICE_KEY = "second_factor_device"
 _CONFIRMED_KEY = "second_factor_at"
@@ -55,6 +57,11 @@ class SessionStore(db.SessionStore):
         """When the second factor was last given in this session."""
         return datetime.fromisoformat(self[_CONFIRMED_KEY]) if self.authenticator else None
 
+    @cached_property
+    def now(self) -> datetime:
+        """The database's time, asked once for all forms of a page."""
+        return clock.now()
+
     def begin(self, *, address: str, user_agent: str) -> None:
         """Note where this session comes from, for the list that people see."""
         self[_ADDRESS_KEY], self[_USER_AGENT_KEY] = address[:64], user_agent[:255]
@@ -63,7 +70,8 @@ class SessionStore(db.SessionStore):
         """Note that the second factor was given now. The first time, the session changes its key."""
         if _DEVICE_KEY not in self:
             self.cycle_key()
-        self[_DEVICE_KEY], self[_CONFIRMED_KEY] = str(device.pk), timezone.now().isoformat()
+        self.now = clock.now()
+        self[_DEVICE_KEY], self[_CONFIRMED_KEY] = str(device.pk), self.now.isoformat()
         if self.row is not None:
             self.row.device = device
 

@@ -4,14 +4,13 @@ import logging
 
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.db import DatabaseError, connection, models, transaction
-from django.utils import timezone
 
 from backoffice.audit.actions import Action
 from backoffice.audit.canonical import plain, storable
 from backoffice.audit.errors import AuditError, ChainMovedError, HeadMissingError, OutsideTransactionError
 from backoffice.audit.models import ChainHead, Entry
 from backoffice.audit.verification import Verdict, verify_chain
-from backoffice.core import context
+from backoffice.core import clock, context
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +39,7 @@ def record(
     head = _locked_head()
     entry = Entry(
         position=head.position + 1,
-        at=timezone.now(),
+        at=clock.now(),
         actor_id=None if actor is None else actor.pk,
         actor_label=_actor_label(actor),
         address=storable(context.address() or ""),

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.utils import timezone
 
+from backoffice.core import clock
 from backoffice.core.gateway import PATIENCE_OF_A_PAGE, gateway
 from backoffice.ledger.models import Balance, BalanceSnapshot
 from backoffice.ledger.turns import take_turn
@@ -21,7 +21,7 @@ def refresh_balances() -> list[Balance]:
 
     Raises GatewayError; then nothing is changed.
     """
-    return _keep(gateway(deadline=PATIENCE_OF_A_PAGE).balances.list(), timezone.now())
+    return _keep(gateway(deadline=PATIENCE_OF_A_PAGE).balances.list(), clock.now())
 
 
 def keep_snapshots() -> int:
@@ -30,7 +30,7 @@ def keep_snapshots() -> int:
     May be called at any time and by several processes: one of them asks, at most once a minute while the service
     cannot be read, and the database keeps one snapshot per currency and quarter whoever asks.
     """
-    now = timezone.now()
+    now = clock.now()
     if BalanceSnapshot.objects.filter(slot=slot_of(now)).exists() or not take_turn(
         "balances", pause=TRY_AGAIN_AFTER
     ):

@@ -7,11 +7,12 @@ from typing import Any
 from uuid import UUID
 
 from django.db.models import Case, Count, Exists, OuterRef, Prefetch, Q, QuerySet, Subquery, When, Window
-from django.utils import timezone
+from django.db.models.functions import Now
 
 from backoffice.accounts.models import User
 from backoffice.accounts.selectors import people_who_may
 from backoffice.audit.models import Entry
+from backoffice.core import clock
 from backoffice.operations.kinds import KINDS, Debit, Kind, Payload
 from backoffice.operations.mentions import mentioning
 from backoffice.operations.models import Approval, Attempt, Operation, SavedFilter, content_key
@@ -32,7 +33,7 @@ def is_waiting_for(user: User) -> Q:
         signed = Approval.objects.filter(operation=OuterRef("pk"), approver=user)
         can |= Q(~Exists(signed), status=Status.PENDING)
     if user.has_perm(RELEASE):
-        stands_still = Q(release__isnull=True) | Q(release__expires_at__lte=timezone.now())
+        stands_still = Q(release__isnull=True) | Q(release__expires_at__lte=Now())
         can |= Q(stands_still, status=Status.APPROVED)
     return can & ~Q(maker=user) & IS_OPEN
 
@@ -154,7 +155,7 @@ def paid_before(beneficiary_key: str, debit: Debit | None) -> QuerySet[Operation
     they have been waiting, and those that were sent within the last day. Those that came to nothing do not count."""
     if not beneficiary_key or debit is None:
         return Operation.objects.none()
-    lately = Attempt.objects.filter(operation=OuterRef("pk"), started_at__gt=timezone.now() - REPEATED_WITHIN)
+    lately = Attempt.objects.filter(operation=OuterRef("pk"), started_at__gt=clock.now() - REPEATED_WITHIN)
     alike = Operation.objects.filter(
         IS_OPEN | Q(Exists(lately)),
         beneficiary_key=beneficiary_key,

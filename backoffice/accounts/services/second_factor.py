@@ -20,7 +20,7 @@ def second_factor_at(request: StaffRequest) -> datetime | None:
 
 def has_fresh_second_factor(request: StaffRequest) -> bool:
     """True if the second factor was given in this session within `SECOND_FACTOR_FRESH`, five minutes."""
-    return policy.is_fresh(second_factor_at(request))
+    return policy.is_fresh(second_factor_at(request), now=request.session.now)
 
 
 @transaction.atomic(durable=True)
