@@ -135,6 +135,19 @@ def token_field(*, required: bool, help_text: str) -> forms.CharField:
     )
 
 
+def reason_field(
+    *, help_text: str, missing: str, label: str | None = None, max_length: int = 500
+) -> forms.CharField:
+    """What somebody must say in their own words; `missing` is what is said to whoever says nothing."""
+    return forms.CharField(
+        label=label,
+        max_length=max_length,
+        help_text=help_text,
+        widget=forms.Textarea(attrs={"rows": 3}),
+        error_messages={"required": missing},
+    )
+
+
 class DecisionForm(SignedForm):
     """To countersign, and to send in the same step. Asks for what the operation's kind wants and for nothing else."""
 
@@ -172,13 +185,9 @@ class ApproveAndSendForm(DecisionForm):
 class RejectionForm(SignedForm):
     """To close a pending operation with a reason. Stands beside another form, so its ids are its own."""
 
-    reason = forms.CharField(
-        max_length=500,
+    reason = reason_field(
         help_text="The person who prepared it reads this.",
-        widget=forms.Textarea(attrs={"rows": 3}),
-        error_messages={
-            "required": "Say why: the person who prepared it will read the reason. Nothing was done."
-        },
+        missing="Say why: the person who prepared it will read the reason. Nothing was done.",
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -216,13 +225,9 @@ class ApproveManyForm(_ManyForm):
 class RejectManyForm(_ManyForm):
     """To reject several for one reason."""
 
-    reason = forms.CharField(
-        max_length=500,
+    reason = reason_field(
         help_text="The same for each of them. The people who prepared them read it.",
-        widget=forms.Textarea(attrs={"rows": 3}),
-        error_messages={
-            "required": "Say why: the people who prepared them will read the reason. Nothing was done."
-        },
+        missing="Say why: the people who prepared them will read the reason. Nothing was done.",
     )
     field_order = ("reason", "code")
 
@@ -230,24 +235,21 @@ class RejectManyForm(_ManyForm):
 class PauseForm(forms.Form):
     """Why all sending stops."""
 
-    reason = forms.CharField(
-        max_length=300,
+    reason = reason_field(
         label="Why sending stops",
         help_text="Everybody who works here reads it, at the top of every page.",
-        widget=forms.Textarea(attrs={"rows": 2}),
-        error_messages={"required": "Say why. Sending goes on."},
+        missing="Say why. Sending goes on.",
+        max_length=300,
     )
 
 
 class NoteForm(forms.Form):
     """What somebody found out about an incident."""
 
-    note = forms.CharField(
-        max_length=500,
+    note = reason_field(
         label="What you found",
         help_text="It stays with the incident, and others rely on it.",
-        widget=forms.Textarea(attrs={"rows": 3}),
-        error_messages={"required": "Say what you found. The incident is still open."},
+        missing="Say what you found. The incident is still open.",
     )
 
 

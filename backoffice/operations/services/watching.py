@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from backoffice.core import clock
+from backoffice.core.display import format_amount
 from backoffice.ledger import selectors as ledger
 from backoffice.operations.errors import UnreadableContentError
 from backoffice.operations.kinds import MoneyKind, content_of
@@ -189,7 +190,8 @@ def _evidence(attempt: Attempt, record: TransactionRecord | None) -> dict[str, s
     if record is None:
         return {"on record": on_record, "in the list": "nothing, although it reaches that far"}
     at = f" of {record.created_at:%Y-%m-%d %H:%M:%S} UTC" if record.created_at else ""
-    shown = f"{record.transaction_id}{at}: {record.currency} {record.amount}, {record.status}"
+    amount = f"{record.currency} {format_amount(record.amount, record.currency)}"
+    shown = f"{record.transaction_id}{at}: {amount}, {record.status}"
     return {"on record": on_record, "in the list": shown}
 
 
