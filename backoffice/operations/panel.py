@@ -232,7 +232,7 @@ def _approved(person: User, operation: Operation, turn: Turn | None) -> tuple[st
         return "Countersigned, but not validly any more", _no_longer_valid(operation)
     pause = pause_on_pages()
     if pause is not None:
-        return "Cannot leave now: sending is paused", _paused(operation, pause)
+        return "Cannot leave now: sending is paused", _paused(operation, pause, turn)
     if is_released(operation):
         return _released(operation, turn)
     holder = _holder(turn)
@@ -257,14 +257,15 @@ def _released(operation: Operation, turn: Turn | None) -> tuple[str, str]:
     return "About to be sent", "The word to send is given; a worker takes it up within seconds."
 
 
-def _paused(operation: Operation, pause: Pause) -> str:
+def _paused(operation: Operation, pause: Pause, turn: Turn | None) -> str:
     why = f"{pause.paused_by} paused it: {pause.reason.rstrip('.')}. Nothing leaves before two people let it go on."
     if is_released(operation):
         until = local_time(operation.release.expires_at)
         return (
             f"{why} The word to send is given, and stands until {until}; after that it has to be given again."
         )
-    return f"{why} The word to send can be given then."
+    held = f" Besides: {turn}" if turn is not None and _holder(turn) else ""
+    return f"{why} The word to send can be given then.{held}"
 
 
 def _held(person: User, operation: Operation, turn: Turn, holder: Operation) -> str:

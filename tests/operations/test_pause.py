@@ -13,11 +13,12 @@ from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.operations import errors, pause, services
 from backoffice.operations.kinds import KINDS
-from backoffice.operations.models import Operation
+from backoffice.operations.models import Operation, Release
 from backoffice.operations.pause import Pause
 from backoffice.operations.states import Status
 from tests import factories
-from tests.operations.steps import show, text_of
+from tests.operations.cases import lost
+from tests.operations.steps import do, show, status_of, text_of
 from tests.stub_service import StubService
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -174,3 +175,31 @@ def test_nothing_is_sent_while_it_stands_and_the_release_waits(
 def test_to_ask_whether_it_stands_takes_one_query(maker: User, django_assert_num_queries: object) -> None:
     with django_assert_num_queries(1):  # type: ignore[operator]
         pause.is_paused()
+
+
+def test_what_is_paused_and_held_as_well_says_both(
+    service: StubService, as_checker: Client, maker: User, checker: User
+) -> None:
+    lost(service, maker, checker)
+    waiting = factories.approved(maker, checker, amount=7)
+    services.pause_sending(actor=checker, reason="Something looks wrong")
+    pause.forget()
+    shown = text_of(show(as_checker, waiting))
+    assert "Cannot leave now: sending is paused" in shown
+    assert "Besides: 1 before this one at the NGN balance" in shown
+
+
+@pytest.mark.parametrize("action", ["release", "approve-and-send"])
+def test_a_page_left_open_gives_no_word_to_send_while_it_stands(
+    operation: Operation, as_checker: Client, maker: User, action: str
+) -> None:
+    """A token that nothing takes up would only wait, and run out."""
+    if action == "release":
+        do(as_checker, operation, "approve")
+    before = status_of(operation)
+    services.pause_sending(actor=maker, reason="A key has leaked")
+    answer = do(as_checker, operation, action, token="123456", comment="Invoice seen")
+    assert answer.status_code == 422
+    assert "Sending is paused, so nothing was done, and no token was kept." in text_of(answer)
+    assert (status_of(operation), Release.objects.count()) == (before, 0)
+    assert Entry.objects.latest("position").action == Action.OPERATION_REFUSED
