@@ -9,6 +9,7 @@ from pytest_django import Settings
 from backoffice.accounts.models import User
 from backoffice.operations.models import Operation
 from tests import factories, stub_service
+from tests.operations.cases import in_review, lost
 from tests.stub_service import StubService
 
 SignIn = Callable[[Client, User], Client]
@@ -41,3 +42,15 @@ def service(settings: Settings) -> Iterator[StubService]:
 def released(maker: User, checker: User) -> Operation:
     """A withdrawal that a second person countersigned and gave the word to send."""
     return factories.release(factories.approved(maker, checker), checker)
+
+
+@pytest.fixture
+def unknown(service: StubService, maker: User, checker: User) -> Operation:
+    """A withdrawal that was sent and whose answer cannot be read."""
+    return lost(service, maker, checker)
+
+
+@pytest.fixture
+def review(unknown: Operation) -> Operation:
+    """The same when the machine has given up, and left it to people."""
+    return in_review(unknown)

@@ -28,6 +28,10 @@ def status_of(operation: Operation) -> str:
     return Operation.objects.get(pk=operation.pk).status
 
 
+def reloaded(operation: Operation) -> Operation:
+    return Operation.objects.get(pk=operation.pk)
+
+
 def put(operation: Operation, *statuses: str) -> Operation:
     """Move the row along the table of states, past the services."""
     for status in statuses:

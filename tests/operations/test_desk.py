@@ -16,7 +16,7 @@ from backoffice.operations import services
 from backoffice.operations.models import Attempt, Operation
 from backoffice.operations.states import Outcome, Status
 from tests import factories
-from tests.operations.cases import in_review, lost, proposed, record, shows
+from tests.operations.cases import in_review, proposed, record, shows
 from tests.operations.kinds.samples import SAMPLES
 from tests.operations.steps import do, put, show, text_of
 from tests.stub_service import StubService
@@ -24,11 +24,6 @@ from tests.stub_service import StubService
 pytestmark = pytest.mark.django_db(transaction=True)
 DESK = "/operations/unknown/"
 SignIn = Callable[[Client, User], Client]
-
-
-@pytest.fixture
-def unknown(service: StubService, maker: User, checker: User) -> Operation:
-    return lost(service, maker, checker)
 
 
 def evidence(client: Client, operation: Operation) -> str:

@@ -2,45 +2,35 @@
 
 import itertools
 import socket
-import threading
 import uuid
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
-from datetime import datetime, timedelta
+from collections.abc import Callable
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 from django.contrib.auth.models import Group
-from django.db import InternalError, connection, transaction
+from django.db import connection
 from django.utils import timezone
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
-from backoffice.core import clock
 from backoffice.ledger import selectors as ledger
 from backoffice.operations import services
 from backoffice.operations.errors import ContentChangedError
 from backoffice.operations.models import Approval, Attempt, Operation, Release, content_digest
 from backoffice.operations.services import releasing
-from backoffice.operations.services.recording import Answer, record_answer
-from backoffice.operations.services.sending import make_request
 from backoffice.operations.states import Outcome, Status
 from tests import factories
 from tests.append_only.triggers import lifted
+from tests.operations.steps import reloaded
 from tests.sandbox_process import SandboxProcess
-from tests.stack.test_brokers import wait_until
 from tests.stub_service import StubService
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-def reloaded(operation: Operation) -> Operation:
-    return Operation.objects.get(pk=operation.pk)
 
 
 def test_a_withdrawal_is_sent_once_and_confirmed_by_the_service(
@@ -214,125 +204,6 @@ def test_a_cancelled_operation_is_not_sent_even_if_it_was_released(
     assert (reloaded(released).status, service.posts) == (Status.CANCELLED, [])
 
 
-def claimed(operation: Operation) -> services.Claim:
-    claim = services.claim_operation(operation.pk, services.look_before(Release.objects.get(pk=operation.pk)))
-    assert claim is not None
-    return claim
-
-
-def test_a_sender_that_died_leaves_unknown_and_is_never_followed_by_another(
-    service: StubService, released: Operation
-) -> None:
-    claimed(released)
-    assert services.tidy_up() == 0
-    Attempt.objects.update(deadline_at=timezone.now() - timedelta(minutes=5))
-    assert services.tidy_up() == 1
-    services.send_operation(released.pk)
-    assert (reloaded(released).status, service.posts) == (Status.UNKNOWN, [])
-
-
-def test_a_sender_that_was_frozen_past_its_deadline_sends_nothing(
-    service: StubService, released: Operation
-) -> None:
-    answer = make_request(replace(claimed(released), begin_by=timezone.now()))
-    assert (answer.outcome, service.posts) == (Outcome.NOT_SENT, [])
-
-
-class PassingAt(dict[str, str]):
-    """In place of the fault points: at this one so much time passes by every clock."""
-
-    def __init__(self, point: str, time: timedelta) -> None:
-        self._point, self._time = point, time
-        self._passed = timedelta()
-
-    def get(self, name: str, default: Any = None) -> Any:
-        self._passed += self._time if name == self._point else timedelta()
-        return default
-
-    def now(self) -> datetime:
-        return timezone.now() + self._passed
-
-
-def test_a_sender_that_was_frozen_in_its_last_moment_sends_nothing(
-    service: StubService, released: Operation, settings: Settings
-) -> None:
-    settings.FAULT_POINTS = night = PassingAt("send.leaving", timedelta(hours=8))
-    with clock.running_by(night.now):
-        answer = make_request(claimed(released))
-    assert (answer.outcome, service.posts) == (Outcome.NOT_SENT, [])
-    assert "had passed before it began" in answer.message
-
-
-NAMED = Answer(
-    Status.PROCESSING,
-    Outcome.OPEN,
-    Action.OPERATION_ACCEPTED,
-    "Accepted by the service",
-    transaction_id="T-1",
-)
-NEVER_LEFT = Answer(
-    Status.APPROVED, Outcome.NOT_SENT, Action.OPERATION_RETURNED, "The service could not be reached"
-)
-
-
-def test_an_answer_after_unknown_still_counts(service: StubService, released: Operation) -> None:
-    attempt_id = claimed(released).attempt_id
-    services.record_silence(attempt_id, now=timezone.now() + timedelta(hours=1))
-    record_answer(attempt_id, NAMED)
-    assert reloaded(released).status == Status.PROCESSING
-    assert Attempt.objects.get().service_transaction_id == "T-1"
-
-
-def test_proof_after_unknown_that_nothing_left_closes_it_as_failed(
-    service: StubService, released: Operation
-) -> None:
-    attempt_id = claimed(released).attempt_id
-    services.record_silence(attempt_id, now=timezone.now() + timedelta(hours=1))
-    record_answer(attempt_id, NEVER_LEFT)
-    assert reloaded(released).status == Status.FAILED
-
-
-def test_an_answer_in_review_moves_nothing_and_is_on_record(
-    service: StubService, released: Operation
-) -> None:
-    attempt_id = claimed(released).attempt_id
-    services.record_silence(attempt_id, now=timezone.now() + timedelta(hours=1))
-    Attempt.objects.update(started_at=timezone.now() - timedelta(days=2))
-    assert services.confirm_operation(released.pk).status == Status.REVIEW
-    record_answer(attempt_id, NAMED)
-    assert reloaded(released).status == Status.REVIEW
-    assert Attempt.objects.get().service_transaction_id == "T-1"
-    assert Entry.objects.filter(action=Action.OPERATION_ANSWERED_LATE).count() == 1
-
-
-def test_silence_is_declared_only_while_nothing_was_recorded(
-    service: StubService, released: Operation
-) -> None:
-    attempt_id = claimed(released).attempt_id
-    record_answer(attempt_id, NAMED)
-    services.record_silence(attempt_id, now=timezone.now() + timedelta(hours=1))
-    assert reloaded(released).status == Status.PROCESSING
-
-
-def test_silence_is_not_declared_while_an_answer_may_still_be_written_down(
-    service: StubService, released: Operation
-) -> None:
-    attempt = Attempt.objects.get(pk=claimed(released).attempt_id)
-    services.record_silence(attempt.pk, now=attempt.deadline_at + timedelta(seconds=1))
-    assert reloaded(released).status == Status.SENDING
-
-
-def test_an_answer_after_the_end_does_not_change_whose_transaction_it_was(
-    service: StubService, released: Operation
-) -> None:
-    attempt_id = claimed(released).attempt_id
-    record_answer(attempt_id, NAMED)
-    closed = {"closed_at": timezone.now(), "outcome": Outcome.SUCCEEDED, "next_check_at": None}
-    Attempt.objects.update(service_transaction_id="T-7", **closed)
-    record_answer(attempt_id, NAMED)
-    assert Attempt.objects.get().service_transaction_id == "T-7"
-
-
 def test_a_refusal_of_the_service_is_the_reason_on_the_operation(
     service: StubService, released: Operation
 ) -> None:
@@ -344,86 +215,6 @@ def test_a_refusal_of_the_service_is_the_reason_on_the_operation(
 def test_a_token_waits_for_ninety_seconds_at_most(released: Operation) -> None:
     release = Release.objects.get()
     assert release.expires_at - release.released_at == timedelta(seconds=90)
-
-
-def test_an_answer_outlives_a_database_that_goes_away_meanwhile(
-    service: StubService, released: Operation
-) -> None:
-    """The connections of before the call are dead when the answer arrives, as after a fail-over."""
-
-    def answer_after_fail_over() -> tuple[int, str]:
-        if connection.vendor == "postgresql":
-            end_other_connections()
-        return 200, '{"data": {"transactionId": "T-1"}}'
-
-    service.answer_post = answer_after_fail_over
-    services.send_operation(released.pk)
-    assert reloaded(released).status == Status.PROCESSING
-
-
-def end_other_connections() -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        )
-    connection.close()
-
-
-def test_an_answer_waits_for_a_database_that_is_busy(
-    service: StubService, released: Operation, impatient: None, caplog: pytest.LogCaptureFixture
-) -> None:
-    def held_until_it_was_noticed() -> tuple[int, str]:
-        held = threading.Event()
-        keeping.append(pool.submit(keep, released, held, lambda: "is not recorded yet" in caplog.text))
-        assert held.wait(30)
-        return 200, '{"data": {"transactionId": "T-1"}}'
-
-    keeping: list[Future[None]] = []
-    service.answer_post = held_until_it_was_noticed
-    with ThreadPoolExecutor(1) as pool:
-        services.send_operation(released.pk)
-    assert [kept.result() for kept in keeping] == [None]
-    assert reloaded(released).status == Status.PROCESSING
-    assert Attempt.objects.get().service_transaction_id == "T-1"
-
-
-def test_an_answer_waits_for_a_database_that_only_reads(service: StubService, released: Operation) -> None:
-    """As after a fail-over to a standby that is not promoted yet."""
-    refused: list[str] = []
-
-    def only_read(execute: Callable[..., object], sql: str, *rest: object) -> object:
-        if service.posts and not refused and sql.startswith("UPDATE"):
-            refused.append(sql)
-            raise InternalError("cannot execute UPDATE in a read-only transaction")
-        return execute(sql, *rest)
-
-    with connection.execute_wrapper(only_read):
-        services.send_operation(released.pk)
-    assert refused
-    assert reloaded(released).status == Status.PROCESSING
-
-
-@pytest.fixture
-def impatient() -> Iterator[None]:
-    """New connections wait a moment for a lock, not twenty seconds."""
-    before = connection.settings_dict["OPTIONS"]
-    quick = {"timeout": 0.05} if connection.vendor == "sqlite" else {"options": "-c lock_timeout=50ms"}
-    connection.settings_dict["OPTIONS"] = {**before, **quick}
-    yield
-    connection.settings_dict["OPTIONS"] = before
-    connection.close()
-
-
-def keep(operation: Operation, held: threading.Event, until: Callable[[], bool]) -> None:
-    """Hold the operation, in a connection of our own, until the condition is true."""
-    try:
-        with transaction.atomic():
-            Operation.objects.get_locked(operation.pk)
-            held.set()
-            wait_until(until)
-    finally:
-        connection.close()
 
 
 def test_what_stops_one_release_leaves_a_later_one_alone(released: Operation, checker: User) -> None:

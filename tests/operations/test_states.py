@@ -16,7 +16,7 @@ from tests import factories
 from tests.append_only.triggers import lifted
 
 PAIRS = [(start, end) for start, end in itertools.product(Status, Status) if start != end]
-APPLIED_HERE = (Status.APPROVED, Status.SUCCEEDED)  # only of what is never sent: test_resolving.py
+APPLIED_HERE = (Status.APPROVED, Status.SUCCEEDED)  # only of what is never sent: test_applied_here.py
 KNOWN = [(start, end) for start, end in PAIRS if end in EDGES[start] and (start, end) != APPLIED_HERE]
 UNKNOWN = [(start, end) for start, end in PAIRS if end not in EDGES[start]]
 

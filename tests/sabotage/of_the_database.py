@@ -82,7 +82,7 @@ IN_THE_DATABASE = (
         "trigger: nothing is applied that was sent once",
         "backoffice/operations/migrations/0007_pause_and_what_is_applied_here.py",
         {'    "AND NOT EXISTS (SELECT 1 FROM operations_attempt WHERE operation_id = NEW.id)"\n': ""},
-        f"{_TESTS}/test_resolving.py::test_the_database_lets_nothing_be_applied_that_was_sent_once",
+        f"{_TESTS}/test_applied_here.py::test_the_database_lets_nothing_be_applied_that_was_sent_once",
     ),
     Safeguard(
         "unique index: one attempt in doubt for each balance",

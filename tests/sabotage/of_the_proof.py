@@ -183,7 +183,7 @@ IN_THE_PROOF = (
         {
             "    if is_another or not bind_transaction(attempt, seen.transaction_id):\n": "    if is_another:\n"
         },
-        f"{_TESTS}/test_resolving.py::test_a_transaction_that_became_anothers_meanwhile_closes_nothing",
+        f"{_TESTS}/test_resolving_as_a_transaction.py::test_a_transaction_that_became_anothers_meanwhile_closes_nothing",
     ),
     Safeguard(
         "what may still be executed is not settled as not executed",

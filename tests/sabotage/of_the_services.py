@@ -100,13 +100,13 @@ IN_THE_SERVICES = (
             "    if not in_time():\n": "    if paused:\n",
             "writing_only_while(in_time)": "writing_only_while(lambda: True)",
         },
-        f"{_TESTS}/test_sending.py::test_a_sender_that_was_frozen_past_its_deadline_sends_nothing",
+        f"{_TESTS}/test_sending_too_late.py::test_a_sender_that_was_frozen_past_its_deadline_sends_nothing",
     ),
     Safeguard(
         "a sender that was frozen in its last moment sends nothing",
         _SENDING,
         {"writing_only_while(in_time)": "writing_only_while(lambda: True)"},
-        f"{_TESTS}/test_sending.py::test_a_sender_that_was_frozen_in_its_last_moment_sends_nothing",
+        f"{_TESTS}/test_sending_too_late.py::test_a_sender_that_was_frozen_in_its_last_moment_sends_nothing",
     ),
     Safeguard(
         "the turn is asked in the claim",
@@ -159,7 +159,7 @@ IN_THE_SERVICES = (
                 "    if attempt.pk:\n"
             )
         },
-        f"{_TESTS}/test_sending.py::test_an_answer_in_review_moves_nothing_and_is_on_record",
+        f"{_TESTS}/test_sending_too_late.py::test_an_answer_in_review_moves_nothing_and_is_on_record",
     ),
     Safeguard(
         "a late answer that contradicts the end raises an incident",
@@ -172,19 +172,19 @@ IN_THE_SERVICES = (
         "after unknown nothing goes back to approved",
         _RECORDING,
         {"        answer = _as_late(answer)\n": "        pass\n"},
-        f"{_TESTS}/test_sending.py::test_proof_after_unknown_that_nothing_left_closes_it_as_failed",
+        f"{_TESTS}/test_sending_too_late.py::test_proof_after_unknown_that_nothing_left_closes_it_as_failed",
     ),
     Safeguard(
         "silence is declared only when no answer can come",
         _RECORDING,
         {"now > attempt.deadline_at + grace():\n": "now > attempt.started_at:\n"},
-        f"{_TESTS}/test_sending.py::test_silence_is_not_declared_while_an_answer_may_still_be_written_down",
+        f"{_TESTS}/test_sending_too_late.py::test_silence_is_not_declared_while_an_answer_may_still_be_written_down",
     ),
     Safeguard(
         "silence is declared only while it is sending",
         _RECORDING,
         {"    if operation.status == Status.SENDING and now": "    if now"},
-        f"{_TESTS}/test_sending.py::test_silence_is_declared_only_while_nothing_was_recorded",
+        f"{_TESTS}/test_sending_too_late.py::test_silence_is_declared_only_while_nothing_was_recorded",
     ),
     Safeguard(
         "of two sweepers one looks",

@@ -123,7 +123,7 @@ OF_TWO_PEOPLE = (
         "the same payment is refused while one is in doubt",
         _DECIDING,
         {"    if in_doubt is not None:\n": "    if in_doubt == kind:\n"},
-        f"{_TESTS}/test_resolving.py::test_the_same_is_not_prepared_while_nobody_knows_whether_it_happened",
+        f"{_TESTS}/test_same_in_doubt.py::test_the_same_is_not_prepared_while_nobody_knows_whether_it_happened",
     ),
     Safeguard(
         "taking an operation back destroys its token",

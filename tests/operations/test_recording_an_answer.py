@@ -1,0 +1,97 @@
+"""An answer that is there, and a database that is not: it is written down as soon as that is possible."""
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import pytest
+from django.db import InternalError, connection, transaction
+
+from backoffice.operations import services
+from backoffice.operations.models import Attempt, Operation
+from backoffice.operations.states import Status
+from tests.operations.steps import reloaded
+from tests.stack.test_brokers import wait_until
+from tests.stub_service import StubService
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_an_answer_outlives_a_database_that_goes_away_meanwhile(
+    service: StubService, released: Operation
+) -> None:
+    """The connections of before the call are dead when the answer arrives, as after a fail-over."""
+
+    def answer_after_fail_over() -> tuple[int, str]:
+        if connection.vendor == "postgresql":
+            end_other_connections()
+        return 200, '{"data": {"transactionId": "T-1"}}'
+
+    service.answer_post = answer_after_fail_over
+    services.send_operation(released.pk)
+    assert reloaded(released).status == Status.PROCESSING
+
+
+def end_other_connections() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+    connection.close()
+
+
+def test_an_answer_waits_for_a_database_that_is_busy(
+    service: StubService, released: Operation, impatient: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    def held_until_it_was_noticed() -> tuple[int, str]:
+        held = threading.Event()
+        keeping.append(pool.submit(keep, released, held, lambda: "is not recorded yet" in caplog.text))
+        assert held.wait(30)
+        return 200, '{"data": {"transactionId": "T-1"}}'
+
+    keeping: list[Future[None]] = []
+    service.answer_post = held_until_it_was_noticed
+    with ThreadPoolExecutor(1) as pool:
+        services.send_operation(released.pk)
+    assert [kept.result() for kept in keeping] == [None]
+    assert reloaded(released).status == Status.PROCESSING
+    assert Attempt.objects.get().service_transaction_id == "T-1"
+
+
+def test_an_answer_waits_for_a_database_that_only_reads(service: StubService, released: Operation) -> None:
+    """As after a fail-over to a standby that is not promoted yet."""
+    refused: list[str] = []
+
+    def only_read(execute: Callable[..., object], sql: str, *rest: object) -> object:
+        if service.posts and not refused and sql.startswith("UPDATE"):
+            refused.append(sql)
+            raise InternalError("cannot execute UPDATE in a read-only transaction")
+        return execute(sql, *rest)
+
+    with connection.execute_wrapper(only_read):
+        services.send_operation(released.pk)
+    assert refused
+    assert reloaded(released).status == Status.PROCESSING
+
+
+@pytest.fixture
+def impatient() -> Iterator[None]:
+    """New connections wait a moment for a lock, not twenty seconds."""
+    before = connection.settings_dict["OPTIONS"]
+    quick = {"timeout": 0.05} if connection.vendor == "sqlite" else {"options": "-c lock_timeout=50ms"}
+    connection.settings_dict["OPTIONS"] = {**before, **quick}
+    yield
+    connection.settings_dict["OPTIONS"] = before
+    connection.close()
+
+
+def keep(operation: Operation, held: threading.Event, until: Callable[[], bool]) -> None:
+    """Hold the operation, in a connection of our own, until the condition is true."""
+    try:
+        with transaction.atomic():
+            Operation.objects.get_locked(operation.pk)
+            held.set()
+            wait_until(until)
+    finally:
+        connection.close()

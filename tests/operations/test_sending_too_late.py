@@ -1,0 +1,142 @@
+"""Senders that died or were frozen, the silence that is declared then, and answers that come after it."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+from pytest_django import Settings
+
+from backoffice.audit.actions import Action
+from backoffice.audit.models import Entry
+from backoffice.core import clock
+from backoffice.operations import services
+from backoffice.operations.models import Attempt, Operation, Release
+from backoffice.operations.services.recording import Answer, record_answer
+from backoffice.operations.services.sending import make_request
+from backoffice.operations.states import Outcome, Status
+from tests.operations.steps import reloaded
+from tests.stub_service import StubService
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def claimed(operation: Operation) -> services.Claim:
+    claim = services.claim_operation(operation.pk, services.look_before(Release.objects.get(pk=operation.pk)))
+    assert claim is not None
+    return claim
+
+
+def test_a_sender_that_died_leaves_unknown_and_is_never_followed_by_another(
+    service: StubService, released: Operation
+) -> None:
+    claimed(released)
+    assert services.tidy_up() == 0
+    Attempt.objects.update(deadline_at=timezone.now() - timedelta(minutes=5))
+    assert services.tidy_up() == 1
+    services.send_operation(released.pk)
+    assert (reloaded(released).status, service.posts) == (Status.UNKNOWN, [])
+
+
+def test_a_sender_that_was_frozen_past_its_deadline_sends_nothing(
+    service: StubService, released: Operation
+) -> None:
+    answer = make_request(replace(claimed(released), begin_by=timezone.now()))
+    assert (answer.outcome, service.posts) == (Outcome.NOT_SENT, [])
+
+
+class PassingAt(dict[str, str]):
+    """In place of the fault points: at this one so much time passes by every clock."""
+
+    def __init__(self, point: str, time: timedelta) -> None:
+        self._point, self._time = point, time
+        self._passed = timedelta()
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self._passed += self._time if name == self._point else timedelta()
+        return default
+
+    def now(self) -> datetime:
+        return timezone.now() + self._passed
+
+
+def test_a_sender_that_was_frozen_in_its_last_moment_sends_nothing(
+    service: StubService, released: Operation, settings: Settings
+) -> None:
+    settings.FAULT_POINTS = night = PassingAt("send.leaving", timedelta(hours=8))
+    with clock.running_by(night.now):
+        answer = make_request(claimed(released))
+    assert (answer.outcome, service.posts) == (Outcome.NOT_SENT, [])
+    assert "had passed before it began" in answer.message
+
+
+NAMED = Answer(
+    Status.PROCESSING,
+    Outcome.OPEN,
+    Action.OPERATION_ACCEPTED,
+    "Accepted by the service",
+    transaction_id="T-1",
+)
+
+NEVER_LEFT = Answer(
+    Status.APPROVED, Outcome.NOT_SENT, Action.OPERATION_RETURNED, "The service could not be reached"
+)
+
+
+def test_an_answer_after_unknown_still_counts(service: StubService, released: Operation) -> None:
+    attempt_id = claimed(released).attempt_id
+    services.record_silence(attempt_id, now=timezone.now() + timedelta(hours=1))
+    record_answer(attempt_id, NAMED)
+    assert reloaded(released).status == Status.PROCESSING
+    assert Attempt.objects.get().service_transaction_id == "T-1"
+
+
+def test_proof_after_unknown_that_nothing_left_closes_it_as_failed(
+    service: StubService, released: Operation
+) -> None:
+    attempt_id = claimed(released).attempt_id
+    services.record_silence(attempt_id, now=timezone.now() + timedelta(hours=1))
+    record_answer(attempt_id, NEVER_LEFT)
+    assert reloaded(released).status == Status.FAILED
+
+
+def test_an_answer_in_review_moves_nothing_and_is_on_record(
+    service: StubService, released: Operation
+) -> None:
+    attempt_id = claimed(released).attempt_id
+    services.record_silence(attempt_id, now=timezone.now() + timedelta(hours=1))
+    Attempt.objects.update(started_at=timezone.now() - timedelta(days=2))
+    assert services.confirm_operation(released.pk).status == Status.REVIEW
+    record_answer(attempt_id, NAMED)
+    assert reloaded(released).status == Status.REVIEW
+    assert Attempt.objects.get().service_transaction_id == "T-1"
+    assert Entry.objects.filter(action=Action.OPERATION_ANSWERED_LATE).count() == 1
+
+
+def test_silence_is_declared_only_while_nothing_was_recorded(
+    service: StubService, released: Operation
+) -> None:
+    attempt_id = claimed(released).attempt_id
+    record_answer(attempt_id, NAMED)
+    services.record_silence(attempt_id, now=timezone.now() + timedelta(hours=1))
+    assert reloaded(released).status == Status.PROCESSING
+
+
+def test_silence_is_not_declared_while_an_answer_may_still_be_written_down(
+    service: StubService, released: Operation
+) -> None:
+    attempt = Attempt.objects.get(pk=claimed(released).attempt_id)
+    services.record_silence(attempt.pk, now=attempt.deadline_at + timedelta(seconds=1))
+    assert reloaded(released).status == Status.SENDING
+
+
+def test_an_answer_after_the_end_does_not_change_whose_transaction_it_was(
+    service: StubService, released: Operation
+) -> None:
+    attempt_id = claimed(released).attempt_id
+    record_answer(attempt_id, NAMED)
+    closed = {"closed_at": timezone.now(), "outcome": Outcome.SUCCEEDED, "next_check_at": None}
+    Attempt.objects.update(service_transaction_id="T-7", **closed)
+    record_answer(attempt_id, NAMED)
+    assert Attempt.objects.get().service_transaction_id == "T-7"
