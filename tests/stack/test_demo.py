@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from stack.processes import Stack, free_port
+from stack.processes import free_port
 from tests.sandbox_process import ROOT
 from tests.stack.test_brokers import wait_until
 
@@ -85,10 +85,13 @@ def group_is_alive(group: int) -> bool:
 
 def test_it_stops_at_ctrl_c_goes_on_from_there_and_ends_with_a_process_that_ends(tmp_path: Path) -> None:
     folder = tmp_path / "demo"
-    with demo(folder) as first:
+    with demo(None, log=tmp_path / "first", COUNTERSIGN_DATA_DIR=str(folder)) as first:
         wait_until(first.is_ready)
+        assert f"Data        {folder}, " in first.said()
         processes = first.processes()
         assert len(processes) >= 5
+        assert_nobody_else_runs_in(folder)
+        assert all(process.is_running() for process in processes)
         for _ in range(2):  # an impatient person presses twice
             first.running.send_signal(signal.SIGINT)
         assert first.running.wait(120) == 0
@@ -108,23 +111,12 @@ def test_it_stops_at_ctrl_c_goes_on_from_there_and_ends_with_a_process_that_ends
         wait_until(lambda: still_running(processes) == [])
 
 
-def test_two_in_one_folder_are_refused_until_the_first_has_ended(tmp_path: Path) -> None:
-    folder = tmp_path / "demo"
-    with Stack(folder, free_port(), free_port(), transactions=50) as first, demo(folder) as refused:
+def assert_nobody_else_runs_in(folder: Path) -> None:
+    """A second one in the same folder is refused, with the way out."""
+    with demo(folder, log=folder.parent / "refused") as refused:
         assert refused.running.wait(120) == 1
         assert f"The demo did not start. Another one runs in {folder}" in refused.said()
         assert "COUNTERSIGN_DATA_DIR=" in refused.said()
-        assert all(process.poll() is None for process in first.processes.values())
-    with demo(folder) as next_one:
-        wait_until(next_one.is_ready)
-
-
-def test_its_folder_is_the_one_that_the_environment_names(tmp_path: Path) -> None:
-    folder = tmp_path / "elsewhere"
-    with demo(None, log=tmp_path / "said", COUNTERSIGN_DATA_DIR=str(folder)) as started:
-        wait_until(started.is_ready)
-        assert f"Data        {folder}, " in started.said()
-        assert operations(folder)
 
 
 def test_a_port_that_is_taken_is_a_clear_message_and_no_start(tmp_path: Path) -> None:
