@@ -63,6 +63,13 @@ class AlreadyReleasedError(OperationError):
     message = "The operation is being sent already. Nothing was changed."
 
 
+class SendingPausedError(OperationError):
+    message = (
+        "Sending is paused, so nothing was done, and no token was kept. "
+        "It can be sent when two people have let sending go on."
+    )
+
+
 class SubmissionReusedError(OperationError):
     message = (
         "This form was submitted before with other content. Open a new form to prepare another operation."

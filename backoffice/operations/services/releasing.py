@@ -15,11 +15,13 @@ from backoffice.operations import policy, turns
 from backoffice.operations.errors import (
     AlreadyReleasedError,
     OperationError,
+    SendingPausedError,
     TokenMissingError,
     WrongStatusError,
 )
 from backoffice.operations.kinds import KINDS, content_of
 from backoffice.operations.models import Operation, Release
+from backoffice.operations.pause import is_paused
 from backoffice.operations.services.deciding import add_approval
 from backoffice.operations.services.moves import record_refusal, refusals_are_audited
 from backoffice.operations.states import Status
@@ -41,7 +43,7 @@ def release_operation(
 
     The service's token waits encrypted, bound to this content, for at most 90 seconds; without one the word stands for
     15 minutes. Raises NotAllowedError, SelfApprovalError, WrongStatusError, ExpiredError, ContentChangedError,
-    SecondFactorStaleError, TokenMissingError, AlreadyReleasedError.
+    SecondFactorStaleError, SendingPausedError, TokenMissingError, AlreadyReleasedError.
     """
     return _release(operation_id, actor, digest, second_factor_at, token)
 
@@ -99,6 +101,8 @@ def _release(
     operation = Operation.objects.get_locked(operation_id)
     policy.check_may_release(actor, operation, digest=digest, second_factor_at=second_factor_at)
     _lapse(operation)
+    if is_paused():
+        raise SendingPausedError
     if Release.objects.filter(operation=operation).exists():
         raise AlreadyReleasedError
     if KINDS[operation.kind].needs_token and not (token and token.get_secret_value().strip()):
