@@ -180,6 +180,9 @@ class Release(models.Model):
     # The currency of the balance that will be debited; null where none is.
     balance = models.CharField(max_length=12, null=True, editable=False)  # noqa: DJ001 - as in the attempt
     sealed_token = models.BinaryField(null=True)
+    # Why it has not left though it was tried, and since when; null where nothing stands in the way.
+    obstacle = models.CharField(max_length=300, null=True, editable=False)  # noqa: DJ001 - see Operation.content_key
+    obstacle_since = models.DateTimeField(null=True, editable=False)
 
     class Meta:
         default_permissions = ()

@@ -251,9 +251,12 @@ def _no_longer_valid(operation: Operation) -> str:
 
 
 def _released(operation: Operation, turn: Turn | None) -> tuple[str, str]:
+    until, since = local_time(operation.release.expires_at), operation.release.obstacle_since
     if turn is not None and not turn.is_now:
-        until = local_time(operation.release.expires_at)
         return "Waits for its turn", f"{turn} The word to send is given, and stands until {until}."
+    if since is not None:
+        why = f"{operation.release.obstacle} It has been so since {local_time(since)}, and nothing has left."
+        return "Not sent yet", f"{why} It is tried again until the word to send runs out at {until}."
     return "About to be sent", "The word to send is given; a worker takes it up within seconds."
 
 

@@ -19,10 +19,8 @@ def send(operation_id: str) -> None:
 def sweep() -> None:
     """Do what is due. `manage.py sweep` does the same without a broker."""
     with calling(request_id="sweep"):
-        services.tidy_up()
-        services.send_due()
-        services.close_due()
-        services.watch_due()
+        for job in (services.tidy_up, services.send_due, services.close_due, services.watch_due):
+            services.do_apart(job)
 
 
 @shared_task(name="operations.inspect", ignore_result=True, acks_late=False, max_retries=0)

@@ -109,6 +109,24 @@ IN_THE_SERVICES = (
         f"{_TESTS}/test_sending_too_late.py::test_a_sender_that_was_frozen_in_its_last_moment_sends_nothing",
     ),
     Safeguard(
+        "no word to send is taken while sending is paused",
+        "backoffice/operations/services/releasing.py",
+        {"    if is_paused():\n        raise SendingPausedError\n": ""},
+        f"{_TESTS}/test_pause.py::test_a_page_left_open_gives_no_word_to_send_while_it_stands",
+    ),
+    Safeguard(
+        "one that fails stops no other",
+        "backoffice/operations/services/apart.py",
+        {"        return is_of_this_row\n": "        return False\n"},
+        f"{_TESTS}/test_sweeping.py::test_one_that_cannot_be_looked_at_stops_no_other",
+    ),
+    Safeguard(
+        "one that failed is left alone for a while",
+        "backoffice/operations/services/apart.py",
+        {"not in _busy | put_off()": "not in _busy"},
+        f"{_TESTS}/test_sweeping.py::test_one_that_cannot_be_sent_for_an_unforeseen_reason_stops_no_other",
+    ),
+    Safeguard(
         "the turn is asked in the claim",
         _SENDING,
         {"        and turns.has_come(release, now)\n": ""},

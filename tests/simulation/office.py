@@ -24,6 +24,7 @@ from backoffice.operations.kinds.resume import ResumeForm
 from backoffice.operations.kinds.transfer import TransferPayload
 from backoffice.operations.kinds.wallet_transfer import WalletTransferPayload
 from backoffice.operations.models import Attempt, Operation, Release
+from backoffice.operations.services.apart import put_off
 from backoffice.operations.services.recording import grace
 from backoffice.operations.states import AWAITING_THE_SERVICE, UNDECIDED, Status
 from tests import factories
@@ -244,6 +245,7 @@ class Office:
     def _process(self, work: Callable[[], object], fate: Fate | None) -> None:
         self.world.run(work, fate)
         self.rung += doorbells()
+        assert not put_off(), "An error that nobody foresaw"
 
     def _sign_here(self, kind: str, form: KindForm, person: str, countersigner: str | None) -> None:
         if not form.is_valid():

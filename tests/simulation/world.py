@@ -55,6 +55,10 @@ class KilledError(BaseException):
     """A process ends here, as if by SIGKILL: nothing of the product catches this, and no transaction is open."""
 
 
+class BrokenError(BaseException):
+    """What must hold does not: raised through the product, which survives what goes wrong with one row."""
+
+
 @dataclass(frozen=True)
 class Fate:
     """What happens to a process when it comes to a fault point: it dies there, or is frozen."""
@@ -167,7 +171,10 @@ class World:
             self._of_the_web(point)
             return
         self._note(point, process)
-        self.on_reaching(point, process)
+        try:
+            self.on_reaching(point, process)
+        except AssertionError as exc:
+            raise BrokenError(exc) from exc
         if process.fate and process.fate.point == point:
             is_deadly, process.fate = process.fate.is_deadly, None
             if is_deadly:
@@ -200,6 +207,8 @@ class World:
             process.life.switch()
         except KilledError:
             pass
+        except BrokenError as exc:
+            raise AssertionError(*exc.args) from exc
         finally:
             self.running = kept
 

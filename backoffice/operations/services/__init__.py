@@ -1,5 +1,6 @@
 """Everything that changes an operation. Each function is one transaction, or says why it is not."""
 
+from backoffice.operations.services.apart import do_apart
 from backoffice.operations.services.approving import approve_operation
 from backoffice.operations.services.bulk import Choice, Decision, Line, approve_operations, reject_operations
 from backoffice.operations.services.confirming import confirm_operation
@@ -48,6 +49,7 @@ __all__ = [
     "confirm_operation",
     "delete_account",
     "delete_filter",
+    "do_apart",
     "expire_operation",
     "fill_in_result",
     "inspect_due",

@@ -5,6 +5,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models.functions import Coalesce
 from pydantic import SecretStr
 
 from backoffice.accounts.models import User
@@ -86,6 +87,18 @@ def withdraw_release(release: Release, reason: OperationError) -> None:
     if withdrawn:
         record_refusal(release.operation_id, "send_operation", None, reason)
         call_next(release.balance)
+
+
+def note_obstacle(operation_id: UUID, obstacle: str | None) -> None:
+    """Keep for people why the release of this operation has not left, and since when; None once nothing is in the way.
+
+    Whatever it says is stored and shown, so it must hold no secret.
+    """
+    waiting = Release.objects.filter(pk=operation_id)
+    if obstacle is None:
+        waiting.exclude(obstacle=None).update(obstacle=None, obstacle_since=None)
+    else:
+        waiting.update(obstacle=obstacle[:300], obstacle_since=Coalesce("obstacle_since", clock.now()))
 
 
 def call_next(balance: str | None) -> None:

@@ -38,7 +38,7 @@ from backoffice.operations.services.recording import (
     fill_in_result,
     record_answer,
 )
-from backoffice.operations.services.releasing import withdraw_release
+from backoffice.operations.services.releasing import note_obstacle, withdraw_release
 from backoffice.operations.states import Status
 from payments_gateway import GatewayError, NotSentError, writing_only_while
 
@@ -97,11 +97,14 @@ def send_operation(operation_id: UUID) -> None:
         logger.warning(
             "%s is not sent yet: the service cannot be read (%s)", release.operation.reference, exc
         )
+        note_obstacle(operation_id, f"The service cannot be read. {exc}")
         return
     except OperationError as exc:
         withdraw_release(release, exc)
         return
-    if claim is not None:
+    if claim is None:
+        note_obstacle(operation_id, None)
+    else:
         fault_points.reach("send.claimed")
         connection.close()  # nothing is held during the call, and a database that fails over meanwhile is found again
         answer = make_request(claim)

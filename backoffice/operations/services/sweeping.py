@@ -1,4 +1,7 @@
-"""Finds what is due in the database, whether or not the doorbell rang. Any number may run at once."""
+"""Finds what is due in the database, whether or not the doorbell rang. Any number may run at once.
+
+What goes wrong with one operation stops no other (`apart`).
+"""
 
 from datetime import timedelta
 
@@ -6,10 +9,11 @@ from django.db.models import Q
 
 from backoffice.core import clock
 from backoffice.operations.models import Attempt, Operation, Release
+from backoffice.operations.services.apart import for_each, tell_nobody
 from backoffice.operations.services.confirming import confirm_operation
 from backoffice.operations.services.deciding import expire_operation
 from backoffice.operations.services.recording import grace, record_silence
-from backoffice.operations.services.releasing import lapse_release
+from backoffice.operations.services.releasing import lapse_release, note_obstacle
 from backoffice.operations.services.sending import send_operation
 from backoffice.operations.states import AWAITING_THE_SERVICE, UNDECIDED, Status
 
@@ -24,40 +28,51 @@ def send_due() -> int:
     """Send what was released and not yet claimed; how many were tried."""
     now = clock.now()
     due = Release.objects.filter(released_at__lte=now - DOORBELL_HAS, expires_at__gt=now)
-    pks = list(due.order_by(*Release.IN_TURN).values_list("pk", flat=True)[:AT_ONCE])
-    for pk in pks:
-        send_operation(pk)
-    return len(pks)
+    in_turn = due.order_by(*Release.IN_TURN).values_list("pk", "operation__reference")
+    return len(for_each(send_operation, dict(in_turn[:AT_ONCE]), failed=note_obstacle))
 
 
 def close_due() -> int:
     """Look for the outcome of what was sent and is not proven to have ended; how many were looked for."""
     now = clock.now()
     due = Attempt.objects.filter(next_check_at__lte=now, operation__status__in=AWAITING_THE_SERVICE)
-    looked = 0
-    for attempt in due.order_by("next_check_at")[:AT_ONCE]:
-        if _take_turn(attempt):
-            confirm_operation(attempt.operation_id)
-            looked += 1
-    return looked
+    in_turn = due.order_by("next_check_at").select_related("operation")
+    rows = {each: each.operation.reference for each in in_turn[:AT_ONCE]}
+    return sum(for_each(_look_at, rows, failed=_note_failure))
 
 
 def tidy_up() -> int:
     """Expire what ran out of time, destroy tokens that waited too long, give up on senders that are gone."""
     now = clock.now()
-    lapsed = Release.objects.filter(expires_at__lte=now).values_list("pk", flat=True)
+    lapsed = Release.objects.filter(expires_at__lte=now).values_list("pk", "operation__reference")
     expired = Operation.objects.filter(
         Q(status__in=UNDECIDED, expires_at__lte=now, release__isnull=True)
-    ).values_list("pk", flat=True)
+    ).values_list("pk", "reference")
     gone = Attempt.objects.filter(
         closed_at__isnull=True, operation__status=Status.SENDING, deadline_at__lt=now - grace()
-    ).values_list("pk", flat=True)
-    done = [lapse_release(pk) for pk in list(lapsed[:AT_ONCE])]
-    done += [expire_operation(pk) is not None for pk in list(expired[:AT_ONCE])]
-    for attempt_id in list(gone[:AT_ONCE]):
-        record_silence(attempt_id, now=now)
-        done.append(True)
+    ).values_list("pk", "operation__reference")
+    done = for_each(lapse_release, dict(lapsed[:AT_ONCE]), failed=tell_nobody)
+    done += [
+        one is not None for one in for_each(expire_operation, dict(expired[:AT_ONCE]), failed=tell_nobody)
+    ]
+    done += [True for _ in for_each(_give_up, dict(gone[:AT_ONCE]), failed=tell_nobody)]
     return sum(done)
+
+
+def _look_at(attempt: Attempt) -> bool:
+    """Look if nobody else does; whether that was so."""
+    if not _take_turn(attempt):
+        return False
+    confirm_operation(attempt.operation_id)
+    return True
+
+
+def _note_failure(attempt: Attempt, failure: str) -> None:
+    Attempt.objects.filter(pk=attempt.pk).update(last_check=failure)
+
+
+def _give_up(attempt_id: int) -> None:
+    record_silence(attempt_id, now=clock.now())
 
 
 def _take_turn(attempt: Attempt) -> bool:

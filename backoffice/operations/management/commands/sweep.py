@@ -17,6 +17,7 @@ from backoffice.ledger.services import keep_snapshots
 from backoffice.operations import services
 
 logger = logging.getLogger(__name__)
+SENDERS = 4  # threads that send: one slow call to the service holds up none but itself
 _KEEP_KEYS = "backoffice.integration.services.keep_keys"  # by name: that application stands above this one
 
 
@@ -51,20 +52,21 @@ class Command(BaseCommand):
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, lambda *_: stop.set())
         # A thread each: reading the service slowly must not keep a released operation waiting.
-        with ThreadPoolExecutor(len(jobs)) as pool:
-            for running in [pool.submit(_repeat, job, stop, options["every"]) for job in jobs]:
+        at_work = [*jobs, *[services.send_due] * (SENDERS - 1)]
+        with ThreadPoolExecutor(len(at_work)) as pool:
+            for running in [pool.submit(_repeat, job, stop, options["every"]) for job in at_work]:
                 running.result()
 
 
 def _repeat(job: Callable[[], int], stop: threading.Event, pause: float) -> None:
-    """Do the job until told to stop. What nobody foresaw ends the whole process, for its supervisor to see."""
+    """Do the job until told to stop. A job that fails is logged and tried again; its age is a metric."""
     try:
         while not stop.wait(pause):
             close_old_connections()
             try:
                 with calling(request_id=f"sweep-{job.__name__}"):
-                    job()
-                    services.note_round(job.__name__)
+                    if services.do_apart(job) is not None:
+                        services.note_round(job.__name__)
             except DatabaseError:
                 logger.exception("The database did not allow %s; the next round tries again", job.__name__)
     finally:

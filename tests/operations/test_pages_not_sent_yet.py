@@ -1,0 +1,58 @@
+"""What people read of an operation that was released, was tried, and has not left."""
+
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from backoffice.core.display import local_time
+from backoffice.operations import services
+from backoffice.operations.models import Operation, Release
+from backoffice.operations.services.releasing import note_obstacle
+from tests.operations.steps import show, text_of
+from tests.stub_service import StubService
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def panel_of(client: Client, operation: Operation) -> str:
+    return text_of(show(client, operation)).partition('id="decision"')[2].partition("</aside>")[0]
+
+
+def test_the_page_says_why_it_has_not_left_since_when_and_how_long_it_is_tried(
+    service: StubService, released: Operation, as_checker: Client
+) -> None:
+    assert "About to be sent" in panel_of(as_checker, released)
+    service.records = "nonsense"
+    services.send_operation(released.pk)
+    shown, release = panel_of(as_checker, released), Release.objects.get()
+    assert "Not sent yet" in shown
+    assert "The service cannot be read." in shown
+    with timezone.override("Africa/Lagos"):  # where the person is who looks
+        assert f"since {local_time(release.obstacle_since or release.released_at)}, and nothing" in shown
+        assert f"until the word to send runs out at {local_time(release.expires_at)}" in shown
+    assert (service.posts, "123456" in shown) == ([], False)
+
+
+def test_it_is_counted_from_the_first_time(service: StubService, released: Operation) -> None:
+    service.records = "nonsense"
+    services.send_operation(released.pk)
+    since = Release.objects.get().released_at - timedelta(minutes=2)
+    Release.objects.update(obstacle_since=since)
+    services.send_operation(released.pk)
+    assert Release.objects.get().obstacle_since == since
+
+
+def test_what_stood_in_the_way_is_gone_when_it_is(released: Operation, as_checker: Client) -> None:
+    note_obstacle(released.pk, "The service cannot be read.")
+    note_obstacle(released.pk, None)
+    assert "About to be sent" in panel_of(as_checker, released)
+
+
+def test_a_new_word_to_send_begins_without_it(service: StubService, released: Operation) -> None:
+    service.records = "nonsense"
+    services.send_operation(released.pk)
+    service.records = "[]"
+    services.send_operation(released.pk)
+    assert (len(service.posts), Release.objects.count()) == (1, 0)
