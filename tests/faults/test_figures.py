@@ -1,7 +1,11 @@
 """The judge of the campaign: what must fail a run does fail it."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +18,7 @@ from backoffice.operations.states import Outcome, Status
 from tests import factories
 from tests.faults.conftest import broken_promises
 from tests.faults.figures import Figures, held_against_the_ledger
+from tests.sandbox_process import ROOT
 
 LOST = "The connection broke."
 
@@ -157,3 +162,26 @@ def test_a_recovery_is_judged_by_its_median(seconds: list[float], is_late: bool)
         figures.recovered("slow", took)
     assert bool(broken_promises(figures, "whole")) is is_late
     assert broken_promises(figures, "sample") == []
+
+
+MISSES_ONE = """
+def pytest_collection_finish():
+    from tests.faults.figures import FIGURES
+
+    FIGURES.cells["a part"] = FIGURES.double_debits = 1
+"""
+
+
+def test_a_run_whose_tests_all_pass_fails_by_its_figures(tmp_path: Path) -> None:
+    (tmp_path / "misses_one.py").write_text(MISSES_ONE)
+    run = [sys.executable, "-m", "pytest", "-p", "misses_one", "-k", "test_nothing_ambiguous_misses_nothing"]
+    ended = subprocess.run(
+        [*run, __file__],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        check=False,
+    )
+    assert b"1 passed" in ended.stdout
+    assert b"MISSED: 1 double debits" in ended.stdout
+    assert ended.returncode == pytest.ExitCode.TESTS_FAILED
