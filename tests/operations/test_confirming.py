@@ -140,9 +140,19 @@ def test_it_does_once_ours_has_had_the_time_to_be_there(
     assert confirmed(accepted, service, record("T-7", prevBalance=1)).status == Status.SUCCEEDED
 
 
+def test_a_transaction_under_way_is_not_taken_while_ours_may_come_and_it_may_fail(
+    unknown: Operation, service: StubService
+) -> None:
+    """It would hide ours, if it was another's and failed, and ours was executed after it."""
+    assert confirmed(unknown, service, record("T-7", "processing")).status == Status.UNKNOWN
+    assert confirmed(unknown, service, record("T-8"), record("T-7", "failed")).status == Status.UNKNOWN
+    assert Attempt.objects.get().service_transaction_id is None
+
+
 def test_a_transaction_under_way_is_known_by_its_id_from_then_on(
     unknown: Operation, service: StubService
 ) -> None:
+    let_pass(WINDOW)
     assert confirmed(unknown, service, record("T-7", "processing")).status == Status.PROCESSING
     assert Attempt.objects.get().service_transaction_id == "T-7"
     assert confirmed(unknown, service, record("T-8"), record("T-7", "failed")).status == Status.FAILED

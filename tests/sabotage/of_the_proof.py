@@ -139,10 +139,14 @@ IN_THE_PROOF = (
     Safeguard(
         "failed only when ours cannot come any more",
         _CONFIRMING,
-        {
-            '    return record if record.status != "failed" or age >= WINDOW else None\n': "    return record\n"
-        },
+        {"    return record if not may_hide_ours or age >= WINDOW else None\n": "    return record\n"},
         f"{_TESTS}/test_confirming.py::test_a_failed_one_proves_failure_only_when_ours_cannot_come_any_more",
+    ),
+    Safeguard(
+        "what may fail yet is not taken while ours may come",
+        _CONFIRMING,
+        {"        record.status == UNDER_WAY and operation": "        not record.status and operation"},
+        f"{_TESTS}/test_confirming.py::test_a_transaction_under_way_is_not_taken_while_ours_may_come_and_it_may_fail",
     ),
     Safeguard(
         "what is people's to settle is not closed by the machine",

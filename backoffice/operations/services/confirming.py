@@ -100,7 +100,10 @@ def _only_one(operation: Operation, attempt: Attempt, seen: Look) -> Transaction
         return record if record.transaction_id == attempt.service_transaction_id else None
     if age < settles_after() and not (operation.status == Status.PROCESSING and _is_next(attempt, record)):
         return None
-    return record if record.status != "failed" or age >= WINDOW else None
+    may_hide_ours = record.status == "failed" or (
+        record.status == UNDER_WAY and operation.status == Status.UNKNOWN
+    )
+    return record if not may_hide_ours or age >= WINDOW else None
 
 
 def _is_next(attempt: Attempt, record: TransactionRecord) -> bool:
