@@ -99,6 +99,14 @@ class Operation(models.Model):
             models.Index(
                 fields=["-prepared_at", "-id"], name="operation_open", condition=Q(closed_at__isnull=True)
             ),
+            models.Index(
+                fields=["closed_at", "status"], name="operation_ended", condition=Q(closed_at__isnull=False)
+            ),
+            models.Index(
+                fields=["decided_at", "status", "prepared_at"],
+                name="operation_decided",
+                condition=Q(decided_at__isnull=False),
+            ),
         ]
         constraints = [
             models.CheckConstraint(

@@ -11,6 +11,7 @@ from backoffice.operations.views import (
     filters,
     lists,
     oversight,
+    overview,
     payments,
     preparing,
     search,
@@ -19,8 +20,8 @@ from backoffice.operations.views import (
 
 app_name = "operations"
 urlpatterns = [
-    path("", lists.overview, name="overview"),
-    path("balances/", lists.balances, name="balances"),
+    path("", overview.overview, name="overview"),
+    path("balances/", overview.balances, name="balances"),
     path("operations/", lists.operation_list, name="list"),
     path("operations/approve/", bulk.approve_many, name="approve_many"),
     path("operations/reject/", bulk.reject_many, name="reject_many"),
