@@ -81,6 +81,9 @@ class Transaction(models.Model):
         constraints = [models.UniqueConstraint(fields=["transaction_id"], name="transaction_once")]
         indexes = [
             models.Index(fields=["-occurred_at", "-id"], name="transaction_newest"),
+            # Each facet in the order of lists, with what its rows are besides asked for (walking.py).
+            models.Index(fields=["facet", "occurred_at", "id", "amount"], name="transaction_by_facet"),
+            models.Index(fields=["facet", "amount", "id", "occurred_at"], name="transaction_by_amount"),
             models.Index(
                 fields=["missing_since"],
                 name="transaction_missing",
