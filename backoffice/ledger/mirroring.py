@@ -78,7 +78,7 @@ def _try() -> int:
     try:
         return int(_take_turn(TURN))
     except (GatewayError, UnfitRecordError):
-        return 1  # kept for people to see, and tried again in a minute
+        return 0  # kept for people to see, and tried again in a minute
 
 
 def _take_turn(seconds: float, tell: Tell = lambda _: None) -> bool:

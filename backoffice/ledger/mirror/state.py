@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 
 from django.db.models import Count, Subquery, Value
 from django.db.models.functions import Coalesce
+from django.utils import timezone
 
-from backoffice.core import clock
 from backoffice.ledger.mirrored import Mirror, Transaction
 
 LATE_AFTER = timedelta(minutes=5)
@@ -30,13 +30,20 @@ class MirrorState:
     missing: int
     listed: int | None
     depth: str
+    begun_at: datetime | None
     page: int
     pages: int
 
     @property
     def is_late(self) -> bool:
-        """Whether what happened in the last five minutes is not here, or nothing is."""
-        return self.as_of is None or self.as_of < self.now - LATE_AFTER
+        """Whether what happened in the last five minutes is not here; a first load has as long to begin."""
+        begun = self.as_of or self.begun_at
+        return begun is None or begun < self.now - LATE_AFTER
+
+    @property
+    def is_all_right(self) -> bool:
+        """Whether nothing has to be said but how fresh it is."""
+        return self.is_loaded and not (self.is_late or self.problem or self.difference)
 
     @property
     def seconds_behind(self) -> float:
@@ -60,13 +67,13 @@ class MirrorState:
 
 
 def mirror_state() -> MirrorState:
-    """As the sync left it, in one query, and one for the time on PostgreSQL."""
+    """As the sync left it, in one query."""
     gone = Transaction.objects.filter(missing_since__isnull=False).order_by().values(one=Value(1))
     number = gone.annotate(number=Count("pk")).values("number")
     stored = Mirror.objects.filter(pk=1).annotate(missing=Coalesce(Subquery(number), 0)).first()
     mirror = stored or Mirror()
     return MirrorState(
-        now=clock.now(),
+        now=timezone.now(),
         as_of=mirror.as_of,
         service_time=mirror.service_time,
         is_loaded=mirror.loaded_at is not None,
@@ -76,6 +83,7 @@ def mirror_state() -> MirrorState:
         missing=stored.missing if stored else 0,
         listed=mirror.listed,
         depth=mirror.pass_depth,
+        begun_at=mirror.pass_begun_at,
         page=mirror.pass_page,
         pages=mirror.pass_pages,
     )

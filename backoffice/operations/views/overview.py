@@ -13,6 +13,7 @@ from backoffice.accounts.http import StaffRequest
 from backoffice.accounts.models import User
 from backoffice.ledger import services as ledger_services
 from backoffice.ledger.flows import flows
+from backoffice.ledger.mirror.state import mirror_state
 from backoffice.ledger.trend import balances_over_thirty_days
 from backoffice.operations import permissions
 from backoffice.operations.glance import Group, open_operations, standings
@@ -49,6 +50,7 @@ def _money(person: User, now: datetime) -> dict[str, object]:
         seen["balances"] = balances_over_thirty_days(now)
     if person.has_perm("ledger.view_transaction"):
         seen["flows"] = flows(now.astimezone(UTC).date())
+        seen["mirror"] = mirror_state()
     return seen
 
 
