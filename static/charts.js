@@ -10,9 +10,9 @@ let library;
 
 /** uPlot and its stylesheet, fetched once; the page names where they are. */
 function loaded() {
-  const { uplot, uplotStyle } = document.querySelector("[data-uplot]").dataset;
+  const { uplot, uplotSheet } = document.querySelector("[data-uplot]").dataset;
   library ??= Promise.all([
-    arrival(Object.assign(document.createElement("link"), { rel: "stylesheet", href: uplotStyle })),
+    arrival(Object.assign(document.createElement("link"), { rel: "stylesheet", href: uplotSheet })),
     arrival(Object.assign(document.createElement("script"), { src: uplot })),
   ]);
   return library;
@@ -45,8 +45,9 @@ function short(number) {
 }
 
 function colours(figure) {
-  const of = (selector, property = "color") => getComputedStyle(figure.closest(".panel").querySelector(selector))[property];
-  return { in: of(".key.in"), out: of(".key.out"), text: of(".readout"), line: of(".line", "borderTopColor") };
+  const panel = figure.closest(".panel");
+  const of = (selector) => getComputedStyle(panel.querySelector(selector)).color;
+  return { in: of(".key.in"), out: of(".key.out"), text: of(".readout"), line: getComputedStyle(panel).borderTopColor };
 }
 
 function options(figure, { labels, columns }, say) {
@@ -58,7 +59,7 @@ function options(figure, { labels, columns }, say) {
   return {
     width: plot.clientWidth,
     height: plot.clientHeight,
-    padding: [8, 4, 0, 0],
+    padding: [8, 18, 0, 0],
     legend: { show: false },
     cursor: { y: false, points: { show: false }, drag: { x: false, y: false } },
     scales: { x: { time: false, range: [-0.6, last + 0.6] } },
@@ -113,15 +114,16 @@ function walk(event) {
 async function begin(figure) {
   try {
     await loaded();
-    draw(figure);
-    const plot = figure.querySelector(".plot");
-    plot.addEventListener("keydown", walk);
-    plot.addEventListener("blur", () => drawn.get(figure).setCursor({ left: -10, top: -10 }));
-    new ResizeObserver(() => drawn.get(figure).setSize({ width: plot.clientWidth, height: plot.clientHeight })).observe(plot);
   } catch {
     figure.hidden = true; // the numbers are in the table
     figure.parentElement.querySelector("details").open = true;
+    return;
   }
+  draw(figure);
+  const plot = figure.querySelector(".plot");
+  plot.addEventListener("keydown", walk);
+  plot.addEventListener("blur", () => drawn.get(figure).setCursor({ left: -10, top: -10 }));
+  new ResizeObserver(() => drawn.get(figure).setSize({ width: plot.clientWidth, height: plot.clientHeight })).observe(plot);
 }
 
 function beginAll() {

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Context, Decimal, localcontext
 from operator import attrgetter
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from backoffice.core.fields import SumField
 from backoffice.ledger.mirrored import DayTotal
@@ -25,15 +25,14 @@ _TYPES = {
 }
 
 
-@dataclass(frozen=True)
-class Total:
+class Total(NamedTuple):
     """So many transactions of one currency, type and direction on one UTC day."""
 
     day: date
     currency: str
     type: str
     direction: str
-    count: int
+    number: int
     amount: Decimal
 
 
@@ -100,7 +99,7 @@ def flows(today: date) -> list[Flow]:
 def _totals(first: date, last: date) -> Iterator[Total]:
     found = DayTotal.objects.filter(day__gte=first, day__lte=last, count__gt=0).order_by()
     facet = ("facet__currency", "facet__type", "facet__direction")
-    return (Total(*row) for row in found.values_list("day", *facet, "count", "amount"))
+    return (Total._make(row) for row in found.values_list("day", *facet, "count", "amount"))
 
 
 def _days(days: list[date], totals: list[Total]) -> Iterator[Day]:
@@ -115,7 +114,7 @@ def _volumes(totals: list[Total]) -> list[Volume]:
     amounts = {name: _amount(of_type) for name, of_type in types.items()}
     largest = max(amounts.values())
     return [
-        Volume(_label(name), sum(total.count for total in types[name]), amount, _percent(amount, largest))
+        Volume(_label(name), sum(total.number for total in types[name]), amount, _percent(amount, largest))
         for name, amount in sorted(amounts.items(), key=lambda item: (-item[1], item[0]))
     ]
 

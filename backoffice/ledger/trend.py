@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from typing import NamedTuple
 
 from backoffice.core.display import format_amount
 from backoffice.ledger.models import Balance, BalanceSnapshot
@@ -29,25 +30,36 @@ class Reading:
     amount: Decimal
 
 
+class _Told(NamedTuple):
+    """What the service told of one balance at one moment, in the columns of `Balance`."""
+
+    currency: str
+    amount: Decimal
+    total_received: Decimal
+    total_sent: Decimal
+    transaction_count: int
+    as_of: datetime
+
+
 def balances_over_thirty_days(now: datetime) -> list[tuple[Balance, Trend]]:
     """Every balance as last kept, by currency, with its trend up to then. One query of some hundred short rows."""
-    told = ("currency", "amount", "total_received", "total_sent", "transaction_count", "as_of")
-    earlier = BalanceSnapshot.objects.filter(slot__in=_slots(now)).order_by().values_list(*told)
-    known = Balance.objects.order_by().values_list(*told).union(earlier, all=True)
-    readings = [Balance(**dict(zip(told, row, strict=True))) for row in known]
-    newest = {one.currency: one for one in sorted(readings, key=lambda one: one.as_of)}
-    return [(balance, trend_of(balance, readings, reach=LONG_REACH)) for _, balance in sorted(newest.items())]
+    earlier = BalanceSnapshot.objects.filter(slot__in=_slots(now)).order_by().values_list(*_Told._fields)
+    known = Balance.objects.order_by().values_list(*_Told._fields).union(earlier, all=True)
+    readings = [_Told._make(row) for row in known]
+    newest = {told.currency: told for told in sorted(readings, key=lambda told: told.as_of)}
+    balances = [Balance(**told._asdict()) for _, told in sorted(newest.items())]
+    return [(balance, trend_of(balance, readings, reach=LONG_REACH)) for balance in balances]
 
 
 def _slots(now: datetime) -> list[datetime]:
-    """Where the readings of thirty days are looked for: every hour of the last day, and four of each day before."""
+    """Where the readings of thirty days are looked for: every hour of the last day, twice in each day before."""
     hour = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
     slots = [hour - timedelta(hours=back) for back in range(LONG_REACH // timedelta(hours=1))]
-    return [slot for back, slot in enumerate(slots) if back < 24 or slot.hour % 6 == 0]
+    return [slot for back, slot in enumerate(slots) if back < 24 or slot.hour % 12 == 0]
 
 
 def trend_of(
-    balance: Balance, snapshots: Sequence[BalanceSnapshot | Balance], *, reach: timedelta = REACHES_BACK
+    balance: Balance, snapshots: Sequence[BalanceSnapshot | _Told], *, reach: timedelta = REACHES_BACK
 ) -> Trend:
     """The trend of a balance up to its last reading; snapshots of other currencies and of other times do not count."""
     since = balance.as_of - reach

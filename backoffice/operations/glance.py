@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from django.db.models import Case, Count, Q, QuerySet, Value, When, Window
-from django.db.models.functions import RowNumber
+from django.db.models.functions import Coalesce, RowNumber
 from django.utils import timezone
 
 from backoffice.accounts.models import User
@@ -68,8 +68,8 @@ def _first_of_each_group(person: User) -> QuerySet[Any]:
         default=Value(Group.UNDER_WAY),
     )
     order = ("-is_urgent", "prepared_at", "id")
-    grouped = visible_operations(person).filter(IS_OPEN).annotate(group=group, is_urgent=is_urgent)
-    numbered = grouped.annotate(
+    found = visible_operations(person).filter(IS_OPEN).defer("payload")  # the longest member, and not shown
+    numbered = found.annotate(group=group, is_urgent=is_urgent).annotate(
         in_all=Window(Count("pk"), partition_by="group"),
         place=Window(RowNumber(), partition_by="group", order_by=order),
     )
@@ -87,7 +87,9 @@ def standings(now: datetime) -> tuple[list[Standing], list[Standing]]:
 
 
 def _by_status(within: Q) -> QuerySet[Operation, tuple[str, int]]:
-    return Operation.objects.filter(within).order_by().values_list("status").annotate(number=Count("pk"))
+    """Grouped by an expression, lest SQLite takes the index of all operations by status because it is in order."""
+    status = Coalesce("status", Value(""))
+    return Operation.objects.filter(within).order_by().values_list(status).annotate(number=Count("*"))
 
 
 def _standings(counts: Mapping[str, int], among: frozenset[Status]) -> list[Standing]:
