@@ -5,7 +5,8 @@ the same texts as in the CSV: whoever saves the file as CSV again gets no formul
 """
 
 import tempfile
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import IO
 
 import xlsxwriter
@@ -25,10 +26,10 @@ def encode_xlsx(
     """The file in chunks. Until it can begin, chunks without content tell how many rows are written.
 
     A sheet that is full is followed by another one under the same headings. Holds one row; the rest is in files
-    without a name in this folder. Raises TooLongError for a cell that Excel has no room for.
+    in this folder, which go with the generator. Raises TooLongError for a cell that Excel has no room for.
     """
-    with tempfile.TemporaryFile(dir=folder) as file:
-        yield from _written(file, header, rows, folder)
+    with tempfile.TemporaryDirectory(dir=folder) as room, tempfile.TemporaryFile(dir=room) as file:
+        yield from _written(file, header, rows, room)
         file.seek(0)
         while content := file.read(CHUNK_BYTES):
             yield Chunk(content, 0)
@@ -38,17 +39,36 @@ def _written(
     file: IO[bytes], header: Sequence[str], rows: Iterable[Sequence[str | None]], folder: str
 ) -> Generator[Chunk, None, None]:
     book = xlsxwriter.Workbook(file, {"constant_memory": True, "tmpdir": folder})
-    sheet, line, waiting = _new_sheet(book, header), 1, 0
+    try:
+        yield from _counted(_lines(book, header, rows))
+        book.close()
+    finally:
+        _let_go(book)
+
+
+def _lines(
+    book: xlsxwriter.Workbook, header: Sequence[str], rows: Iterable[Sequence[str | None]]
+) -> Iterator[None]:
+    """Writes one row at each step."""
+    sheet, line = _new_sheet(book, header), 1
     for row in rows:
         if line == ROWS_OF_A_SHEET:
             sheet, line = _new_sheet(book, header), 1
         _write(sheet, line, row)
-        line, waiting = line + 1, waiting + 1
-        if waiting == _ROWS_AT_ONCE:
-            yield Chunk(b"", waiting)
-            waiting = 0
-    book.close()
-    yield Chunk(b"", waiting)
+        line += 1
+        yield
+
+
+def _counted(lines: Iterator[None]) -> Iterator[Chunk]:
+    while written := sum(1 for _ in islice(lines, _ROWS_AT_ONCE)):
+        yield Chunk(b"", written)
+
+
+def _let_go(book: xlsxwriter.Workbook) -> None:
+    """The library closes what it keeps of its sheets when a book is finished, and only then."""
+    for sheet in book.worksheets():
+        if sheet.row_data_fh is not None:
+            sheet.row_data_fh.close()
 
 
 def _new_sheet(book: xlsxwriter.Workbook, header: Sequence[str]) -> Worksheet:

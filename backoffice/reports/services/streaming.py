@@ -1,5 +1,6 @@
 """A report on its way to a person who waits: streamed in constant memory, and on record before and after."""
 
+import weakref
 from collections.abc import Iterator
 from datetime import timedelta
 
@@ -34,6 +35,7 @@ class Export:
         self.wanted = wanted
         self.rows_sent = 0
         self._place = Place()
+        weakref.finalize(self, self._place.leave)  # also where nobody ever closes it
         self._request_id, self._address = context.request_id(), context.address()
         self._chunks = chunks_of(wanted, at_most=AT_MOST)
         self._is_begun = self._is_ended = False
