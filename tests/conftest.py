@@ -14,6 +14,7 @@ from xdist.scheduler import LoadScopeScheduling
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import Role
 from backoffice.core import credentials
+from backoffice.ledger import facets
 from backoffice.operations import pause
 from tests import factories
 from tests.requirements_of_tests import skip_what_cannot_run
@@ -45,6 +46,12 @@ def nothing_remembered() -> None:
     """The API key in use and the pause are remembered for a second, which is long for tests that roll them back."""
     credentials.forget()
     pause.forget()
+
+
+@pytest.fixture(autouse=True)
+def no_facets_known() -> None:
+    """A process remembers the facets of transactions for good; a test takes its own back."""
+    facets.forget()
 
 
 @pytest.fixture

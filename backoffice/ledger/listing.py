@@ -23,6 +23,13 @@ class Count:
     number: int
     is_exact: bool
 
+    @property
+    def words(self) -> str:
+        """`1,234`, or `About 8,000,000`: what is not exact has no more than two figures."""
+        if self.is_exact:
+            return f"{self.number:,}"
+        return f"About {round(self.number, 2 - len(str(self.number))):,}"
+
 
 def transaction_page(
     chosen: Chosen, *, order: Order, cursor: str | None, size: int = 50

@@ -12,37 +12,37 @@ large amounts of one month, make a database read most of the table, or sort it. 
    once. Either one of the conditions leaves few transactions: then those are gathered and put in order (`GATHERED`).
    Or all leave many: then fifty are found soon on the way along the order. Data that is neither ends the page early:
    after `WALKED` rows it shows what it has found, and its neighbour goes on from there. Nothing is lost or repeated.
+4. **What has no quick answer is not asked.** A text of very many names has no order by amount, and what takes longer
+   than `PATIENCE` for reasons that nobody thought of is broken off. People are told, and ask for less.
 
 Texts of people go into queries as parameters alone. Each scan names the columns of its index in the order of the index,
 with an `ORDER BY` and a `LIMIT` of its own: so PostgreSQL reads it in this order, and no further, whatever it expects.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
-from django.db import connection
+from django.db import OperationalError, connection, transaction
+from psycopg.errors import QueryCanceled
 
 from backoffice.core.pagination import Order, Position, Read, Stretch
 from backoffice.ledger import facets
 from backoffice.ledger.chosen import NEWEST_FIRST, Chosen
 from backoffice.ledger.mirrored import Facet, Transaction
+from backoffice.ledger.pieces import Sql, all_of, cross, fetch, named, ordered, select, union
 
 GATHERED, WALKED = 10_000, 30_000
-NAMES_MERGED = 200
+WHOLE_GATHERED, WHOLE_WALKED = 2_000, 4_000
+"""The same of rows that are not in the index as a whole: each may have to be fetched from a place of its own."""
+NAMES_MERGED = 1_000
+PATIENCE = 5.0  # seconds
 _LARGEST_FIRST: Order = ("-amount", "-id")
 _NAMES = r"(counterparty || E'\n' || sender || E'\n' || username || E'\n' || business_id)"
 _TYPES = {"occurred_at": "timestamptz", "amount": "numeric", "id": "bigint"}
 _INDEXED = "occurred_at, amount, id"
 _WHOLE = f"{_INDEXED}, facet_id, transaction_id, counterparty, {_NAMES} AS names"
-
-
-class Sql(NamedTuple):
-    """A piece of a query, and the values for its places."""
-
-    text: str
-    values: Sequence[Any] = ()
 
 
 _TABLE = Sql("ledger_transaction")
@@ -64,21 +64,45 @@ class Scan:
     columns: str = _INDEXED
     alone: Sql | None = None
 
+    @property
+    def gathered(self) -> int:
+        """How many of its rows may be put in another order."""
+        return GATHERED if self.columns == _INDEXED else WHOLE_GATHERED
+
     def rows(self, order: Order, limit: int, *more: Sql) -> Sql:
         """The first so many rows of each key; together they are not in order."""
         narrowed = [*self.within, *more]
-        of_one = _select(self.columns, _TABLE, [Sql(f"{self.key} = one.key"), *narrowed], order, limit)
+        of_one = select(self.columns, _TABLE, [Sql(f"{self.key} = one.key"), *narrowed], order, limit)
         keys = Sql(f"unnest(%s::{self.key_type}[]) one (key)", [self.keys])
-        rows = _select("found.*", _cross(keys, _named("LATERAL", of_one, "found")))
+        rows = select("found.*", cross(keys, named("LATERAL", of_one, "found")))
         if self.alone is None:
             return rows
-        return _union(rows, _select(self.columns, _TABLE, [self.alone, *narrowed]))
+        return union(rows, select(self.columns, _TABLE, [self.alone, *narrowed]))
 
     def merged(self, order: Order, limit: int, *more: Sql) -> Sql:
         """The first rows of all keys together, in order, no key read further than needed. Dear to plan."""
         keys = [Sql(f"{self.key} = %s", [key]) for key in self.keys]
-        scans = [_select(self.columns, _TABLE, [key, *self.within, *more], order) for key in keys]
-        return _select("*", _named("", _union(*scans), "scans"), [], order, limit)
+        scans = [select(self.columns, _TABLE, [key, *self.within, *more], order, limit) for key in keys]
+        return select("*", named("", union(*scans), "scans"), [], order, limit)
+
+
+@dataclass(frozen=True)
+class Walk:
+    """Rows in the order of the list, at most `limit` of them, and what has to be asked of each."""
+
+    rows: Sql
+    besides: list[Sql]
+    limit: int
+
+    def end(self, order: Order) -> Position | None:
+        """Where it stops; None if that is the end of the transactions."""
+        rows = select(f"{_column(order)}, id", named("", self.rows, "walked"))
+        found = fetch(Sql(f"{rows.text} OFFSET {self.limit - 1:d}", rows.values))
+        return [str(found[0][0]), found[0][1]] if found else None
+
+
+class TooWideError(Exception):
+    """What is asked for has no quick answer. The message says what to ask for instead."""
 
 
 class Ways:
@@ -93,12 +117,13 @@ class Ways:
         self.by_time = Scan("facet_id", "integer", ids, NEWEST_FIRST, period, [*amounts, *texts], columns)
         self.by_amount = Scan("facet_id", "integer", ids, _LARGEST_FIRST, amounts, [*period, *texts], columns)
         self.by_name = _by_name(chosen, period, [*amounts, *words]) if texts and ids else None
-        self.small = [
-            *([self.by_name] if self.by_name else []),
-            *([self.by_amount] if amounts else []),
-            *([self.by_time] if words or period else []),
+        self._small = [
+            (self.by_name, True),
+            (self.by_amount, bool(amounts)),
+            (self.by_time, bool(words or period)),
         ]
-        self.along_time = period, [*amounts, *texts, *words]
+        self._along_time = period, [*amounts, *texts, *words]
+        self._is_along_facets = bool(texts and words)
 
     def in_order(self, order: Order) -> Scan | None:
         """The one whose index alone knows the answer and its order."""
@@ -107,16 +132,35 @@ class Ways:
             (way for way in ways if way and not way.besides and _column(way.order) == _column(order)), None
         )
 
-    def of_few(self) -> Scan | None:
-        """One that leads to few rows, if there is one."""
-        return next((way for way in self.small if _is_small(way)), None)
+    def of_few(self, order: Order) -> Scan | None:
+        """One that leads to few rows, if there is one, and if walking along it is not as good."""
+        skipped = self.by_time if self._is_along_facets and _column(order) == "occurred_at" else None
+        ways = (way for way, is_narrow in self._small if way and is_narrow and way is not skipped)
+        return next((way for way in ways if _is_small(way)), None)
 
-    def walked(self, order: Order, *more: Sql) -> tuple[Sql, list[Sql]]:
-        """The next `WALKED` rows in this order, and what has to be asked of each."""
+    def walked(self, order: Order, *more: Sql) -> "Walk":
+        """The next rows in this order."""
         if _column(order) == "amount":
-            return self.by_amount.merged(order, WALKED, *more), self.by_amount.besides
-        within, besides = self.along_time
-        return _select(_WHOLE, _TABLE, [*within, *more], order, WALKED), besides
+            if self.by_amount.columns == _WHOLE:
+                raise TooWideError("Too many names have this text to be sorted by amount. Type more of it.")
+            return Walk(self.by_amount.merged(order, WALKED, *more), self.by_amount.besides, WALKED)
+        if self._is_along_facets:
+            return Walk(self.by_time.merged(order, WHOLE_WALKED, *more), self.by_time.besides, WHOLE_WALKED)
+        within, besides = self._along_time
+        return Walk(select(_WHOLE, _TABLE, [*within, *more], order, WALKED), besides, WALKED)
+
+
+@contextmanager
+def patience() -> Iterator[None]:
+    """Break off what takes too long. Raises TooWideError."""
+    try:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SELECT set_config('statement_timeout', %s, true)", [f"{PATIENCE * 1000:.0f}"])
+            yield
+    except OperationalError as exc:
+        if not isinstance(exc.__cause__, QueryCanceled):
+            raise
+        raise TooWideError("This takes too long to find. Choose a shorter period, or one currency.") from exc
 
 
 def read(chosen: Chosen) -> Read[Transaction]:
@@ -137,13 +181,18 @@ def count(chosen: Chosen, *, most: int) -> tuple[int, bool]:
     ways = Ways(chosen)
     if ways.is_empty:
         return 0, True
-    exact = ways.in_order(NEWEST_FIRST) or ways.in_order(_LARGEST_FIRST) or ways.of_few()
+    with patience():
+        return _count(ways, most)
+
+
+def _count(ways: Ways, most: int) -> tuple[int, bool]:
+    exact = ways.in_order(NEWEST_FIRST) or ways.in_order(_LARGEST_FIRST) or ways.of_few(NEWEST_FIRST)
     if exact is not None:
         number = _counted(exact.rows(exact.order, max(most, GATHERED) + 1), exact.besides, most)
         return number, number <= most
-    walked, besides = ways.walked(NEWEST_FIRST)
-    number = _counted(walked, besides, most)
-    return number, number <= most and _end(walked, NEWEST_FIRST) is None
+    walk = ways.walked(NEWEST_FIRST)
+    number = _counted(walk.rows, walk.besides, most)
+    return number, number <= most and walk.end(NEWEST_FIRST) is None
 
 
 def _stretch(chosen: Chosen, order: Order, position: Position | None, limit: int) -> Stretch[Transaction]:
@@ -153,19 +202,20 @@ def _stretch(chosen: Chosen, order: Order, position: Position | None, limit: int
     behind = _behind(order, position)
     if exact := ways.in_order(order):
         return Stretch(_transactions(exact.rows(order, limit, *behind), [], order, limit))
-    if few := ways.of_few():
-        gathered = few.rows(few.order, GATHERED)
-        return Stretch(_transactions(gathered, [*few.besides, *behind], order, limit))
-    walked, besides = ways.walked(order, *behind)
-    rows = _transactions(walked, besides, order, limit)
-    return Stretch(rows, cut_at=_end(walked, order) if len(rows) < limit else None)
+    with patience():
+        if few := ways.of_few(order):
+            gathered = few.rows(few.order, few.gathered)
+            return Stretch(_transactions(gathered, [*few.besides, *behind], order, limit))
+        walk = ways.walked(order, *behind)
+        rows = _transactions(walk.rows, walk.besides, order, limit)
+        return Stretch(rows, cut_at=walk.end(order) if len(rows) < limit else None)
 
 
 def _by_name(chosen: Chosen, period: list[Sql], besides: list[Sql]) -> Scan | None:
     """The combinations of names that have the texts, as keys; None if they are too many to merge."""
     asked = (("names", chosen.text), ("counterparty", chosen.counterparty))
     said = [Sql(f"{column} ILIKE %s", [_part(text)]) for column, text in asked if text]
-    found = _fetch(_select("key", Sql("ledger_names"), said, limit=NAMES_MERGED + 1))
+    found = fetch(select("key", Sql("ledger_names"), said, limit=NAMES_MERGED + 1))
     if len(found) > NAMES_MERGED:
         return None
     key, keys = f"md5{_NAMES}::uuid", [key for [key] in found]
@@ -179,7 +229,7 @@ def _by_id(chosen: Chosen) -> Sql | None:
     conditions = [Sql(f"transaction_id = %s AND NOT {_NAMES} ILIKE %s", [chosen.text, _part(chosen.text)])]
     if chosen.counterparty:
         conditions.append(Sql("counterparty ILIKE %s", [_part(chosen.counterparty)]))
-    return _all_of(conditions)
+    return all_of(conditions)
 
 
 def _texts(chosen: Chosen) -> list[Sql]:
@@ -212,21 +262,14 @@ def _part(text: str) -> str:
 
 
 def _is_small(scan: Scan) -> bool:
-    return _counted(scan.rows(scan.order, GATHERED + 1), [], GATHERED) <= GATHERED
+    return _counted(scan.rows(scan.order, scan.gathered + 1), [], scan.gathered) <= scan.gathered
 
 
 def _counted(rows: Sql, besides: list[Sql], most: int) -> int:
     """How many of the rows there are, or one more than the most that matter."""
-    fitting = _select("1", _named("", rows, "rows"), besides, limit=most + 1)
-    [[number]] = _fetch(_select("count(*)", _named("", fitting, "fitting")))
+    fitting = select("1", named("", rows, "rows"), besides, limit=most + 1)
+    [[number]] = fetch(select("count(*)", named("", fitting, "fitting")))
     return int(number)
-
-
-def _end(walked: Sql, order: Order) -> Position | None:
-    """Where walking stopped; None if that was the end of the transactions."""
-    rows = _select(f"{_column(order)}, id", _named("", walked, "walked"))
-    found = _fetch(Sql(f"{rows.text} OFFSET {WALKED - 1:d}", rows.values))
-    return [str(found[0][0]), found[0][1]] if found else None
 
 
 def _behind(order: Order, position: Position | None) -> list[Sql]:
@@ -240,10 +283,10 @@ def _behind(order: Order, position: Position | None) -> list[Sql]:
 
 def _transactions(rows: Sql, besides: list[Sql], order: Order, limit: int) -> list[Transaction]:
     """The first transactions of these rows, each with the number of facets that there are."""
-    ids = _select("id", _named("", rows, "rows"), besides, order, limit)
+    ids = select("id", named("", rows, "rows"), besides, order, limit)
     columns = "whole.*, (SELECT count(*) FROM ledger_facet) AS facets_counted"
-    found = _select(columns, _named("", ids, "ids JOIN ledger_transaction whole USING (id)"))
-    return list(Transaction.objects.raw(f"{found.text} {_ordered(order, 'whole.')}", found.values))
+    found = select(columns, named("", ids, "ids JOIN ledger_transaction whole USING (id)"))
+    return list(Transaction.objects.raw(f"{found.text} {ordered(order, 'whole.')}", found.values))
 
 
 def _facets_counted(rows: list[Transaction]) -> int:
@@ -252,46 +295,3 @@ def _facets_counted(rows: list[Transaction]) -> int:
 
 def _column(order: Order) -> str:
     return order[0].lstrip("-")
-
-
-def _ordered(order: Order, table: str = "") -> str:
-    columns = (f"{table}{name.lstrip('-')} {'DESC' if name.startswith('-') else 'ASC'}" for name in order)
-    return f"ORDER BY {', '.join(columns)}"
-
-
-def _select(
-    columns: str, source: Sql, where: Iterable[Sql] = (), order: Order = (), limit: int | None = None
-) -> Sql:
-    """Those rows of the source that meet all conditions, in this order, and no more than so many."""
-    condition = _all_of(list(where))
-    parts = ["SELECT", columns, "FROM", source.text]
-    parts += ["WHERE", condition.text] if condition.text else []
-    parts += [_ordered(order)] if order else []
-    parts += [f"LIMIT {limit:d}"] if limit is not None else []
-    return Sql(" ".join(parts), [*source.values, *condition.values])
-
-
-def _named(prefix: str, query: Sql, name: str) -> Sql:
-    return Sql(f"{prefix} ({query.text}) {name}", query.values)
-
-
-def _cross(left: Sql, right: Sql) -> Sql:
-    return Sql(f"{left.text} CROSS JOIN {right.text}", [*left.values, *right.values])
-
-
-def _union(*queries: Sql) -> Sql:
-    values = list(chain.from_iterable(query.values for query in queries))
-    return Sql(" UNION ALL ".join(f"({query.text})" for query in queries), values)
-
-
-def _all_of(conditions: list[Sql]) -> Sql:
-    return Sql(
-        " AND ".join(condition.text for condition in conditions),
-        list(chain.from_iterable(condition.values for condition in conditions)),
-    )
-
-
-def _fetch(query: Sql) -> list[tuple[Any, ...]]:
-    with connection.cursor() as cursor:
-        cursor.execute(query.text, query.values)
-        return list(cursor.fetchall())

@@ -21,6 +21,7 @@ from backoffice.operations import (
 from backoffice.operations.content import digest_of, short_code
 from backoffice.operations.pause import Pause as Pause
 from backoffice.operations.saved_accounts import SavedAccount as SavedAccount
+from backoffice.operations.saved_filters import List as List
 from backoffice.operations.saved_filters import SavedFilter as SavedFilter
 from backoffice.operations.secret import Secret as Secret
 from backoffice.operations.states import CLOSED, UNDECIDED, Outcome, Status

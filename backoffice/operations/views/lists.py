@@ -10,6 +10,7 @@ from backoffice.accounts.models import User
 from backoffice.core.pagination import keyset_page
 from backoffice.operations import permissions, selectors
 from backoffice.operations.forms import FilterForm
+from backoffice.operations.models import List
 from backoffice.operations.panel import takes_decisions
 from backoffice.operations.selectors import NEWEST_FIRST, TABS
 
@@ -27,7 +28,7 @@ def operation_list(request: StaffRequest) -> HttpResponse:
         "form": form,
         "tab": form.data["tab"],
         "tabs": _tabs(request.user),
-        "saved": selectors.saved_filters(request.user)[:SAVED_SHOWN],
+        "saved": selectors.saved_filters(request.user, List.OPERATIONS)[:SAVED_SHOWN],
         "page": keyset_page(found, order=NEWEST_FIRST, cursor=request.GET.get("cursor")),
     }
     only_rows = request.htmx and not request.htmx.history_restore_request
