@@ -1,6 +1,7 @@
 """Every report. Adding one is adding a file beside this one and a line here."""
 
 from backoffice.accounts.models import User
+from backoffice.accounts.roles import PERMISSIONS
 from backoffice.reports.api_keys_report import API_KEYS
 from backoffice.reports.approvals_report import APPROVALS
 from backoffice.reports.attempts_report import ATTEMPTS
@@ -37,3 +38,8 @@ REPORTS: dict[str, AnyReport] = {
 def reports_for(user: User) -> list[AnyReport]:
     """The reports that the person may read."""
     return [report for report in REPORTS.values() if user.has_perm(report.permission)]
+
+
+def roles_that_read(report: AnyReport) -> list[str]:
+    """The roles that bring the right to read it."""
+    return [role.label for role, names in PERMISSIONS.items() if report.permission in names]

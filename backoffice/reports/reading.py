@@ -10,7 +10,7 @@ from itertools import chain, islice
 from typing import Any, TypeVar
 
 from backoffice.reports.cells import cell
-from backoffice.reports.copying import begin_copy, copied
+from backoffice.reports.copying import copied
 from backoffice.reports.csv_encoding import Chunk, encode, head
 from backoffice.reports.report import Report, StoredReport
 from backoffice.reports.snapshot import snapshot
@@ -49,9 +49,7 @@ def _stored_csv(
     with snapshot(wanted.zone, at_most=at_most) as connection:
         select = select_of(wanted, report, connection)
         if select is not None and connection.vendor == "postgresql":
-            begin_copy(select, connection, columns=columns)
-            yield _headings(wanted)
-            yield from copied(connection)
+            yield from copied(select, connection, headings=_headings(wanted), columns=columns)
         else:
             rows = _begun(texts(select, connection))
             yield _headings(wanted)

@@ -14,6 +14,8 @@ from psycopg.pq import TransactionStatus
 from backoffice.reports.cells import json_text, moment, without_formula
 from backoffice.reports.sql_cells import SQLITE_JSON, SQLITE_MOMENT
 
+_GONE_WITHIN = "5s"  # a server at work looks so often whether this process is still there
+
 
 @contextmanager
 def snapshot(zone: ZoneInfo, *, at_most: timedelta) -> Iterator[BaseDatabaseWrapper]:
@@ -38,8 +40,9 @@ def _prepare_postgresql(connection: BaseDatabaseWrapper, zone: ZoneInfo, at_most
     with connection.cursor() as cursor:
         cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         cursor.execute(
-            "SELECT set_config('TimeZone', %s, true), set_config('statement_timeout', %s, true)",
-            [zone.key, f"{at_most.total_seconds():.0f}s"],
+            "SELECT set_config('TimeZone', %s, true), set_config('statement_timeout', %s, true),"
+            " set_config('client_connection_check_interval', %s, true)",
+            [zone.key, f"{at_most.total_seconds():.0f}s", _GONE_WITHIN],
         )
 
 

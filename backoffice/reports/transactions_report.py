@@ -1,41 +1,16 @@
 """Transactions: the service's own ledger, as the mirror keeps it."""
 
-from collections.abc import Callable
-
-from django import forms
 from django.db.models import QuerySet
 
 from backoffice.accounts.models import User
-from backoffice.core.period import PeriodForm
-from backoffice.ledger.mirrored import Facet, Transaction
-from backoffice.reports.report import Column, StoredReport, chosen_period, within
-
-_WORDS = ("currency", "type", "status", "direction")
-
-
-def _known(word: str) -> Callable[[], list[tuple[str, str]]]:
-    def choices() -> list[tuple[str, str]]:
-        told = Facet.objects.exclude(**{word: ""}).values_list(word, flat=True)
-        return [("", "All"), *((text, text) for text in sorted(set(told)))]
-
-    return choices
-
-
-class TransactionsForm(PeriodForm):
-    """What the service calls them, and when they occurred."""
-
-    currency = forms.ChoiceField(required=False, choices=_known("currency"))
-    type = forms.ChoiceField(required=False, choices=_known("type"))
-    status = forms.ChoiceField(required=False, choices=_known("status"))
-    direction = forms.ChoiceField(required=False, choices=_known("direction"))
-    field_order = _WORDS
+from backoffice.ledger.forms import TransactionsForm
+from backoffice.ledger.mirrored import Transaction
+from backoffice.reports.report import Column, StoredReport, chosen_period
 
 
 def query(_user: User, form: TransactionsForm) -> QuerySet[Transaction]:
-    """The transactions that match the filters."""
-    words = {word: form.cleaned_data[word] for word in _WORDS if form.cleaned_data[word]}
-    found = Transaction.objects.filter(**within("occurred_at", form))
-    return found.filter(facet__in=Facet.objects.filter(**words)) if words else found
+    """The transactions that match the filters: those that the list shows."""
+    return form.chosen().apply(Transaction.objects.all())
 
 
 TRANSACTIONS = StoredReport(

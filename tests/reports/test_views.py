@@ -97,6 +97,13 @@ def test_who_may_open_the_page_of_a_report(
     assert response.status_code == (200 if person in READERS[name] else 403)
 
 
+def test_the_page_says_who_may_read_what(reader: Client) -> None:
+    page = reader.get(LIST).content.decode()
+
+    row = page.partition(f'href="{page_of("audit-log")}"')[2].partition("</tr>")[0]
+    assert "Auditor, Administrator" in row
+
+
 def test_an_unknown_report_is_not_found(reader: Client) -> None:
     assert reader.get(address("payroll")).status_code == 404
 

@@ -13,7 +13,7 @@ from backoffice.accounts.decorators import polled
 from backoffice.accounts.http import StaffRequest
 from backoffice.core.pagination import keyset_page
 from backoffice.reports import services
-from backoffice.reports.catalogue import REPORTS, reports_for
+from backoffice.reports.catalogue import REPORTS, reports_for, roles_that_read
 from backoffice.reports.errors import GoneError
 from backoffice.reports.models import ExportJob
 from backoffice.reports.selectors import exports_of
@@ -28,7 +28,10 @@ def report_list(request: StaffRequest) -> HttpResponse:
     reports = reports_for(request.user)
     if not reports:
         raise PermissionDenied
-    context = {"reports": reports, "jobs": _titled(exports_of(request.user).order_by(*NEWEST_FIRST)[:3])}
+    context = {
+        "reports": [(report, roles_that_read(report)) for report in reports],
+        "jobs": _titled(exports_of(request.user).order_by(*NEWEST_FIRST)[:3]),
+    }
     return render(request, "reports/list.html", context)
 
 
