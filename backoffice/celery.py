@@ -59,6 +59,8 @@ app.conf.update(
         "sweep": {"task": "operations.sweep", "schedule": 5.0, "options": {"expires": 5.0}},
         "inspection": {"task": "operations.inspect", "schedule": 15.0, "options": {"expires": 15.0}},
         "snapshots": {"task": "ledger.keep_snapshots", "schedule": 30.0, "options": {"expires": 30.0}},
+        "mirror": {"task": "ledger.keep_mirror", "schedule": 10.0, "options": {"expires": 10.0}},
+        "schedules": {"task": "reports.run_schedules", "schedule": 30.0, "options": {"expires": 30.0}},
         "keys": {"task": "integration.keep_keys", "schedule": 300.0, "options": {"expires": 300.0}},
     },
     broker_transport_options=broker_options(settings.CELERY_BROKER_URL, settings.DATA_DIR),

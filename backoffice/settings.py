@@ -153,6 +153,16 @@ else:
 # The default one keeps its messages in folders under DATA_DIR and needs no server.
 CELERY_BROKER_URL: str = env.str("COUNTERSIGN_BROKER_URL", default="filesystem://localhost//")
 
+# Files that people take away. More rows than this are made in the background; `EXPORT_STREAMS` threads of a web process
+# may be held by people who wait for a file, and so many files are made in the background at once.
+EXPORT_STREAM_ROWS: int = env.int("COUNTERSIGN_EXPORT_STREAM_ROWS", default=1_500_000)
+EXPORT_STREAMS: int = env.int("COUNTERSIGN_EXPORT_STREAMS", default=2)
+EXPORTS_AT_ONCE: int = env.int("COUNTERSIGN_EXPORTS_AT_ONCE", default=2)
+
+# E-mail, for scheduled reports: a link and no figures. Without a server it is written to the log of the process.
+vars().update(env.email("COUNTERSIGN_EMAIL_URL", default="consolemail://"))
+DEFAULT_FROM_EMAIL: str = env.str("COUNTERSIGN_EMAIL_FROM", default="countersign@localhost")
+
 # Sign-in
 AUTH_USER_MODEL = "accounts.User"
 LOGIN_URL = "accounts:sign_in"

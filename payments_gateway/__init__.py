@@ -1,5 +1,6 @@
 """A client of the Business Payments API. This is its whole public surface."""
 
+from payments_gateway._pages import PageReader
 from payments_gateway.addresses import AddressError, AddressProof, check_address
 from payments_gateway.client import PaymentsGateway
 from payments_gateway.config import GatewayConfig
@@ -99,6 +100,7 @@ __all__ = [
     "Operation",
     "OtpType",
     "OutcomeUnknownError",
+    "PageReader",
     "Payment",
     "PaymentNews",
     "PaymentRequest",

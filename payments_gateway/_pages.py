@@ -21,27 +21,34 @@ def read_through(read: Callable[[int], TransactionPage], per_page: int) -> Itera
 
     Raises ReadFailedError rather than leave out a record, or yield one twice.
     """
-    reader = _Reader(per_page)
+    reader = PageReader(per_page)
     while not reader.is_done:
         yield from reader.take(read(reader.number))
 
 
-class _Reader:
-    """Where in the list somebody is. `number` is the page to be asked for next."""
+class PageReader:
+    """Where in the list somebody is, for readers that keep their place. `number` is the page to be asked for next.
 
-    def __init__(self, per_page: int) -> None:
-        self.number = 1
+    `take` each page that was asked for, until `is_done`. A reader that begins at a later page takes it that the pages
+    before were read, and knows nothing of what was in them.
+    """
+
+    def __init__(self, per_page: int, number: int = 1) -> None:
+        self.number = number
         self.is_done = False
         self._per_page = per_page
-        self._furthest = 1
+        self._furthest = number
         self._total: int | None = None
         self._in_vain = 0
         self._previous: tuple[int, list[str]] | None = None
         self._seen: dict[str, None] = {}
-        self._sizes: list[int] = []
+        self._sizes = [per_page] * (number - 1)
 
     def take(self, page: TransactionPage) -> list[TransactionRecord]:
-        """Return what is new on a page, and move on: to the next one, back, or nowhere if it is empty too early."""
+        """Return what is new on a page, and move on: to the next one, back, or nowhere if it is empty too early.
+
+        Raises ReadFailedError where `read_through` does.
+        """
         moved = 0 if self._total is None else page.total - self._total
         self._total = page.total
         self._refuse_a_jump(moved)

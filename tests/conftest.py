@@ -16,6 +16,7 @@ from xdist.scheduler import LoadScopeScheduling
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import Role
 from backoffice.core import credentials
+from backoffice.ledger import facets
 from backoffice.operations import pause
 from tests import factories
 from tests.requirements_of_tests import skip_what_cannot_run
@@ -97,6 +98,12 @@ def django_assert_max_num_queries(
 ) -> DjangoAssertNumQueries:
     """Counts the queries of a process that has answered before."""
     return django_assert_max_num_queries
+
+
+@pytest.fixture(autouse=True)
+def no_facets_known() -> None:
+    """A process remembers the facets of transactions for good; a test takes its own back."""
+    facets.forget()
 
 
 @pytest.fixture

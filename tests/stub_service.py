@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TypeVar
 
 Answer = tuple[int, str]
 
@@ -51,10 +52,19 @@ _BALANCE = """{"toCurrency": "NGN", "amount": 5000000, "formattedAmount": 500000
 _SUMMARY = '{"volume": 250000, "txnCount": 1, "duration": 0}'
 
 
+Stub = TypeVar("Stub", bound=StubService)
+
+
 @contextmanager
 def running() -> Iterator[StubService]:
     """The stub on a free port of this machine, until the end of the block."""
-    stub = StubService()
+    with serving(StubService()) as stub:
+        yield stub
+
+
+@contextmanager
+def serving(stub: Stub) -> Iterator[Stub]:
+    """The same for a stub of another making."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

@@ -16,6 +16,18 @@ class Action(models.TextChoices):
     # reports
     REPORT_REQUESTED = "report.requested", "began to export"
     REPORT_EXPORTED = "report.exported", "exported"
+    EXPORT_REQUESTED = "export.requested", "asked to have made in the background"
+    EXPORT_COMPLETED = "export.completed", "received the file"
+    EXPORT_FAILED = "export.failed", "did not get the file of"
+    EXPORT_CANCELLED = "export.cancelled", "cancelled"
+    EXPORT_DOWNLOADED = "export.downloaded", "took away"
+    EXPORT_EXPIRED = "export.expired", "removed, as its time was over,"
+    SCHEDULE_CREATED = "schedule.created", "made the schedule"
+    SCHEDULE_CHANGED = "schedule.changed", "changed the schedule"
+    SCHEDULE_PAUSED = "schedule.paused", "paused the schedule"
+    SCHEDULE_RESUMED = "schedule.resumed", "resumed the schedule"
+    SCHEDULE_REMOVED = "schedule.removed", "removed the schedule"
+    SCHEDULE_RUN = "schedule.run", "ran the schedule"
 
     # accounts
     ACCESS_REFUSED = "access.refused", "has no permission and was refused"

@@ -19,6 +19,8 @@ NAMES = frozenset(
         "send.recorded",  # the answer is written down
         "confirm.seen",  # the list is read, and nothing of it written down
         "confirm.closed",  # what it proved is written down
+        "mirror.read",  # some pages of a pass are read, and nothing of them is merged
+        "mirror.merged",  # they are merged, with the place that was reached
     }
 )
 SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}

@@ -15,6 +15,7 @@ else:
 
 
 DIGITS, DECIMALS = 40, 18
+_WIDTH = DIGITS + 1  # characters, with the point
 
 
 class ExactDecimalField(DecimalColumn):
@@ -25,8 +26,10 @@ class ExactDecimalField(DecimalColumn):
     through floats on SQLite.
     """
 
+    digits = DIGITS
+
     def db_type(self, connection: BaseDatabaseWrapper) -> str:
-        return "text" if connection.vendor == "sqlite" else f"numeric({DIGITS}, {DECIMALS})"
+        return "text" if connection.vendor == "sqlite" else f"numeric({self.digits}, {DECIMALS})"
 
     def get_lookup(self, lookup_name: str) -> Any:
         return super().get_lookup(lookup_name) if lookup_name in {"exact", "in", "isnull"} else None
@@ -36,7 +39,7 @@ class ExactDecimalField(DecimalColumn):
 
     def get_prep_value(self, value: Any) -> Decimal | None:
         number = self.to_python(super().get_prep_value(value))
-        return None if number is None else storable(number)
+        return None if number is None else storable(number, digits=self.digits)
 
     def get_db_prep_value(self, value: Any, connection: BaseDatabaseWrapper, prepared: bool = False) -> Any:
         number = self.get_prep_value(value)
@@ -46,12 +49,46 @@ class ExactDecimalField(DecimalColumn):
         return None if value is None else Decimal(normal_text(Decimal(value)))
 
 
-def storable(number: Decimal) -> Decimal:
+class MagnitudeField(ExactDecimalField):
+    """An amount without a sign, exact as its parent, that both engines also compare and sort by its value.
+
+    On SQLite it is text of one width, with zeros before and behind: there the order of texts is the order of numbers.
+    """
+
+    def get_lookup(self, lookup_name: str) -> Any:
+        is_comparison = lookup_name in {"gt", "gte", "lt", "lte", "range"}
+        return (
+            models.Field.get_lookup(self, lookup_name) if is_comparison else super().get_lookup(lookup_name)
+        )
+
+    def get_prep_value(self, value: Any) -> Decimal | None:
+        number = super().get_prep_value(value)
+        if number is not None and number < 0:
+            raise ValueError("An amount without a sign cannot be negative")
+        return number
+
+    def get_db_prep_value(self, value: Any, connection: BaseDatabaseWrapper, prepared: bool = False) -> Any:
+        number = self.get_prep_value(value)
+        return padded_text(number) if number is not None and connection.vendor == "sqlite" else number
+
+
+class SumField(ExactDecimalField):
+    """The exact sum of any number of amounts, each of which fits an `ExactDecimalField`."""
+
+    digits = DIGITS + 20
+
+
+def padded_text(number: Decimal) -> str:
+    """The number without a sign, in text of one width that sorts as numbers do."""
+    return format(number.copy_abs(), f"0{_WIDTH}.{DECIMALS}f")
+
+
+def storable(number: Decimal, *, digits: int = DIGITS) -> Decimal:
     """The number as both engines keep it: rounded to 18 decimals. Raises ValueError where it has no room."""
     try:
-        kept = number.quantize(Decimal(1).scaleb(-DECIMALS), context=Context(prec=DIGITS))
+        kept = number.quantize(Decimal(1).scaleb(-DECIMALS), context=Context(prec=digits))
     except InvalidOperation as exc:
-        raise ValueError(f"More than {DIGITS - DECIMALS} digits before the point cannot be stored") from exc
+        raise ValueError(f"More than {digits - DECIMALS} digits before the point cannot be stored") from exc
     if not kept.is_finite():
         raise ValueError("What is not a number cannot be stored")
     return kept

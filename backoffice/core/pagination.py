@@ -1,12 +1,19 @@
 """Keyset pagination: any page costs the same, and rows arriving in between neither repeat nor vanish."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from django.core import signing
 from django.db.models import Model, Q, QuerySet
 
 Row = TypeVar("Row", bound=Model)
+Order: TypeAlias = tuple[str, ...]
+"""Columns, `-` for descending, together unique and never null."""
+Position: TypeAlias = list[Any]
+"""The values of one row in the columns of an order."""
+_THE_END: Position = []
+"""Where nothing is left, the way back begins at the end, whatever that is by then."""
 
 
 @dataclass(frozen=True)
@@ -18,67 +25,104 @@ class Page(Generic[Row]):
     previous_cursor: str | None
 
 
-def keyset_page(
-    queryset: QuerySet[Row], *, order: tuple[str, ...], cursor: str | None, size: int = 50
-) -> Page[Row]:
+@dataclass(frozen=True)
+class Stretch(Generic[Row]):
+    """What was found from a position on. `cut_at`: the search stopped there before it had found enough."""
+
+    rows: list[Row]
+    cut_at: Position | None = None
+
+
+Read: TypeAlias = Callable[[Order, Position | None, int], Stretch[Row]]
+"""The first so many rows behind a position in an order, or from the beginning."""
+
+
+def keyset_page(queryset: QuerySet[Row], *, order: Order, cursor: str | None, size: int = 50) -> Page[Row]:
     """The page that the cursor points at; the first one for no cursor or one that is not ours.
 
-    `order` names columns, `-` for descending, together unique and never null. One query, whatever the depth.
+    One query, whatever the depth.
     """
-    backwards, position = _read(cursor, order)
-    direction = _reverse(order) if backwards else order
-    selected = queryset.order_by(*direction)
-    if position is not None:
-        selected = selected.filter(_after(direction, position))
-    rows = list(selected[: size + 1])
-    more, rows = len(rows) > size, rows[:size]
-    if backwards:
-        rows.reverse()
-    has_next, has_previous = (bool(rows), more) if backwards else (more, position is not None and bool(rows))
+
+    return page_of(reader_of(queryset), order=order, cursor=cursor, size=size)
+
+
+def reader_of(queryset: QuerySet[Row]) -> Read[Row]:
+    """How to find rows of a query: as quickly as an index serves its conditions and the order at once."""
+
+    def read(order: Order, position: Position | None, limit: int) -> Stretch[Row]:
+        selected = queryset.order_by(*order)
+        if position is not None:
+            selected = selected.filter(behind(order, position))
+        return Stretch(list(selected[:limit]))
+
+    return read
+
+
+def page_of(
+    read: Read[Row], *, order: Order, cursor: str | None, size: int = 50, among: str = ""
+) -> Page[Row]:
+    """The same of rows that `read` knows how to find. Where it was cut, the neighbour begins where it stopped.
+
+    `among` says which rows, so that no cursor leads from one choice of rows into another.
+    """
+    backwards, position = _read(cursor, order, among)
+    found = read(reverse_of(order) if backwards else order, position, size + 1)
+    rows, first, last = found.rows[:size], None, found.cut_at
+    if rows:
+        first, last = _position(rows[0], order), last or _position(rows[-1], order)
+    has_more = len(found.rows) > size or found.cut_at is not None
+    beyond = last if has_more else None
+    before = None if position is None else first or last or _THE_END
+    ahead, back = (before, beyond) if backwards else (beyond, before)
     return Page(
-        rows,
-        next_cursor=_write(rows[-1], order, backwards=False) if has_next else None,
-        previous_cursor=_write(rows[0], order, backwards=True) if has_previous else None,
+        rows[::-1] if backwards else rows,
+        next_cursor=None if ahead is None else cursor_at(ahead, order, among=among),
+        previous_cursor=None if back is None else cursor_at(back, order, among=among, backwards=True),
     )
 
 
-def _reverse(order: tuple[str, ...]) -> tuple[str, ...]:
+def reverse_of(order: Order) -> Order:
+    """The same columns from the other end."""
     return tuple(name[1:] if name.startswith("-") else f"-{name}" for name in order)
 
 
-def _after(order: tuple[str, ...], position: list[Any]) -> Q:
+def behind(order: Order, position: Position) -> Q:
     """Rows behind the position: (a, b) > (x, y) written as a >= x and (a > x or (a = x and b > y)).
 
     The first condition follows from the second. Without it a database would read the index from its beginning.
     """
     comparisons = [(name.lstrip("-"), "lt" if name.startswith("-") else "gt") for name in order]
-    behind, equal = Q(), Q()
+    later, equal = Q(), Q()
     for (column, operator), value in zip(comparisons, position, strict=True):
-        behind |= equal & Q(**{f"{column}__{operator}": value})
+        later |= equal & Q(**{f"{column}__{operator}": value})
         equal &= Q(**{column: value})
     column, operator = comparisons[0]
-    return Q(**{f"{column}__{operator}e": position[0]}) & behind
+    return Q(**{f"{column}__{operator}e": position[0]}) & later
 
 
-def _write(row: Model, order: tuple[str, ...], *, backwards: bool) -> str:
-    values = [_plain(getattr(row, name.lstrip("-"))) for name in order]
-    return signing.Signer(salt=_salt(order)).sign_object([backwards, values])
+def cursor_at(position: Position, order: Order, *, among: str = "", backwards: bool = False) -> str:
+    """A cursor to what lies behind the position in that order, or before it."""
+    return signing.Signer(salt=_salt(order, among)).sign_object([backwards, position])
+
+
+def _position(row: Model, order: Order) -> Position:
+    return [_plain(getattr(row, name.lstrip("-"))) for name in order]
 
 
 def _plain(value: object) -> object:
     return value if isinstance(value, int) else str(value)
 
 
-def _read(cursor: str | None, order: tuple[str, ...]) -> tuple[bool, list[Any] | None]:
+def _read(cursor: str | None, order: Order, among: str) -> tuple[bool, Position | None]:
     if not cursor:
         return False, None
     try:
-        backwards, position = signing.Signer(salt=_salt(order)).unsign_object(cursor)
+        backwards, position = signing.Signer(salt=_salt(order, among)).unsign_object(cursor)
     except signing.BadSignature:
         return False, None
-    return backwards, position
+    return backwards, position or None
 
 
-def _salt(order: tuple[str, ...]) -> str:
+def _salt(order: Order, among: str) -> str:
     """A cursor counts in the order that it was made for, and in no other."""
-    return f"core.pagination:{','.join(order)}"
+    return f"core.pagination:{','.join(order)}:{among}"

@@ -11,7 +11,7 @@ FIRST_DAY, LAST_DAY = date(2000, 1, 1), date(2099, 12, 31)
 _OUT_OF_REACH = f"Choose a day from {FIRST_DAY} to {LAST_DAY}."
 
 
-def _day(label: str) -> forms.DateField:
+def day_field(label: str) -> forms.DateField:
     return forms.DateField(
         required=False,
         label=label,
@@ -26,8 +26,8 @@ class PeriodForm(forms.Form):
     Days far off are refused: at the ends of the calendar a day has no beginning or no end in some time zones.
     """
 
-    since = _day("From")
-    until = _day("To")
+    since = day_field("From")
+    until = day_field("To")
 
     def clean(self) -> dict[str, Any]:
         """Refuse a period that ends before it begins."""

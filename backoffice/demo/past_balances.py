@@ -1,57 +1,66 @@
-"""The balances of the day before the demo began. They are made up, backwards from the ones that the service tells."""
+"""The balances of the month before the demo began, as the service's own list of transactions tells them."""
 
-import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from decimal import Decimal
 
+from backoffice.ledger.direction import direction
 from backoffice.ledger.models import Balance, BalanceSnapshot
+from backoffice.ledger.selectors import recent_transactions
 from backoffice.ledger.services import SNAPSHOT_EVERY, slot_of
-from backoffice.ledger.trend import REACHES_BACK
-
-_STEPS = REACHES_BACK // SNAPSHOT_EVERY - 1
-_MOVES_ONE_IN = 5  # quarters of an hour
-_LARGEST_SHARE = 40  # thousandths of the balance that move at once
+from backoffice.ledger.trend import LONG_REACH, REACHES_BACK
+from payments_gateway import TransactionRecord
 
 
 def make_past_balances(balances: Sequence[Balance]) -> None:
-    """Keep a snapshot of each quarter of an hour of the last day. Call once, before any other is kept but today's."""
-    chance = random.Random(2026)  # noqa: S311 - the same day each time, nothing secret
+    """Keep a snapshot of each quarter of an hour of the last day, and of each hour of the month before.
+
+    Call once, before any other is kept but today's.
+    """
+    began = min((balance.as_of for balance in balances), default=None)
+    if began is None:
+        return
+    records = list(recent_transactions("", back_to=began - LONG_REACH))
     for balance in balances:
-        BalanceSnapshot.objects.bulk_create(list(_day_before(balance, chance)), ignore_conflicts=True)
+        own = [record for record in records if record.currency == balance.currency]
+        BalanceSnapshot.objects.bulk_create(_before(balance, own), ignore_conflicts=True)
 
 
-def _day_before(balance: Balance, chance: random.Random) -> Iterator[BalanceSnapshot]:
-    """Backwards: what was received or sent in each quarter is taken out again, so that the sums stay true."""
-    amount, received, sent = balance.amount, balance.total_received, balance.total_sent
-    count, at = balance.transaction_count, balance.as_of
-    for _ in range(_STEPS):
-        at -= SNAPSHOT_EVERY
-        moved = _moved(amount, chance)
-        if moved > 0 and received >= moved and count:
-            amount, received, count = amount - moved, received - moved, count - 1
-        elif moved < 0 and sent >= -moved and count:
-            amount, sent, count = amount - moved, sent + moved, count - 1
-        yield _snapshot(balance.currency, at, amount, received, sent, count)
+def _before(balance: Balance, newest_first: Iterable[TransactionRecord]) -> Iterator[BalanceSnapshot]:
+    """Backwards: every transaction that a moment did not know yet is taken out again, so that the sums stay true."""
+    then, records = _copy(balance, balance.as_of), iter(newest_first)
+    record = next(records, None)
+    for at in _moments(balance.as_of):
+        while record is not None and record.created_at is not None and record.created_at >= at:
+            _take_out(then, record)
+            record = next(records, None)
+        then = _copy(then, at)
+        yield then
 
 
-def _moved(amount: Decimal, chance: random.Random) -> Decimal:
-    """What came in (or left, if negative) in one quarter of an hour; mostly nothing."""
-    if chance.randrange(_MOVES_ONE_IN):
-        return Decimal(0)
-    share = Decimal(chance.randrange(-_LARGEST_SHARE, _LARGEST_SHARE)) / 1000
-    return (amount * share).quantize(amount)
+def _take_out(then: BalanceSnapshot, record: TransactionRecord) -> None:
+    if record.previous_balance is not None:
+        then.amount = record.previous_balance
+    if direction(record) == "in":
+        then.total_received -= record.amount
+    else:
+        then.total_sent -= record.amount
+    then.transaction_count -= 1
 
 
-def _snapshot(
-    currency: str, at: datetime, amount: Decimal, received: Decimal, sent: Decimal, count: int
-) -> BalanceSnapshot:
+def _moments(began: datetime) -> Iterator[datetime]:
+    """The beginnings of the quarters of an hour, the newest first; further back than a day, of whole hours only."""
+    steps = range(1, LONG_REACH // SNAPSHOT_EVERY)
+    quarters = (slot_of(began) - SNAPSHOT_EVERY * step for step in steps)
+    return (at for at in quarters if at >= began - REACHES_BACK or at.minute == 0)
+
+
+def _copy(like: Balance | BalanceSnapshot, at: datetime) -> BalanceSnapshot:
     return BalanceSnapshot(
-        currency=currency,
+        currency=like.currency,
         slot=slot_of(at),
         as_of=at,
-        amount=amount,
-        total_received=received,
-        total_sent=sent,
-        transaction_count=count,
+        amount=like.amount,
+        total_received=like.total_received,
+        total_sent=like.total_sent,
+        transaction_count=like.transaction_count,
     )

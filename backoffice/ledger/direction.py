@@ -8,11 +8,14 @@ _ALWAYS = {"deposit": "in", "withdrawal": "out", "sent": "out"}
 
 
 def direction(record: TransactionRecord) -> str:
-    """`in` or `out`, seen from the merchant, or empty where nothing tells; amounts carry no sign.
+    """`in` or `out`, seen from the merchant, or empty where nothing tells.
 
-    The service has no member for it. A conversion is two records: what was given in its own currency, and what
-    was received, which names another currency as its origin. Of transfers the sender tells.
+    The service has no member for it, and amounts carry no sign; should one carry a minus, it went out. A conversion
+    is two records: what was given in its own currency, and what was received, which names another currency as its
+    origin. Of transfers the sender tells.
     """
+    if record.amount < 0:
+        return "out"
     if record.type in _ALWAYS:
         return _ALWAYS[record.type]
     if record.type == "conversion":
@@ -24,4 +27,9 @@ def direction(record: TransactionRecord) -> str:
 
 def counterparty(record: TransactionRecord) -> str:
     """Who sent what came in, or received what went out, as far as the record names somebody."""
-    return record.sender if direction(record) == "in" else record.username
+    return other_end(record, direction(record))
+
+
+def other_end(record: TransactionRecord, way: str) -> str:
+    """The counterparty of a record whose direction is known already."""
+    return record.sender if way == "in" else record.username

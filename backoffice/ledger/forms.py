@@ -1,54 +1,134 @@
-"""What people ask of the service: which transactions, and whose bank account."""
+"""What people ask for: which transactions, and whose bank account."""
 
-from typing import Any, get_args
+from collections.abc import Callable
+from typing import Any
 
 from django import forms
 from django.core.validators import RegexValidator
 
+from backoffice.core.fields import DECIMALS, DIGITS
+from backoffice.core.filters import NarrowingForm
+from backoffice.core.pagination import Order
+from backoffice.core.period import day_field, end_of, start_of
 from backoffice.ledger import selectors
-from payments_gateway import Duration, TransactionType
+from backoffice.ledger.chosen import ORDERS, SHORTEST_TEXT, Chosen
+from backoffice.ledger.facets import known_facets
 
-# The service filters by these two; the specification names no other currency for its list.
-CURRENCIES = ("NGN", "USD")
-PER_PAGE = (20, 50, 100)
-
-
-def _choices(everything: str, values: tuple[str, ...]) -> list[tuple[str, str]]:
-    return [("", everything), *((value, value) for value in values)]
+_DIRECTIONS = (("in", "In"), ("out", "Out"))
 
 
-class TransactionsForm(forms.Form):
-    """The filters that the service itself has (GET /transaction)."""
+def _words(column: str, everything: str) -> Callable[[], list[tuple[str, str]]]:
+    """The words that the service has used so far, as choices."""
 
-    currency = forms.ChoiceField(required=False, choices=_choices("All", CURRENCIES))
-    type = forms.ChoiceField(required=False, choices=_choices("All", get_args(TransactionType)))
-    duration = forms.ChoiceField(
-        required=False, label="Of the last", choices=_choices("Whole history", get_args(Duration))
-    )
+    def choices() -> list[tuple[str, str]]:
+        words = {str(getattr(facet, column)) for facet in known_facets()}
+        return [("", everything), *((word, word) for word in sorted(words - {""}))]
+
+    return choices
 
 
-class TransactionPageForm(TransactionsForm):
-    """The same, and which page of them."""
-
-    per_page = forms.TypedChoiceField(
+def _amount(label: str) -> forms.DecimalField:
+    return forms.DecimalField(
         required=False,
-        label="Per page",
-        coerce=int,
-        empty_value=None,
-        choices=[(size, str(size)) for size in PER_PAGE],
+        label=label,
+        min_value=0,
+        max_digits=DIGITS,
+        decimal_places=DECIMALS,
+        widget=forms.TextInput(attrs={"inputmode": "decimal", "size": "10", "autocomplete": "off"}),
+        error_messages={"invalid": "Enter an amount with digits and one point only, for example 1000.50."},
     )
-    page = forms.IntegerField(required=False, min_value=1, max_value=1_000_000, widget=forms.HiddenInput)
 
-    def asked(self) -> selectors.Asked:
-        """What to ask the service for. Call only on a valid form."""
-        values = self.cleaned_data
-        return selectors.Asked(
-            currency=values["currency"] or None,
-            type=values["type"] or None,
-            duration=values["duration"] or None,
-            page=values["page"] or 1,
-            per_page=values["per_page"] or PER_PAGE[1],
+
+def _text(label: str, placeholder: str, **attributes: str) -> forms.CharField:
+    return forms.CharField(
+        required=False,
+        label=label,
+        min_length=SHORTEST_TEXT,
+        max_length=200,
+        widget=forms.TextInput(attrs={"placeholder": placeholder, "autocomplete": "off", **attributes}),
+        error_messages={"min_length": f"Type at least {SHORTEST_TEXT} characters of it."},
+    )
+
+
+class TransactionsForm(NarrowingForm):
+    """The filters of the mirror's transactions, for their list and for a report of them."""
+
+    text = _text("Search", "Part of a name, or a whole id", type="search")
+    currency = forms.ChoiceField(required=False, choices=_words("currency", "Any currency"))
+    type = forms.ChoiceField(required=False, choices=_words("type", "Any type"))
+    status = forms.ChoiceField(required=False, choices=_words("status", "Any status"))
+    direction = forms.ChoiceField(required=False, choices=[("", "In and out"), *_DIRECTIONS])
+    least = _amount("Amount from")
+    most = _amount("Amount to")
+    counterparty = _text("With", "Part of the name")
+    transaction_id = forms.CharField(
+        required=False,
+        label="Transaction",
+        max_length=200,
+        widget=forms.TextInput(attrs={"placeholder": "The whole id", "autocomplete": "off"}),
+    )
+
+    def clean(self) -> dict[str, Any]:
+        """Refuse an amount range that ends before it begins."""
+        values = super().clean()
+        least, most = values.get("least"), values.get("most")
+        if least is not None and most is not None and least > most:
+            self.add_error("most", "This is less than the amount before it. Enter the same or more.")
+        return values
+
+    def chosen(self) -> Chosen:
+        """Which transactions. Call only on a valid form."""
+        values = {name: self.cleaned_data[name] for name in _CHOSEN}
+        since, until = self.cleaned_data["since"], self.cleaned_data["until"]
+        return Chosen(
+            since=start_of(since) if since else None, until=end_of(until) if until else None, **values
         )
+
+
+_CHOSEN = tuple(name for name in TransactionsForm.base_fields if name not in {"since", "until"})
+
+
+_NEIGHBOURS = {
+    "": ("Newer", "Older"),
+    "oldest": ("Older", "Newer"),
+    "largest": ("Larger", "Smaller"),
+    "smallest": ("Smaller", "Larger"),
+}
+
+
+class TransactionListForm(TransactionsForm):
+    """The same, and how the list is ordered."""
+
+    sort = forms.ChoiceField(
+        required=False, label="Order", choices=[(name, label) for name, (label, _) in ORDERS.items()]
+    )
+    jump = day_field("Go to")
+    not_narrowing = frozenset({"sort", "jump"})
+
+    @property
+    def order(self) -> Order:
+        """The chosen order. Call only on a valid form."""
+        return ORDERS[self.cleaned_data["sort"]][1]
+
+    @property
+    def fields_beside_text(self) -> list[forms.BoundField]:
+        """What stands in the fold; the day to go to stands below the list."""
+        return [field for field in self.visible_fields() if field.name not in {"text", "jump"}]
+
+    @property
+    def before(self) -> str:
+        """What the page before this one has, in a word."""
+        return _NEIGHBOURS[self.cleaned_data["sort"]][0]
+
+    @property
+    def behind(self) -> str:
+        """What the next page has."""
+        return _NEIGHBOURS[self.cleaned_data["sort"]][1]
+
+    @property
+    def is_in_time(self) -> bool:
+        """Whether a day has its place in this order."""
+        return self.order[0].lstrip("-") == "occurred_at"
 
 
 class AccountForm(forms.Form):

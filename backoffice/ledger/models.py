@@ -3,6 +3,7 @@
 from django.db import models
 
 from backoffice.core.fields import ExactDecimalField
+from backoffice.ledger import mirrored as mirrored  # further tables: declared to Django by standing here
 
 
 class Balance(models.Model):

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
-from urllib.parse import urlencode
 
 from django.core.cache import cache
 from django.utils import timezone
@@ -25,13 +24,10 @@ from payments_gateway import (
     BANKS,
     Account,
     AccountHolder,
-    Duration,
     GatewayError,
     PaymentsGateway,
     TransactionPage,
     TransactionRecord,
-    TransactionSummary,
-    TransactionType,
 )
 
 _HOLDER_KEPT_SECONDS = 120
@@ -39,8 +35,6 @@ _RATE_KEPT_SECONDS = 300
 _BANKS_FRESH_SECONDS = 3600
 _BANKS_TRIED_SECONDS = 60
 _FILTERED_BY = ("NGN", "USD")
-TRANSACTIONS = "transactions:"  # how questions for them begin; then the filters, as in an address
-_SUMMARY = TypeAdapter(TransactionSummary)
 OWN_ACCOUNTS = Question("accounts", TypeAdapter(list[Account]))
 _CALLBACK_URL = Question("callback", TypeAdapter(str))
 _PAGE = 100
@@ -76,23 +70,6 @@ class KnownRate:
     at: datetime | None
 
 
-@dataclass(frozen=True)
-class Asked:
-    """Which transactions to ask the service for; None filters nothing. Pages count from 1."""
-
-    currency: str | None = None
-    type: TransactionType | None = None
-    duration: Duration | None = None
-    page: int = 1
-    per_page: int = 50
-
-    @property
-    def question(self) -> Question[TransactionSummary]:
-        """The same for the same filters and page."""
-        asked = urlencode({name: value or "" for name, value in vars(self).items()})
-        return Question(f"{TRANSACTIONS}{asked}", _SUMMARY)
-
-
 def known_balances() -> list[Balance]:
     """The balances as last kept, by currency; empty before the first read."""
     return list(Balance.objects.all())
@@ -101,17 +78,6 @@ def known_balances() -> list[Balance]:
 def snapshots_since(moment: datetime) -> list[BalanceSnapshot]:
     """The snapshots of every currency that began at that moment or later, newest first."""
     return list(BalanceSnapshot.objects.filter(slot__gte=moment))
-
-
-def transactions_now(asked: Asked) -> Told[TransactionSummary]:
-    """One page of the service's transactions with their totals, now or as last told (GET /transaction/summary)."""
-    transactions = gateway(deadline=PATIENCE_OF_A_PAGE).transactions
-    return asked.question.told_now(lambda: transactions.summary(**vars(asked)))
-
-
-def known_transactions(asked: Asked) -> Told[TransactionSummary]:
-    """The same as last told, without asking."""
-    return asked.question.last_told()
 
 
 def own_accounts_now() -> Told[list[Account]]:

@@ -10,15 +10,18 @@ from backoffice.accounts.forms import OneTimeInput
 from backoffice.accounts.http import StaffRequest
 from backoffice.accounts.models import User
 from backoffice.accounts.services import confirm_second_factor, has_fresh_second_factor
-from backoffice.core.period import PeriodForm, end_of, start_of
+from backoffice.core.filters import NarrowingForm
+from backoffice.core.period import end_of, start_of
 from backoffice.operations.kinds import KINDS, Confirmation
 from backoffice.operations.selectors import EVERYTHING, TABS, OperationFilter
 from backoffice.operations.states import Status
 from payments_gateway.money import CURRENCIES
 
 
-class FilterForm(PeriodForm):
+class FilterForm(NarrowingForm):
     """The filters of the list of operations; a report of operations reads the same names."""
+
+    not_narrowing = frozenset({"tab"})
 
     tab = forms.ChoiceField(
         required=False,
@@ -43,28 +46,6 @@ class FilterForm(PeriodForm):
     beneficiary_of = forms.CharField(
         required=False, label="Paid to the same as", max_length=12, widget=forms.HiddenInput
     )
-
-    @property
-    def is_narrowed(self) -> bool:
-        """Whether any filter is set, so that an empty list can say so."""
-        return any(value for name, value in self.cleaned_data.items() if name != "tab")
-
-    @property
-    def typed(self) -> dict[str, str]:
-        """Name and text of every filter that is set, as they stand in the address. Call only on a valid form."""
-        return {name: str(self.data[name]) for name, value in self.cleaned_data.items() if value}
-
-    @property
-    def words(self) -> str:
-        """The filters for people to read: `Done · Withdrawal · NGN`. Call only on a valid form."""
-        return " · ".join(self._word(name, value) for name, value in self.cleaned_data.items() if value)
-
-    def _word(self, name: str, value: object) -> str:
-        field = self.fields[name]
-        if isinstance(field, forms.ChoiceField):
-            choices: Any = field.choices
-            return str(dict(choices)[value])
-        return str(field.label) if isinstance(field, forms.BooleanField) else f"{field.label}: {value}"
 
     def chosen(self, user: User) -> OperationFilter:
         """What to narrow the list to. Call only on a valid form."""

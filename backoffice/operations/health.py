@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from backoffice.operations.oversight import Incident, Inspection
 from backoffice.operations.services.invariants import RULES
+from backoffice.operations.tempo import Tempo
 
 LATE_AFTER = timedelta(minutes=5)
 
@@ -25,13 +26,17 @@ class Violation:
 
 @dataclass(frozen=True)
 class Health:
-    """The last inspection of what must always hold; `at` is None where there never was one."""
+    """The last inspection of what must always hold; `at` is None where there never was one.
+
+    `tempo` is how long countersigning took in the thirty days before it, None where nothing was countersigned.
+    """
 
     at: datetime | None
     took: float
     violations: list[Violation]
     open_incidents: int
     now: datetime
+    tempo: Tempo | None = None
 
     @property
     def is_late(self) -> bool:
@@ -55,7 +60,12 @@ def health() -> Health:
         Violation(rule, sentences.get(rule, rule), found["count"], found["references"])
         for rule, found in last.violations.items()
     ]
-    return Health(last.at, last.took, violations, last.open_incidents, timezone.now())
+    return Health(last.at, last.took, violations, last.open_incidents, timezone.now(), _tempo(last))
+
+
+def _tempo(last: Inspection) -> Tempo | None:
+    within = last.countersigned_within
+    return None if within is None else Tempo(last.countersigned, within)
 
 
 def incidents() -> QuerySet[Incident]:

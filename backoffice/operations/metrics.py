@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from backoffice.ledger.mirror.state import mirror_state
 from backoffice.operations.health import Health, health
 from backoffice.operations.models import Attempt, Operation, Release
 from backoffice.operations.oversight import Heartbeat
@@ -39,6 +40,7 @@ class _Present(Collector):
         yield _gauge("incidents_open", "Incidents of which nobody has taken note", last.open_incidents)
         yield _gauge("sending_paused", "1 while nothing is sent", int(is_paused()))
         yield _gauge("releases_waiting", "Words to send that no worker has taken up", Release.objects.count())
+        yield from _mirror()
         yield from _sweeper(now)
 
     def describe(self) -> Iterator[GaugeMetricFamily]:
@@ -69,6 +71,20 @@ def _operations(now: datetime) -> Iterator[GaugeMetricFamily]:
     age = (now - oldest).total_seconds() if oldest else 0
     yield _gauge(
         "oldest_unknown_seconds", "Time since the oldest unknown operation was sent; 0 if none is", age
+    )
+
+
+def _mirror() -> Iterator[GaugeMetricFamily]:
+    state = mirror_state()
+    yield _gauge("mirror_age_seconds", "Age of the newest state of the service's list", state.seconds_behind)
+    yield _gauge("mirror_loaded", "1 once the whole list was read", int(state.is_loaded))
+    yield _gauge(
+        "mirror_problem", "1 while the last reading of the list ended early", int(bool(state.problem))
+    )
+    yield _gauge("mirror_transactions", "Transactions that are here", state.rows)
+    yield _gauge("mirror_missing", "Those of them that the service lists no more", state.missing)
+    yield _gauge(
+        "mirror_difference", "How many more transactions the service counts than are here", state.difference
     )
 
 

@@ -21,6 +21,7 @@ from backoffice.operations import (
 from backoffice.operations.content import digest_of, short_code
 from backoffice.operations.pause import Pause as Pause
 from backoffice.operations.saved_accounts import SavedAccount as SavedAccount
+from backoffice.operations.saved_filters import List as List
 from backoffice.operations.saved_filters import SavedFilter as SavedFilter
 from backoffice.operations.secret import Secret as Secret
 from backoffice.operations.states import CLOSED, UNDECIDED, Outcome, Status
@@ -98,6 +99,14 @@ class Operation(models.Model):
             models.Index(fields=["beneficiary_account", "-prepared_at", "-id"], name="operation_by_account"),
             models.Index(
                 fields=["-prepared_at", "-id"], name="operation_open", condition=Q(closed_at__isnull=True)
+            ),
+            models.Index(
+                fields=["closed_at", "status"], name="operation_ended", condition=Q(closed_at__isnull=False)
+            ),
+            models.Index(
+                fields=["decided_at", "status", "prepared_at"],
+                name="operation_decided",
+                condition=Q(decided_at__isnull=False),
             ),
         ]
         constraints = [

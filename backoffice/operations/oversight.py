@@ -60,6 +60,7 @@ class Incident(models.Model):
 class Inspection(models.Model):
     """The last inspection of what must always hold, and how far the audit log was found whole: one row.
 
+    It also keeps how long countersigning takes, which is told on a page and too long a count for one.
     `begun_at` is the turn: whoever moves it on makes the next inspection.
     """
 
@@ -70,6 +71,8 @@ class Inspection(models.Model):
     log_position = models.PositiveBigIntegerField(default=0)
     log_hash = models.CharField(max_length=64, blank=True)
     looked_to = models.UUIDField(null=True)  # the operation at which the round through all of them stands
+    countersigned = models.PositiveIntegerField(default=0)  # operations of the last thirty days, and half of
+    countersigned_within = models.DurationField(null=True)  # them took no longer than this: see tempo.py
 
     class Meta:
         default_permissions = ()

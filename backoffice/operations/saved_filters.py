@@ -1,4 +1,4 @@
-"""Filters of the list of operations that people keep under a name."""
+"""Filters of a list that people keep under a name."""
 
 from django.db import models
 from django.http import QueryDict
@@ -7,8 +7,15 @@ from django.urls import reverse
 from backoffice.accounts.models import User
 
 
+class List(models.TextChoices):
+    """The lists that have filters to be kept. The value is the name of the list's address as well."""
+
+    OPERATIONS = "list", "Operations"
+    TRANSACTIONS = "transactions", "Transactions"
+
+
 class SavedFilter(models.Model):
-    """Filters of the list under a name: a person's own, or shared with everybody who may see operations.
+    """Filters of a list under a name: a person's own, or shared with everybody who may see that list.
 
     It gives no right and changes nothing, so it is not audited; an export that it leads to is.
     """
@@ -16,6 +23,7 @@ class SavedFilter(models.Model):
     person = models.ForeignKey(User, on_delete=models.PROTECT, related_name="saved_filters")
     name = models.CharField(max_length=60)
     is_shared = models.BooleanField(default=False)
+    of = models.CharField(max_length=20, choices=List, default=List.OPERATIONS)
     # Name and text of each filter, as in the address.
     filters = models.JSONField()
 
@@ -32,4 +40,4 @@ class SavedFilter(models.Model):
     def get_absolute_url(self) -> str:
         query = QueryDict(mutable=True)
         query.update(self.filters)
-        return f"{reverse('operations:list')}?{query.urlencode()}"
+        return f"{reverse(f'operations:{self.of}')}?{query.urlencode()}"

@@ -1,8 +1,8 @@
 """Looks for one text in everything at once, so that it stays quick however much there is.
 
 References, account numbers and the service's ids are found by an index, wherever they are. Words are looked for among
-the newest operations only; the filter of the list looks through all of them. The service is not asked: of its
-transactions and the merchant's own accounts, those are searched that it told lately.
+the newest operations only; the filter of the list looks through all of them. The service is not asked: its
+transactions are those of the mirror, and the merchant's own accounts those that it told lately.
 """
 
 import re
@@ -15,7 +15,11 @@ from django.db.models import Count, Max, Q, Subquery, Value
 from django.db.models.functions import Coalesce
 
 from backoffice.accounts.models import User
-from backoffice.ledger.finding import OwnAccount, ToldTransaction, told_lately
+from backoffice.ledger.chosen import NEWEST_FIRST as NEWEST_TRANSACTIONS
+from backoffice.ledger.chosen import SHORTEST_TEXT, Chosen
+from backoffice.ledger.finding import OwnAccount, own_accounts_told
+from backoffice.ledger.listing import transaction_page
+from backoffice.ledger.mirrored import Transaction
 from backoffice.operations.mentions import as_account, as_reference, named_by, saying
 from backoffice.operations.models import Attempt, Operation
 from backoffice.operations.selectors import NEWEST_FIRST, visible_operations
@@ -51,30 +55,29 @@ class Beneficiary:
 
 @dataclass(frozen=True)
 class Found:
-    """What was found of each sort. `told` is a transaction that no operation of ours is known to have caused."""
+    """What was found of each sort. `transactions` are attempts of ours, `mirrored` the service's own records."""
 
     operations: Hits[Operation]
     transactions: Hits[Attempt]
-    told: ToldTransaction | None
+    mirrored: Hits[Transaction]
     beneficiaries: Hits[Beneficiary]
     own_accounts: Hits[OwnAccount]
     people: Hits[User]
 
     def __bool__(self) -> bool:
-        sorts = (self.operations, self.transactions, self.beneficiaries, self.own_accounts, self.people)
-        return self.told is not None or any(hits.rows for hits in sorts)
+        money = (self.operations, self.transactions, self.mirrored, self.beneficiaries)
+        return any(hits.rows for hits in (*money, self.own_accounts, self.people))
 
 
 def everywhere(user: User, text: str) -> Found:
     """At most ten of each sort, out of what this person may see."""
-    transactions, lately = _transactions(user, text), told_lately(text, as_account(text))
-    may_see_transactions = user.has_perm("ledger.view_transaction")
+    may_see_accounts = user.has_perm("ledger.view_balance")
     return Found(
         operations=_operations(user, text),
-        transactions=transactions,
-        told=lately.transaction if may_see_transactions and not transactions.rows else None,
+        transactions=_transactions(user, text),
+        mirrored=_mirrored(user, text),
         beneficiaries=_beneficiaries(user, text),
-        own_accounts=_hits(lately.accounts if user.has_perm("ledger.view_balance") else []),
+        own_accounts=_hits(own_accounts_told(text, as_account(text)) if may_see_accounts else []),
         people=_people(user, text),
     )
 
@@ -108,6 +111,14 @@ def _transactions(user: User, text: str) -> Hits[Attempt]:
     """What the service's id leads to: one attempt at most, for the id is unique."""
     found = Attempt.objects.filter(service_transaction_id=text, operation__in=visible_operations(user))
     return _hits(list(found.select_related("operation")))
+
+
+def _mirrored(user: User, text: str) -> Hits[Transaction]:
+    """The service's own records by the whole id, a part of a name, or a part of the business id."""
+    if len(text) < SHORTEST_TEXT or not user.has_perm("ledger.view_transaction"):
+        return Hits([], has_more=False)
+    page = transaction_page(Chosen(text=text), order=NEWEST_TRANSACTIONS, cursor=None, size=EACH)
+    return Hits(page.rows, has_more=page.next_cursor is not None)
 
 
 def _beneficiaries(user: User, text: str) -> Hits[Beneficiary]:

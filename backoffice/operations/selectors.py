@@ -15,7 +15,7 @@ from backoffice.audit.models import Entry
 from backoffice.core import clock
 from backoffice.operations.kinds import KINDS, Debit, Kind, Payload
 from backoffice.operations.mentions import mentioning
-from backoffice.operations.models import Approval, Attempt, Operation, SavedFilter, content_key
+from backoffice.operations.models import Approval, Attempt, List, Operation, SavedFilter, content_key
 from backoffice.operations.oversight import Incident
 from backoffice.operations.permissions import APPROVE, PREPARE, PROPOSE, RELEASE, VIEW
 from backoffice.operations.states import CAME_TO_NOTHING, IN_DOUBT, NEEDS_ATTENTION, Status
@@ -143,10 +143,10 @@ def chosen_operations(user: User, references: Collection[str]) -> list[Operation
     return list(found.prefetch_related("approvals").order_by(*NEWEST_FIRST))
 
 
-def saved_filters(user: User) -> QuerySet[SavedFilter]:
-    """This person's own, and what people who are still here share; own first."""
+def saved_filters(user: User, of: List) -> QuerySet[SavedFilter]:
+    """This person's own of one list, and what people who are still here share; own first."""
     shared = Q(is_shared=True, person__is_active=True)
-    found = SavedFilter.objects.filter(Q(person=user) | shared).select_related("person")
+    found = SavedFilter.objects.filter(Q(person=user) | shared, of=of).select_related("person")
     return found.annotate(is_own=Q(person=user)).order_by("-is_own", "name", "pk")
 
 

@@ -40,6 +40,7 @@ EDGES: dict[Status, frozenset[Status]] = {
 CLOSED = frozenset(status for status, onward in EDGES.items() if not onward)
 OPEN = frozenset(Status) - CLOSED
 UNDECIDED = frozenset({Status.PENDING, Status.APPROVED})
+SENT = frozenset({Status.SENDING, Status.PROCESSING, Status.UNKNOWN, Status.REVIEW})
 AWAITING_THE_SERVICE = frozenset({Status.PROCESSING, Status.UNKNOWN})
 CAME_TO_NOTHING = frozenset({Status.REJECTED, Status.EXPIRED, Status.CANCELLED, Status.FAILED})
 NEEDS_ATTENTION = frozenset({Status.UNKNOWN, Status.REVIEW})

@@ -2,6 +2,7 @@
 
 from django.urls import path
 
+from backoffice.operations.models import List
 from backoffice.operations.views import (
     accounts,
     bulk,
@@ -11,6 +12,7 @@ from backoffice.operations.views import (
     filters,
     lists,
     oversight,
+    overview,
     payments,
     preparing,
     search,
@@ -19,12 +21,12 @@ from backoffice.operations.views import (
 
 app_name = "operations"
 urlpatterns = [
-    path("", lists.overview, name="overview"),
-    path("balances/", lists.balances, name="balances"),
+    path("", overview.overview, name="overview"),
+    path("balances/", overview.balances, name="balances"),
     path("operations/", lists.operation_list, name="list"),
     path("operations/approve/", bulk.approve_many, name="approve_many"),
     path("operations/reject/", bulk.reject_many, name="reject_many"),
-    path("operations/filters/", filters.filters, name="filters"),
+    path("operations/filters/", filters.filters, {"of": List.OPERATIONS}, name="filters"),
     path("operations/filters/<int:pk>/rename/", filters.rename, name="rename_filter"),
     path("operations/filters/<int:pk>/delete/", filters.delete, name="delete_filter"),
     path("operations/unknown/", desk.desk, name="desk"),
@@ -53,5 +55,7 @@ urlpatterns = [
     path("payments/", payments.payments, name="payments"),
     path("payments/now/", payments.payments_now, name="payments_now"),
     path("transactions/", transactions.transactions, name="transactions"),
-    path("transactions/now/", transactions.transactions_now, name="transactions_now"),
+    path("transactions/count/", transactions.transactions_count, name="transactions_count"),
+    path("transactions/filters/", filters.filters, {"of": List.TRANSACTIONS}, name="transaction_filters"),
+    path("transactions/<int:pk>/", transactions.transaction, name="transaction"),
 ]

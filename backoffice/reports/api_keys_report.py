@@ -1,14 +1,13 @@
 """API keys: the list as the service last gave it, by short hashes."""
 
 from collections.abc import Iterator
-from datetime import date
 from operator import attrgetter
 
 from django import forms
 
 from backoffice.accounts.models import User
 from backoffice.integration.selectors import KeyRow, key_rows
-from backoffice.reports.report import Column, Period, Report
+from backoffice.reports.report import Column, Report, no_period
 
 
 class ApiKeysForm(forms.Form):
@@ -20,26 +19,21 @@ def rows(_user: User, _form: ApiKeysForm) -> Iterator[KeyRow]:
     return iter(key_rows())
 
 
-def period(_form: ApiKeysForm, _today: date) -> Period:
-    """The list as it stands."""
-    return Period()
-
-
-API_KEYS: Report[KeyRow, ApiKeysForm] = Report(
+API_KEYS = Report(
     name="api-keys",
     title="API keys",
     about="Every API key by its short hash, with what it may and when it ends, as the service last listed it.",
     permission="operations.view_operation",
     form=ApiKeysForm,
     columns=(
-        Column("short_hash", attrgetter("short_hash")),
-        Column("name", attrgetter("name")),
-        Column("scope", attrgetter("scope")),
-        Column("expires_at", attrgetter("expires_at")),
-        Column("state", attrgetter("state")),
-        Column("in_use", attrgetter("is_in_use")),
-        Column("as_of", attrgetter("as_of")),
+        Column("short_hash", "The first characters of its hash", attrgetter("short_hash")),
+        Column("name", "What it is called", attrgetter("name")),
+        Column("scope", "What it may do", attrgetter("scope")),
+        Column("expires_at", "When it ends", attrgetter("expires_at")),
+        Column("state", "Whether it can be used", attrgetter("state")),
+        Column("in_use", "Whether this installation calls with it", attrgetter("is_in_use")),
+        Column("as_of", "When the service listed it", attrgetter("as_of")),
     ),
     rows=rows,
-    period=period,
+    period=no_period,
 )

@@ -1,47 +1,42 @@
 """Audit log: the entries with their hashes, so that a reader can verify them without us."""
 
-import json
-from collections.abc import Iterator
-from operator import attrgetter
+from django.db.models import QuerySet
 
 from backoffice.accounts.models import User
 from backoffice.audit.forms import EntryFilterForm
 from backoffice.audit.models import Entry
 from backoffice.audit.selectors import entries
-from backoffice.reports.report import Column, Report, chosen_period, in_batches
+from backoffice.reports.report import Column, StoredReport, chosen_period
 
 
-def rows(_user: User, form: EntryFilterForm) -> Iterator[Entry]:
-    """The entries, newest first."""
-    return in_batches(entries(**form.cleaned_data), order=("-position",))
+def query(_user: User, form: EntryFilterForm) -> QuerySet[Entry]:
+    """The entries that match the filters."""
+    return entries(**form.cleaned_data)
 
 
-def _detail(entry: Entry) -> str:
-    return json.dumps(entry.detail, sort_keys=True, ensure_ascii=False)
-
-
-AUDIT_LOG: Report[Entry, EntryFilterForm] = Report(
+AUDIT_LOG = StoredReport(
     name="audit-log",
     title="Audit log",
     about="Who did what, to what, when and from where, with the hash of every entry.",
     permission="audit.view_entry",
     form=EntryFilterForm,
     columns=(
-        Column("position", attrgetter("position")),
-        Column("at", attrgetter("at")),
-        Column("actor", attrgetter("actor_label")),
-        Column("actor_id", attrgetter("actor_id")),
-        Column("action", attrgetter("action")),
-        Column("target_type", attrgetter("target_type")),
-        Column("target_id", attrgetter("target_id")),
-        Column("target", attrgetter("target_label")),
-        Column("address", attrgetter("address")),
-        Column("request_id", attrgetter("request_id")),
-        Column("detail", _detail),
-        Column("version", attrgetter("version")),
-        Column("previous_hash", attrgetter("previous_hash")),
-        Column("hash", attrgetter("hash")),
+        Column("position", "Its place in the chain", "position"),
+        Column("at", "When it happened", "at"),
+        Column("actor", "Who did it, by the name of then", "actor_label"),
+        Column("actor_id", "Which account that is", "actor_id"),
+        Column("action", "What was done", "action"),
+        Column("target_type", "What kind of thing it was done to", "target_type"),
+        Column("target_id", "Which one, by its id", "target_id"),
+        Column("target", "Which one, by its name of then", "target_label"),
+        Column("address", "The network address it came from", "address"),
+        Column("request_id", "The request or job", "request_id"),
+        Column("detail", "What was said with it, as JSON", "detail"),
+        Column("version", "How its hash is worked out", "version"),
+        Column("previous_hash", "The hash of the entry before", "previous_hash"),
+        Column("hash", "Its own hash", "hash"),
     ),
-    rows=rows,
+    query=query,
+    order=("-position",),
     period=chosen_period,
 )

@@ -1,47 +1,33 @@
-"""Balances: as last told by the service, and as they were every 15 minutes."""
+"""Balances: what the service said of each, every quarter of an hour."""
 
-from collections.abc import Iterator
-from itertools import chain
-from operator import attrgetter
+from django.db.models import QuerySet
 
 from backoffice.accounts.models import User
-from backoffice.core.period import PeriodForm, end_of, start_of
-from backoffice.ledger.models import Balance, BalanceSnapshot
-from backoffice.reports.report import Column, Report, chosen_period, in_batches
-
-ORDER = ("-as_of", "-id")
+from backoffice.core.period import PeriodForm
+from backoffice.ledger.models import BalanceSnapshot
+from backoffice.reports.report import Column, StoredReport, chosen_period, within
 
 
-def rows(_user: User, form: PeriodForm) -> Iterator[Balance | BalanceSnapshot]:
-    """The balances of the page first, then every snapshot, newest first; all within the chosen days."""
-    since, until = form.cleaned_data["since"], form.cleaned_data["until"]
-    within = {
-        **({"as_of__gte": start_of(since)} if since else {}),
-        **({"as_of__lt": end_of(until)} if until else {}),
-    }
-    snapshots = BalanceSnapshot.objects.filter(**within)
-    return chain(Balance.objects.filter(**within), in_batches(snapshots, order=ORDER))
+def query(_user: User, form: PeriodForm) -> QuerySet[BalanceSnapshot]:
+    """The snapshots of the chosen days."""
+    return BalanceSnapshot.objects.filter(**within("as_of", form))
 
 
-def _kept(row: Balance | BalanceSnapshot) -> str:
-    return "last_known" if isinstance(row, Balance) else "snapshot"
-
-
-BALANCES: Report[Balance | BalanceSnapshot, PeriodForm] = Report(
+BALANCES = StoredReport(
     name="balances",
     title="Balances",
-    about="What the service said of each currency: last, and every 15 minutes before.",
+    about="What the service said of each currency, every 15 minutes.",
     permission="ledger.view_balance",
     form=PeriodForm,
     columns=(
-        Column("kept_as", _kept),
-        Column("currency", attrgetter("currency")),
-        Column("amount", attrgetter("amount")),
-        Column("total_received", attrgetter("total_received")),
-        Column("total_sent", attrgetter("total_sent")),
-        Column("transaction_count", attrgetter("transaction_count")),
-        Column("as_of", attrgetter("as_of")),
+        Column("as_of", "When the service said it", "as_of"),
+        Column("currency", "Which balance", "currency"),
+        Column("amount", "What was in it", "amount"),
+        Column("total_received", "Received in all until then", "total_received"),
+        Column("total_sent", "Sent in all until then", "total_sent"),
+        Column("transaction_count", "Transactions until then", "transaction_count"),
     ),
-    rows=rows,
+    query=query,
+    order=("-as_of", "-id"),
     period=chosen_period,
 )

@@ -1,14 +1,13 @@
 """Bank accounts: those that the service opened for the merchant, read live."""
 
 from collections.abc import Callable, Iterator
-from datetime import date
 from operator import attrgetter
 
 from django import forms
 
 from backoffice.accounts.models import User
 from backoffice.ledger import selectors as ledger
-from backoffice.reports.report import Column, Period, Report
+from backoffice.reports.report import Column, Report, no_period
 from payments_gateway import Account, Asset
 
 Holding = tuple[Account, Asset | None]
@@ -21,29 +20,24 @@ def rows(_user: User, _form: forms.Form) -> Iterator[Holding]:
             yield account, asset
 
 
-def period(_form: forms.Form, _today: date) -> Period:
-    """No days: accounts are what they are now."""
-    return Period()
-
-
 def _of_asset(member: str) -> Callable[[Holding], object]:
     get = attrgetter(member)
     return lambda holding: get(holding[1]) if holding[1] else None
 
 
-BANK_ACCOUNTS: Report[Holding, forms.Form] = Report(
+BANK_ACCOUNTS = Report(
     name="bank-accounts",
     title="Bank accounts",
     about="The accounts that the service opened for you, read from the service while you download.",
     permission="ledger.view_balance",
     form=forms.Form,
     columns=(
-        Column("account_name", lambda holding: holding[0].account_name),
-        Column("currency", _of_asset("currency")),
-        Column("account_number", _of_asset("address")),
-        Column("type", _of_asset("type")),
-        Column("holds", _of_asset("balance")),
+        Column("account_name", "Whose name it bears", lambda holding: holding[0].account_name),
+        Column("currency", "What it holds", _of_asset("currency")),
+        Column("account_number", "The number or address", _of_asset("address")),
+        Column("type", "Of what kind it is", _of_asset("type")),
+        Column("holds", "How much is in it", _of_asset("balance")),
     ),
     rows=rows,
-    period=period,
+    period=no_period,
 )

@@ -1,20 +1,21 @@
 """What a downloaded report is called."""
 
 from datetime import UTC
-from typing import Any
 
 from django.utils import timezone
 
-from backoffice.reports.report import Filters, Report
+from backoffice.reports.wanted import Wanted
 
 
-def file_name(report: Report[Any, Filters], form: Filters) -> str:
+def file_name(wanted: Wanted) -> str:
     """`countersign-<report>-<first day>-to-<last day>.csv`, or with the time of the export where no day is set.
 
-    Days are of the current time zone, the time is UTC.
+    Days are of the zone that is wanted, the time is UTC.
     """
-    today = timezone.localdate()
-    period = report.period(form, today)
+    now = timezone.now()
+    today = now.astimezone(wanted.zone).date()
+    period = wanted.report.period(wanted.form, today)
+    start, end = f"countersign-{wanted.report.name}", wanted.format.value
     if period.since is None and period.until is None:
-        return f"countersign-{report.name}-as-of-{timezone.now().astimezone(UTC):%Y-%m-%dT%H%MZ}.csv"
-    return f"countersign-{report.name}-{period.since or 'beginning'}-to-{period.until or today}.csv"
+        return f"{start}-as-of-{now.astimezone(UTC):%Y-%m-%dT%H%MZ}.{end}"
+    return f"{start}-{period.since or 'beginning'}-to-{period.until or today}.{end}"

@@ -3,19 +3,26 @@
 from collections.abc import Callable, Iterator
 from operator import attrgetter
 
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from backoffice.accounts.models import User
 from backoffice.operations.forms import FilterForm
 from backoffice.operations.kinds import debits_a_balance
 from backoffice.operations.models import Operation
-from backoffice.operations.selectors import NEWEST_FIRST, operation_page
+from backoffice.operations.selectors import NEWEST_FIRST, operation_page, visible_operations
+from backoffice.reports.cells import moment
 from backoffice.reports.report import Column, Report, chosen_period, in_batches
 
 
 def rows(user: User, form: FilterForm) -> Iterator[Operation]:
     """The operations that the person may see, newest first, with approvals and attempts at hand."""
     return in_batches(form.chosen(user).apply(operation_page(user)), order=NEWEST_FIRST)
+
+
+def counted(user: User, form: FilterForm) -> QuerySet[Operation]:
+    """The same, to count them."""
+    return form.chosen(user).apply(visible_operations(user))
 
 
 def _direction(operation: Operation) -> str:
@@ -28,7 +35,9 @@ def _approvers(operation: Operation) -> str:
 
 
 def _approval_times(operation: Operation) -> str:
-    return "; ".join(timezone.localtime(approval.at).isoformat() for approval in operation.approvals.all())
+    return "; ".join(
+        moment(approval.at, timezone.get_current_timezone()) for approval in operation.approvals.all()
+    )
 
 
 def _of_last_attempt(member: str) -> Callable[[Operation], object]:
@@ -41,36 +50,39 @@ def _of_last_attempt(member: str) -> Callable[[Operation], object]:
     return value
 
 
-OPERATIONS: Report[Operation, FilterForm] = Report(
+OPERATIONS = Report(
     name="operations",
     title="Operations",
     about="Every operation with its maker, its countersignatures, its outcome and the service's transaction.",
     permission="operations.view_operation",
     form=FilterForm,
     columns=(
-        Column("reference", attrgetter("reference")),
-        Column("kind", attrgetter("kind")),
-        Column("status", attrgetter("status")),
-        Column("sentence", attrgetter("sentence")),
-        Column("direction", _direction),
-        Column("currency", attrgetter("currency")),
-        Column("amount", attrgetter("amount")),
-        Column("fee", _of_last_attempt("fee")),
-        Column("counterparty", attrgetter("counterparty")),
-        Column("counterparty_detail", attrgetter("counterparty_detail")),
-        Column("prepared_by", attrgetter("maker.full_name")),
-        Column("prepared_at", attrgetter("prepared_at")),
-        Column("approvals_needed", attrgetter("approvals_needed")),
-        Column("approved_by", _approvers),
-        Column("approved_at", _approval_times),
-        Column("decided_at", attrgetter("decided_at")),
-        Column("sent_by", _of_last_attempt("released_by.full_name")),
-        Column("sent_at", _of_last_attempt("started_at")),
-        Column("service_transaction_id", _of_last_attempt("service_transaction_id")),
-        Column("closed_at", attrgetter("closed_at")),
-        Column("reason", attrgetter("reason")),
-        Column("digest", attrgetter("digest")),
+        Column("reference", "What people call it", attrgetter("reference")),
+        Column("kind", "What kind of operation", attrgetter("kind")),
+        Column("status", "Where it stands", attrgetter("status")),
+        Column("sentence", "What it does, in words", attrgetter("sentence")),
+        Column("direction", "Whether it leaves a balance of yours", _direction),
+        Column("currency", "Of the amount", attrgetter("currency")),
+        Column("amount", "How much, without a sign", attrgetter("amount")),
+        Column("fee", "What the service took", _of_last_attempt("fee")),
+        Column("counterparty", "Who is paid", attrgetter("counterparty")),
+        Column("counterparty_detail", "And where", attrgetter("counterparty_detail")),
+        Column("prepared_by", "Who prepared it", attrgetter("maker.full_name")),
+        Column("prepared_at", "When", attrgetter("prepared_at")),
+        Column("approvals_needed", "How many must countersign", attrgetter("approvals_needed")),
+        Column("approved_by", "Who countersigned", _approvers),
+        Column("approved_at", "When each did", _approval_times),
+        Column("decided_at", "When it was decided", attrgetter("decided_at")),
+        Column("sent_by", "Who gave the word to send", _of_last_attempt("released_by.full_name")),
+        Column("sent_at", "When it left", _of_last_attempt("started_at")),
+        Column(
+            "service_transaction_id", "The service's transaction", _of_last_attempt("service_transaction_id")
+        ),
+        Column("closed_at", "When its outcome was known", attrgetter("closed_at")),
+        Column("reason", "Why it ended so", attrgetter("reason")),
+        Column("digest", "The content that was signed", attrgetter("digest")),
     ),
     rows=rows,
+    counted=counted,
     period=chosen_period,
 )

@@ -2,15 +2,16 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import date
-from typing import Generic, TypeVar
+from datetime import date, datetime
+from typing import Any, Generic, TypeVar, cast
 
 from django import forms
-from django.db.models import Model, QuerySet
+from django.db.models import F, Model, QuerySet
+from django.db.models.expressions import Combinable
 
 from backoffice.accounts.models import User
 from backoffice.core.pagination import keyset_page
-from backoffice.core.period import PeriodForm
+from backoffice.core.period import PeriodForm, end_of, start_of
 
 Row = TypeVar("Row")
 Stored = TypeVar("Stored", bound=Model)
@@ -32,29 +33,53 @@ def chosen_period(form: PeriodForm, _today: date) -> Period:
     return Period(form.cleaned_data["since"], form.cleaned_data["until"])
 
 
+def within(field: str, form: PeriodForm) -> dict[str, datetime]:
+    """What narrows this field to the chosen days, for `filter`."""
+    since, until = form.cleaned_data["since"], form.cleaned_data["until"]
+    return {
+        **({f"{field}__gte": start_of(since)} if since else {}),
+        **({f"{field}__lt": end_of(until)} if until else {}),
+    }
+
+
+def no_period(_form: forms.Form, _today: date) -> Period:
+    """No days: what the report is about is what it is now."""
+    return Period()
+
+
 @dataclass(frozen=True)
 class Column(Generic[Row]):
-    """A heading, and the value under it."""
+    """A heading, what stands under it in a sentence, and where it comes from.
+
+    In a `StoredReport` the value is the name of a field (`maker__full_name`) or an expression of the database; in a
+    `Report` a function of the row.
+    """
 
     header: str
-    value: Callable[[Row], object]
+    about: str
+    value: Callable[[Row], object] | Combinable | str
+
+    @property
+    def function(self) -> Callable[[Row], object]:
+        """The value as a function of the row."""
+        return cast("Callable[[Row], object]", self.value)
+
+    @property
+    def expression(self) -> Combinable:
+        """The value as an expression of the database."""
+        return F(self.value) if isinstance(self.value, str) else cast(Combinable, self.value)
 
 
-@dataclass(frozen=True)
-class Report(Generic[Row, Filters]):
-    """A table that people can narrow down and take away.
-
-    Every function gets a valid form. `rows` yields what the person may see, lazily. What it raises before the first
-    row is told on a page, and what it raises later breaks the file off.
-    """
+@dataclass(frozen=True, kw_only=True)
+class Declared(Generic[Filters]):
+    """What every report says of itself. Every function gets a valid form."""
 
     name: str
     title: str
     about: str
     permission: str
     form: type[Filters]
-    columns: tuple[Column[Row], ...]
-    rows: Callable[[User, Filters], Iterator[Row]]
+    columns: tuple[Column[Any], ...]
     period: Callable[[Filters, date], Period]
 
     @property
@@ -62,9 +87,41 @@ class Report(Generic[Row, Filters]):
         """The headings of the columns."""
         return [column.header for column in self.columns]
 
-    def cells(self, row: Row) -> list[object]:
-        """The values of one row, in the order of the columns."""
-        return [column.value(row) for column in self.columns]
+    def chosen(self, headers: list[str]) -> tuple[Column[Any], ...]:
+        """The columns under these headings, in the order of the declaration; all of them for none."""
+        return tuple(one for one in self.columns if one.header in headers) or self.columns
+
+    @property
+    def has_days(self) -> bool:
+        """Whether it can be narrowed to a first and a last day."""
+        return issubclass(self.form, PeriodForm)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report(Declared[Filters], Generic[Row, Filters]):
+    """A table whose rows this program works out one by one.
+
+    `rows` yields what the person may see, lazily. What it raises before the first row is told on a page, and what it
+    raises later breaks the file off. `counted` is a query with as many rows, where there is one.
+    """
+
+    rows: Callable[[User, Filters], Iterator[Row]]
+    counted: Callable[[User, Filters], QuerySet[Any]] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredReport(Declared[Filters]):
+    """A table that the database can tell by itself, to the last cell: so it writes the file as well.
+
+    `query` is what the person may see. Every column is a field or an expression over it, of a kind that `sql_cells`
+    knows; `order` names columns that are together unique.
+    """
+
+    query: Callable[[User, Filters], QuerySet[Any]]
+    order: tuple[str, ...]
+
+
+AnyReport = Report[Any, Any] | StoredReport[Any]
 
 
 def in_batches(queryset: QuerySet[Stored], *, order: tuple[str, ...]) -> Iterator[Stored]:

@@ -1,60 +1,45 @@
-"""Transactions: the service's own ledger, read live."""
+"""Transactions: the service's own ledger, as the mirror keeps it."""
 
-from collections.abc import Iterator
-from datetime import date, timedelta
-from operator import attrgetter
+from django.db.models import QuerySet
 
 from backoffice.accounts.models import User
-from backoffice.core.gateway import gateway
-from backoffice.ledger.direction import counterparty, direction
 from backoffice.ledger.forms import TransactionsForm
-from backoffice.reports.report import Column, Period, Report
-from payments_gateway import TransactionRecord
-
-_PER_PAGE = 500  # the longest page of the service: fewer calls, and fewer rows that it counts through again
-_DAYS = {"one day": 1, "one week": 7, "one month": 30, "one year": 365}
+from backoffice.ledger.mirrored import Transaction
+from backoffice.reports.report import Column, StoredReport, chosen_period
 
 
-def rows(_user: User, form: TransactionsForm) -> Iterator[TransactionRecord]:
-    """The service's transactions, newest first. Raises GatewayError, at the beginning or on the way."""
-    filters = form.cleaned_data
-    return gateway().transactions.iterate(
-        currency=filters["currency"] or None,
-        type=filters["type"] or None,
-        duration=filters["duration"] or None,
-        per_page=_PER_PAGE,
-    )
+def query(_user: User, form: TransactionsForm) -> QuerySet[Transaction]:
+    """The transactions that match the filters: those that the list shows."""
+    return form.chosen().apply(Transaction.objects.all())
 
 
-def period(form: TransactionsForm, today: date) -> Period:
-    """The days that the duration reaches back."""
-    duration = form.cleaned_data["duration"]
-    return Period(today - timedelta(days=_DAYS[duration]), today) if duration else Period()
-
-
-TRANSACTIONS: Report[TransactionRecord, TransactionsForm] = Report(
+TRANSACTIONS = StoredReport(
     name="transactions",
     title="Transactions",
-    about="What the service says it did, read from the service while you download.",
+    about="Every movement that the service told of, as it told it last.",
     permission="ledger.view_transaction",
     form=TransactionsForm,
     columns=(
-        Column("transaction_id", attrgetter("transaction_id")),
-        Column("created_at", attrgetter("created_at")),
-        Column("updated_at", attrgetter("updated_at")),
-        Column("type", attrgetter("type")),
-        Column("status", attrgetter("status")),
-        Column("direction", direction),
-        Column("currency", attrgetter("currency")),
-        Column("amount", lambda record: abs(record.amount)),
-        Column("fee", attrgetter("fee")),
-        Column("previous_balance", attrgetter("previous_balance")),
-        Column("from_currency", attrgetter("from_currency")),
-        Column("from_amount", attrgetter("from_amount")),
-        Column("counterparty", counterparty),
-        Column("sender", attrgetter("sender")),
-        Column("username", attrgetter("username")),
+        Column("transaction_id", "The service's id", "transaction_id"),
+        Column("created_at", "When it began, as the service told it", "created_at"),
+        Column("updated_at", "When the service changed it last", "updated_at"),
+        Column("type", "What it was", "type"),
+        Column("status", "What became of it", "status"),
+        Column("direction", "Into or out of your balance", "direction"),
+        Column("currency", "The balance that it moved", "currency"),
+        Column("amount", "How much, without a sign", "amount"),
+        Column("fee", "What the service took", "fee"),
+        Column("previous_balance", "The balance before it", "previous_balance"),
+        Column("from_currency", "Where a conversion came from", "from_currency"),
+        Column("from_amount", "How much was converted", "from_amount"),
+        Column("counterparty", "Who was at the other end", "counterparty"),
+        Column("sender", "Who sent it, as told", "sender"),
+        Column("username", "The user of the service, as told", "username"),
+        Column("business_id", "The business at the service", "business_id"),
+        Column("occurred_at", "The time that lists sort by: told, or when it was first seen", "occurred_at"),
+        Column("changed_at", "When we last saw it change", "changed_at"),
     ),
-    rows=rows,
-    period=period,
+    query=query,
+    order=("-occurred_at", "-id"),
+    period=chosen_period,
 )

@@ -1,9 +1,23 @@
 from django.urls import path
 
-from backoffice.reports import views
+from backoffice.reports.views import exports, files, schedules
 
 app_name = "reports"
 urlpatterns = [
-    path("", views.report_list, name="list"),
-    path("<slug:name>.csv", views.csv, name="csv"),
+    path("", exports.report_list, name="list"),
+    path("exports/", exports.exports, name="exports"),
+    path("exports/<uuid:pk>/", exports.export, name="export"),
+    path("exports/<uuid:pk>/progress/", exports.progress, name="progress"),
+    path("exports/<uuid:pk>/cancel/", exports.cancel, name="cancel"),
+    path("exports/<uuid:pk>/again/", exports.again, name="again"),
+    path("exports/<uuid:pk>/file/", exports.download, name="download"),
+    path("schedules/", schedules.schedules, name="schedules"),
+    path("schedules/<int:pk>/", schedules.schedule, name="schedule"),
+    path("schedules/<int:pk>/pause/", schedules.pause, name="pause"),
+    path("schedules/<int:pk>/resume/", schedules.resume, name="resume"),
+    path("schedules/<int:pk>/remove/", schedules.remove, name="remove"),
+    path("<slug:name>.csv", files.csv, name="csv"),
+    path("<slug:name>/", files.report, name="report"),
+    path("<slug:name>/size/", files.size, name="size"),
+    path("<slug:name>/schedule/", schedules.new_schedule, name="new_schedule"),
 ]

@@ -1,7 +1,6 @@
 """Wallet addresses: where the merchant receives crypto, read live."""
 
 from collections.abc import Iterator
-from datetime import date
 from operator import attrgetter
 
 from django import forms
@@ -9,7 +8,7 @@ from django import forms
 from backoffice.accounts.models import User
 from backoffice.core.gateway import gateway
 from backoffice.ledger.wallets import narrowed
-from backoffice.reports.report import Column, Period, Report
+from backoffice.reports.report import Column, Report, no_period
 from payments_gateway import WalletAddress
 
 _ALL = forms.TextInput(attrs={"placeholder": "All"})
@@ -27,22 +26,17 @@ def rows(_user: User, form: WalletsForm) -> Iterator[WalletAddress]:
     return iter(narrowed(gateway().wallets.get(), **form.cleaned_data).addresses)
 
 
-def period(_form: WalletsForm, _today: date) -> Period:
-    """The list as it stands."""
-    return Period()
-
-
-WALLETS: Report[WalletAddress, WalletsForm] = Report(
+WALLETS = Report(
     name="wallets",
     title="Wallet addresses",
     about="Where you receive crypto, by currency and network, read from the service while you download.",
     permission="ledger.view_balance",
     form=WalletsForm,
     columns=(
-        Column("currency", attrgetter("currency")),
-        Column("network", attrgetter("network")),
-        Column("address", attrgetter("address")),
+        Column("currency", "What can be received", attrgetter("currency")),
+        Column("network", "Over which network", attrgetter("network")),
+        Column("address", "Where to send it", attrgetter("address")),
     ),
     rows=rows,
-    period=period,
+    period=no_period,
 )

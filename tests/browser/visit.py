@@ -66,7 +66,9 @@ class Visitor:
         self.devtools.send("Network.enable")
         self.devtools.send("Network.setCacheDisabled", {"cacheDisabled": True})
         self.responses: list[Response] = []
+        self.is_loaded = False
         self.page.on("request", self._begin_anew_with_a_page)
+        self.page.on("load", self._end_what_is_critical)
         self.page.on("response", self._note)
 
     def visit(self, place: Place) -> Visit:
@@ -120,9 +122,15 @@ class Visitor:
     def _begin_anew_with_a_page(self, request: Request) -> None:
         if request.is_navigation_request():
             self.responses.clear()
+            self.is_loaded = False
+
+    def _end_what_is_critical(self) -> None:
+        """What a script fetches behind the load event, such as the library of the charts, keeps nobody waiting."""
+        self.is_loaded = True
 
     def _note(self, response: Response) -> None:
-        self.responses.append(response)
+        if not self.is_loaded:
+            self.responses.append(response)
 
 
 def transferred(response: Response) -> int:

@@ -1,6 +1,7 @@
-"""Money in the database: the same number comes back on either engine, and is found again."""
+"""Money in the database: the same number comes back on either engine, is found again, and is sorted by its value."""
 
-from decimal import Decimal
+from collections.abc import Callable
+from decimal import Decimal, localcontext
 
 import pytest
 from django.core.exceptions import FieldError
@@ -8,7 +9,8 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from backoffice.core.display import format_amount
-from backoffice.core.fields import ExactDecimalField, normal_text
+from backoffice.core.fields import ExactDecimalField, MagnitudeField, SumField, normal_text
+from backoffice.ledger.mirrored import DayTotal, Facet, Transaction
 from backoffice.ledger.models import Balance
 
 pytestmark = pytest.mark.django_db
@@ -133,3 +135,112 @@ def test_nothing_is_nothing() -> None:
     assert field.get_db_prep_value(None, connection) is None
     assert field.to_python(None) is None
     assert not Balance.objects.filter(amount__isnull=True).exists()
+
+
+LARGEST = "9999999999999999999999.999999999999999999"
+MAGNITUDES = [
+    "0",
+    "1E-18",
+    "2E-18",
+    "0.1",
+    "0.10",
+    "0.9",
+    "1",
+    "1.000000000000000001",
+    "2",
+    "9",
+    "9.99",
+    "10",
+    "11",
+]
+MAGNITUDES += [
+    "99",
+    "100",
+    "1E+3",
+    "9007199254740992",
+    "9007199254740993",
+    "1E+21",
+    LARGEST[:-1] + "8",
+    LARGEST,
+]
+
+
+def mirrored(*amounts: str) -> None:
+    now = timezone.now()
+    texts = (
+        "currency type status direction date from_currency sender username counterparty business_id version"
+    )
+    same = dict.fromkeys(texts.split(), "") | {
+        "facet_id": 1,
+        "occurred_at": now,
+        "first_seen_at": now,
+        "digest": b"",
+    }
+    Transaction.objects.bulk_create(
+        Transaction(transaction_id=f"T{number}", amount=Decimal(amount), **same)
+        for number, amount in enumerate(amounts)
+    )
+
+
+@pytest.mark.parametrize("text", MAGNITUDES)
+def test_an_amount_without_a_sign_comes_back_as_it_was_and_without_trailing_zeros(text: str) -> None:
+    mirrored(text)
+    amount = Transaction.objects.get().amount
+    assert f"{amount:f}" == normal_text(Decimal(text))
+    assert Transaction.objects.filter(amount=text, amount__in=[Decimal(text)]).exists()
+
+
+def test_amounts_without_a_sign_are_sorted_by_their_value() -> None:
+    shuffled = MAGNITUDES[::2] + MAGNITUDES[::-1] + MAGNITUDES[1::2]
+    mirrored(*shuffled)
+    assert list(Transaction.objects.order_by("amount").values_list("amount", flat=True)) == sorted(
+        map(Decimal, shuffled)
+    )
+
+
+COMPARISONS: dict[str, Callable[[Decimal, Decimal], bool]] = {
+    "gt": Decimal.__gt__,
+    "gte": Decimal.__ge__,
+    "lt": Decimal.__lt__,
+    "lte": Decimal.__le__,
+}
+
+
+@pytest.mark.parametrize("lookup", COMPARISONS)
+@pytest.mark.parametrize("text", MAGNITUDES)
+def test_amounts_without_a_sign_are_compared_by_their_value(text: str, lookup: str) -> None:
+    mirrored(*MAGNITUDES)
+    found = Transaction.objects.filter(**{f"amount__{lookup}": text}).values_list("amount", flat=True)
+    assert sorted(found) == [
+        amount for amount in map(Decimal, MAGNITUDES) if COMPARISONS[lookup](amount, Decimal(text))
+    ]
+
+
+def test_a_range_of_amounts_holds_both_its_ends() -> None:
+    mirrored(*MAGNITUDES)
+    found = Transaction.objects.filter(amount__range=("0.9", Decimal(10))).values_list("amount", flat=True)
+    assert sorted(found) == [
+        Decimal(text) for text in ("0.9", "1", "1.000000000000000001", "2", "9", "9.99", "10")
+    ]
+
+
+def test_what_carries_a_sign_is_refused_where_amounts_carry_none() -> None:
+    field: MagnitudeField = MagnitudeField()
+    with pytest.raises(ValueError, match="cannot be negative"):
+        field.get_db_prep_value(Decimal("-0.01"), connection)
+    assert field.get_prep_value(Decimal("-0")) == 0
+    with pytest.raises(FieldError, match="contains"):
+        Transaction.objects.filter(amount__contains="1").exists()
+
+
+def test_a_sum_has_room_for_more_of_the_largest_amounts_than_anybody_has() -> None:
+    facet = Facet.objects.create(currency="NGN", type="deposit", status="fulfilled", direction="in")
+    with localcontext(prec=100):
+        total = Decimal(LARGEST) * 3
+    DayTotal.objects.create(
+        day=timezone.now().date(), facet=facet, count=3, amount=total, fee=Decimal("-0.5")
+    )
+    kept_total = DayTotal.objects.get()
+    assert f"{kept_total.amount:f}" == "29999999999999999999999.999999999999999997"
+    assert kept_total.fee == Decimal("-0.5")
+    assert SumField().get_prep_value(Decimal("1E+41")) == Decimal("1E+41")

@@ -52,12 +52,10 @@ def test_what_another_release_kept_and_this_one_cannot_read_is_not_known() -> No
 
 
 def test_each_answer_reads_back_as_it_was_told(sandbox: SandboxProcess) -> None:
-    asked = ledger.Asked(currency="NGN")
     for now, known in (
         (wallets.wallet_now(), wallets.known_wallet()),
         (ledger.own_accounts_now(), ledger.known_own_accounts()),
         (ledger.callback_url_now(), ledger.known_callback_url()),
-        (ledger.transactions_now(asked), ledger.known_transactions(asked)),
     ):
         assert now.is_known
         assert known == now

@@ -11,6 +11,7 @@ from backoffice.accounts.models import User
 from backoffice.operations import urls
 from backoffice.operations.services import incidents
 from tests import factories
+from tests.ledger.transactions import stored
 
 pytestmark = pytest.mark.django_db
 
@@ -54,7 +55,9 @@ ANSWERS = {
     "payments":         ("get",  200, 200, 200, 200, 403),
     "payments_now":     ("get",  200, 200, 200, 200, 403),
     "transactions":     ("get",  200, 200, 200, 200, 403),
-    "transactions_now": ("get",  200, 200, 200, 200, 403),
+    "transactions_count": ("get", 200, 200, 200, 200, 403),
+    "transaction_filters": ("get", 200, 200, 200, 200, 403),
+    "transaction":      ("get",  200, 200, 200, 200, 403),
 }  # fmt: skip
 KINDS_OF_ADDRESS: dict[str, list[object]] = {
     "prepare": ["withdrawal"],
@@ -80,13 +83,15 @@ WITHOUT_OPERATION = {
     "payments",
     "payments_now",
     "transactions",
-    "transactions_now",
+    "transactions_count",
+    "transaction_filters",
 }
 FORMS = {
     "prepare",
     "approve_many",
     "reject_many",
     "filters",
+    "transaction_filters",
     "saved_account",
     "pause",
     "search",
@@ -97,6 +102,8 @@ FORMS = {
 def address_of(name: str, maker: User) -> str:
     if name == "incident":
         return incidents.report(factories.prepared(maker), what="News", evidence={}).get_absolute_url()
+    if name == "transaction":
+        return reverse("operations:transaction", args=[stored().pk])
     if name in WITHOUT_OPERATION:
         return reverse(f"operations:{name}")
     return reverse(f"operations:{name}", args=KINDS_OF_ADDRESS.get(name) or [factories.prepared(maker).pk])

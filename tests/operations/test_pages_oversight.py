@@ -11,6 +11,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
+from backoffice.ledger.mirrored import Mirror
+from backoffice.operations import pause
 from backoffice.operations.models import Operation
 from backoffice.operations.oversight import Heartbeat, Incident, Inspection
 from backoffice.operations.services import heartbeats, incidents
@@ -27,6 +29,8 @@ TOKEN = "a-token-for-the-scraper"
 @pytest.fixture(autouse=True)
 def inspected(db: None) -> None:
     inspect(full=True)
+    now = timezone.now()
+    Mirror.objects.create(pk=1, as_of=now, loaded_at=now)
 
 
 @pytest.fixture
@@ -54,6 +58,32 @@ def test_the_overview_says_what_does_not_hold(as_checker: Client) -> None:
     for rule in RULES:
         assert (rule.sentence in shown) == (rule.name in {"unsigned", "broken_log"})
     assert 'href="/operations/incidents/"' in shown
+
+
+@pytest.mark.parametrize("minutes", [4, 6])
+def test_the_overview_says_when_the_mirror_is_late(as_checker: Client, minutes: int) -> None:
+    Mirror.objects.update(as_of=timezone.now() - timedelta(minutes=minutes))
+    assert ("The transactions here are not up to date." in overview(as_checker)) == (minutes > 5)
+
+
+def test_the_overview_says_how_far_the_first_load_is(as_checker: Client) -> None:
+    Mirror.objects.update(loaded_at=None, pass_depth="whole", pass_page=41, pass_pages=100, rows=4000)
+    shown = overview(as_checker)
+    assert "40 %, 4000 transactions so far" in shown
+    assert '<progress max="100" value="40">' in shown
+    assert 'role="alert"' not in shown
+
+
+def test_the_overview_says_why_reading_the_list_ended_early(as_checker: Client) -> None:
+    Mirror.objects.update(problem="<b>It</b> answered 500.", problem_at=timezone.now())
+    assert "&lt;b&gt;It&lt;/b&gt; answered 500. It is tried again every minute." in overview(as_checker)
+
+
+def test_the_overview_says_that_the_service_counts_others(as_checker: Client) -> None:
+    Mirror.objects.update(rows=10, listed=12)
+    assert "The service counts 12 transactions, and 2 of them are not here." in overview(as_checker)
+    Mirror.objects.update(rows=10, listed=7)
+    assert "The service counts 7 transactions, and 3 fewer than are here." in overview(as_checker)
 
 
 @pytest.mark.parametrize("minutes", [4, 6])
@@ -89,6 +119,7 @@ def test_somebody_without_a_role_reads_nothing_of_it(
 
 def test_the_overview_asks_eight_questions_at_most(as_checker: Client, incident: Incident) -> None:
     found(unsigned=["W-1"])
+    pause.pause_on_pages()  # asked once a second by each process
     with CaptureQueriesContext(connection) as queries:
         overview(as_checker)
     assert len(queries) <= 8
@@ -182,6 +213,12 @@ def test_the_metrics_tell_the_state_of_the_database(
     assert metrics["countersign_invariant_violations unsigned"] == 2
     assert metrics["countersign_invariant_violations forgotten"] == 0
     assert 0 <= metrics["countersign_invariants_age_seconds"] < 60
+    assert 0 <= metrics["countersign_mirror_age_seconds"] < 60
+    assert metrics["countersign_mirror_loaded"] == 1
+    assert metrics["countersign_mirror_problem"] == 0
+    assert metrics["countersign_mirror_transactions"] == 0
+    assert metrics["countersign_mirror_missing"] == 0
+    assert metrics["countersign_mirror_difference"] == 0
     assert metrics["countersign_operations approved"] == 1
     assert metrics["countersign_operations pending"] == 1
     assert metrics["countersign_operations unknown"] == 0

@@ -1,26 +1,29 @@
-"""The service's transactions, live: filters, direction, the operation behind each, and what it costs."""
+"""The page of the mirror's transactions, one transaction's own page, and their saved filters."""
 
 import gzip
-import json
-import threading
+import re
 from collections.abc import Callable
+from datetime import timedelta
+from decimal import Decimal
+from html import unescape
 from typing import Any
 
 import pytest
 from django.test import Client
 from django.utils import timezone
-from pytest_django import DjangoAssertNumQueries, Settings
+from pytest_django import DjangoAssertNumQueries
 
 from backoffice.accounts.models import User
-from backoffice.operations.models import Operation
+from backoffice.ledger import walking
+from backoffice.ledger.mirrored import TransactionChange
+from backoffice.operations.models import Operation, SavedFilter
 from tests import factories
-from tests.sandbox_process import API_USER, SandboxProcess
-from tests.stub_service import StubService
+from tests.ledger.transactions import AT, store, stored, unsaved
 
 pytestmark = pytest.mark.django_db
 
 SignIn = Callable[[Client, User], Client]
-PAGE, ROWS = "/transactions/", "/transactions/now/"
+PAGE, COUNT, FILTERS = "/transactions/", "/transactions/count/", "/transactions/filters/"
 
 
 @pytest.fixture
@@ -32,19 +35,8 @@ def text(answer: Any) -> str:
     return str(answer.content.decode())
 
 
-def record(number: int = 1, **members: Any) -> dict[str, Any]:
-    usual = {
-        "transactionId": f"TX-{number:04d}-4f7e2b0c9d1a",
-        "type": "withdrawal",
-        "status": "fullfiled",
-        "currency": "NGN",
-        "amount": 250000.5,
-        "fee": 50,
-        "sender": API_USER,
-        "username": "Ada Chidinma Obi",
-        "createdAt": "2026-11-20T10:42:07Z",
-    }
-    return usual | members
+def listed(answer: Any) -> list[str]:
+    return [row.transaction.transaction_id for row in answer.context["rows"]]
 
 
 def sent_as(operation: Operation, transaction_id: str) -> None:
@@ -57,133 +49,196 @@ def sent_as(operation: Operation, transaction_id: str) -> None:
     )
 
 
-def test_the_first_answer_does_not_wait_for_the_service(reader: Client, service: StubService) -> None:
-    go_on = threading.Event()
-    service.before_get = lambda: go_on.wait(20)
-    html = text(reader.get(f"{PAGE}?currency=NGN"))
-    go_on.set()
-    assert "The service is being asked" in html
-    assert 'hx-get="/transactions/now/?currency=NGN"' in html
-    assert 'href="?currency=NGN&amp;read=1">Ask the service</a>' in html
-
-
-def test_without_scripts_a_link_reads_them_into_the_whole_page(reader: Client, service: StubService) -> None:
-    service.records = json.dumps([record()])
-    html = text(reader.get(f"{PAGE}?read=1"))
-    assert "<!DOCTYPE html>" in html
-    assert "TX-0001" in html
-
-
 @pytest.mark.parametrize(
     ("members", "shown"),
     [
         ({}, '\N{MINUS SIGN}<span class="money"><span>NGN</span> 250,000.50</span>'),
-        ({"type": "deposit"}, '+<span class="money"><span>NGN</span> 250,000.50</span>'),
-        ({"type": "transfer", "sender": "kola"}, '+<span class="money">'),
-        ({"type": "refund", "sender": ""}, '>\n<span class="money">'),
-        ({"amount": -7, "type": "deposit"}, '+<span class="money"><span>NGN</span> 7.00</span>'),
+        ({"direction": "in"}, '+<span class="money"><span>NGN</span> 250,000.50</span>'),
+        ({"direction": ""}, '>\n<span class="money">'),
+        ({"currency": "USDT", "amount": Decimal("0.000001")}, "<span>USDT</span> 0.000001</span>"),
     ],
 )
-def test_the_amount_says_which_way_it_went(
-    reader: Client, service: StubService, members: dict[str, Any], shown: str
-) -> None:
-    service.records = json.dumps([record(**members)])
-    html = text(reader.get(ROWS))
-    assert shown.replace(">\n", ">") in html
+def test_the_amount_says_which_way_it_went(reader: Client, members: dict[str, Any], shown: str) -> None:
+    stored(**members)
+    assert shown.replace(">\n", ">") in text(reader.get(PAGE))
 
 
 @pytest.mark.parametrize(
     ("status", "badge"),
     [
-        ("fullfiled", '<span class="badge succeeded">fulfilled</span>'),
+        ("fulfilled", '<span class="badge succeeded">fulfilled</span>'),
         ("failed", '<span class="badge failed">failed</span>'),
         ("on hold", '<span class="badge ">on hold</span>'),
     ],
 )
-def test_the_status_is_the_services_word(
-    reader: Client, service: StubService, status: str, badge: str
-) -> None:
-    service.records = json.dumps([record(status=status)])
-    assert badge in text(reader.get(ROWS))
+def test_the_status_is_the_services_word(reader: Client, status: str, badge: str) -> None:
+    stored(status=status)
+    assert badge in text(reader.get(PAGE))
 
 
-def test_a_transaction_of_ours_leads_to_its_operation(
-    reader: Client, service: StubService, maker: User
-) -> None:
+def test_what_the_service_wrote_is_text_and_not_markup(reader: Client) -> None:
+    one = stored(counterparty="<script>x</script>", transaction_id="<b>", type="<i>")
+    for address in (PAGE, f"{PAGE}{one.pk}/"):
+        html = text(reader.get(address))
+        assert "<script>x" not in html
+        assert "<b>&lt;" not in html
+        assert "&lt;b&gt;" in html
+
+
+def test_a_transaction_of_ours_leads_to_its_operation(reader: Client, maker: User) -> None:
     operation = factories.prepared(maker)
-    sent_as(operation, record()["transactionId"])
-    service.records = json.dumps([record(), record(2)])
-    html = text(reader.get(ROWS))
-    assert html.count('href="/operations/') == 1
-    assert operation.get_absolute_url() in html
+    one = stored()
+    stored()
+    sent_as(operation, one.transaction_id)
+    html = text(reader.get(PAGE))
+    assert html.count(f'href="{operation.get_absolute_url()}"') == 1
     assert operation.reference in html
+    assert operation.sentence in text(reader.get(f"{PAGE}{one.pk}/"))
 
 
-def test_totals_are_of_one_currency_or_said_to_mix_them(reader: Client, service: StubService) -> None:
-    service.records = json.dumps([record()])
-    assert "over all currencies" in text(reader.get(ROWS))
-    html = text(reader.get(f"{ROWS}?currency=NGN"))
-    assert "over all currencies" not in html
-    assert '<span class="money"><span>NGN</span> 250,000.00</span>' in html
+def test_filters_stand_in_the_address_and_stay_in_every_link(reader: Client) -> None:
+    store([unsaved(amount=Decimal(number), currency="USD") for number in range(1, 61)])
+    stored(currency="NGN")
+    page = reader.get(PAGE, {"currency": "USD", "least": "5", "sort": "largest"})
+    assert len(listed(page)) == 50
+    html = unescape(text(page))
+    assert 'href="/reports/transactions.csv?currency=USD&least=5"' in html
+    assert f'href="{FILTERS}?currency=USD&least=5&sort=largest"' in html
+    [further] = re.findall(r'href="([^"]+)" rel="next">Smaller', html)
+    second = reader.get(further)
+    assert [row.transaction.amount for row in second.context["rows"]] == [10, 9, 8, 7, 6, 5]
+    [back] = re.findall(r'href="([^"]+)" rel="prev">← Larger', unescape(text(second)))
+    assert listed(reader.get(back)) == listed(page)
 
 
-def test_filters_and_page_reach_the_service(reader: Client, sandbox: SandboxProcess) -> None:
-    every = reader.get(ROWS, {"per_page": "20"}).context
-    assert every["told"].value.transaction_count > 20
-    assert [every["previous"], every["next"]] == [0, 2]
-    second = reader.get(ROWS, {"per_page": "20", "page": "2"}).context
-    assert second["previous"] == 1
-    ids = [{row.record.transaction_id for row in shown["rows"]} for shown in (every, second)]
-    assert not ids[0] & ids[1]
-    narrowed = reader.get(ROWS, {"currency": "USD", "type": "deposit", "duration": "one year"}).context
-    assert {(row.record.currency, row.record.type) for row in narrowed["rows"]} <= {("USD", "deposit")}
+def test_days_are_those_of_the_person_who_asks(reader: Client, auditor: User) -> None:
+    late = stored(occurred_at=AT.replace(hour=23, minute=30))
+    User.objects.filter(pk=auditor.pk).update(time_zone="Africa/Lagos")
+    assert listed(reader.get(PAGE, {"since": "2026-11-21"})) == [late.transaction_id]
+    assert listed(reader.get(PAGE, {"until": "2026-11-20"})) == []
 
 
-def test_pages_and_export_keep_the_filters(reader: Client, sandbox: SandboxProcess) -> None:
-    html = text(reader.get(ROWS, {"currency": "NGN", "per_page": "20", "page": "2"}))
-    assert 'href="/transactions/?currency=NGN&amp;per_page=20&amp;page=1"' in html
-    assert 'href="/reports/transactions.csv?currency=NGN"' in html
+@pytest.mark.parametrize("sort", ["", "oldest"])
+def test_a_day_is_gone_to_in_either_order_of_time(reader: Client, sort: str) -> None:
+    rows = {back: stored(occurred_at=AT - timedelta(days=back)) for back in range(6)}
+    answer = reader.get(PAGE, {"jump": "2026-11-17", "sort": sort, "currency": "NGN"}, follow=True)
+    expected = (3, 4, 5) if sort == "" else (3, 2, 1, 0)
+    assert listed(answer) == [rows[back].transaction_id for back in expected]
+    assert "jump" not in answer.redirect_chain[0][0]
+    assert answer.context["page"].previous_cursor
+    [back] = re.findall(r'href="([^"]+)" rel="prev"', unescape(text(answer)))
+    assert len(listed(reader.get(back))) == 6 - len(expected)
 
 
-def test_htmx_gets_the_rows_alone_and_a_restored_page_gets_all(reader: Client, service: StubService) -> None:
+def test_beyond_the_last_day_the_way_back_is_open(reader: Client) -> None:
+    one = stored()
+    answer = reader.get(PAGE, {"jump": "2020-01-01"}, follow=True)
+    assert "The list ends here" in text(answer)
+    [back] = re.findall(r'href="([^"]+)" rel="prev"', unescape(text(answer)))
+    assert listed(reader.get(back)) == [one.transaction_id]
+
+
+def test_a_cursor_counts_among_the_filters_it_was_made_for(reader: Client) -> None:
+    store([unsaved() for _ in range(60)])
+    cursor = reader.get(PAGE).context["page"].next_cursor
+    assert len(listed(reader.get(PAGE, {"cursor": cursor}))) == 10
+    assert len(listed(reader.get(PAGE, {"cursor": cursor, "currency": "NGN"}))) == 50
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ({"currency": "EUR"}, "Select a valid choice"),
+        ({"sort": "colour"}, "Select a valid choice"),
+        ({"since": "yesterday"}, "Enter a valid date"),
+        ({"since": "2026-02-02", "until": "2026-02-01"}, "before the first one"),
+        ({"least": "-1"}, "greater than or equal to 0"),
+        ({"least": "1e999999"}, "digits"),
+        ({"least": "NaN"}, "Enter an amount"),
+        ({"least": "5", "most": "4.99"}, "less than the amount before it"),
+        ({"text": "ad"}, "at least 3 characters"),
+        ({"counterparty": "x" * 201}, "at most 200"),
+        ({"text": "nul\x00byte"}, "Null characters"),
+    ],
+)
+def test_what_makes_no_sense_is_said_beside_its_field_and_kept(
+    reader: Client, typed: dict[str, str], said: str
+) -> None:
+    stored()
+    answer = reader.get(PAGE, typed)
+    assert answer.status_code == 422
+    html = text(answer)
+    assert said in html
+    assert "Nothing is listed until this is mended" in html
+    field = re.search(r'<span class="error" id="id_(\w+)_error">', html)
+    assert field is not None
+    assert field[1] in typed
+
+
+def test_a_list_that_is_narrowed_to_nothing_says_what_to_do(reader: Client) -> None:
+    assert "No transaction yet" in text(reader.get(PAGE))
+    stored()
+    assert "Take a filter away" in text(reader.get(PAGE, {"direction": "in"}))
+
+
+def test_what_has_no_quick_answer_says_what_to_ask_for_instead(
+    reader: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(walking, "NAMES_MERGED", 1)
+    stored(counterparty="Ada One"), stored(counterparty="Ada Two")
+    answer = reader.get(PAGE, {"text": "ada", "sort": "largest"})
+    if answer.status_code == 200:  # SQLite looks through them all
+        assert len(listed(answer)) == 2
+    else:
+        assert "Type more of it" in text(answer)
+
+
+def test_the_page_asks_for_the_count_when_it_is_there(reader: Client) -> None:
+    store([unsaved(currency=currency) for currency in ("NGN", "NGN", "USD")])
+    html = unescape(text(reader.get(PAGE, {"currency": "NGN"})))
+    assert f'hx-get="{COUNT}?currency=NGN"' in html
+    assert "2 transactions</p>" in text(reader.get(COUNT, {"currency": "NGN"}))
+    assert "2 transactions</p>" in text(reader.get(PAGE, {"currency": "NGN", "count": "1"}))
+
+
+def test_htmx_gets_the_rows_alone_and_a_restored_page_gets_all(reader: Client) -> None:
     rows = text(reader.get(PAGE, headers={"HX-Request": "true"}))
     assert rows.lstrip().startswith('<div id="transactions">')
     restored = {"HX-Request": "true", "HX-History-Restore-Request": "true"}
     assert "<!DOCTYPE html>" in text(reader.get(PAGE, headers=restored))
 
 
-def test_while_the_service_is_away_the_last_answer_stands_with_its_age(
-    reader: Client, service: StubService, settings: Settings
+def test_one_transaction_shows_all_that_was_told_and_what_it_was_before(reader: Client) -> None:
+    one = stored(previous_balance=Decimal(7), sender="kola", business_id="biz-9", status="failed")
+    TransactionChange.objects.create(
+        transaction=one, seen_at=AT, before={"status": "processing"}, after={"status": "failed"}
+    )
+    html = text(reader.get(f"{PAGE}{one.pk}/"))
+    for shown in (one.transaction_id, "kola", "biz-9", "NGN 7.00", "<s>processing</s> failed"):
+        assert shown in html
+    assert "No operation here is known to have caused it" in html
+    assert reader.get(f"{PAGE}{one.pk + 1}/").status_code == 404
+
+
+def test_filters_are_kept_by_list_and_shared_ones_say_whose_they_are(
+    client: Client, sign_in: SignIn, maker: User, checker: User
 ) -> None:
-    service.records = json.dumps([record()])
-    reader.get(ROWS)
-    settings.GATEWAY_URL = "http://127.0.0.1:9/v2"
-    at_once, later = text(reader.get(PAGE)), text(reader.get(ROWS))
-    for html in (at_once, later):
-        assert "TX-0001" in html
-        assert "What stands here is" in html
-    assert "The service does not tell it now" in later
-
-
-def test_a_service_that_was_never_read_is_said_to_be_away(reader: Client, settings: Settings) -> None:
-    settings.GATEWAY_URL = "http://127.0.0.1:9/v2"
-    html = text(reader.get(ROWS))
-    assert "Nothing is known from before." in html
-    assert "Not known yet" in html
-
-
-@pytest.mark.parametrize(
-    "wrong", ["currency=EUR", "type=lottery", "duration=one+decade", "page=0", "page=x", "per_page=7"]
-)
-@pytest.mark.parametrize("address", [PAGE, ROWS])
-def test_a_filter_that_makes_no_sense_is_refused_and_nobody_is_asked(
-    reader: Client, service: StubService, address: str, wrong: str
-) -> None:
-    asked: list[int] = []
-    service.before_get = lambda: asked.append(1)
-    page = reader.get(f"{address}?{wrong}")
-    assert (page.status_code, asked) == (422, [])
-    assert "Nothing is listed until this is mended" in text(page)
+    mine, theirs = sign_in(client, maker), sign_in(Client(), checker)
+    stored(currency="USD")
+    saved = mine.post(f"{FILTERS}?currency=USD&sort=largest", {"name": "Large dollars", "is_shared": "on"})
+    assert saved["Location"] == f"{PAGE}?currency=USD&sort=largest"
+    html = text(theirs.get(FILTERS))
+    assert "Large dollars" in html
+    assert "Tunde Bello" in html
+    assert "USD · Largest amount first" in html
+    assert "Large dollars" in text(mine.get(PAGE))  # it says so once that it is saved
+    assert "Large dollars" not in text(mine.get("/operations/filters/"))
+    kept = SavedFilter.objects.get()
+    assert theirs.post(f"/operations/filters/{kept.pk}/rename/", {"name": "Theirs"}).status_code == 404
+    theirs.post(f"/operations/filters/{kept.pk}/delete/")
+    assert SavedFilter.objects.filter(pk=kept.pk).exists()
+    assert mine.post(f"/operations/filters/{kept.pk}/delete/")["Location"] == FILTERS
+    assert not SavedFilter.objects.exists()
 
 
 @pytest.mark.parametrize("role", ["maker", "checker", "auditor", "administrator"])
@@ -192,16 +247,15 @@ def test_fifty_rows_need_six_queries_and_14_kilobytes_at_most(
     sign_in: SignIn,
     request: pytest.FixtureRequest,
     django_assert_max_num_queries: DjangoAssertNumQueries,
-    service: StubService,
     maker: User,
     role: str,
 ) -> None:
-    records = [record(number) for number in range(50)]
-    for told in records[:3]:
-        sent_as(factories.prepared(maker), told["transactionId"])
-    service.records = json.dumps(records)
+    rows = store([unsaved(occurred_at=AT - timedelta(minutes=number)) for number in range(60)])
+    for one in rows[:3]:
+        sent_as(factories.prepared(maker), one.transaction_id)
     browser = sign_in(client, request.getfixturevalue(role))
+    browser.get(PAGE)  # the facets are known to the process from then on
     with django_assert_max_num_queries(6):
-        page = browser.get(f"{PAGE}?read=1")
-    assert text(page).count("TX-0") >= 50
+        page = browser.get(PAGE)
+    assert len(listed(page)) == 50
     assert len(gzip.compress(page.content)) <= 14 * 1024

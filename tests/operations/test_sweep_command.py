@@ -9,6 +9,7 @@ from pytest_django import Settings
 
 from backoffice.accounts.models import User
 from backoffice.integration.models import KnownKey
+from backoffice.ledger.mirrored import Transaction
 from backoffice.ledger.models import BalanceSnapshot
 from backoffice.operations.models import Operation
 from backoffice.operations.states import Status
@@ -40,10 +41,11 @@ def test_a_round_without_work_changes_nothing() -> None:
 
 
 @pytest.mark.django_db
-def test_a_round_keeps_the_balances_and_the_keys(sandbox: SandboxProcess) -> None:
+def test_a_round_keeps_the_balances_the_keys_and_the_transactions(sandbox: SandboxProcess) -> None:
     said = StringIO()
     call_command("sweep", "--once", stdout=said)
     kept = BalanceSnapshot.objects.get(currency="NGN")
     assert kept.amount == sandbox.balance("NGN")
     assert [key.name for key in KnownKey.objects.all()] == ["first key"]
-    assert said.getvalue() == "5 due and done\n"  # three balances, the keys, the inspection
+    assert Transaction.objects.exists()
+    assert said.getvalue() == "6 due and done\n"  # three balances, the keys, the inspection, the transactions

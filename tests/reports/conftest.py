@@ -15,7 +15,7 @@ from tests.reports.download import Download
 def download(client: Client) -> Callable[..., Download]:
     """Download a report with the test's browser, to its end, as the server would send it."""
 
-    def get(name: str, **filters: str | int) -> Download:
+    def get(name: str, **filters: str | int | list[str]) -> Download:
         response = client.get(reverse("reports:csv", args=[name]), filters)
         assert response.status_code == 200, response.status_code
         text = b"".join(response).decode("utf-8")

@@ -4,18 +4,21 @@ import csv
 import io
 import itertools
 from collections.abc import Iterator
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 import pytest
 from django.utils import timezone
 
-from backoffice.reports.csv_encoding import CHUNK_CHARACTERS, cell, encode
+from backoffice.reports.cells import cell
+from backoffice.reports.csv_encoding import CHUNK_BYTES, encode, head
 
 
 def encoded(header: list[str], rows: list[list[object]]) -> bytes:
-    return b"".join(chunk.content for chunk in encode(header, rows))
+    texts = [[cell(value) for value in row] for row in rows]
+    chunks = encode(texts, columns=len(header))
+    return head(header, has_mark=False) + b"".join(chunk.content for chunk in chunks)
 
 
 def test_lines_end_as_rfc_4180_wants_and_the_last_one_too() -> None:
@@ -74,7 +77,12 @@ def test_harmless_text_stays_as_it_is(text: str) -> None:
     [
         (None, ""),
         (7, "7"),
-        (Decimal("250000.00"), "250000.00"),
+        (Decimal("250000.00"), "250000"),
+        (Decimal("0.10"), "0.1"),
+        (Decimal("-0.00"), "0"),
+        (True, "true"),
+        (False, "false"),
+        (timedelta(days=1, seconds=1, microseconds=999_999), "86401"),
         (Decimal("1E+3"), "1000"),
         (Decimal("0.000001"), "0.000001"),
         (Decimal("-5"), "'-5"),
@@ -93,22 +101,41 @@ def test_a_time_carries_its_zone() -> None:
 
 
 def test_half_of_a_surrogate_pair_does_not_stop_the_file() -> None:
-    assert encoded(["a"], [["x\ud83d"]]) == b"a\r\nx?\r\n"
+    assert encoded(["a", "b"], [["x\ud83d", 1]]) == b"a,b\r\nx?,1\r\n"
+
+
+def test_a_single_column_is_quoted_so_that_an_empty_cell_is_still_a_row() -> None:
+    assert encoded(["a"], [[None], ["x"]]) == b'"a"\r\n""\r\n"x"\r\n'
+
+
+def test_the_byte_order_mark_stands_before_everything_where_it_is_wanted() -> None:
+    assert head(["a", "b"], has_mark=True) == b"\xef\xbb\xbfa,b\r\n"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ({"bb": 1, "a": [True, None], "é": "₦"}, '{"a": [true, null], "bb": 1, "é": "₦"}'),
+        ([{"b": 1, "a": 2}], '[{"a": 2, "b": 1}]'),
+    ],
+)
+def test_json_is_written_in_one_order(value: object, text: str) -> None:
+    assert cell(value) == text
 
 
 def test_rows_are_drawn_only_when_their_chunk_is_wanted() -> None:
     drawn = itertools.count()
-    rows: Iterator[list[object]] = ([next(drawn), "x" * 100] for _ in itertools.repeat(None))
-    chunks = encode(["number", "text"], rows)
+    rows: Iterator[list[str]] = ([str(next(drawn)), "x" * 100] for _ in itertools.repeat(None))
+    chunks = encode(rows, columns=2)
 
     first, second = next(chunks), next(chunks)
 
-    assert len(first.content) < CHUNK_CHARACTERS + 200
+    assert CHUNK_BYTES <= len(first.content) < 2 * CHUNK_BYTES
     assert next(drawn) == first.rows + second.rows
 
 
 def test_every_row_is_counted_once() -> None:
-    chunks = list(encode(["n"], [["x" * 1000] for _ in range(100)]))
+    chunks = list(encode([["x" * 1000] for _ in range(1000)], columns=1))
 
     assert len(chunks) > 2
-    assert sum(chunk.rows for chunk in chunks) == 100
+    assert sum(chunk.rows for chunk in chunks) == 1000

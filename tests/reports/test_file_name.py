@@ -1,23 +1,25 @@
 """A file says by its name what it is and of when."""
 
+from dataclasses import replace
 from datetime import date
-from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.utils import timezone
 
+from backoffice.accounts.models import User
 from backoffice.reports.catalogue import REPORTS
 from backoffice.reports.file_name import file_name
-from backoffice.reports.report import Period
-from backoffice.reports.transactions_report import period
+from backoffice.reports.wanted import Format, Wanted
 
 MARCH_1, MARCH_31 = date(2026, 3, 1), date(2026, 3, 31)
 
 
-def filled(report: str, **values: object) -> Any:
-    form = REPORTS[report].form(values)
+def filled(**values: object) -> Wanted:
+    report = REPORTS["operations"]
+    form = report.form(values)
     assert form.is_valid()
-    return form
+    return Wanted(report, User(), form, ZoneInfo("UTC"), report.columns)
 
 
 @pytest.mark.parametrize(
@@ -29,30 +31,15 @@ def filled(report: str, **values: object) -> Any:
     ],
 )
 def test_the_days_stand_in_the_name(since: date | None, until: date | None, days: str) -> None:
-    form = filled("operations", since=since, until=until)
-
-    assert file_name(REPORTS["operations"], form) == f"countersign-operations-{days}.csv"
+    assert file_name(filled(since=since, until=until)) == f"countersign-operations-{days}.csv"
 
 
 def test_without_days_the_time_stands_in_the_name() -> None:
-    name = file_name(REPORTS["operations"], filled("operations"))
+    name = file_name(filled())
 
     assert name.startswith(f"countersign-operations-as-of-{timezone.now():%Y-%m-%dT%H}")
     assert name.endswith("Z.csv")
 
 
-@pytest.mark.parametrize(
-    ("duration", "since"),
-    [
-        ("one day", date(2026, 3, 30)),
-        ("one week", date(2026, 3, 24)),
-        ("one month", MARCH_1),
-        ("one year", date(2025, 3, 31)),
-    ],
-)
-def test_a_duration_of_the_service_is_a_period(duration: str, since: date) -> None:
-    assert period(filled("transactions", duration=duration), MARCH_31) == Period(since, MARCH_31)
-
-
-def test_the_whole_history_has_no_days() -> None:
-    assert period(filled("transactions"), MARCH_31) == Period()
+def test_the_kind_of_file_stands_at_its_end() -> None:
+    assert file_name(replace(filled(), format=Format.XLSX)).endswith("Z.xlsx")

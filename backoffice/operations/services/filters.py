@@ -4,18 +4,18 @@ from django.db import IntegrityError, transaction
 
 from backoffice.accounts.models import User
 from backoffice.operations.errors import FilterError
-from backoffice.operations.models import SavedFilter
+from backoffice.operations.models import List, SavedFilter
 
 EACH_AT_MOST = 20
 
 
 @transaction.atomic
-def save_filter(actor: User, *, name: str, filters: dict[str, str], is_shared: bool) -> SavedFilter:
+def save_filter(actor: User, *, of: List, name: str, filters: dict[str, str], is_shared: bool) -> SavedFilter:
     """Keep the filters under a name. Raises FilterError if the person has that name, or as many as one may keep."""
     User.objects.get_locked(actor.pk)
     if SavedFilter.objects.filter(person=actor).count() >= EACH_AT_MOST:
         raise FilterError(f"You keep {EACH_AT_MOST} filters already. Delete one before you save another.")
-    return _stored(SavedFilter(person=actor, name=name, filters=filters, is_shared=is_shared))
+    return _stored(SavedFilter(person=actor, of=of, name=name, filters=filters, is_shared=is_shared))
 
 
 @transaction.atomic

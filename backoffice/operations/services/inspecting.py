@@ -14,6 +14,7 @@ from backoffice.core import clock
 from backoffice.operations.models import Operation
 from backoffice.operations.oversight import Inspection
 from backoffice.operations.services.invariants import RULES, Rule, Scope
+from backoffice.operations.tempo import tempo
 
 logger = logging.getLogger(__name__)
 
@@ -124,6 +125,14 @@ def _some(now: datetime, last: Inspection) -> tuple[list[UUID], UUID | None]:
     return list(chosen), in_turn[-1] if len(in_turn) == AT_ONCE else None
 
 
+def _tempo() -> dict[str, object]:
+    found = tempo(clock.now())
+    return {
+        "countersigned": found.count if found else 0,
+        "countersigned_within": found.median if found else None,
+    }
+
+
 def _mark(last: Inspection) -> Mark:
     return Mark(last.log_position, last.log_hash or GENESIS)
 
@@ -136,6 +145,7 @@ def _keep(last: Inspection, report: Report, log: Verdict, looked_to: UUID | None
         "looked_to": looked_to,
         "log_position": log.verified,
         "log_hash": log.newest_hash,
+        **_tempo(),
     }
     Inspection.objects.update_or_create(
         pk=1, defaults=found, create_defaults={"begun_at": last.begun_at, **found}

@@ -10,11 +10,12 @@ from django.db import transaction
 from backoffice.accounts.models import User
 from backoffice.audit import services as audit
 from backoffice.audit.actions import Action
-from backoffice.core import clock
+from backoffice.core import clock, queue
+from backoffice.ledger import mirroring
 from backoffice.operations import policy
 from backoffice.operations.errors import OperationError, WrongStatusError
 from backoffice.operations.models import Operation
-from backoffice.operations.states import CLOSED, Status
+from backoffice.operations.states import CLOSED, SENT, Status
 
 Rest = ParamSpec("Rest")
 Service = Callable[Concatenate[UUID, Rest], Operation]
@@ -23,7 +24,8 @@ Service = Callable[Concatenate[UUID, Rest], Operation]
 def move(operation: Operation, to: Status, **changes: Any) -> None:
     """Move a locked operation along an edge of the table, together with the given changes.
 
-    A compare-and-set: if the row has another status by now, nothing is written. Raises WrongStatusError.
+    A compare-and-set: if the row has another status by now, nothing is written. What the service did is worth a look
+    at its list. Raises WrongStatusError.
     """
     policy.check_can_move(operation, to)
     if to in CLOSED:
@@ -31,6 +33,8 @@ def move(operation: Operation, to: Status, **changes: Any) -> None:
     moved = Operation.objects.filter(pk=operation.pk, status=operation.status).update(status=to, **changes)
     if moved != 1:
         raise WrongStatusError
+    if operation.status in SENT and to != Status.APPROVED:
+        queue.ring(mirroring.TASK, operation.pk)
     operation.status = to
     for name, value in changes.items():
         setattr(operation, name, value)

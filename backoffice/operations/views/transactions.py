@@ -1,93 +1,156 @@
-"""The service's transactions, live, each with the operation that caused it."""
+"""The transactions of the mirror, each with the operation of ours that caused it."""
 
 from dataclasses import dataclass
-from decimal import Decimal
-from typing import Any
 
 from django.contrib.auth.decorators import permission_required
 from django.http import HttpResponse
-from django.shortcuts import render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_safe
 
 from backoffice.accounts.decorators import polled
 from backoffice.accounts.http import StaffRequest
-from backoffice.ledger import selectors as ledger
-from backoffice.ledger.direction import counterparty, direction
-from backoffice.ledger.forms import PER_PAGE, TransactionPageForm
+from backoffice.core.display import exact_time, format_amount, local_time
+from backoffice.core.pagination import Page
+from backoffice.ledger.forms import TransactionListForm
+from backoffice.ledger.listing import Count, cursor_to, transaction_count, transaction_page
+from backoffice.ledger.mirror.state import mirror_state
+from backoffice.ledger.mirrored import Transaction
+from backoffice.ledger.walking import TooWideError
 from backoffice.operations import selectors
 from backoffice.operations.models import Operation
-from payments_gateway import TransactionPage, TransactionRecord
 
 VIEW = "ledger.view_transaction"
 _TONES = {"fulfilled": "succeeded", "processing": "processing", "failed": "failed"}
+_SIGNS = {"in": "+", "out": "\N{MINUS SIGN}"}
 
 
 @dataclass(frozen=True)
 class Row:
-    """One transaction as the page shows it."""
+    """One transaction as texts for the page: a template that only puts them in is as quick as it can be."""
 
-    record: TransactionRecord
-    amount: Decimal  # without a sign; the direction says it
-    direction: str
-    counterparty: str
+    transaction: Transaction
+    sign: str
+    amount: str
+    fee: str
     tone: str
+    iso: str
+    time: str
     operation: Operation | None
 
 
 @require_safe
 @permission_required(VIEW, raise_exception=True)
 def transactions(request: StaffRequest) -> HttpResponse:
-    """The filters, and what is known of the answer; htmx asks the service, and so does `?read=1` without JavaScript."""
-    form = _form(request)
+    """One page of the list, narrowed by the filters in the address; only the rows where htmx asks."""
+    form = TransactionListForm(request.GET)
+    if form.is_valid() and form.cleaned_data["jump"] and form.is_in_time:
+        return redirect(f"{request.path}?{_at_the_day(request, form)}")
+    page = _page(request, form) if form.is_valid() else None
+    context = {
+        "form": form,
+        "page": page,
+        "rows": _rows(request, page.rows) if page else [],
+        "mirror": mirror_state(),
+        "count": _count(form) if page and "count" in request.GET else None,
+    }
     only_rows = request.htmx and not request.htmx.history_restore_request
-    context = _shown(request, form, read="read" in request.GET or bool(only_rows))
     template = "operations/_transactions.html" if only_rows else "operations/transactions.html"
-    return render(request, template, context, status=200 if form.is_valid() else 422)
+    return render(request, template, context, status=200 if page else 422)
 
 
 @polled
 @require_safe
 @permission_required(VIEW, raise_exception=True)
-def transactions_now(request: StaffRequest) -> HttpResponse:
-    """The rows alone, as the service tells them now, or as it last told them."""
-    form = _form(request)
-    context = _shown(request, form, read=True)
-    return render(request, "operations/_transactions.html", context, status=200 if form.is_valid() else 422)
+def transactions_count(request: StaffRequest) -> HttpResponse:
+    """How many there are, for the page to ask when it is there."""
+    form = TransactionListForm(request.GET)
+    count = _count(form) if form.is_valid() else None
+    return render(request, "operations/_transaction_count.html", {"form": form, "count": count})
 
 
-def _form(request: StaffRequest) -> TransactionPageForm:
-    return TransactionPageForm({"per_page": str(PER_PAGE[1]), **request.GET.dict()})
-
-
-def _shown(request: StaffRequest, form: TransactionPageForm, *, read: bool) -> dict[str, Any]:
-    if not form.is_valid():
-        return {"form": form}
-    asked = form.asked()
-    told = ledger.transactions_now(asked) if read else ledger.known_transactions(asked)
-    page = told.value.page if told.value else None
-    return {
-        "form": form,
-        "asked": asked,
-        "told": told,
-        "fresh": read,
-        "rows": _rows(request, page) if page else [],
-        "previous": asked.page - 1,
-        "next": asked.page + 1 if page and asked.page < page.pages else 0,
+@require_safe
+@permission_required(VIEW, raise_exception=True)
+def transaction(request: StaffRequest, pk: int) -> HttpResponse:
+    """All that the service told of one, what it told before, and the operation behind it."""
+    found = get_object_or_404(Transaction, pk=pk)
+    context = {
+        "transaction": found,
+        "row": _rows(request, [found])[0],
+        "members": [(label, value) for label, value in _members(found) if value not in (None, "")],
+        "changes": [
+            (change, [(name, change.before.get(name), after) for name, after in change.after.items()])
+            for change in found.changes.all()
+        ],
     }
+    return render(request, "operations/transaction.html", context)
 
 
-def _rows(request: StaffRequest, page: TransactionPage) -> list[Row]:
-    caused = selectors.operations_by_transaction(
-        request.user, [record.transaction_id for record in page.records]
-    )
-    return [
-        Row(
-            record,
-            abs(record.amount),
-            direction(record),
-            counterparty(record),
-            _TONES.get(record.status, ""),
-            caused.get(record.transaction_id),
-        )
-        for record in page.records
+def _members(one: Transaction) -> list[tuple[str, object]]:
+    """What the service told of it, in its own members' order and our words."""
+    amounts = [
+        ("Fee", one.fee, one.currency),
+        ("Balance before", one.previous_balance, one.currency),
+        ("Sender's balance before", one.sender_previous_balance, one.currency),
+        ("Converted from", one.from_amount, one.from_currency),
     ]
+    registered = {True: "yes", False: "no", None: ""}[one.is_from_registered_user]
+    return [
+        ("With", one.counterparty),
+        ("Sender", one.sender),
+        ("Username", one.username),
+        ("From a registered user", registered),
+        *(
+            (label, f"{code} {format_amount(value, code)}")
+            for label, value, code in amounts
+            if value is not None
+        ),
+        ("From currency", one.from_currency),
+        ("Business", one.business_id),
+        ("Version", one.version),
+        ("Date", one.date),
+        ("Created", exact_time(one.created_at) if one.created_at else "not told"),
+        ("Updated", exact_time(one.updated_at) if one.updated_at else ""),
+    ]
+
+
+def _page(request: StaffRequest, form: TransactionListForm) -> Page[Transaction] | None:
+    """None with the reason in the form, where what is asked for has no quick answer."""
+    try:
+        return transaction_page(form.chosen(), order=form.order, cursor=request.GET.get("cursor"))
+    except TooWideError as exc:
+        form.add_error("text" if form.chosen().names_somebody else "since", str(exc))
+        return None
+
+
+def _count(form: TransactionListForm) -> Count | None:
+    """None where counting them takes too long."""
+    try:
+        return transaction_count(form.chosen())
+    except TooWideError:
+        return None
+
+
+def _at_the_day(request: StaffRequest, form: TransactionListForm) -> str:
+    """The same address, at the page where the chosen day begins."""
+    address = request.GET.copy()
+    address["cursor"] = cursor_to(form.cleaned_data["jump"], form.chosen(), form.order)
+    del address["jump"]
+    return address.urlencode()
+
+
+def _rows(request: StaffRequest, found: list[Transaction]) -> list[Row]:
+    caused = selectors.operations_by_transaction(request.user, [one.transaction_id for one in found])
+    return [_row(one, caused.get(one.transaction_id)) for one in found]
+
+
+def _row(one: Transaction, operation: Operation | None) -> Row:
+    return Row(
+        transaction=one,
+        sign=_SIGNS.get(one.direction, ""),
+        amount=format_amount(one.amount, one.currency),
+        fee=format_amount(one.fee, one.currency) if one.fee else "",
+        tone=_TONES.get(one.status, ""),
+        iso=one.occurred_at.isoformat(),
+        time=local_time(one.occurred_at),
+        operation=operation,
+    )

@@ -13,18 +13,26 @@ from django.db import DatabaseError, close_old_connections
 from django.utils.module_loading import import_string
 
 from backoffice.core.context import calling
+from backoffice.ledger.mirroring import mirror_due
 from backoffice.ledger.services import keep_snapshots
 from backoffice.operations import services
 
 logger = logging.getLogger(__name__)
 SENDERS = 4  # threads that send: one slow call to the service holds up none but itself
-_KEEP_KEYS = "backoffice.integration.services.keep_keys"  # by name: that application stands above this one
+# By name: these applications stand above this one.
+_OF_OTHERS = (
+    "backoffice.integration.services.keep_keys",
+    "backoffice.reports.services.run_due",
+    "backoffice.reports.services.run_schedules",
+    "backoffice.reports.services.tell_recipients",
+    "backoffice.reports.services.tidy_exports",
+)
 
 
 class Command(BaseCommand):
     """Sends what the doorbell missed, closes what is open, expires what is late, looks again at what is closed.
 
-    Inspects what must always hold, and keeps what the service tells. Any number may run.
+    Inspects what must always hold, keeps what the service tells, and makes files in the background. Any number may run.
     """
 
     help = __doc__
@@ -43,7 +51,8 @@ class Command(BaseCommand):
             services.watch_due,
             services.inspect_due,
             keep_snapshots,
-            import_string(_KEEP_KEYS),
+            mirror_due,
+            *map(import_string, _OF_OTHERS),
         )
         if options["once"]:
             self.stdout.write(f"{sum(job() for job in jobs)} due and done")

@@ -2,19 +2,22 @@
 
 import itertools
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from zoneinfo import ZoneInfo
 
 import pytest
 from django import forms
-from django.utils import timezone
+from pytest_django import Settings
 
 from backoffice.accounts.models import User
 from backoffice.audit.models import Entry
 from backoffice.core import context
-from backoffice.reports.export import Export
-from backoffice.reports.report import Column, Period, Report
+from backoffice.reports.errors import BusyError
+from backoffice.reports.report import Column, Report, no_period
+from backoffice.reports.services.streaming import Export
+from backoffice.reports.wanted import Wanted
 from payments_gateway import ReadFailedError
 
 pytestmark = pytest.mark.django_db
@@ -32,9 +35,9 @@ def report(rows: Callable[[], Iterator[object]]) -> Report[object, TextForm]:
         about="Numbers for a test.",
         permission="operations.view_operation",
         form=TextForm,
-        columns=(Column("value", lambda row: row),),
+        columns=(Column("value", "", lambda row: row), Column("end", "", lambda _row: "")),
         rows=lambda _user, _form: rows(),
-        period=lambda _form, _today: Period(),
+        period=no_period,
     )
 
 
@@ -47,7 +50,7 @@ def ten() -> Iterator[object]:
 
 
 def broken_off() -> Iterator[object]:
-    yield from itertools.islice(endless(), 200)
+    yield from itertools.islice(endless(), 20_000)
     raise ReadFailedError("The service went away")
 
 
@@ -57,8 +60,11 @@ def filled(**values: object) -> TextForm:
     return form
 
 
-def begin(rows: Callable[[], Iterator[object]], user: User, **filters: object) -> Export:
-    return Export(report(rows), filled(**filters), user=user)
+def begin(
+    rows: Callable[[], Iterator[object]], user: User, *, zone: str = "Africa/Lagos", **filters: object
+) -> Export:
+    made = report(rows)
+    return Export(Wanted(made, user, filled(**filters), ZoneInfo(zone), made.columns))
 
 
 def recorded() -> list[tuple[str, object, object]]:
@@ -82,7 +88,7 @@ def test_a_whole_file_is_on_record_before_its_reader_sees_the_end(auditor: User)
 
     content = b"".join(export)
 
-    assert content == b"value\r\n" + b"".join(b"%d\r\n" % number for number in range(10))
+    assert content == b"value,end\r\n" + b"".join(b"%d,\r\n" % number for number in range(10))
     assert recorded() == [("report.requested", None, None), ("report.exported", 10, True)]
 
 
@@ -112,14 +118,13 @@ def test_a_download_that_never_began_is_on_record_too(auditor: User) -> None:
 
 
 def test_a_source_that_breaks_off_breaks_the_file_off(auditor: User) -> None:
-    export = begin(broken_off, auditor)
-    sent = next(export)
+    export, sent = begin(broken_off, auditor), []
 
     with pytest.raises(ReadFailedError):
-        list(export)
+        sent.extend(export)
     export.close()
 
-    assert recorded()[1:] == [("report.exported", sent.count(b"\r\n") - 1, False)]
+    assert recorded()[1:] == [("report.exported", b"".join(sent).count(b"\r\n") - 1, False)]
 
 
 def test_a_source_that_fails_at_once_leaves_no_entry(auditor: User) -> None:
@@ -139,6 +144,7 @@ def test_rows_are_drawn_one_chunk_at_a_time(auditor: User) -> None:
     assert next(numbers) == 1
 
     next(export)
+    next(export)
 
     assert next(numbers) == export.rows_sent + 1
 
@@ -152,16 +158,48 @@ def test_both_entries_carry_the_address_and_id_of_the_request(auditor: User) -> 
 
 
 def test_times_are_in_the_zone_of_the_person_after_the_view_has_returned(auditor: User) -> None:
-    with timezone.override(ZoneInfo("Africa/Lagos")):
-        export = begin(lambda: iter([datetime(2026, 3, 1, 9, 30, tzinfo=UTC)]), auditor)
+    export = begin(lambda: iter([datetime(2026, 3, 1, 9, 30, tzinfo=UTC)]), auditor, zone="Asia/Tokyo")
 
-    assert b"".join(export) == b"value\r\n2026-03-01T10:30:00+01:00\r\n"
+    assert b"".join(export) == b"value,end\r\n2026-03-01T18:30:00.000000+09:00,\r\n"
 
 
 def test_the_filters_reach_the_rows(auditor: User) -> None:
     def rows(_user: User, form: TextForm) -> Iterator[object]:
         return iter([form.cleaned_data["text"]])
 
-    export = Export(replace(report(ten), rows=rows), filled(text="rent"), user=auditor)
+    made = replace(report(ten), rows=rows)
+    export = Export(Wanted(made, auditor, filled(text="rent"), ZoneInfo("UTC"), made.columns))
 
     assert b"rent" in b"".join(export)
+
+
+def test_when_all_places_are_taken_the_next_one_is_told_at_once(auditor: User, settings: Settings) -> None:
+    held = [begin(endless, auditor) for _ in range(settings.EXPORT_STREAMS)]
+
+    with pytest.raises(BusyError):
+        begin(ten, auditor)
+    for export in held:
+        export.close()
+
+    assert b"".join(begin(ten, auditor)).count(b"\r\n") == 11
+
+
+@pytest.mark.parametrize("rows", [ten, broken_off])
+def test_however_it_ends_the_place_is_left(
+    auditor: User, settings: Settings, rows: Callable[[], Iterator[object]]
+) -> None:
+    for _ in range(settings.EXPORT_STREAMS + 1):
+        export = begin(rows, auditor)
+        with suppress(ReadFailedError):
+            list(export)
+        export.close()
+
+
+def test_a_source_that_fails_at_once_leaves_its_place(auditor: User, settings: Settings) -> None:
+    def failing() -> Iterator[object]:
+        raise ReadFailedError("The service is away")
+        yield
+
+    for _ in range(settings.EXPORT_STREAMS + 1):
+        with pytest.raises(ReadFailedError):
+            begin(failing, auditor)

@@ -1,0 +1,83 @@
+"""What a list, a count or a report of transactions is narrowed to, and in which order it stands."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+from django.db.models import Q, QuerySet
+
+from backoffice.core.pagination import Order
+from backoffice.ledger.mirrored import Facet, Transaction
+
+NEWEST_FIRST: Order = ("-occurred_at", "-id")
+ORDERS: dict[str, tuple[str, Order]] = {
+    "": ("Newest first", NEWEST_FIRST),
+    "oldest": ("Oldest first", ("occurred_at", "id")),
+    "largest": ("Largest amount first", ("-amount", "-id")),
+    "smallest": ("Smallest amount first", ("amount", "id")),
+}
+SHORTEST_TEXT = 3
+"""Fewer characters are in too many names to be looked for, and no index knows them."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Which transactions; what is empty or None narrows nothing. `until` is excluded, `most` included.
+
+    `text` is a part of a name or of the business id, or the whole id of a transaction; `counterparty` is a part of the
+    name at the other end. Both are of `SHORTEST_TEXT` characters at least.
+    """
+
+    since: datetime | None = None
+    until: datetime | None = None
+    currency: str = ""
+    type: str = ""
+    status: str = ""
+    direction: str = ""
+    least: Decimal | None = None
+    most: Decimal | None = None
+    counterparty: str = ""
+    transaction_id: str = ""
+    text: str = ""
+
+    @property
+    def words(self) -> dict[str, str]:
+        """The columns of a facet that are chosen."""
+        words = {
+            "currency": self.currency,
+            "type": self.type,
+            "status": self.status,
+            "direction": self.direction,
+        }
+        return {name: word for name, word in words.items() if word}
+
+    @property
+    def names_somebody(self) -> bool:
+        """Whether it asks for a text in names."""
+        return bool(self.counterparty or self.text)
+
+    def facets_of(self, facets: Iterable[Facet]) -> list[int]:
+        """The ids of those facets that have all the chosen words."""
+        words = self.words.items()
+        return [facet.pk for facet in facets if all(getattr(facet, name) == word for name, word in words)]
+
+    def apply(self, transactions: QuerySet[Transaction]) -> QuerySet[Transaction]:
+        """The transactions that match all of it: what every other way of finding them must agree with."""
+        ranges = {
+            "occurred_at__gte": self.since,
+            "occurred_at__lt": self.until,
+            "amount__gte": self.least,
+            "amount__lte": self.most,
+            "counterparty__icontains": self.counterparty or None,
+            "transaction_id": self.transaction_id or None,
+        }
+        found = transactions.filter(**{name: value for name, value in ranges.items() if value is not None})
+        if self.words:
+            found = found.filter(facet__in=Facet.objects.filter(**self.words))
+        return found.filter(_says(self.text)) if self.text else found
+
+
+def _says(text: str) -> Q:
+    named = Q(sender__icontains=text) | Q(username__icontains=text) | Q(business_id__icontains=text)
+    return named | Q(counterparty__icontains=text) | Q(transaction_id=text)

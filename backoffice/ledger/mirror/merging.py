@@ -1,0 +1,126 @@
+"""Merges records into the mirror: rows, history of changes and totals agree at every commit."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from django.db import connection
+from django.db.models import F
+
+from backoffice.core import clock, locks
+from backoffice.core.fields import normal_text
+from backoffice.ledger.mirror.facets import facet_ids
+from backoffice.ledger.mirror.on_postgresql import OnPostgresql
+from backoffice.ledger.mirror.on_sqlite import OnSqlite
+from backoffice.ledger.mirror.rows import Row, Words, rows_of
+from backoffice.ledger.mirror.totals import Differences
+from backoffice.ledger.mirror.writing import Writer, Writing, not_settled
+from backoffice.ledger.mirrored import Mirror, Transaction, TransactionChange
+from payments_gateway import TransactionRecord
+
+_WRITERS: dict[str, Writer] = {"postgresql": OnPostgresql(), "sqlite": OnSqlite()}
+
+
+@dataclass(frozen=True)
+class Merged:
+    """What a merge did. `is_known` says of each record, as they were told, whether it was here just so before."""
+
+    new: int
+    changed: int
+    is_known: list[bool]
+
+
+@dataclass(frozen=True)
+class Change:
+    """A record that was here otherwise, or was missing. Nothing is `after` if only its spelling differs."""
+
+    known: Transaction
+    row: Row
+    before: dict[str, Any]
+    after: dict[str, Any]
+
+
+def merge(records: Iterable[TransactionRecord], *, known_before: datetime | None = None) -> Merged:
+    """Make the mirror say of these records what the service told, and of the others what it said.
+
+    In the caller's transaction; whoever else merges waits for its end. Rows that say it already are not written. A
+    record that changed gets a `TransactionChange`; the totals go along. With `known_before`, what was first seen at
+    that moment or later does not count as known. Raises UnfitRecordError.
+    """
+    rows = list(rows_of(records).values())
+    locks.hold("mirror")
+    now = clock.now()
+    writer = _WRITERS[connection.vendor]
+    writer.note(rows)
+    is_known = [True] * len(rows)
+    new, known = [], {}
+    for place, pk in not_settled(known_before):
+        is_known[place] = False
+        if pk is None:
+            new.append(rows[place])
+        else:
+            known[pk] = rows[place]
+    changes = _changes(known)
+    if new or changes:
+        _write(writer, new, changes, now)
+    return Merged(len(new), sum(1 for change in changes if change.after), is_known)
+
+
+def _changes(known: Mapping[int, Row]) -> list[Change]:
+    """Those of the rows that differ from what stands there; what was merely seen too lately does not."""
+    stored = Transaction.objects.in_bulk(list(known))
+    return [
+        _change(stored[pk], row)
+        for pk, row in known.items()
+        if bytes(stored[pk].digest) != row.digest or stored[pk].missing_since
+    ]
+
+
+def _change(stored: Transaction, row: Row) -> Change:
+    told = row.values | {"missing_since": None}
+    changed = [name for name in told if getattr(stored, name) != told[name]]
+    before = {name: _text(getattr(stored, name)) for name in changed}
+    return Change(stored, row, before, {name: _text(told[name]) for name in changed})
+
+
+def _text(value: object) -> object:
+    match value:
+        case Decimal():
+            return normal_text(value)
+        case datetime():
+            return value.isoformat()
+    return value
+
+
+def _write(writer: Writer, new: list[Row], changes: list[Change], now: datetime) -> None:
+    facets = facet_ids({row.words for row in (*new, *(change.row for change in changes))})
+    # The service lists the newest first: of two of the same moment, the later one gets the higher id.
+    writings = [Writing(row, facets[row.words], None) for row in reversed(new)]
+    writings += [
+        Writing(change.row, facets[change.row.words], now if change.after else None) for change in changes
+    ]
+    writer.write(writings, now)
+    TransactionChange.objects.bulk_create(
+        TransactionChange(transaction=change.known, seen_at=now, before=change.before, after=change.after)
+        for change in changes
+        if change.after
+    )
+    _keep_totals(writer, facets, new, changes, now)
+    Mirror.objects.filter(pk=1).update(rows=F("rows") + len(new))
+
+
+def _keep_totals(
+    writer: Writer, facets: Mapping[Words, int], new: list[Row], changes: list[Change], now: datetime
+) -> None:
+    differences = Differences()
+    for row in new:
+        differences.at(row.record.created_at or now, facets[row.words]).add(row.amount, row.fee)
+    for change in changes:
+        known, row = change.known, change.row
+        differences.at(known.occurred_at, known.facet_id).subtract(known.amount, known.fee)
+        moment = row.record.created_at or known.occurred_at
+        differences.at(moment, facets[row.words]).add(row.amount, row.fee)
+    if sums := differences.that_differ():
+        writer.add(sums)

@@ -1,0 +1,89 @@
+"""How the mirror stands: how fresh it is, how far a first load has come, and what it lacks. Reads only."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import Count, Subquery, Value
+from django.db.models.functions import Coalesce
+from django.utils import timezone
+
+from backoffice.ledger.mirrored import Mirror, Transaction
+
+LATE_AFTER = timedelta(minutes=5)
+
+
+@dataclass(frozen=True)
+class MirrorState:
+    """The sync at one moment. `as_of` is None until the newest pages were read for the first time.
+
+    Everything that the service listed at `as_of` is here, once the whole list `is_loaded`. `missing` are transactions
+    that are here and left its list; `difference` is how many more it counts than are here, usually none.
+    """
+
+    now: datetime
+    as_of: datetime | None
+    service_time: datetime | None
+    is_loaded: bool
+    problem: str
+    problem_at: datetime | None
+    rows: int
+    missing: int
+    listed: int | None
+    depth: str
+    begun_at: datetime | None
+    page: int
+    pages: int
+
+    @property
+    def is_late(self) -> bool:
+        """Whether what happened in the last five minutes is not here; a first load has as long to begin."""
+        begun = self.as_of or self.begun_at
+        return begun is None or begun < self.now - LATE_AFTER
+
+    @property
+    def is_all_right(self) -> bool:
+        """Whether nothing has to be said but how fresh it is."""
+        return self.is_loaded and not (self.is_late or self.problem or self.difference)
+
+    @property
+    def seconds_behind(self) -> float:
+        """The age of what is here; endless before the first round."""
+        return (self.now - self.as_of).total_seconds() if self.as_of else float("inf")
+
+    @property
+    def difference(self) -> int:
+        """How many more transactions the service counted than are here and in its list."""
+        return 0 if self.listed is None else self.listed - (self.rows - self.missing)
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether the first load is under way."""
+        return not self.is_loaded and self.depth != ""
+
+    @property
+    def percent(self) -> int:
+        """How far the pass that is under way has come, by its pages."""
+        return min(100, 100 * (self.page - 1) // self.pages) if self.pages else 0
+
+
+def mirror_state() -> MirrorState:
+    """As the sync left it, in one query."""
+    gone = Transaction.objects.filter(missing_since__isnull=False).order_by().values(one=Value(1))
+    number = gone.annotate(number=Count("pk")).values("number")
+    stored = Mirror.objects.filter(pk=1).annotate(missing=Coalesce(Subquery(number), 0)).first()
+    mirror = stored or Mirror()
+    return MirrorState(
+        now=timezone.now(),
+        as_of=mirror.as_of,
+        service_time=mirror.service_time,
+        is_loaded=mirror.loaded_at is not None,
+        problem=mirror.problem,
+        problem_at=mirror.problem_at,
+        rows=mirror.rows,
+        missing=stored.missing if stored else 0,
+        listed=mirror.listed,
+        depth=mirror.pass_depth,
+        begun_at=mirror.pass_begun_at,
+        page=mirror.pass_page,
+        pages=mirror.pass_pages,
+    )

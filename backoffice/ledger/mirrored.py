@@ -1,0 +1,194 @@
+"""The mirror: every transaction that the service told, as it told it last, and what the sync keeps about itself.
+
+The service is the authority; nothing here is edited by people. `mirroring` writes, everybody else reads.
+"""
+
+from django.db import models
+from django.db.models import Q
+
+from backoffice.core.fields import ExactDecimalField, MagnitudeField, SumField
+
+FINAL = ("fulfilled", "failed")
+"""The statuses after which the service is not expected to change a record. All others are looked for again."""
+
+
+class Facet(models.Model):
+    """One combination of currency, type, status and direction that some transaction has or had: a few hundred rows."""
+
+    id = models.AutoField(primary_key=True)
+    currency = models.TextField()
+    type = models.TextField()
+    status = models.TextField()
+    direction = models.TextField()  # "in", "out", or empty where nothing tells (ledger/direction.py)
+
+    class Meta:
+        default_permissions = ()
+        ordering = ("currency", "type", "status", "direction")
+        constraints = [
+            models.UniqueConstraint(fields=["currency", "type", "status", "direction"], name="facet_once")
+        ]
+
+    def __str__(self) -> str:
+        return " ".join(text or "none" for text in (self.currency, self.type, self.status, self.direction))
+
+
+class Transaction(models.Model):
+    """One record of the service's list, as last told. Its four facets stand here again, for reading and for CSV.
+
+    `amount` carries no sign: `direction` tells which way it went. `occurred_at` is the service's `created_at`, or the
+    moment at which the record was first seen where the service tells none. Lists sort by it or by the amount, then by
+    `id`. A record that left the service's list stays, with `missing_since`.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    transaction_id = models.TextField()
+    # No constraint in the database: the sync alone writes both tables, ten million rows of one.
+    facet = models.ForeignKey(
+        Facet, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False
+    )
+    currency = models.TextField()
+    type = models.TextField()
+    status = models.TextField()
+    direction = models.TextField()
+
+    occurred_at = models.DateTimeField()
+    created_at = models.DateTimeField(null=True)
+    updated_at = models.DateTimeField(null=True)
+    date = models.TextField()
+
+    amount = MagnitudeField()
+    fee = ExactDecimalField(null=True)
+    previous_balance = ExactDecimalField(null=True)
+    sender_previous_balance = ExactDecimalField(null=True)
+    from_amount = ExactDecimalField(null=True)
+    from_currency = models.TextField()
+
+    sender = models.TextField()
+    username = models.TextField()
+    counterparty = models.TextField()  # who was at the other end (ledger/direction.py)
+    is_from_registered_user = models.BooleanField(null=True)
+    business_id = models.TextField()
+    version = models.TextField()
+
+    digest = models.BinaryField()  # of all members as told: a row whose digest is told again is not written
+    first_seen_at = models.DateTimeField()
+    changed_at = models.DateTimeField(null=True)
+    missing_since = models.DateTimeField(null=True)  # a whole reading of the service's list was without it
+
+    class Meta:
+        default_permissions = ()  # "view_transaction" is declared with the balances
+        ordering = ("-occurred_at", "-id")
+        constraints = [models.UniqueConstraint(fields=["transaction_id"], name="transaction_once")]
+        indexes = [
+            models.Index(fields=["-occurred_at", "-id"], name="transaction_newest"),
+            # Each facet in the order of lists, with what its rows are besides asked for (walking.py).
+            models.Index(fields=["facet", "occurred_at", "id", "amount"], name="transaction_by_facet"),
+            models.Index(fields=["facet", "amount", "id", "occurred_at"], name="transaction_by_amount"),
+            models.Index(
+                fields=["missing_since"],
+                name="transaction_missing",
+                condition=Q(missing_since__isnull=False),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.transaction_id
+
+
+class TransactionChange(models.Model):
+    """What a record said before it changed and what it says since: the changed members alone, as texts.
+
+    Never updated and never deleted: database triggers refuse both.
+    """
+
+    transaction = models.ForeignKey(Transaction, on_delete=models.PROTECT, related_name="changes")
+    seen_at = models.DateTimeField()
+    before = models.JSONField()
+    after = models.JSONField()
+
+    class Meta:
+        default_permissions = ()
+        ordering = ("-seen_at", "-id")
+        indexes = [models.Index(fields=["-seen_at", "-id"], name="transaction_change_newest")]
+
+    def __str__(self) -> str:
+        return ", ".join(self.after)
+
+
+class DayTotal(models.Model):
+    """How many transactions of one facet occurred on one day in UTC, and their amounts and fees added up exactly.
+
+    Kept by difference in the transaction that writes the rows, so it always agrees with them.
+    """
+
+    day = models.DateField()
+    facet = models.ForeignKey(Facet, on_delete=models.PROTECT, related_name="+", db_index=False)
+    count = models.BigIntegerField()
+    amount = SumField()
+    fee = SumField()
+
+    class Meta:
+        default_permissions = ()
+        ordering = ("-day", "facet")
+        constraints = [models.UniqueConstraint(fields=["day", "facet"], name="day_total_once")]
+        indexes = [models.Index(fields=["facet", "day"], name="day_total_by_facet")]
+
+    def __str__(self) -> str:
+        return f"{self.count} on {self.day}"
+
+
+class Mirror(models.Model):
+    """How the sync stands: one row. All times but `service_time` are the database's.
+
+    A *round* reads the newest pages until it meets a stretch that it knows. A *pass* goes deeper, page by page over
+    many rounds, and a killed process goes on where it was: `pass_page` is the page to be read next.
+    """
+
+    class Depth(models.TextChoices):
+        """How far a pass goes."""
+
+        WHOLE = "whole", "the whole list"
+        COUNT = "count", "the whole list, noting each record, to find those that left it"
+        DAY = "day", "a day back"
+
+    rows = models.BigIntegerField(default=0)
+    listed = models.BigIntegerField(null=True)  # how many the service counted last
+    as_of = models.DateTimeField(null=True)  # when the last round that succeeded began
+    service_time = models.DateTimeField(null=True)  # the service's own clock then
+    loaded_at = models.DateTimeField(null=True)  # when the whole list was here for the first time
+    problem = models.TextField(blank=True)  # why the last attempt failed; empty after one that succeeded
+    problem_at = models.DateTimeField(null=True)
+
+    round_begun_at = models.DateTimeField(null=True)  # of a round that has not ended: see `newest`
+    wanted_at = models.DateTimeField(null=True)  # somebody asked for a round at this moment
+    lease_holder = models.UUIDField(null=True)
+    lease_until = models.DateTimeField(null=True)
+
+    pass_depth = models.CharField(max_length=5, choices=Depth, blank=True)  # empty between passes
+    pass_begun_at = models.DateTimeField(null=True)
+    pass_page = models.BigIntegerField(default=1)
+    pass_pages = models.BigIntegerField(default=0)
+    pass_total = models.BigIntegerField(default=0)
+    pass_read = models.BigIntegerField(default=0)  # records, counted once
+    pass_tries = models.PositiveSmallIntegerField(default=0)  # how often it ended with less than was counted
+    whole_at = models.DateTimeField(null=True)  # when the last pass through the whole list ended
+    day_at = models.DateTimeField(null=True)
+
+    class Meta:
+        default_permissions = ()
+        constraints = [models.CheckConstraint(condition=Q(pk=1), name="mirror_one_row")]
+
+    def __str__(self) -> str:
+        return f"{self.rows} transactions as of {self.as_of}"
+
+
+class Sighting(models.Model):
+    """A transaction that the present `COUNT` pass has seen. Empty between such passes."""
+
+    transaction_id = models.BigIntegerField(primary_key=True)  # the row's `id`
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return str(self.transaction_id)

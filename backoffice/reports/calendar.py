@@ -1,0 +1,89 @@
+"""When a schedule is due and which days it is about: a calendar in somebody's time zone."""
+
+from datetime import UTC, date, datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+from django.db.models import TextChoices
+
+from backoffice.reports.report import Period
+
+_LONGEST_MONTH = 31
+
+
+class Frequency(TextChoices):
+    """How often."""
+
+    DAILY = "daily", "Every day"
+    WEEKLY = "weekly", "Every week"
+    MONTHLY = "monthly", "Every month"
+
+
+class RelativePeriod(TextChoices):
+    """Which days, seen from the day on which it is due."""
+
+    AS_IT_STANDS = "as_it_stands", "Everything"
+    YESTERDAY = "yesterday", "Yesterday"
+    LAST_WEEK = "last_week", "Last week, Monday to Sunday"
+    LAST_MONTH = "last_month", "Last month"
+    MONTH_TO_DATE = "month_to_date", "This month until yesterday"
+
+
+def days_of(period: RelativePeriod, today: date) -> Period:
+    """The first and the last day. On the first of a month, "this month until yesterday" is the whole month before."""
+    yesterday = today - timedelta(days=1)
+    match period:
+        case RelativePeriod.YESTERDAY:
+            return Period(yesterday, yesterday)
+        case RelativePeriod.LAST_WEEK:
+            monday = today - timedelta(days=today.weekday() + 7)
+            return Period(monday, monday + timedelta(days=6))
+        case RelativePeriod.LAST_MONTH:
+            last = today.replace(day=1) - timedelta(days=1)
+            return Period(last.replace(day=1), last)
+        case RelativePeriod.MONTH_TO_DATE:
+            return Period(yesterday.replace(day=1), yesterday)
+    return Period()
+
+
+def next_due(frequency: Frequency, *, day: int, hour: int, zone: ZoneInfo, after: datetime) -> datetime:
+    """The first due moment after that one, in UTC.
+
+    An hour that the clocks leave out is the moment at which they go forward; one that comes twice is its first time.
+    A month without the day is due on its last.
+    """
+    today = after.astimezone(zone).date()
+    for ahead in range(2 * _LONGEST_MONTH + 1):
+        candidate = today + timedelta(days=ahead)
+        moment = _moment(candidate, hour, zone)
+        if _is_due(frequency, day, candidate) and moment > after:
+            return moment
+    raise ValueError(f"No day {day} to be found after {after}")
+
+
+def latest_due(
+    frequency: Frequency, *, day: int, hour: int, zone: ZoneInfo, first: datetime, now: datetime
+) -> datetime:
+    """The last due moment that is not after `now`, of those from `first` on, which is one of them."""
+    due = first
+    while (following := next_due(frequency, day=day, hour=hour, zone=zone, after=due)) <= now:
+        due = following
+    return due
+
+
+def _is_due(frequency: Frequency, day: int, candidate: date) -> bool:
+    match frequency:
+        case Frequency.WEEKLY:
+            return candidate.isoweekday() == day
+        case Frequency.MONTHLY:
+            return candidate.day == min(day, _last_of_month(candidate))
+    return True
+
+
+def _last_of_month(day: date) -> int:
+    following = day.replace(day=28) + timedelta(days=4)
+    return (following - timedelta(days=following.day)).day
+
+
+def _moment(day: date, hour: int, zone: ZoneInfo) -> datetime:
+    """The hour of that day in UTC. The zone reads a time left out by the offset before it: that is later, not lost."""
+    return datetime.combine(day, time(hour), zone).astimezone(UTC)

@@ -1,0 +1,145 @@
+"""Exports in the background, and the schedules that ask for them."""
+
+import uuid
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.urls import reverse
+
+from backoffice.accounts.models import User
+from backoffice.accounts.models.user import validate_time_zone
+from backoffice.reports.calendar import Frequency, RelativePeriod
+from backoffice.reports.states import UNDER_WAY, State
+from backoffice.reports.wanted import Format
+
+
+def _no_filters() -> dict[str, list[str]]:
+    return {}
+
+
+class Schedule(models.Model):
+    """A report that is made again and again, for each of its recipients by that person's own rights.
+
+    `next_at` is the turn: whoever moves it on makes the exports of that moment.
+    """
+
+    owner = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    name = models.CharField(max_length=80)
+    report = models.CharField(max_length=40)
+    filters = models.JSONField(default=_no_filters)  # names and texts, as in an address
+    columns = models.JSONField(default=list)  # headings; none of them: all
+    format = models.CharField(max_length=4, choices=Format, default=Format.CSV)
+    has_mark = models.BooleanField(default=False)
+    period = models.CharField(max_length=16, choices=RelativePeriod, default=RelativePeriod.AS_IT_STANDS)
+    frequency = models.CharField(max_length=8, choices=Frequency)
+    day = models.PositiveSmallIntegerField(default=1)  # of the week, Monday 1, or of the month
+    hour = models.PositiveSmallIntegerField()
+    time_zone = models.CharField(max_length=64, validators=[validate_time_zone])
+    recipients = models.ManyToManyField(User, related_name="+")
+    is_paused = models.BooleanField(default=False)
+    next_at = models.DateTimeField(db_index=True)
+    last_at = models.DateTimeField(null=True)
+    last_outcome = models.CharField(
+        max_length=500, blank=True
+    )  # whom it did not reach the last time, and why
+
+    class Meta:
+        default_permissions = ()
+        ordering = ("name", "pk")
+        constraints = [models.CheckConstraint(condition=Q(hour__lt=24), name="schedule_hour_of_a_day")]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def get_absolute_url(self) -> str:
+        return reverse("reports:schedule", args=[self.pk])
+
+
+class ExportJob(models.Model):
+    """One report on its way to a file, for one person.
+
+    A runner holds it by `runner` until `lease_until`, by the database's clock. The file is there, whole and under its
+    final name, before the state says `done`; whatever a killed runner left is not.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    person = models.ForeignKey(User, on_delete=models.PROTECT, related_name="exports")
+    report = models.CharField(max_length=40)
+    filters = models.JSONField(default=_no_filters)
+    columns = models.JSONField(default=list)
+    format = models.CharField(max_length=4, choices=Format, default=Format.CSV)
+    has_mark = models.BooleanField(default=False)
+    time_zone = models.CharField(max_length=64)
+    state = models.CharField(max_length=9, choices=State, default=State.WAITING)
+    rows = models.PositiveBigIntegerField(default=0)
+    estimate = models.PositiveBigIntegerField(null=True)
+    problem = models.CharField(max_length=300, blank=True)
+
+    name = models.CharField(max_length=120, blank=True)  # under which it is downloaded
+    stored_as = models.CharField(max_length=80, blank=True)  # a random name in the folder of exports
+    size = models.PositiveBigIntegerField(null=True)
+    sha256 = models.CharField(max_length=64, blank=True)
+
+    created_at = models.DateTimeField()
+    started_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+    expires_at = models.DateTimeField(null=True)
+    runner = models.UUIDField(null=True)
+    lease_until = models.DateTimeField(null=True)
+    tries = models.PositiveSmallIntegerField(default=0)
+
+    schedule = models.ForeignKey(Schedule, on_delete=models.SET_NULL, null=True, related_name="exports")
+    due_at = models.DateTimeField(null=True)
+    mail_at = models.DateTimeField(null=True)  # when to tell the person by e-mail; null: not, or done
+
+    class Meta:
+        default_permissions = ()
+        ordering = ("-created_at", "-id")
+        indexes = [
+            models.Index(fields=["person", "-created_at", "-id"], name="export_of_a_person"),
+            models.Index(fields=["created_at"], name="export_under_way", condition=Q(state__in=UNDER_WAY)),
+            models.Index(fields=["expires_at"], name="export_done", condition=Q(state=State.DONE)),
+            models.Index(fields=["mail_at"], name="export_to_tell", condition=Q(mail_at__isnull=False)),
+        ]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["schedule", "due_at", "person"], name="export_once_for_each_due_moment"
+            ),
+            models.CheckConstraint(condition=Q(state__in=State.values), name="export_state_known"),
+            models.CheckConstraint(
+                condition=~Q(state=State.DONE) | (Q(size__isnull=False) & ~Q(sha256="") & ~Q(stored_as="")),
+                name="export_done_has_a_file",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name or f"the report {self.report}"
+
+    def get_absolute_url(self) -> str:
+        return reverse("reports:export", args=[self.pk])
+
+    @property
+    def file(self) -> Path:
+        """Where the file lies. Only a job that is done has one."""
+        return folder() / self.stored_as
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether it will still come to something by itself."""
+        return State(self.state) in UNDER_WAY
+
+    @property
+    def wish(self) -> dict[str, Any]:
+        """What was asked for, to ask for it again."""
+        names = ("report", "filters", "columns", "format", "has_mark", "time_zone", "estimate")
+        return {name: getattr(self, name) for name in names}
+
+
+def folder() -> Path:
+    """The folder of finished files, which nobody but this installation reads."""
+    path = Path(settings.DATA_DIR) / "exports"
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return path

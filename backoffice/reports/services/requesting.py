@@ -1,0 +1,77 @@
+"""People ask for exports in the background, cancel them, ask again and take them away."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from backoffice.accounts.models import User
+from backoffice.audit import services as audit
+from backoffice.audit.actions import Action
+from backoffice.core import clock, queue
+from backoffice.reports.asking import report_for
+from backoffice.reports.errors import GoneError
+from backoffice.reports.models import ExportJob
+from backoffice.reports.services.moves import move
+from backoffice.reports.states import State
+
+RUN = "reports.run_export"
+
+
+@transaction.atomic
+def request_export(user: User, wish: Mapping[str, Any], **of_schedule: Any) -> ExportJob:
+    """Put an export on the list for this person; a worker is told. Raises NotAllowedError."""
+    report = report_for(user, wish["report"])
+    job = ExportJob.objects.create(person=user, created_at=clock.now(), **wish, **of_schedule)
+    audit.record(
+        Action.EXPORT_REQUESTED,
+        actor=user,
+        target=f"the report {report.title}",
+        report=report.name,
+        filters={name: ", ".join(values) for name, values in job.filters.items()},
+        export=str(job.pk),
+    )
+    queue.ring(RUN, job.pk)
+    return job
+
+
+@transaction.atomic
+def request_again(job: ExportJob, *, actor: User) -> ExportJob:
+    """A new export of the same content. Raises NotAllowedError, GoneError while the first is under way."""
+    if job.is_under_way:
+        raise GoneError("It is still being made.")
+    return request_export(actor, job.wish)
+
+
+@transaction.atomic
+def cancel_export(pk: UUID, *, actor: User) -> ExportJob:
+    """End it; whoever writes it stops at the next piece and throws it away. Raises GoneError if it has ended."""
+    job = ExportJob.objects.select_for_update().get(pk=pk)
+    if not move(job, State.CANCELLED, ended_at=clock.now(), lease_until=None):
+        raise GoneError("It had ended before.")
+    audit.record(Action.EXPORT_CANCELLED, actor=actor, target=job_name(job), export=str(job.pk))
+    return job
+
+
+@transaction.atomic
+def hand_out(pk: UUID, *, actor: User) -> ExportJob:
+    """The finished export, for its person to take away; on record. Raises NotAllowedError, GoneError."""
+    job = ExportJob.objects.get(pk=pk)
+    report_for(actor, job.report)
+    if job.state != State.DONE or _is_past(job, clock.now()):
+        raise GoneError("There is no file to take away.")
+    audit.record(
+        Action.EXPORT_DOWNLOADED, actor=actor, target=job_name(job), export=str(job.pk), sha256=job.sha256
+    )
+    return job
+
+
+def job_name(job: ExportJob) -> str:
+    """How the log calls it: by its file, or by its report before it has one."""
+    return str(job)
+
+
+def _is_past(job: ExportJob, now: datetime) -> bool:
+    return job.expires_at is not None and job.expires_at <= now

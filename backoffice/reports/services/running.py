@@ -1,0 +1,143 @@
+"""Makes the files. Any number of workers and sweepers may call: each export is held by one of them at a time."""
+
+import logging
+import secrets
+from datetime import timedelta
+from pathlib import Path
+from uuid import UUID, uuid4
+
+from django.conf import settings
+from django.db import DatabaseError, transaction
+from django.db.models import F, Q
+from django.utils import timezone
+from psycopg import Error as PostgresError
+
+from backoffice.accounts.models import User
+from backoffice.audit import services as audit
+from backoffice.audit.actions import Action
+from backoffice.core import clock
+from backoffice.reports.asking import wanted_by
+from backoffice.reports.errors import ExportError
+from backoffice.reports.file_name import file_name
+from backoffice.reports.making import chunks_of
+from backoffice.reports.models import ExportJob, folder
+from backoffice.reports.services.lease import LEASE, Lease, LeaseLostError
+from backoffice.reports.services.moves import move
+from backoffice.reports.services.writing import Written, write
+from backoffice.reports.states import State
+from backoffice.reports.wanted import Wanted
+from payments_gateway import GatewayError
+
+logger = logging.getLogger(__name__)
+
+AT_MOST = timedelta(hours=1)
+KEPT_FOR = timedelta(days=7)
+TRIES = 3
+
+
+def run_due() -> int:
+    """Make every file that waits or whose maker was killed, one after another; how many were begun."""
+    begun = 0
+    while (job := _claimed()) is not None:
+        _run(job)
+        begun += 1
+    return begun
+
+
+def run_export(pk: UUID) -> None:
+    """Make this file, if it still waits for somebody and there is room."""
+    job = _claimed(Q(pk=pk))
+    if job is not None:
+        _run(job)
+
+
+def _claimed(which: Q = Q()) -> ExportJob | None:  # noqa: B008 - a Q without conditions is never changed
+    """The oldest export that nobody holds, held from now on; None if there is none, or enough are being made."""
+    now = clock.now()
+    is_abandoned = Q(state=State.RUNNING, lease_until__lte=now)
+    if ExportJob.objects.filter(state=State.RUNNING, lease_until__gt=now).count() >= settings.EXPORTS_AT_ONCE:
+        return None
+    free = ExportJob.objects.filter(which, Q(state=State.WAITING) | is_abandoned)
+    for job in free.order_by("created_at", "pk")[: settings.EXPORTS_AT_ONCE + 1]:
+        held = {"runner": uuid4(), "lease_until": now + LEASE, "started_at": now, "rows": 0}
+        if move(job, State.RUNNING, tries=F("tries") + 1, **held):
+            return ExportJob.objects.get(pk=job.pk)
+    return None
+
+
+def _run(job: ExportJob) -> None:
+    """Make the file and move the export to its end; nothing is moved by a runner that lost it."""
+    try:
+        if job.tries > TRIES:
+            raise ExportError(f"It was broken off {TRIES} times.")
+        person = User.objects.get(pk=job.person_id)
+        wanted = wanted_by(person, job, job.filters)
+        with timezone.override(wanted.zone):
+            _make(job, wanted)
+    except LeaseLostError:
+        logger.info("The export %s was cancelled or is being made by somebody else", job.pk)
+    except (ExportError, GatewayError) as exc:
+        _fail(job, str(exc))
+    except (DatabaseError, PostgresError, OSError):
+        logger.exception("The export %s could not be made", job.pk)
+        _fail(
+            job,
+            "The rows could not be read or written. Whoever runs this installation finds the reason in its log.",
+        )
+
+
+def _make(job: ExportJob, wanted: Wanted) -> None:
+    chunks = chunks_of(wanted, at_most=AT_MOST)
+    try:
+        with Lease(job) as lease:
+            written = write(chunks, folder() / f"{secrets.token_urlsafe(24)}.part", lease)
+    finally:
+        chunks.close()
+    _finish(job, wanted, written)
+
+
+def _finish(job: ExportJob, wanted: Wanted, written: Written) -> None:
+    """The file gets its final name, then the state says so. Nobody else knows the name yet."""
+    final = written.keep(secrets.token_urlsafe(24))
+    try:
+        is_ours = _put_on_record(job, wanted, written, final)
+    except DatabaseError:
+        final.unlink()
+        raise
+    if not is_ours:
+        final.unlink()
+
+
+@transaction.atomic
+def _put_on_record(job: ExportJob, wanted: Wanted, written: Written, final: Path) -> bool:
+    now = clock.now()
+    outcome = {"rows": written.rows, "size": written.size, "sha256": written.sha256}
+    is_ours = move(
+        job,
+        State.DONE,
+        **outcome,
+        name=file_name(wanted),
+        stored_as=final.name,
+        ended_at=now,
+        expires_at=now + KEPT_FOR,
+        lease_until=None,
+        mail_at=now if job.schedule_id else None,
+    )
+    if is_ours:
+        audit.record(
+            Action.EXPORT_COMPLETED,
+            actor=job.person,
+            target=str(job),
+            export=str(job.pk),
+            report=job.report,
+            **outcome,
+        )
+    return is_ours
+
+
+@transaction.atomic
+def _fail(job: ExportJob, problem: str) -> None:
+    if move(job, State.FAILED, problem=problem[:300], ended_at=clock.now(), lease_until=None):
+        audit.record(
+            Action.EXPORT_FAILED, actor=job.person, target=str(job), export=str(job.pk), reason=problem[:300]
+        )

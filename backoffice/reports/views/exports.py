@@ -1,0 +1,103 @@
+"""Exports in the background: only their own person sees them, and only while the report may still be read."""
+
+from collections.abc import Iterable
+from uuid import UUID
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import FileResponse, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_GET, require_POST, require_safe
+
+from backoffice.accounts.decorators import polled
+from backoffice.accounts.http import StaffRequest
+from backoffice.core.pagination import keyset_page
+from backoffice.reports import services
+from backoffice.reports.catalogue import REPORTS, reports_for, roles_that_read
+from backoffice.reports.errors import GoneError
+from backoffice.reports.models import ExportJob
+from backoffice.reports.selectors import exports_of
+
+NEWEST_FIRST = ("-created_at", "-id")
+AT_ONCE = 25
+
+
+@require_safe
+def report_list(request: StaffRequest) -> HttpResponse:
+    """The reports that the person may read, and what was asked for last."""
+    reports = reports_for(request.user)
+    if not reports:
+        raise PermissionDenied
+    context = {
+        "reports": [(report, roles_that_read(report)) for report in reports],
+        "jobs": _titled(exports_of(request.user).order_by(*NEWEST_FIRST)[:3]),
+    }
+    return render(request, "reports/list.html", context)
+
+
+@require_safe
+def exports(request: StaffRequest) -> HttpResponse:
+    """What this person had made in the background, the newest first."""
+    cursor = request.GET.get("cursor")
+    page = keyset_page(exports_of(request.user), order=NEWEST_FIRST, cursor=cursor, size=AT_ONCE)
+    return render(request, "reports/exports.html", {"page": page, "jobs": _titled(page.rows)})
+
+
+@require_safe
+def export(request: StaffRequest, pk: UUID) -> HttpResponse:
+    """One of them: how far it is, or the file."""
+    return render(request, "reports/export.html", _context(_own(request, pk)))
+
+
+@polled
+@require_safe
+def progress(request: StaffRequest, pk: UUID) -> HttpResponse:
+    """The part of the same page that changes while it is made."""
+    return render(request, "reports/_progress.html", _context(_own(request, pk)))
+
+
+@require_POST
+def cancel(request: StaffRequest, pk: UUID) -> HttpResponse:
+    """Stop making it."""
+    job = _own(request, pk)
+    try:
+        services.cancel_export(job.pk, actor=request.user)
+    except GoneError as exc:
+        messages.warning(request, str(exc))
+    return redirect(job)
+
+
+@require_POST
+def again(request: StaffRequest, pk: UUID) -> HttpResponse:
+    """Have the same made once more."""
+    job = _own(request, pk)
+    try:
+        return redirect(services.request_again(job, actor=request.user))
+    except GoneError as exc:
+        messages.warning(request, str(exc))
+        return redirect(job)
+
+
+@require_GET
+def download(request: StaffRequest, pk: UUID) -> HttpResponse | FileResponse:
+    """The finished file."""
+    _own(request, pk)
+    try:
+        job = services.hand_out(pk, actor=request.user)
+        file = job.file.open("rb")
+    except (GoneError, FileNotFoundError):
+        messages.warning(request, "This file is no longer there. Have it made again.")
+        return redirect("reports:export", pk)
+    return FileResponse(file, as_attachment=True, filename=job.name)
+
+
+def _own(request: StaffRequest, pk: UUID) -> ExportJob:
+    return get_object_or_404(exports_of(request.user), pk=pk)
+
+
+def _context(job: ExportJob) -> dict[str, object]:
+    return {"job": job, "report": REPORTS[job.report]}
+
+
+def _titled(jobs: Iterable[ExportJob]) -> list[tuple[ExportJob, str]]:
+    return [(job, REPORTS[job.report].title) for job in jobs]

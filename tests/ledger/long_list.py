@@ -1,0 +1,67 @@
+"""A service with a list of transactions that has many pages and changes while it is read, as a test wants."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from tests.stub_service import Answer, StubService
+
+
+class LongList(StubService):
+    """`listed` are its records, the newest first; `asked` the numbers of the pages that were asked for.
+
+    `before` is called with each of these numbers before the page is made. What `spoilt` says of a page is answered
+    instead of it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.listed: list[dict[str, Any]] = []
+        self.asked: list[int] = []
+        self.per_page = 100
+        self.before: Callable[[int], object] = lambda _: None
+        self.spoilt: dict[int, Answer] = {}
+
+    def answer_get(self, path: str) -> Answer:
+        number = int(parse_qs(urlsplit(path).query).get("page", ["1"])[0])
+        self.asked.append(number)
+        self.before(number)
+        if number in self.spoilt:
+            return self.spoilt[number]
+        first, total = (number - 1) * self.per_page, len(self.listed)
+        page = {
+            "data": self.listed[first : first + self.per_page],
+            "total": total,
+            "perPage": self.per_page,
+            "page": number,
+            "pages": -(-total // self.per_page),
+        }
+        return 200, json.dumps({"success": True, "message": "ok", "data": page})
+
+    def grow(self, *names: str) -> None:
+        """Let records arrive at its beginning, the last one as the newest."""
+        self.listed = [member(name) for name in reversed(names)] + self.listed
+
+    def names(self) -> set[str]:
+        """The ids of what it lists."""
+        return {record["transactionId"] for record in self.listed}
+
+
+def member(name: str, **members: Any) -> dict[str, Any]:
+    """A record as the service tells it."""
+    told = {
+        "transactionId": name,
+        "amount": "12.50",
+        "currency": "NGN",
+        "type": "deposit",
+        "status": "fullfiled",
+        "fee": "0.25",
+        "createdAt": "2026-03-04T05:06:07Z",
+    }
+    return told | members
+
+
+def numbered(count: int) -> list[dict[str, Any]]:
+    """So many records, the newest first."""
+    return [member(f"T{number:05d}") for number in range(count, 0, -1)]

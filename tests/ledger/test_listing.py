@@ -1,0 +1,299 @@
+"""The list of transactions: the same as plain Python finds, page by page in either direction, whatever is asked for."""
+
+import random
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+import pytest
+from django.db import connection
+
+from backoffice.core.pagination import Order, Page
+from backoffice.ledger import walking
+from backoffice.ledger.chosen import NEWEST_FIRST, ORDERS, Chosen
+from backoffice.ledger.listing import Count, transaction_count, transaction_page
+from backoffice.ledger.mirrored import DayTotal, Facet, Transaction
+from backoffice.ledger.walking import TooWideError
+from tests.ledger.transactions import AT, store, stored, unsaved
+
+pytestmark = pytest.mark.django_db
+
+ROWS = 120
+SIZE = 7
+NAMES = ("Ada Obi", "ADA BELLO", "Tunde Bello", "100% Sure_Ltd", "Back\\slash Bros", "Zoë Ade", "merchant")
+on_postgresql = pytest.mark.skipif(
+    "connection.vendor != 'postgresql'", reason="SQLite looks through all rows"
+)
+
+
+@pytest.fixture
+def rows() -> list[Transaction]:
+    """Some hundreds at random, with ties of time and of amount, and amounts that grow with time for one currency."""
+    chance = random.Random(20261120)  # noqa: S311 - the same every time, no secret
+    made = []
+    for _ in range(ROWS):
+        day = chance.randrange(40)
+        direction, other = chance.choice(("in", "out", "")), chance.choice(NAMES)
+        made.append(
+            unsaved(
+                currency=(currency := chance.choice(("NGN", "NGN", "NGN", "USD", "USDT"))),
+                type=chance.choice(("withdrawal", "deposit", "transfer", "transfer", "conversion")),
+                status=chance.choice(("fulfilled",) * 8 + ("failed", "processing")),
+                direction=direction,
+                occurred_at=AT - timedelta(days=day, hours=chance.choice((0, 0, 7, 13))),
+                amount=Decimal(
+                    100 - day if currency == "USD" else chance.choice(("0.5", "7", "7.01", "120", "9000"))
+                ),
+                sender=other if direction == "in" else "merchant",
+                username="merchant" if direction == "in" else other,
+                counterparty=other,
+                business_id=f"biz-{chance.randrange(3)}",
+            )
+        )
+    return store(made)
+
+
+def fits(row: Transaction, chosen: Chosen) -> bool:
+    """The promise of `Chosen` in plain Python."""
+    says = [row.sender, row.username, row.business_id, row.counterparty]
+    return all(
+        (
+            chosen.since is None or row.occurred_at >= chosen.since,
+            chosen.until is None or row.occurred_at < chosen.until,
+            chosen.least is None or row.amount >= chosen.least,
+            chosen.most is None or row.amount <= chosen.most,
+            all(getattr(row, name) == word for name, word in chosen.words.items()),
+            chosen.transaction_id in ("", row.transaction_id),
+            chosen.counterparty.lower() in row.counterparty.lower(),
+            any(chosen.text.lower() in text.lower() for text in says) or chosen.text == row.transaction_id,
+        )
+    )
+
+
+def expected(rows: list[Transaction], chosen: Chosen, order: Order) -> list[str]:
+    column = order[0].lstrip("-")
+    found = sorted(
+        (row for row in rows if fits(row, chosen)),
+        key=lambda row: (getattr(row, column), row.pk),
+        reverse=order[0].startswith("-"),
+    )
+    return [row.transaction_id for row in found]
+
+
+def forwards(chosen: Chosen, order: Order = NEWEST_FIRST, size: int = SIZE) -> list[Page[Transaction]]:
+    pages = [transaction_page(chosen, order=order, cursor=None, size=size)]
+    while (cursor := pages[-1].next_cursor) is not None:
+        pages.append(transaction_page(chosen, order=order, cursor=cursor, size=size))
+    return pages
+
+
+def backwards(
+    chosen: Chosen, page: Page[Transaction], order: Order = NEWEST_FIRST, size: int = SIZE
+) -> list[Page[Transaction]]:
+    pages = [page]
+    while (cursor := pages[0].previous_cursor) is not None:
+        pages.insert(0, transaction_page(chosen, order=order, cursor=cursor, size=size))
+    return pages
+
+
+def ids(pages: list[Page[Transaction]]) -> list[str]:
+    return [row.transaction_id for page in pages for row in page.rows]
+
+
+def day(back: int) -> datetime:
+    return AT.replace(hour=0, minute=0, second=0) - timedelta(days=back)
+
+
+ALONE: dict[str, Chosen] = {
+    "nothing": Chosen(),
+    "since": Chosen(since=day(5)),
+    "until": Chosen(until=day(30)),
+    "period": Chosen(since=day(20), until=day(10)),
+    "empty period": Chosen(since=day(400), until=day(300)),
+    "currency": Chosen(currency="USD"),
+    "type": Chosen(type="transfer"),
+    "status": Chosen(status="failed"),
+    "direction": Chosen(direction="in"),
+    "words that never meet": Chosen(currency="EUR"),
+    "least": Chosen(least=Decimal("7.01")),
+    "most": Chosen(most=Decimal("7")),
+    "one amount": Chosen(least=Decimal(120), most=Decimal(120)),
+    "counterparty": Chosen(counterparty="bello"),
+    "text": Chosen(text="ada"),
+    "text of everybody": Chosen(text="MERCHANT"),
+    "business": Chosen(text="biz-2"),
+    "nobody": Chosen(text="nobody at all"),
+    "percent": Chosen(text="0% s"),
+    "underscore": Chosen(counterparty="e_l"),
+    "backslash": Chosen(text="back\\s"),
+}
+TOGETHER: dict[str, Chosen] = {
+    "all words": Chosen(currency="NGN", type="transfer", status="fulfilled", direction="out"),
+    "words and period": Chosen(currency="NGN", since=day(30), until=day(3)),
+    "words and amounts": Chosen(currency="USD", least=Decimal(80), most=Decimal(95)),
+    "two ranges": Chosen(since=day(30), until=day(3), least=Decimal(7), most=Decimal(120)),
+    "two ranges that never meet": Chosen(currency="USD", since=day(3), most=Decimal(65)),
+    "text and status": Chosen(text="ada", status="failed"),
+    "text and both ranges": Chosen(text="bello", since=day(35), least=Decimal(5)),
+    "text and counterparty": Chosen(text="merchant", counterparty="obi"),
+    "everything": Chosen(
+        since=day(39),
+        until=day(1),
+        currency="NGN",
+        direction="in",
+        least=Decimal(1),
+        counterparty="ada",
+        text="biz",
+    ),
+}
+EVERY = {**ALONE, **TOGETHER}
+
+
+@pytest.mark.parametrize("order", [order for _, order in ORDERS.values()], ids=",".join)
+@pytest.mark.parametrize("chosen", EVERY.values(), ids=EVERY)
+def test_every_filter_in_every_order_lists_what_plain_python_finds(
+    rows: list[Transaction], chosen: Chosen, order: Order
+) -> None:
+    there = forwards(chosen, order)
+    assert ids(there) == expected(rows, chosen, order)
+    assert ids(backwards(chosen, there[-1], order)) == expected(rows, chosen, order)
+    assert all(len(page.rows) == SIZE for page in there[:-1])
+
+
+@pytest.mark.parametrize("chosen", EVERY.values(), ids=EVERY)
+def test_the_bounds_change_where_pages_end_and_nothing_else(
+    rows: list[Transaction], chosen: Chosen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for bound, tight in (("GATHERED", 5), ("WHOLE_GATHERED", 5), ("WALKED", 20), ("WHOLE_WALKED", 15)):
+        monkeypatch.setattr(walking, bound, tight)
+    monkeypatch.setattr(walking, "NAMES_MERGED", 2)
+    for _, order in ORDERS.values():
+        try:
+            there = forwards(chosen, order)
+        except TooWideError:
+            assert chosen.names_somebody
+            assert "amount" in order[0]
+            continue
+        assert ids(there) == expected(rows, chosen, order), (order, there)
+        assert ids(backwards(chosen, there[-1], order)) == expected(rows, chosen, order)
+
+
+def test_random_filters_list_what_plain_python_finds(rows: list[Transaction]) -> None:
+    chance = random.Random(6)  # noqa: S311 - the same every time, no secret
+    for _ in range(60):
+        picked = chance.sample(list(EVERY.values()), 3)
+        chosen = Chosen(**{name: value for one in picked for name, value in vars(one).items() if value})
+        _, order = chance.choice(list(ORDERS.values()))
+        assert ids(forwards(chosen, order, size=20)) == expected(rows, chosen, order), chosen
+        assert transaction_count(chosen) == Count(len(expected(rows, chosen, order)), is_exact=True), chosen
+
+
+def test_an_id_leads_to_its_transaction_whatever_its_names(rows: list[Transaction]) -> None:
+    wanted = rows[99]
+    for chosen in (Chosen(transaction_id=wanted.transaction_id), Chosen(text=wanted.transaction_id)):
+        assert ids(forwards(chosen)) == [wanted.transaction_id]
+    others = Chosen(transaction_id=wanted.transaction_id, counterparty="nobody at all")
+    assert ids(forwards(others)) == []
+    assert ids(forwards(Chosen(text=wanted.transaction_id, counterparty="nobody at all"))) == []
+
+
+@pytest.mark.parametrize(
+    "chosen", [Chosen(), Chosen(currency="NGN", least=Decimal(1)), Chosen(text="ada")], ids=str
+)
+def test_rows_that_arrive_in_between_neither_repeat_nor_hide_others(
+    rows: list[Transaction], chosen: Chosen
+) -> None:
+    pages = [transaction_page(chosen, order=NEWEST_FIRST, cursor=None, size=SIZE)]
+    while (cursor := pages[-1].next_cursor) is not None:
+        rows.append(stored(occurred_at=AT + timedelta(minutes=len(pages)), type=f"type {len(pages)}"))
+        pages.append(transaction_page(chosen, order=NEWEST_FIRST, cursor=cursor, size=SIZE))
+    assert ids(pages) == expected(rows[:ROWS], chosen, NEWEST_FIRST)
+    assert ids(backwards(chosen, pages[-1])) == expected(rows, chosen, NEWEST_FIRST)
+
+
+def test_a_facet_that_was_never_seen_before_is_listed_at_once(rows: list[Transaction]) -> None:
+    transaction_page(Chosen(), order=NEWEST_FIRST, cursor=None)
+    new = stored(status="on hold", occurred_at=AT + timedelta(days=1))
+    assert ids(forwards(Chosen()))[0] == new.transaction_id
+    newer = stored(status="on ice", occurred_at=AT + timedelta(days=2))
+    assert ids(forwards(Chosen(status="on ice"))) == [newer.transaction_id]
+
+
+def test_a_name_that_changed_is_found_as_it_is_now(rows: list[Transaction]) -> None:
+    Transaction.objects.filter(pk=rows[0].pk).update(username="Renamed Person", counterparty="Renamed Person")
+    assert ids(forwards(Chosen(text="renamed"))) == [rows[0].transaction_id]
+    assert ids(forwards(Chosen(counterparty="named per"))) == [rows[0].transaction_id]
+
+
+@pytest.mark.parametrize("forged", ["x", "' OR 1=1 --", "A" * 5_000])
+def test_a_cursor_that_is_forged_or_of_another_order_is_the_first_page(
+    rows: list[Transaction], forged: str
+) -> None:
+    first = transaction_page(Chosen(), order=NEWEST_FIRST, cursor=None)
+    of_another = transaction_page(Chosen(), order=("-amount", "-id"), cursor=None).next_cursor
+    for cursor in (forged, of_another):
+        assert transaction_page(Chosen(), order=NEWEST_FIRST, cursor=cursor) == first
+
+
+@pytest.mark.parametrize(
+    "chosen", [Chosen(currency="NGN"), Chosen(least=Decimal(7)), Chosen(text="ada")], ids=str
+)
+def test_up_to_the_limit_the_count_is_exact(rows: list[Transaction], chosen: Chosen) -> None:
+    there = len(expected(rows, chosen, NEWEST_FIRST))
+    assert transaction_count(chosen, most=there) == Count(there, is_exact=True)
+    assert transaction_count(chosen, most=there + 1) == Count(there, is_exact=True)
+    beyond = transaction_count(chosen, most=there - 1)
+    assert not beyond.is_exact
+    assert beyond.number >= there
+
+
+def test_a_count_that_would_have_to_walk_too_far_is_an_estimate(
+    rows: list[Transaction], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(walking, "GATHERED", 5)
+    monkeypatch.setattr(walking, "WALKED", 20)
+    chosen = Chosen(most=Decimal(7), since=day(30))
+    there = len(expected(rows, chosen, NEWEST_FIRST))
+    is_walked = connection.vendor == "postgresql"
+    assert transaction_count(chosen).is_exact is not is_walked
+    assert (transaction_count(chosen).number == there) is not is_walked
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [
+        (Count(0, is_exact=True), "0"),
+        (Count(9_999, is_exact=True), "9,999"),
+        (Count(10_000, is_exact=True), "10,000"),
+        (Count(10_001, is_exact=False), "About 10,000"),
+        (Count(8_149_000, is_exact=False), "About 8,100,000"),
+    ],
+    ids=str,
+)
+def test_what_is_not_exact_does_not_look_it(count: Count, words: str) -> None:
+    assert count.words == words
+
+
+def test_exactly_ten_thousand_are_counted_and_one_more_is_about_as_many(rows: list[Transaction]) -> None:
+    store([unsaved(currency="EUR") for _ in range(9_999)])
+    assert transaction_count(Chosen(currency="EUR")) == Count(9_999, is_exact=True)
+    stored(currency="EUR")
+    assert transaction_count(Chosen(currency="EUR")) == Count(10_000, is_exact=True)
+    stored(currency="EUR")
+    assert transaction_count(Chosen(currency="EUR")) == Count(10_001, is_exact=False)
+    assert transaction_count(Chosen(currency="EUR", since=day(0))) == Count(10_001, is_exact=False)
+
+
+def test_beyond_the_limit_the_sums_by_day_tell_about_how_many(rows: list[Transaction]) -> None:
+    stored(currency="EUR")
+    facet = Facet.objects.get(currency="EUR")
+    for back, number in ((0, 70_000), (1, 20_000), (2, 9_000)):
+        DayTotal.objects.create(day=day(back).date(), facet=facet, count=number, amount=0, fee=0)
+    assert transaction_count(Chosen(currency="EUR"), most=0) == Count(99_000, is_exact=False)
+    assert transaction_count(Chosen(currency="EUR", since=day(1)), most=0) == Count(90_000, is_exact=False)
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="only PostgreSQL breaks statements off")
+def test_what_takes_too_long_is_broken_off_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(walking, "PATIENCE", 0.05)
+    with pytest.raises(TooWideError, match="shorter period"), walking.patience():
+        connection.cursor().execute("SELECT pg_sleep(60)")

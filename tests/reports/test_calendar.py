@@ -1,0 +1,91 @@
+"""When schedules are due and which days they are about, in time zones that change their clocks."""
+
+from datetime import UTC, date, datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from backoffice.reports.calendar import Frequency, RelativePeriod, days_of, latest_due, next_due
+from backoffice.reports.report import Period
+
+LONDON, NEW_YORK, LAGOS = ZoneInfo("Europe/London"), ZoneInfo("America/New_York"), ZoneInfo("Africa/Lagos")
+
+
+def moments(first: datetime, count: int, zone: ZoneInfo, *, hour: int) -> list[str]:
+    """The next due moments of a daily schedule, in the wall time of its zone."""
+    due, told = first, []
+    for _ in range(count):
+        due = next_due(Frequency.DAILY, day=1, hour=hour, zone=zone, after=due)
+        told.append(due.astimezone(zone).isoformat())
+    return told
+
+
+def test_every_day_is_at_the_same_hour_before_and_after_the_clocks_go_forward() -> None:
+    assert moments(datetime(2026, 3, 27, 12, tzinfo=UTC), 3, LONDON, hour=6) == [
+        "2026-03-28T06:00:00+00:00",
+        "2026-03-29T06:00:00+01:00",
+        "2026-03-30T06:00:00+01:00",
+    ]
+
+
+def test_an_hour_that_the_clocks_leave_out_is_due_as_they_go_forward_and_once() -> None:
+    assert moments(datetime(2026, 3, 28, 12, tzinfo=UTC), 2, LONDON, hour=1) == [
+        "2026-03-29T02:00:00+01:00",
+        "2026-03-30T01:00:00+01:00",
+    ]
+
+
+def test_an_hour_that_comes_twice_is_due_once() -> None:
+    assert moments(datetime(2026, 10, 31, 12, tzinfo=UTC), 2, NEW_YORK, hour=1) == [
+        "2026-11-01T01:00:00-04:00",
+        "2026-11-02T01:00:00-05:00",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("after", "due"),
+    [("2026-03-01", "2026-03-31"), ("2026-03-31", "2026-04-30"), ("2026-01-31", "2026-02-28")],
+)
+def test_a_month_without_the_day_is_due_on_its_last(after: str, due: str) -> None:
+    start = datetime.combine(date.fromisoformat(after), datetime.min.time(), LAGOS).replace(hour=6)
+
+    found = next_due(Frequency.MONTHLY, day=31, hour=6, zone=LAGOS, after=start)
+
+    assert found.astimezone(LAGOS).isoformat() == f"{due}T06:00:00+01:00"
+
+
+def test_every_week_is_on_its_weekday() -> None:
+    found = next_due(Frequency.WEEKLY, day=1, hour=6, zone=LAGOS, after=datetime(2026, 3, 2, 5, tzinfo=UTC))
+
+    assert found == datetime(2026, 3, 9, 5, tzinfo=UTC)  # the moment itself is not after itself
+    assert found.weekday() == 0
+
+
+def test_after_a_pause_the_latest_moment_counts() -> None:
+    first, now = datetime(2026, 3, 1, 5, tzinfo=UTC), datetime(2026, 3, 10, 4, tzinfo=UTC)
+
+    found = latest_due(Frequency.DAILY, day=1, hour=6, zone=LAGOS, first=first, now=now)
+
+    assert found == datetime(2026, 3, 9, 5, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("period", "today", "days"),
+    [
+        (RelativePeriod.YESTERDAY, "2026-03-01", ("2026-02-28", "2026-02-28")),
+        (RelativePeriod.LAST_WEEK, "2026-03-02", ("2026-02-23", "2026-03-01")),
+        (RelativePeriod.LAST_WEEK, "2026-03-08", ("2026-02-23", "2026-03-01")),
+        (RelativePeriod.LAST_MONTH, "2026-03-31", ("2026-02-01", "2026-02-28")),
+        (RelativePeriod.LAST_MONTH, "2026-01-01", ("2025-12-01", "2025-12-31")),
+        (RelativePeriod.MONTH_TO_DATE, "2026-03-15", ("2026-03-01", "2026-03-14")),
+        (RelativePeriod.MONTH_TO_DATE, "2026-03-01", ("2026-02-01", "2026-02-28")),
+    ],
+)
+def test_days_are_seen_from_the_day_on_which_it_is_due(
+    period: RelativePeriod, today: str, days: tuple[str, str]
+) -> None:
+    assert days_of(period, date.fromisoformat(today)) == Period(*map(date.fromisoformat, days))
+
+
+def test_everything_has_no_days() -> None:
+    assert days_of(RelativePeriod.AS_IT_STANDS, date(2026, 3, 1)) == Period()
