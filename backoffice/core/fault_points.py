@@ -21,6 +21,8 @@ NAMES = frozenset(
         "confirm.closed",  # what it proved is written down
         "mirror.read",  # some pages of a pass are read, and nothing of them is merged
         "mirror.merged",  # they are merged, with the place that was reached
+        "export.writing",  # some of a file is written
+        "export.written",  # all of it is, under a name for which nobody looks
     }
 )
 SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}

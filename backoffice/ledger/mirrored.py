@@ -169,7 +169,7 @@ class Mirror(models.Model):
     pass_page = models.BigIntegerField(default=1)
     pass_pages = models.BigIntegerField(default=0)
     pass_total = models.BigIntegerField(default=0)
-    pass_read = models.BigIntegerField(default=0)  # records, counted once
+    pass_read = models.BigIntegerField(default=0)  # records, those of pages that were read again included
     pass_tries = models.PositiveSmallIntegerField(default=0)  # how often it ended with less than was counted
     whole_at = models.DateTimeField(null=True)  # when the last pass through the whole list ended
     day_at = models.DateTimeField(null=True)

@@ -104,12 +104,18 @@ def _read(lease: Lease, seconds: float, tell: Tell) -> None:
     if (mirror.rows or mirror.loaded_at) and _round_is_due(mirror):
         read_newest(lease)
     if depth := due_depth(mirror):
-        if not mirror.pass_depth:
-            begin_pass(lease, depth)
-        go_on(lease, until=time.monotonic() + seconds, tell=tell)
+        _go_deeper(lease, mirror, depth, until=time.monotonic() + seconds, tell=tell)
     Mirror.objects.filter(pk=1).update(problem="", problem_at=None)
     while not lease.give_up_unless_wanted():
         read_newest(lease)
+
+
+def _go_deeper(lease: Lease, mirror: Mirror, depth: Depth, *, until: float, tell: Tell) -> None:
+    if not mirror.pass_depth:
+        begin_pass(lease, depth)
+    go_on(lease, until=until, tell=tell)
+    if not mirror.pass_depth or mirror.pass_page == 1:
+        read_newest(lease)  # what came before the first page was read is here, so it has to be counted, too
 
 
 def _is_due(mirror: Mirror) -> bool:

@@ -10,6 +10,8 @@ from pytest_django import Settings
 
 from backoffice.core import clock
 from backoffice.ledger import mirroring
+from backoffice.ledger.mirror.lease import Lease
+from backoffice.ledger.mirror.passes import begin_pass, go_on
 from backoffice.ledger.mirror.state import MirrorState, mirror_state
 from backoffice.ledger.mirror.totals import discrepancies
 from backoffice.ledger.mirrored import Mirror, Sighting, Transaction, TransactionChange
@@ -318,6 +320,31 @@ def test_a_record_that_the_tables_have_no_room_for_is_named(service: LongList) -
         == "Transaction A cannot be kept: its id, or its currency, type and status, are too long"
     )
     assert here() == set()
+
+
+def test_a_turn_that_is_over_before_it_began_reads_a_page_all_the_same(service: LongList) -> None:
+    service.listed = numbered(400)
+    Mirror.objects.create(pk=1)
+    lease = Lease.take()
+    assert lease is not None
+    begin_pass(lease, Mirror.Depth.WHOLE)
+    turns = 0
+    while Mirror.objects.get().pass_depth:
+        go_on(lease, until=0.0, tell=lambda _: None)
+        turns += 1
+        assert turns < 10
+    assert here() == service.names()
+    assert turns > 3
+
+
+def test_what_comes_between_a_round_and_a_pass_is_counted_as_well_as_here(service: LongList) -> None:
+    service.listed = numbered(400)
+    load()
+    service.asked.clear()
+    service.before = lambda number: service.grow("A") if service.asked.count(1) == number + 1 == 2 else None
+    come_by(HOUR)
+    assert "A" in here()
+    assert state().difference == 0
 
 
 def test_a_repeated_reading_writes_nothing(service: LongList) -> None:

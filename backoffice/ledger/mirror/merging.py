@@ -25,7 +25,7 @@ _WRITERS: dict[str, Writer] = {"postgresql": OnPostgresql(), "sqlite": OnSqlite(
 
 @dataclass(frozen=True)
 class Merged:
-    """What a merge did. `is_known` says of each record, as they were told, whether it was here just so before."""
+    """What a merge did. `is_known` says of each record, in the order told, whether it was here just so before."""
 
     new: int
     changed: int

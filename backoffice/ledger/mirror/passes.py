@@ -59,44 +59,55 @@ def begin_pass(lease: Lease, depth: Depth, *, tries: int = 0) -> None:
         )
 
 
-def go_on(lease: Lease, *, until: float, tell: Callable[[Mirror], object] = lambda _: None) -> None:
-    """Read on in the pass that has begun, up to this moment of the monotonic clock or to its end.
+def go_on(lease: Lease, *, until: float, tell: Callable[[Mirror], object]) -> None:
+    """Read on in the pass that has begun, up to this moment of the monotonic clock or to its end, a page at least.
 
     `tell` hears of every step. Raises GatewayError, UnfitRecordError, LeaseLostError; then the next one goes on from
     the last step that was merged.
     """
     mirror = Mirror.objects.get(pk=1)
     reader, page = _where_it_was(mirror, lease)
-    is_enough = False
-    while not (reader.is_done or is_enough or time.monotonic() > until):
-        step = _read_some(mirror, lease, reader, page)
-        page, is_enough = None, step.is_enough
+    while True:
+        step = _read_some(mirror, lease, reader, page, until)
+        page = None
         fault_points.reach("mirror.read")
         _merge(lease, mirror, reader.number, step)
         fault_points.reach("mirror.merged")
         tell(Mirror.objects.get(pk=1))
-    if reader.is_done or is_enough:
-        _end(lease, mirror)
+        if reader.is_done or step.is_enough:
+            _end(lease, mirror)
+            return
+        if time.monotonic() > until:
+            return
 
 
 @dataclass
 class _Step:
-    """What is merged at once: some pages, the last of which told this total. `is_enough` after the last step."""
+    """What is merged at once: some pages, of which the last told this total, and whether they are deep enough."""
 
     records: list[TransactionRecord] = field(default_factory=list)
     pages: int = 0
     total: int = 0
     is_enough: bool = False
 
+    def take(self, page: TransactionPage, reader: PageReader, mirror: Mirror) -> None:
+        """One page more."""
+        self.records += reader.take(page)
+        self.pages, self.total = page.pages, page.total
+        self.is_enough = _is_deep_enough(mirror, page)
 
-def _read_some(mirror: Mirror, lease: Lease, reader: PageReader, first: TransactionPage | None) -> _Step:
+
+def _read_some(
+    mirror: Mirror, lease: Lease, reader: PageReader, overlap: TransactionPage | None, until: float
+) -> _Step:
+    """The page that overlaps with what was read before, and further ones: one at least, however late it is."""
     step = _Step()
-    while len(step.records) < _AT_ONCE and not (reader.is_done or step.is_enough):
-        page = first or page_at(reader.number, lease)
-        first = None
-        step.records += reader.take(page)
-        step.pages, step.total = page.pages, page.total
-        step.is_enough = _is_deep_enough(mirror, page)
+    if overlap is not None:
+        step.take(overlap, reader, mirror)
+    while not (reader.is_done or step.is_enough):
+        step.take(page_at(reader.number, lease), reader, mirror)
+        if len(step.records) >= _AT_ONCE or time.monotonic() > until:
+            break
     return step
 
 
