@@ -118,7 +118,7 @@ IN_THE_SERVICES = (
         "one that fails stops no other",
         "backoffice/operations/services/apart.py",
         {"        return is_of_this_row\n": "        return False\n"},
-        f"{_TESTS}/test_sweeping.py::test_one_that_cannot_be_looked_at_stops_no_other",
+        f"{_TESTS}/test_sweeping.py::test_a_job_that_fails_stops_no_other_of_the_round",
     ),
     Safeguard(
         "one that failed is left alone for a while",
