@@ -44,7 +44,7 @@ def forgetful(request: pytest.FixtureRequest) -> Iterator[str]:
 def is_empty(address: str) -> bool:
     """Whether nobody keeps anything in this database of Redis."""
     with Redis.from_url(address) as database:
-        return database.dbsize() == 0
+        return bool(database.dbsize() == 0)
 
 
 @pytest.mark.parametrize("broker", BROKERS)
