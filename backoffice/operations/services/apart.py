@@ -64,7 +64,8 @@ def _done(
         return [work()]
     except (OperationalError, InterfaceError):
         raise
-    except Exception as exc:  # whatever it is: everybody else's payments go on, and people are told of this one
+    except Exception as exc:
+        # Whatever it is: everybody else's payments go on, and people are told of this one.
         logger.exception("%s failed, and is left alone for a minute", name)
         _put_off[key] = time.monotonic() + PUT_OFF_SECONDS
         failed(f"An error in Countersign itself stands in the way ({type(exc).__name__}); the log tells it.")
