@@ -1,6 +1,7 @@
 """Brokers that go away, lose what they held, and repeat themselves (fault 13): a message is a doorbell, no more."""
 
 import signal
+from collections.abc import Iterator
 
 import pytest
 from redis import Redis
@@ -23,18 +24,27 @@ A_THOUSAND_TIMES = 1000
 
 
 @pytest.fixture
-def forgetful(request: pytest.FixtureRequest) -> str:
+def forgetful(request: pytest.FixtureRequest) -> Iterator[str]:
     """A broker that may forget everything: RabbitMQ, where a test purges its own queue, or a database of Redis in which
-    nobody keeps anything.
+    nobody keeps anything, nor this test afterwards.
     """
     if request.param == RABBITMQ:
-        return RABBITMQ
-    for number in range(15, 9, -1):
-        address = f"{REDIS.rpartition('/')[0]}/{number}"
-        with Redis.from_url(address) as database:
-            if database.dbsize() == 0:
-                return address
-    pytest.fail("The last six databases of this Redis are all in use, and none of them is to be flushed")
+        yield RABBITMQ
+        return
+    address = next(
+        filter(is_empty, [f"{REDIS.rpartition('/')[0]}/{number}" for number in range(15, 9, -1)]), None
+    )
+    if address is None:
+        pytest.fail("The last six databases of this Redis are all in use, and none of them is to be flushed")
+    yield address
+    with Redis.from_url(address) as database:
+        database.flushdb()
+
+
+def is_empty(address: str) -> bool:
+    """Whether nobody keeps anything in this database of Redis."""
+    with Redis.from_url(address) as database:
+        return bool(database.dbsize() == 0)
 
 
 @pytest.mark.parametrize("broker", BROKERS)
@@ -55,7 +65,7 @@ def test_while_the_broker_is_away_the_sweeper_sends_and_afterwards_the_worker(
 
 @pytest.mark.parametrize("forgetful", BROKERS, indirect=True)
 def test_what_the_broker_forgets_the_sweeper_finds(
-    stage: Stage, make_product: MakeProduct, forgetful: str
+    forgetful: str, stage: Stage, make_product: MakeProduct
 ) -> None:
     product = make_product(forgetful)
     product.start_worker()

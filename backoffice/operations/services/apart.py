@@ -4,8 +4,8 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Hashable, Mapping
-from types import TracebackType
-from typing import Self, TypeVar
+from functools import partial
+from typing import TypeVar
 
 from django.db import InterfaceError, OperationalError
 
@@ -28,17 +28,13 @@ def for_each(
     that row is not tried again for a minute. A row at which another thread of this process is at work is left to it.
     That the database is away, which is of no row, is raised.
     """
-    done = []
+    done: list[Result] = []
     for row, name in rows.items():
-        with _Turn((work.__name__, row), name) as turn:
-            if turn.is_ours:
-                done.append(work(row))
-        if turn.failure:
-            failed(row, turn.failure)
+        done += _done((work.__name__, row), name, partial(work, row), failed=partial(failed, row))
     return done
 
 
-def tell_nobody(_row: object, _failure: str) -> None:
+def tell_nobody(*_of: object) -> None:
     """Where no page shows the row: the log has it."""
 
 
@@ -47,9 +43,9 @@ def do_apart(job: Callable[[], int]) -> int | None:
 
     Any number of threads may do it at once.
     """
-    with _Turn((job.__name__, threading.get_ident()), f"The job {job.__name__}") as turn:
-        return job() if turn.is_ours else None
-    return None
+    key = job.__name__, threading.get_ident()
+    done = _done(key, f"The job {job.__name__}", job, failed=tell_nobody)
+    return done[0] if done else None
 
 
 def put_off() -> set[Hashable]:
@@ -58,34 +54,31 @@ def put_off() -> set[Hashable]:
     return {key for key, until in list(_put_off.items()) if until > now}
 
 
-class _Turn:
-    """The right to work at one row, if nobody else does and it did not fail just now. Its failure ends here."""
+def _done(
+    key: Hashable, name: str, work: Callable[[], Result], *, failed: Callable[[str], object]
+) -> list[Result]:
+    """What came of it; nothing if it failed, or is left alone now."""
+    if not _is_taken(key):
+        return []
+    try:
+        return [work()]
+    except (OperationalError, InterfaceError):
+        raise
+    except Exception as exc:
+        # Whatever it is: everybody else's payments go on, and people are told of this one.
+        logger.exception("%s failed, and is left alone for a minute", name)
+        _put_off[key] = time.monotonic() + PUT_OFF_SECONDS
+        failed(f"An error in Countersign itself stands in the way ({type(exc).__name__}); the log tells it.")
+        return []
+    finally:
+        _busy.discard(key)
 
-    def __init__(self, key: Hashable, name: str) -> None:
-        self._key, self._name = key, name
-        self.is_ours, self.failure = False, ""
 
-    def __enter__(self) -> Self:
-        with _lock:
-            self.is_ours = self._key not in _busy | put_off()
-            if self.is_ours:
-                _busy.add(self._key)
-                _put_off.pop(self._key, None)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
-    ) -> bool:
-        if not self.is_ours:
-            return False
-        is_of_this_row = isinstance(exc, Exception) and not isinstance(exc, OperationalError | InterfaceError)
-        with _lock:
-            _busy.discard(self._key)
-            if is_of_this_row:
-                _put_off[self._key] = time.monotonic() + PUT_OFF_SECONDS
-        if is_of_this_row:
-            self.failure = (
-                f"An error in Countersign itself stands in the way ({type(exc).__name__}); the log tells it."
-            )
-            logger.error("%s failed, and is left alone for a minute", self._name, exc_info=exc)
-        return is_of_this_row
+def _is_taken(key: Hashable) -> bool:
+    """Take the row, unless it is at work or failed just now."""
+    with _lock:
+        is_free = key not in _busy | put_off()
+        if is_free:
+            _busy.add(key)
+            _put_off.pop(key, None)
+    return is_free
