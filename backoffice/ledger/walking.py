@@ -34,9 +34,10 @@ from backoffice.ledger.mirrored import Facet, Transaction
 from backoffice.ledger.pieces import Sql, all_of, cross, fetch, named, ordered, select, union
 
 GATHERED, WALKED = 10_000, 30_000
-WHOLE_GATHERED, WHOLE_WALKED = 2_000, 4_000
-"""The same of rows that are not in the index as a whole: each may have to be fetched from a place of its own."""
-NAMES_MERGED = 1_000
+WHOLE_GATHERED, WHOLE_WALKED, READ_THROUGH = 2_000, 4_000, 12_000
+"""The same of rows that are not in the index as a whole: each may have to be fetched from a place of its own. The last
+one is of rows that stand together, whose names are read."""
+NAMES_MERGED = 500
 PATIENCE = 5.0  # seconds
 _LARGEST_FIRST: Order = ("-amount", "-id")
 _NAMES = r"(counterparty || E'\n' || sender || E'\n' || username || E'\n' || business_id)"
@@ -123,6 +124,7 @@ class Ways:
             (self.by_time, bool(words or period)),
         ]
         self._along_time = period, [*amounts, *texts, *words]
+        self._walked = READ_THROUGH if texts else WALKED
         self._is_along_facets = bool(texts and words)
 
     def in_order(self, order: Order) -> Scan | None:
@@ -147,7 +149,7 @@ class Ways:
         if self._is_along_facets:
             return Walk(self.by_time.merged(order, WHOLE_WALKED, *more), self.by_time.besides, WHOLE_WALKED)
         within, besides = self._along_time
-        return Walk(select(_WHOLE, _TABLE, [*within, *more], order, WALKED), besides, WALKED)
+        return Walk(select(_WHOLE, _TABLE, [*within, *more], order, self._walked), besides, self._walked)
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import CDPSession, Request, Response, ViewportSize, expect
+from playwright.sync_api import CDPSession, Page, Request, Response, ViewportSize, expect
 
 from tests.browser.office import Office
 from tests.browser.places import NOBODY, Place
@@ -124,7 +124,7 @@ class Visitor:
             self.responses.clear()
             self.is_loaded = False
 
-    def _end_what_is_critical(self) -> None:
+    def _end_what_is_critical(self, _page: Page) -> None:
         """What a script fetches behind the load event, such as the library of the charts, keeps nobody waiting."""
         self.is_loaded = True
 

@@ -163,7 +163,13 @@ def test_every_filter_in_every_order_lists_what_plain_python_finds(
 def test_the_bounds_change_where_pages_end_and_nothing_else(
     rows: list[Transaction], chosen: Chosen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for bound, tight in (("GATHERED", 5), ("WHOLE_GATHERED", 5), ("WALKED", 20), ("WHOLE_WALKED", 15)):
+    for bound, tight in (
+        ("GATHERED", 5),
+        ("WHOLE_GATHERED", 5),
+        ("WALKED", 20),
+        ("WHOLE_WALKED", 15),
+        ("READ_THROUGH", 18),
+    ):
         monkeypatch.setattr(walking, bound, tight)
     monkeypatch.setattr(walking, "NAMES_MERGED", 2)
     for _, order in ORDERS.values():

@@ -9,7 +9,6 @@ from decimal import Decimal
 
 import pytest
 from django.db import connection
-from django.db.models import Q
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
@@ -119,14 +118,6 @@ def test_standings_are_the_plain_count(maker: User) -> None:
     assert not {one.status for one in open_now} & CLOSED
     assert {one.status for one in ended} <= CLOSED
     assert max(one.share for one in open_now) == max(one.share for one in ended) == 100
-
-
-def test_what_ended_is_counted_from_its_own_index(maker: User) -> None:
-    operations(maker, 5_000)
-    with connection.cursor() as cursor:
-        cursor.execute("ANALYZE")
-    lately = Operation.objects.filter(Q(closed_at__gte=timezone.now() - timedelta(days=1))).order_by()
-    assert "operation_ended" in lately.values_list("closed_at", "status").explain()
 
 
 def test_no_operation_stands_nowhere(db: None) -> None:

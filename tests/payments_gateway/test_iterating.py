@@ -211,7 +211,7 @@ def test_steps_back_beyond_what_is_remembered_are_refused() -> None:
 
 def test_the_memory_of_a_long_reading_is_bounded() -> None:
     names = [f"T{number}" for number in range(25_000)]
-    reader = pages_module._Reader(500)
+    reader = pages_module.PageReader(500)
     while not reader.is_done:
         reader.take(TransactionPage.model_validate(page(names, reader.number, 500)))
         assert len(reader._seen) <= pages_module.WINDOW

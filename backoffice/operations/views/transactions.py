@@ -1,7 +1,5 @@
 """The transactions of the mirror, each with the operation of ours that caused it."""
 
-from dataclasses import dataclass
-
 from django.contrib.auth.decorators import permission_required
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -9,7 +7,7 @@ from django.views.decorators.http import require_safe
 
 from backoffice.accounts.decorators import polled
 from backoffice.accounts.http import StaffRequest
-from backoffice.core.display import exact_time, format_amount, local_time
+from backoffice.core.display import exact_time, format_amount
 from backoffice.core.pagination import Page
 from backoffice.ledger.forms import TransactionListForm
 from backoffice.ledger.listing import Count, cursor_to, transaction_count, transaction_page
@@ -17,25 +15,9 @@ from backoffice.ledger.mirror.state import mirror_state
 from backoffice.ledger.mirrored import Transaction
 from backoffice.ledger.walking import TooWideError
 from backoffice.operations import selectors
-from backoffice.operations.models import Operation
+from backoffice.operations.transaction_rows import SIGNS, TONES, Row
 
 VIEW = "ledger.view_transaction"
-_TONES = {"fulfilled": "succeeded", "processing": "processing", "failed": "failed"}
-_SIGNS = {"in": "+", "out": "\N{MINUS SIGN}"}
-
-
-@dataclass(frozen=True)
-class Row:
-    """One transaction as texts for the page: a template that only puts them in is as quick as it can be."""
-
-    transaction: Transaction
-    sign: str
-    amount: str
-    fee: str
-    tone: str
-    iso: str
-    time: str
-    operation: Operation | None
 
 
 @require_safe
@@ -75,7 +57,9 @@ def transaction(request: StaffRequest, pk: int) -> HttpResponse:
     found = get_object_or_404(Transaction, pk=pk)
     context = {
         "transaction": found,
-        "row": _rows(request, [found])[0],
+        "sign": SIGNS.get(found.direction, ""),
+        "tone": TONES.get(found.status, ""),
+        "operation": _rows(request, [found])[0].operation,
         "members": [(label, value) for label, value in _members(found) if value not in (None, "")],
         "changes": [
             (change, [(name, change.before.get(name), after) for name, after in change.after.items()])
@@ -140,17 +124,4 @@ def _at_the_day(request: StaffRequest, form: TransactionListForm) -> str:
 
 def _rows(request: StaffRequest, found: list[Transaction]) -> list[Row]:
     caused = selectors.operations_by_transaction(request.user, [one.transaction_id for one in found])
-    return [_row(one, caused.get(one.transaction_id)) for one in found]
-
-
-def _row(one: Transaction, operation: Operation | None) -> Row:
-    return Row(
-        transaction=one,
-        sign=_SIGNS.get(one.direction, ""),
-        amount=format_amount(one.amount, one.currency),
-        fee=format_amount(one.fee, one.currency) if one.fee else "",
-        tone=_TONES.get(one.status, ""),
-        iso=one.occurred_at.isoformat(),
-        time=local_time(one.occurred_at),
-        operation=operation,
-    )
+    return [Row(one, caused.get(one.transaction_id)) for one in found]

@@ -1,0 +1,116 @@
+"""The charts of the overview: drawn from the tables behind them, in the colours of the page, and no need of anybody."""
+
+import re
+from functools import partial
+
+import pytest
+from playwright.sync_api import Locator, Page, Route, expect
+
+from tests.browser.office import AUDITOR, CHECKER, Office, wait_until
+from tests.browser.visit import OPEN_EVERYTHING
+
+pytestmark = [pytest.mark.browser, pytest.mark.stack]
+
+# The colours of what is drawn, by how much of the canvas they cover; the ground of the page is not among them.
+INK = """canvas => {
+    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height), found = {};
+    for (let at = 0; at < data.length; at += 4)
+        if (data[at + 3] === 255) {
+            const colour = `rgb(${data[at]}, ${data[at + 1]}, ${data[at + 2]})`;
+            found[colour] = (found[colour] ?? 0) + 1;
+        }
+    return found;
+}"""
+COLOUR = "element => getComputedStyle(element).color"
+
+
+def panel(page: Page, currency: str = "NGN") -> Locator:
+    """The panel of a currency; the mirror of the demo may still be loading when the first test comes."""
+    heading = page.get_by_role("heading", level=3, name=re.compile(f"{currency}$"))
+    found = page.locator("article", has=heading)
+    wait_until(lambda: is_there_by_now(found))
+    found.scroll_into_view_if_needed()
+    return found
+
+
+def is_there_by_now(panel: Locator) -> bool:
+    if panel.count() == 0:
+        panel.page.reload()
+    return panel.count() == 1
+
+
+def canvas(panel: Locator) -> Locator:
+    found = panel.locator("canvas")
+    expect(found).to_be_visible()
+    return found
+
+
+def has_colours_of_its_keys(panel: Locator) -> bool:
+    ink = canvas(panel).evaluate(INK)
+    return all(ink.get(panel.locator(f".key.{way}").evaluate(COLOUR), 0) > 50 for way in ("in", "out"))
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_a_chart_is_drawn_for_each_currency_and_follows_the_theme(office: Office, width: int) -> None:
+    page = office.page_of(AUDITOR)
+    page.set_viewport_size({"width": width, "height": 900})
+    page.emulate_media(color_scheme="light")
+    page.goto("/")
+    naira = panel(page)
+    wait_until(lambda: has_colours_of_its_keys(naira))
+    light = canvas(naira).evaluate(INK)
+    page.emulate_media(color_scheme="dark")
+    wait_until(lambda: has_colours_of_its_keys(naira) and canvas(naira).evaluate(INK) != light)
+    page.evaluate("document.documentElement.dataset.theme = 'light'")
+    wait_until(lambda: canvas(naira).evaluate(INK) == light)
+    for currency in ("USD", "USDT"):
+        wait_until(partial(has_colours_of_its_keys, panel(page, currency)))
+
+
+def test_the_arrow_keys_tell_each_day_as_the_table_has_it(office: Office) -> None:
+    page = office.page_of(CHECKER)
+    page.goto("/")
+    naira = panel(page)
+    canvas(naira)
+    page.evaluate(OPEN_EVERYTHING)
+    rows = [row.locator("th, td").all_inner_texts() for row in naira.locator(".behind tbody tr").all()]
+    usual = naira.locator(".readout").inner_text()
+    naira.locator(".plot").focus()
+    for key, (day, received, sent) in (("End", rows[29]), ("ArrowLeft", rows[28]), ("Home", rows[0])):
+        page.keyboard.press(key)
+        expect(naira.locator(".readout")).to_have_text(f"{day}: in {received} · out {sent}")
+    naira.locator("summary").focus()
+    expect(naira.locator(".readout")).to_have_text(usual)
+
+
+def test_the_library_comes_only_to_whom_comes_near_a_chart(office: Office) -> None:
+    page, asked = office.page_of(AUDITOR), []
+    page.on("request", lambda request: asked.append(request.url))
+    page.set_viewport_size({"width": 390, "height": 500})
+    page.goto("/")
+    page.wait_for_load_state("networkidle")
+    assert not [url for url in asked if "uPlot" in url]
+    canvas(panel(page))
+    assert len([url for url in asked if "uPlot" in url]) == 2
+
+
+def test_without_scripts_the_tables_are_shown_and_no_empty_chart(office: Office) -> None:
+    page = office.page_of(AUDITOR, scripts=False)
+    page.goto("/")
+    naira = panel(page)
+    expect(naira.locator(".behind table")).to_be_visible()
+    expect(naira.locator(".plot")).to_be_hidden()
+
+
+def test_if_the_library_does_not_arrive_the_table_opens(office: Office) -> None:
+    page = office.page_of(AUDITOR)
+    page.route("**/uPlot.iife*", _cut)
+    page.goto("/")
+    naira = panel(page)
+    expect(naira.locator(".behind table")).to_be_visible()
+    expect(naira.locator("figure")).to_be_hidden()
+    office.take_complaints()  # the browser itself says that a file did not arrive
+
+
+def _cut(route: Route) -> None:
+    route.abort()
