@@ -16,6 +16,8 @@ import requests
 ROOT = Path(__file__).resolve().parent.parent
 API_KEY = "sandbox-key-of-the-simulation"
 API_USER = "countersign-demo"
+ISSUED_CODES = Path(__file__).with_name("issued_codes.toml")
+"""A dialect in which the service issues the code, which then lasts longer than half a minute."""
 _READY = "Sandbox ready at "
 _START_SECONDS = 120
 _STOP_SECONDS = 60

@@ -24,7 +24,7 @@ from tests.faults.proxy import Proxy
 from tests.faults.sample import SAMPLE, name_of
 from tests.faults.stage import Stage
 from tests.requirements_of_tests import RABBITMQ, REDIS
-from tests.sandbox_process import SandboxProcess
+from tests.sandbox_process import ISSUED_CODES, SandboxProcess
 from tests.stack.test_brokers import database_url
 
 SIZE = os.environ.get("FAULTS", "")
@@ -158,5 +158,5 @@ def way_to_the_service(wire: Proxy) -> dict[str, str]:
     return {
         "COUNTERSIGN_GATEWAY_URL": f"{base}/v2",
         "COUNTERSIGN_GATEWAY_URL_V4": f"{base}/v4",
-        "COUNTERSIGN_GATEWAY_DIALECT": str(Path(__file__).with_name("dialect.toml")),
+        "COUNTERSIGN_GATEWAY_DIALECT": str(ISSUED_CODES),
     }
