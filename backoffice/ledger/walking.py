@@ -34,7 +34,7 @@ from backoffice.ledger.mirrored import Facet, Transaction
 from backoffice.ledger.pieces import Sql, all_of, cross, fetch, named, ordered, select, union
 
 GATHERED, WALKED = 10_000, 30_000
-WHOLE_GATHERED, WHOLE_WALKED, READ_THROUGH = 2_000, 4_000, 12_000
+WHOLE_GATHERED, WHOLE_WALKED, READ_THROUGH = 2_000, 4_000, 8_000
 """The same of rows that are not in the index as a whole: each may have to be fetched from a place of its own. The last
 one is of rows that stand together, whose names are read."""
 NAMES_MERGED = 500

@@ -20,6 +20,7 @@ from backoffice.ledger.chosen import SHORTEST_TEXT, Chosen
 from backoffice.ledger.finding import OwnAccount, own_accounts_told
 from backoffice.ledger.listing import transaction_page
 from backoffice.ledger.mirrored import Transaction
+from backoffice.ledger.walking import TooWideError
 from backoffice.operations.mentions import as_account, as_reference, named_by, saying
 from backoffice.operations.models import Attempt, Operation
 from backoffice.operations.selectors import NEWEST_FIRST, visible_operations
@@ -117,7 +118,10 @@ def _mirrored(user: User, text: str) -> Hits[Transaction]:
     """The service's own records by the whole id, a part of a name, or a part of the business id."""
     if len(text) < SHORTEST_TEXT or not user.has_perm("ledger.view_transaction"):
         return Hits([], has_more=False)
-    page = transaction_page(Chosen(text=text), order=NEWEST_TRANSACTIONS, cursor=None, size=EACH)
+    try:
+        page = transaction_page(Chosen(text=text), order=NEWEST_TRANSACTIONS, cursor=None, size=EACH)
+    except TooWideError:
+        return Hits([], has_more=True)
     return Hits(page.rows, has_more=page.next_cursor is not None)
 
 

@@ -32,7 +32,7 @@ def encode(rows: Iterable[Sequence[str | None]], *, columns: int) -> Generator[C
     buffer, waiting, rows = io.StringIO(newline=""), 0, iter(rows)
     writer = _writer(buffer, columns)
     while batch := list(islice(rows, _ROWS_AT_ONCE)):
-        writer.writerows(batch)
+        _write(batch, buffer, writer, columns)
         waiting += len(batch)
         if buffer.tell() >= CHUNK_BYTES:
             yield _drained(buffer, waiting)
@@ -50,6 +50,23 @@ def _writer(buffer: io.StringIO, columns: int) -> Any:
     if quotes_everything(columns):
         return csv.writer(buffer, lineterminator="\r\n", quoting=csv.QUOTE_ALL)
     return csv.writer(buffer, lineterminator="\r\n")
+
+
+def _write(batch: list[Sequence[str | None]], buffer: io.StringIO, writer: Any, columns: int) -> None:
+    """Most rows need no quotes: joining and searching them is several times faster than looking at each character."""
+    for row in batch:
+        line = ",".join([text or "" for text in row])
+        if (
+            quotes_everything(columns)
+            or line.count(",") >= columns
+            or '"' in line
+            or "\n" in line
+            or "\r" in line
+        ):
+            writer.writerow(row)
+        else:
+            buffer.write(line)
+            buffer.write("\r\n")
 
 
 def _drained(buffer: io.StringIO, rows: int) -> Chunk:

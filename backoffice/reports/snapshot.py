@@ -1,7 +1,7 @@
 """A connection of an export's own: it reads one moment, writes nothing, and can be broken off."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -14,6 +14,10 @@ from psycopg.pq import TransactionStatus
 from backoffice.reports.cells import json_text, moment, without_formula
 from backoffice.reports.sql_cells import SQLITE_JSON, SQLITE_MOMENT
 
+_HOUR, _WHOLE_SECONDS = len("2026-03-01 09"), len("2026-03-01 09:30:00")
+_BEFORE_THE_OFFSET = len("2026-03-01T10:30:00.000250")
+_HOURS_REMEMBERED = 10_000
+_LAST_OF_AN_HOUR = timedelta(minutes=59, seconds=59)
 _GONE_WITHIN = "5s"  # a server at work looks so often whether this process is still there
 
 
@@ -49,18 +53,46 @@ def _prepare_postgresql(connection: BaseDatabaseWrapper, zone: ZoneInfo, at_most
 def _prepare_sqlite(connection: BaseDatabaseWrapper, zone: ZoneInfo) -> None:
     """A SELECT of SQLite sees one moment from its first row to its last."""
 
-    def cell_moment(kept: str | None) -> str | None:
-        if kept is None:
-            return None
-        return moment(datetime.fromisoformat(kept).replace(tzinfo=UTC), zone)
-
     def cell_json(kept: str | None) -> str | None:
         return None if kept is None else without_formula(json_text(json.loads(kept)))
 
     raw = connection.connection
-    raw.create_function(SQLITE_MOMENT, 1, cell_moment, deterministic=True)
+    raw.create_function(SQLITE_MOMENT, 1, moments_in(zone), deterministic=True)
     raw.create_function(SQLITE_JSON, 1, cell_json, deterministic=True)
     raw.execute("PRAGMA query_only = ON")
+
+
+def moments_in(zone: ZoneInfo) -> Callable[[str | None], str | None]:
+    """Writes moments, as SQLite keeps them, as `cells` does.
+
+    Rows mostly come in the order of time, so hours repeat: each is worked out once, and what stands behind is copied.
+    """
+    hours: dict[str, tuple[str, str] | None] = {}
+
+    def cell_moment(kept: str | None) -> str | None:
+        if kept is None:
+            return None
+        hour = kept[:_HOUR]
+        if hour not in hours:
+            if len(hours) >= _HOURS_REMEMBERED:
+                hours.clear()
+            hours[hour] = _whole_hour(hour, zone)
+        told = hours[hour]
+        if told is None:
+            return moment(datetime.fromisoformat(kept).replace(tzinfo=UTC), zone)
+        return f"{told[0]}{kept[_HOUR:]}{'' if len(kept) > _WHOLE_SECONDS else '.000000'}{told[1]}"
+
+    return cell_moment
+
+
+def _whole_hour(hour: str, zone: ZoneInfo) -> tuple[str, str] | None:
+    """What this hour of UTC is called there, and its offset; None unless it is a whole hour there as well."""
+    begin = datetime.fromisoformat(f"{hour}:00").replace(tzinfo=UTC)
+    offsets = {(begin + part).astimezone(zone).utcoffset() for part in (timedelta(0), _LAST_OF_AN_HOUR)}
+    if len(offsets) > 1 or any(offset is None or offset % timedelta(hours=1) for offset in offsets):
+        return None
+    written = moment(begin, zone)
+    return written[:_HOUR], written[_BEFORE_THE_OFFSET:]
 
 
 def _let_go(connection: BaseDatabaseWrapper) -> None:

@@ -173,6 +173,7 @@ def test_crypto_is_neither_converted_nor_withdrawn(client: Client, sign_in: Sign
     assert ("wallet_transfer/?currency=USDT" in html) is ("wallet_transfer" in KINDS)
 
 
+@pytest.mark.django_db(transaction=True)  # a stored report is read by a connection of its own
 def test_the_export_has_what_is_on_screen_and_what_was(reader: Client) -> None:
     balance()
     snapshot("8000000.55", ago=timedelta(hours=10))

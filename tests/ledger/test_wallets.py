@@ -137,7 +137,7 @@ def test_the_csv_has_what_is_on_the_screen(
         {"address": "addr-3", "network": "B", "currency": "BTC"},
         {"address": "", "network": "C", "currency": "BTC"},
     )
-    [link] = re.findall(r'href="([^"]+)" download', text(reader, NOW + query))
+    [link] = re.findall(r'href="([^"]+\.csv[^"]*)"', text(reader, NOW + query))
     answer: Any = reader.get(unescape(link))
     file = b"".join(answer.streaming_content).decode("utf-8-sig")
     assert {number for number in range(1, 4) if f"addr-{number}" in file} == expected

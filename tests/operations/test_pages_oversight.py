@@ -69,8 +69,8 @@ def test_the_overview_says_when_the_mirror_is_late(as_checker: Client, minutes: 
 def test_the_overview_says_how_far_the_first_load_is(as_checker: Client) -> None:
     Mirror.objects.update(loaded_at=None, pass_depth="whole", pass_page=41, pass_pages=100, rows=4000)
     shown = overview(as_checker)
-    assert "40 %, 4000 transactions so far" in shown
-    assert '<progress max="100" value="40">' in shown
+    assert "40&nbsp;%, 4000 transactions so far" in shown
+    assert '<progress max="100" value="40" aria-label="Read so far">' in shown
     assert 'role="alert"' not in shown
 
 
@@ -186,6 +186,7 @@ def test_somebody_who_was_later_is_told(as_checker: Client, administrator: User,
     assert incident.note == "Refunded"
 
 
+@pytest.mark.django_db(transaction=True)  # a stored report is read by a connection of its own
 def test_the_csv_has_every_incident(as_checker: Client, incident: Incident, operation: Operation) -> None:
     answer = as_checker.get("/reports/incidents.csv")
     assert answer.status_code == 200

@@ -3,6 +3,9 @@
 import csv
 import hashlib
 import os
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +16,7 @@ import pytest
 from django import forms
 from django.contrib.auth.models import Group
 from django.db import IntegrityError, connection, transaction
+from django.utils import timezone
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
@@ -29,6 +33,7 @@ from backoffice.reports.services.tidying import FORGOTTEN_AFTER
 from backoffice.reports.states import EDGES, State
 from payments_gateway import ReadFailedError
 from tests.reports.asking import asked_for, made, now
+from tests.stack.test_brokers import database_url
 
 pytestmark = pytest.mark.django_db(transaction=True)
 Rows = Callable[[], Iterator[object]]
@@ -391,3 +396,44 @@ def test_a_role_given_back_lets_a_new_one_be_made(auditor: User) -> None:
     services.run_export(again.pk)
 
     assert now(again).state == State.DONE
+
+
+@pytest.mark.parametrize("point", ["export.writing", "export.written"])
+def test_a_killed_process_leaves_no_half_of_a_file_and_another_begins_anew(
+    auditor: User, settings: Settings, point: str
+) -> None:
+    job = asked_for(auditor)
+
+    killed = swept_by_a_process(settings, point)
+
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert now(job).state == State.RUNNING
+    assert [name for name in files() if not name.endswith(".part")] == []
+    assert services.run_due() == 0  # as long as its lease lasts
+    with clock.running_by(lambda: timezone.now() + lease.LEASE):
+        assert services.run_due() == 1
+    job = now(job)
+    assert (job.state, job.tries) == (State.DONE, 2)
+    assert hashlib.sha256(job.file.read_bytes()).hexdigest() == job.sha256
+
+
+def swept_by_a_process(settings: Settings, point: str) -> "subprocess.CompletedProcess[str]":
+    """One round of the sweeper in a process of its own, around this test's database and folder."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("COUNTERSIGN_")}
+    own = {
+        "DJANGO_SETTINGS_MODULE": "backoffice.settings",
+        "COUNTERSIGN_DATA_DIR": str(settings.DATA_DIR),
+        "COUNTERSIGN_DATABASE_URL": database_url(),
+        "COUNTERSIGN_ENVIRONMENT": "sandbox",
+        "COUNTERSIGN_GATEWAY_URL": "http://127.0.0.1:9/v2",
+        "COUNTERSIGN_GATEWAY_URL_V4": "http://127.0.0.1:9/v4",
+        "COUNTERSIGN_FAULT_POINT": f"{point}=kill",
+    }
+    return subprocess.run(
+        [sys.executable, "manage.py", "sweep", "--once"],
+        env={**inherited, **own},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )

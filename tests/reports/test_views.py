@@ -3,6 +3,7 @@
 import gzip
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from django.test import Client
@@ -272,3 +273,12 @@ def test_a_refused_form_comes_back_with_what_was_typed(reader: Client) -> None:
     assert html.count("Enter a valid date.") == 1
     assert 'value="status" checked' in html
     assert 'value="reference" checked' not in html
+
+
+def test_no_link_to_a_file_is_marked_as_a_download() -> None:
+    """The browser would keep the page that offers the background as a file."""
+    pages = Path("templates").rglob("*.html")
+    links = [link for page in pages for link in re.findall(r"<a [^>]*reports:csv[^>]*>", page.read_text())]
+
+    assert links
+    assert [link for link in links if " download" in link] == []

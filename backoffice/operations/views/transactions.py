@@ -79,6 +79,7 @@ def _members(one: Transaction) -> list[tuple[str, object]]:
     ]
     registered = {True: "yes", False: "no", None: ""}[one.is_from_registered_user]
     return [
+        ("Type", one.type),
         ("With", one.counterparty),
         ("Sender", one.sender),
         ("Username", one.username),

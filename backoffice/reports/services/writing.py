@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from backoffice.core import fault_points
 from backoffice.reports.csv_encoding import Chunk
 from backoffice.reports.services.lease import Lease
 
@@ -50,7 +51,9 @@ def _written(chunks: Iterable[Chunk], path: Path, lease: Lease) -> Written:
             size += file.write(chunk.content)
             digest.update(chunk.content)
             lease.rows += chunk.rows
+            fault_points.reach("export.writing")
         file.flush()
         os.fsync(file.fileno())
+    fault_points.reach("export.written")
     lease.check()
     return Written(path, lease.rows, size, digest.hexdigest())
