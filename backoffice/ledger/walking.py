@@ -214,10 +214,11 @@ def _stretch(chosen: Chosen, order: Order, position: Position | None, limit: int
 
 
 def _by_name(chosen: Chosen, period: list[Sql], besides: list[Sql]) -> Scan | None:
-    """The combinations of names that have the texts, as keys; None if they are too many to merge."""
-    asked = (("names", chosen.text), ("counterparty", chosen.counterparty))
+    """The combinations of names that have the texts, as keys; None if they are too many. The index is of `names`."""
+    asked = (("names", chosen.text), ("names", chosen.counterparty), ("counterparty", chosen.counterparty))
     said = [Sql(f"{column} ILIKE %s", [_part(text)]) for column, text in asked if text]
-    found = fetch(select("key", Sql("ledger_names"), said, limit=NAMES_MERGED + 1))
+    with patience():
+        found = fetch(select("key", Sql("ledger_names"), said, limit=NAMES_MERGED + 1))
     if len(found) > NAMES_MERGED:
         return None
     key, keys = f"md5{_NAMES}::uuid", [key for [key] in found]

@@ -13,7 +13,7 @@ from psycopg.pq.abc import PGconn, PGresult
 from backoffice.reports.csv_encoding import CHUNK_BYTES, Chunk, quotes_everything
 from backoffice.reports.telling import Select
 
-REFUSED_WITHIN = 0.05  # seconds
+REFUSED_WITHIN = 0.02  # seconds
 
 
 def copied(

@@ -10,7 +10,7 @@ import pytest
 from django import forms
 from django.db import DatabaseError, connection
 from django.db.models import Func, TextField, Value
-from psycopg.errors import QueryCanceled
+from psycopg.errors import QueryCanceled, UndefinedFunction
 
 from backoffice.accounts.models import User
 from backoffice.ledger.mirrored import Transaction
@@ -138,6 +138,14 @@ def test_a_query_that_takes_too_long_breaks_the_file_off(auditor: User) -> None:
 
     with pytest.raises(QueryCanceled):
         list(pieces)
+
+
+@on_postgresql
+def test_what_the_server_refuses_is_no_file(auditor: User) -> None:
+    unknown = Func(Value("x"), function="no_such_function", output_field=TextField())
+
+    with pytest.raises(UndefinedFunction):
+        list(chunks(auditor, Column("unknown", "", unknown)))
 
 
 def test_an_export_can_write_nothing(auditor: User) -> None:
