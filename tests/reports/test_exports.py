@@ -317,7 +317,7 @@ def test_a_defect_in_a_report_costs_the_file_and_not_the_process(
     auditor: User, offer: Callable[[Rows], None]
 ) -> None:
     def defective() -> Iterator[object]:
-        yield {}["missing"]
+        yield os.environ["COUNTERSIGN_MISSING"]
 
     offer(defective)
     job = numbers(auditor)
