@@ -33,12 +33,12 @@ def copied(
         _read(pgconn, arrivals, left)
     has_begun = not pgconn.is_busy()
     if has_begun:
-        _check(pgconn.get_result(), ExecStatus.COPY_OUT)
+        _check(_result(pgconn, arrivals), ExecStatus.COPY_OUT)
     yield headings
     if not has_begun:
-        _check(pgconn.get_result(), ExecStatus.COPY_OUT)
+        _check(_result(pgconn, arrivals), ExecStatus.COPY_OUT)
     yield from _drained(pgconn, arrivals)
-    while result := pgconn.get_result():  # only now is the file whole
+    while result := _result(pgconn, arrivals):  # only now is the file whole
         _check(result, ExecStatus.COMMAND_OK)
 
 
@@ -85,6 +85,13 @@ def _chunk(rows: list[Any]) -> Chunk:
     content = b"\r\n".join(rows)
     rows.clear()
     return Chunk(content, count)
+
+
+def _result(pgconn: PGconn, arrivals: waiting.poll) -> PGresult | None:
+    """The next result. libpq would wait for it as well, and keep every other thread of this process waiting too."""
+    while pgconn.is_busy():
+        _read(pgconn, arrivals)
+    return pgconn.get_result()
 
 
 def _check(result: PGresult | None, wanted: ExecStatus) -> None:

@@ -266,7 +266,7 @@ def test_who_cancels_stops_the_one_who_makes_it(
     auditor: User, offer: Callable[[Rows], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lease, "RENEWED_EVERY", 0.02)
-    told = []
+    told: list[str] = []
 
     def endless() -> Iterator[object]:
         number = 0
@@ -311,6 +311,21 @@ def test_a_source_that_breaks_off_leaves_no_half_of_a_file(
 
     assert (now(job).state, now(job).problem) == (State.FAILED, "The service went away")
     assert files() == []
+
+
+def test_a_defect_in_a_report_costs_the_file_and_not_the_process(
+    auditor: User, offer: Callable[[Rows], None]
+) -> None:
+    def defective() -> Iterator[object]:
+        yield os.environ["COUNTERSIGN_MISSING"]
+
+    offer(defective)
+    job = numbers(auditor)
+
+    services.run_export(job.pk)
+
+    assert now(job).state == State.FAILED
+    assert "in its log" in now(job).problem
 
 
 def test_the_same_can_be_asked_for_again(auditor: User) -> None:

@@ -246,6 +246,13 @@ def test_a_message_that_cannot_be_sent_is_tried_again(auditor: User, settings: S
     assert services.tell_recipients() == 1
 
 
+def test_a_name_of_two_lines_makes_one_subject(auditor: User) -> None:
+    ran(kept(auditor, name="Every morning\nBcc: somebody@elsewhere.example"))
+
+    assert services.tell_recipients() == 1
+    assert mail.outbox[0].subject == "Countersign: Every morning Bcc: somebody@elsewhere.example"
+
+
 def test_no_message_for_somebody_who_may_no_longer_read_it(auditor: User) -> None:
     ran(kept(auditor))
     auditor.groups.clear()

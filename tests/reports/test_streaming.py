@@ -118,7 +118,8 @@ def test_a_download_that_never_began_is_on_record_too(auditor: User) -> None:
 
 
 def test_a_source_that_breaks_off_breaks_the_file_off(auditor: User) -> None:
-    export, sent = begin(broken_off, auditor), []
+    export = begin(broken_off, auditor)
+    sent: list[bytes] = []
 
     with pytest.raises(ReadFailedError):
         sent.extend(export)

@@ -52,7 +52,7 @@ def _send(job: ExportJob) -> bool:
         return False
     if job.state != State.DONE or not job.person.is_active:
         return False
-    title = job.schedule.name if job.schedule else report.title
+    title = " ".join((job.schedule.name if job.schedule else report.title).split())  # a subject has one line
     lines = [
         f"{title}: the file is ready for you.",
         "",

@@ -33,6 +33,8 @@ logger = logging.getLogger(__name__)
 AT_MOST = timedelta(hours=1)
 KEPT_FOR = timedelta(days=7)
 TRIES = 3
+# What a defect in a report may raise over a row that nobody foresaw: it costs that file, not the process that makes it.
+_DEFECTS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
 def run_due() -> int:
@@ -78,7 +80,7 @@ def _run(job: ExportJob) -> None:
         logger.info("The export %s was cancelled or is being made by somebody else", job.pk)
     except (ExportError, GatewayError) as exc:
         _fail(job, str(exc))
-    except (DatabaseError, PostgresError, OSError):
+    except (DatabaseError, PostgresError, OSError, *_DEFECTS):
         logger.exception("The export %s could not be made", job.pk)
         _fail(
             job,
