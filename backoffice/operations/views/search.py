@@ -8,7 +8,14 @@ from django.views.decorators.http import require_http_methods
 from backoffice.accounts.http import StaffRequest
 from backoffice.operations import permissions
 from backoffice.operations.forms import SearchForm
-from backoffice.operations.search import NEWEST, everywhere, in_the_list, operation_named
+from backoffice.operations.search import (
+    NEWEST,
+    everywhere,
+    in_the_list,
+    listed_under,
+    operation_named,
+    transactions_of_the_service,
+)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -24,6 +31,8 @@ def search(request: StaffRequest) -> HttpResponse:
     if not form.is_valid():
         return render(request, "operations/search.html", {"form": form}, status=422)
     text = form.cleaned_data["q"]
+    if "transactions" in request.POST:
+        return _transactions(request, form, text)
     found = everywhere(request.user, text)
     operation = operation_named(found, text)
     if operation is not None:
@@ -36,3 +45,11 @@ def search(request: StaffRequest) -> HttpResponse:
         "newest": f"{NEWEST:,}",
     }
     return render(request, "operations/search.html", context)
+
+
+def _transactions(request: StaffRequest, form: SearchForm, text: str) -> HttpResponse:
+    """What the service lists: htmx fills it in below the rest, and a button asks for it without JavaScript."""
+    listed = transactions_of_the_service(request.user, text)
+    context = {"form": form, "text": text, "listed": listed, "more": listed_under(text)}
+    template = "operations/_found_transactions.html" if request.htmx else "operations/search.html"
+    return render(request, template, context)
