@@ -59,8 +59,8 @@ class SessionStore(db.SessionStore):
 
     @cached_property
     def now(self) -> datetime:
-        """The database's time, asked once for all forms of a page."""
-        return clock.now()
+        """The database's time, the same for all forms of a page; it came along with the session."""
+        return clock.now() if self.row is None else clock.time_of(self.row)
 
     def begin(self, *, address: str, user_agent: str) -> None:
         """Note where this session comes from, for the list that people see."""
@@ -109,7 +109,8 @@ class SessionStore(db.SessionStore):
         return row
 
     def _get_session_from_db(self) -> StaffSession | None:
-        self.row = StaffSession.objects.live_with_person().filter(pk=self.session_key).first()
+        found = clock.asked_with(StaffSession.objects.live_with_person().filter(pk=self.session_key))
+        self.row = found.first()
         if self.row is None:
             self._session_key = None
         else:
