@@ -82,4 +82,5 @@ def test_no_column_is_sealed_that_the_command_does_not_know() -> None:
     known = {
         f"{model.__name__}.{model.SEALED}" for model in apps.get_models() if issubclass(model, SealedRow)
     }
-    assert columns - {"Release.sealed_token"} == known  # a release is gone in 90 seconds
+    plain = {"Transaction.digest"}  # what a row is recognised by
+    assert columns - {"Release.sealed_token"} - plain == known  # a release is gone in 90 seconds

@@ -141,7 +141,7 @@ def test_the_file_has_the_list_and_no_formula(as_checker: Client) -> None:
     known("0a1b2c3d", name="=HYPERLINK(1)")
     body = b"".join(as_checker.get("/reports/api-keys.csv").streaming_content)  # type: ignore[attr-defined]
     [row] = csv.DictReader(io.StringIO(body.decode()))
-    assert (row["short_hash"], row["name"], row["in_use"]) == ("0a1b2c3d", "'=HYPERLINK(1)", "False")
+    assert (row["short_hash"], row["name"], row["in_use"]) == ("0a1b2c3d", "'=HYPERLINK(1)", "false")
 
 
 def test_a_key_whose_answer_was_lost_is_told(
