@@ -259,7 +259,11 @@ PLACES = [
     Place(CHECKER, "an export", sending("/reports/operations/", "Make it in the background")),
     Place(CHECKER, "no schedule", at("/reports/schedules/")),
     Place(CHECKER, "a schedule", at("/reports/operations/schedule/")),
-    Place(CHECKER, "schedule refused", sending("/reports/operations/schedule/", "Keep the schedule", Time_zone="Atlantis")),
+    Place(
+        CHECKER,
+        "schedule refused",
+        sending("/reports/operations/schedule/", "Keep the schedule", Time_zone="Atlantis"),
+    ),
     Place(AUDITOR, "overview", at("/")),
     Place(AUDITOR, "pending operation", operation(Status.PENDING)),
     Place(AUDITOR, "reports", at("/reports/")),
