@@ -55,6 +55,7 @@ def cursor_to(day: date, chosen: Chosen, order: Order) -> str:
 
 def transaction_count(chosen: Chosen, *, most: int = COUNTED) -> Count:
     """Exactly up to `most`; beyond it, about how many: nothing is ever counted through."""
+    facets.forget()  # a count says nothing of the rows, and so not whether the sync has met new ones
     if _is_walked(chosen):
         number, is_all = walking.count(chosen, most=most)
     else:

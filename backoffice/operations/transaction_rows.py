@@ -21,7 +21,7 @@ _ROW = """
 <td class="{}">{}<span class="money"><span>{}</span> {}</span>{}</td>
 <td class="st"><span class="badge {}">{}</span></td>
 <td class="by">{}</td>
-<td class="age quiet"><time datetime="{}">{}</time></td>
+<td class="age quiet nowrap"><time datetime="{}">{}</time></td>
 </tr>"""
 _FEE = "<small>fee {}</small>"
 _OPERATION = '<a href="{}" class="mono">{}</a>'

@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 
 from backoffice.core.pagination import Order, Page
-from backoffice.ledger import walking
+from backoffice.ledger import facets, walking
 from backoffice.ledger.chosen import NEWEST_FIRST, ORDERS, Chosen
 from backoffice.ledger.listing import Count, transaction_count, transaction_page
 from backoffice.ledger.mirrored import DayTotal, Facet, Transaction
@@ -222,6 +222,22 @@ def test_a_facet_that_was_never_seen_before_is_listed_at_once(rows: list[Transac
     assert ids(forwards(Chosen()))[0] == new.transaction_id
     newer = stored(status="on ice", occurred_at=AT + timedelta(days=2))
     assert ids(forwards(Chosen(status="on ice"))) == [newer.transaction_id]
+
+
+def test_a_facet_that_was_never_seen_before_is_counted_at_once(rows: list[Transaction]) -> None:
+    transaction_page(Chosen(), order=NEWEST_FIRST, cursor=None)
+    stored(status="on hold")
+    assert transaction_count(Chosen(status="on hold")).number == 1
+
+
+def test_a_process_that_reads_no_rows_knows_new_facets_soon(
+    rows: list[Transaction], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = len(facets.known_facets())
+    stored(status="on hold")
+    assert len(facets.known_facets()) == before
+    monkeypatch.setattr(facets, "KEPT_SECONDS", -1.0)
+    assert len(facets.known_facets()) == before + 1
 
 
 def test_a_name_that_changed_is_found_as_it_is_now(rows: list[Transaction]) -> None:

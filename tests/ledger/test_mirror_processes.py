@@ -111,6 +111,22 @@ def test_the_command_tells_how_far_it_is_and_ends_by_itself(service: LongList, t
     assert here() == service.names()
 
 
+class Terminal(StringIO):
+    """What a person looks at."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_on_a_terminal_one_line_is_written_over(service: LongList) -> None:
+    service.listed = numbered(1200)
+    shown = Terminal()
+    call_command("mirror", stdout=shown)
+    _, *bars = shown.getvalue().split("\r")
+    assert len(bars) > 1
+    assert all(bar.startswith(("█", "░")) and "\n" not in bar for bar in bars[:-1])
+
+
 def test_the_command_begins_again_if_told_so(service: LongList) -> None:
     service.listed = numbered(1200)
     call_command("mirror", stdout=StringIO())

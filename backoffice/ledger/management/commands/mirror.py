@@ -74,7 +74,7 @@ class _Bar:
         )
         if self._out.isatty():
             bar = "█" * int(share * _WIDTH)
-            self._out.write(f"\\r{bar:░<{_WIDTH}} {line}", ending="")
+            self._out.write(f"\r{bar:░<{_WIDTH}} {line}", ending="")
             self._out.flush()
         elif self._shown != int(share * 10):
             self._out.write(line)
