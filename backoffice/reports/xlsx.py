@@ -15,6 +15,7 @@ from xlsxwriter.worksheet import Worksheet
 from backoffice.reports.csv_encoding import CHUNK_BYTES, Chunk
 from backoffice.reports.errors import TooLongError
 
+ROOM = "rows-"  # how the folder begins in which the rows of one file wait; a killed process leaves it
 ROWS_OF_A_SHEET = 1_048_576
 CHARACTERS_OF_A_CELL = 32_767
 _ROWS_AT_ONCE = 1000
@@ -28,7 +29,10 @@ def encode_xlsx(
     A sheet that is full is followed by another one under the same headings. Holds one row; the rest is in files
     in this folder, which go with the generator. Raises TooLongError for a cell that Excel has no room for.
     """
-    with tempfile.TemporaryDirectory(dir=folder) as room, tempfile.TemporaryFile(dir=room) as file:
+    with (
+        tempfile.TemporaryDirectory(prefix=ROOM, dir=folder) as room,
+        tempfile.TemporaryFile(dir=room) as file,
+    ):
         yield from _written(file, header, rows, room)
         file.seek(0)
         while content := file.read(CHUNK_BYTES):

@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from itertools import product
+from pathlib import Path
 
 import pytest
 from django import forms
 from django.contrib.auth.models import Group
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, OperationalError, connection, transaction
 from django.utils import timezone
 from pytest_django import Settings
 
@@ -31,6 +32,7 @@ from backoffice.reports.services import lease, running
 from backoffice.reports.services.moves import move
 from backoffice.reports.services.tidying import FORGOTTEN_AFTER
 from backoffice.reports.states import EDGES, State
+from backoffice.reports.xlsx import encode_xlsx
 from payments_gateway import ReadFailedError
 from tests.reports.asking import asked_for, made, now
 from tests.stack.test_brokers import database_url
@@ -163,10 +165,22 @@ def test_whoever_lost_the_right_afterwards_cannot_take_the_file_away(auditor: Us
 def test_every_download_is_on_record(auditor: User) -> None:
     job = made(auditor)
 
-    services.hand_out(job.pk, actor=auditor)
-    services.hand_out(job.pk, actor=auditor)
+    for _ in range(2):
+        _, file = services.hand_out(job.pk, actor=auditor)
+        with file:
+            assert hashlib.sha256(file.read()).hexdigest() == job.sha256
 
     assert actions(job)[2:] == ["export.downloaded", "export.downloaded"]
+
+
+def test_a_file_that_nobody_got_is_not_on_record_as_taken_away(auditor: User) -> None:
+    job = made(auditor)
+    job.file.unlink()
+
+    with pytest.raises(GoneError):
+        services.hand_out(job.pk, actor=auditor)
+
+    assert "export.downloaded" not in actions(job)
 
 
 def test_an_export_is_made_once_however_many_try(auditor: User, settings: Settings) -> None:
@@ -194,6 +208,37 @@ def test_no_more_are_made_at_once_than_allowed(auditor: User, settings: Settings
 
     assert services.run_due() == 0
     assert now(second).state == State.WAITING
+
+
+def test_one_round_makes_one_file_so_that_a_stop_is_seen_before_the_next(auditor: User) -> None:
+    first, second = asked_for(auditor), asked_for(auditor)
+
+    assert services.run_due() == 1
+    assert (now(first).state, now(second).state) == (State.DONE, State.WAITING)
+    assert services.run_due() == 1
+    assert now(second).state == State.DONE
+
+
+def test_a_commit_that_breaks_off_takes_no_file_from_a_state_that_names_it(
+    auditor: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = asked_for(auditor)
+    commit, lost = connection.commit, list[bool]()
+
+    def kept_but_not_told() -> None:
+        is_lost = not lost and now(job).state == State.DONE
+        commit()
+        if is_lost:
+            lost.append(True)
+            raise OperationalError("The connection was lost")
+
+    monkeypatch.setattr(connection, "commit", kept_but_not_told)
+
+    services.run_export(job.pk)
+
+    job = now(job)
+    assert (lost, job.state) == ([True], State.DONE)
+    assert hashlib.sha256(job.file.read_bytes()).hexdigest() == job.sha256
 
 
 def test_what_a_killed_worker_began_is_made_anew_from_nothing(auditor: User) -> None:
@@ -381,6 +426,41 @@ def test_what_killed_workers_left_is_removed_and_nothing_else(auditor: User) -> 
     assert services.tidy_exports() == 2
 
     assert files() == sorted(["being-written.part", job.stored_as])
+
+
+@pytest.fixture
+def killed_at_rows() -> Iterator[Path]:
+    """What a killed maker of an Excel file leaves: a folder with its rows, from long ago."""
+    rows = encode_xlsx(["a", "b"], ([str(number), ""] for number in range(2500)), folder=str(folder()))
+    next(rows)
+    (room,) = folder().iterdir()
+    old = time.time() - 2 * FORGOTTEN_AFTER.total_seconds()
+    for path in (*room.iterdir(), room):
+        os.utime(path, (old, old))
+    yield room
+    rows.close()
+
+
+def test_rows_that_a_killed_worker_left_are_removed(killed_at_rows: Path) -> None:
+    assert services.tidy_exports() == 1
+
+    assert files() == []
+
+
+def test_rows_of_an_export_that_is_being_made_stay(auditor: User, killed_at_rows: Path) -> None:
+    begun = clock.now() - 2 * FORGOTTEN_AFTER
+    job = asked_for(auditor)
+    ExportJob.objects.filter(pk=job.pk).update(state=State.RUNNING, started_at=begun)
+
+    assert services.tidy_exports() == 0
+
+    assert files() == [killed_at_rows.name]
+
+
+def test_rows_that_are_still_written_stay_however_old_their_folder(killed_at_rows: Path) -> None:
+    os.utime(next(killed_at_rows.iterdir()))
+
+    assert services.tidy_exports() == 0
 
 
 def test_a_filter_that_no_longer_makes_sense_fails_the_export(auditor: User) -> None:

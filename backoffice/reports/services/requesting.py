@@ -1,8 +1,9 @@
 """People ask for exports in the background, cancel them, ask again and take them away."""
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from datetime import datetime
-from typing import Any
+from typing import IO, Any
 from uuid import UUID
 
 from django.db import transaction
@@ -56,21 +57,34 @@ def cancel_export(pk: UUID, *, actor: User) -> ExportJob:
 
 
 @transaction.atomic
-def hand_out(pk: UUID, *, actor: User) -> ExportJob:
-    """The finished export, for its person to take away; on record. Raises NotAllowedError, GoneError."""
+def hand_out(pk: UUID, *, actor: User) -> tuple[ExportJob, IO[bytes]]:
+    """The finished export and its file, open, for its person to take away. Raises NotAllowedError, GoneError.
+
+    On record only once the file is open: nobody took away what is no longer there.
+    """
     job = ExportJob.objects.get(pk=pk)
     report_for(actor, job.report)
     if job.state != State.DONE or _is_past(job, clock.now()):
         raise GoneError("There is no file to take away.")
-    audit.record(
-        Action.EXPORT_DOWNLOADED, actor=actor, target=job_name(job), export=str(job.pk), sha256=job.sha256
-    )
-    return job
+    with ExitStack() as opened:
+        file = opened.enter_context(_opened(job))
+        audit.record(
+            Action.EXPORT_DOWNLOADED, actor=actor, target=job_name(job), export=str(job.pk), sha256=job.sha256
+        )
+        opened.pop_all()
+    return job, file
 
 
 def job_name(job: ExportJob) -> str:
     """How the log calls it: by its file, or by its report before it has one."""
     return str(job)
+
+
+def _opened(job: ExportJob) -> IO[bytes]:
+    try:
+        return job.file.open("rb")
+    except FileNotFoundError as exc:
+        raise GoneError("There is no file to take away.") from exc
 
 
 def _is_past(job: ExportJob, now: datetime) -> bool:

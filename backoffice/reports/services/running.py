@@ -38,12 +38,15 @@ _DEFECTS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
 def run_due() -> int:
-    """Make every file that waits or whose maker was killed, one after another; how many were begun."""
-    begun = 0
-    while (job := _claimed()) is not None:
-        _run(job)
-        begun += 1
-    return begun
+    """Make the oldest file that waits or whose maker was killed; how many were begun.
+
+    One and no more, so that whoever calls again and again sees between two files that it is to end.
+    """
+    job = _claimed()
+    if job is None:
+        return 0
+    _run(job)
+    return 1
 
 
 def run_export(pk: UUID) -> None:
@@ -99,14 +102,13 @@ def _make(job: ExportJob, wanted: Wanted) -> None:
 
 
 def _finish(job: ExportJob, wanted: Wanted, written: Written) -> None:
-    """The file gets its final name, then the state says so. Nobody else knows the name yet."""
+    """The file gets its final name, then the state says so. Nobody else knows the name yet.
+
+    Where the database breaks off meanwhile, it may have kept the state that names the file: so the file stays, and
+    `tidy_exports` removes it if none does.
+    """
     final = written.keep(secrets.token_urlsafe(24))
-    try:
-        is_ours = _put_on_record(job, wanted, written, final)
-    except DatabaseError:
-        final.unlink()
-        raise
-    if not is_ours:
+    if not _put_on_record(job, wanted, written, final):
         final.unlink()
 
 

@@ -83,9 +83,8 @@ def download(request: StaffRequest, pk: UUID) -> HttpResponse | FileResponse:
     """The finished file."""
     _own(request, pk)
     try:
-        job = services.hand_out(pk, actor=request.user)
-        file = job.file.open("rb")
-    except (GoneError, FileNotFoundError):
+        job, file = services.hand_out(pk, actor=request.user)
+    except GoneError:
         messages.warning(request, "This file is no longer there. Have it made again.")
         return redirect("reports:export", pk)
     return FileResponse(file, as_attachment=True, filename=job.name)
