@@ -1,6 +1,7 @@
 """One value as the text of one cell, whichever kind of file it stands in. `sql_cells` says the same in SQL."""
 
 import json
+import re
 from collections.abc import Callable
 from datetime import date, datetime, timedelta, tzinfo
 from decimal import Decimal
@@ -10,25 +11,30 @@ from django.utils import timezone
 
 from backoffice.core.fields import normal_text
 
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+FORMULA_SIGNS = "+=@\uff1d\uff0b\uff0d\uff20-"
 """Spreadsheets run a cell that begins with one of these, in their full width too."""
+CELL_BREAKS = ";\t\r\n"
+"""Where a spreadsheet that takes no comma for an end begins another cell, even between our quotes."""
 SKIPPED_BEFORE_A_FORMULA = " \u00a0\u200b\u3000\ufeff"
+FORMULA_BEGINS = (
+    f"^(?=[{SKIPPED_BEFORE_A_FORMULA}]*[\t\r\n{FORMULA_SIGNS}])"
+    f'|(?<=[{CELL_BREAKS}])(?=["{SKIPPED_BEFORE_A_FORMULA}]*[{FORMULA_SIGNS}])'
+)
+"""The places for an apostrophe, each between two characters. Python and PostgreSQL read it alike."""
 _TO_THE_MINUTE_OF_THE_OFFSET = len("2026-03-01T10:30:00.000250+01:00")
 
 
 def cell(value: object) -> str:
     """The value as text: times in the current time zone, amounts without grouping, exponent or trailing zeros.
 
-    A text that a spreadsheet would run as a formula stands behind an apostrophe.
+    What a spreadsheet would run as a formula stands behind an apostrophe.
     """
     return without_formula(_text(value))
 
 
 def without_formula(text: str) -> str:
-    """The text, behind an apostrophe where a spreadsheet would otherwise run it as a formula."""
-    if text.startswith(FORMULA_STARTS) or text.lstrip(SKIPPED_BEFORE_A_FORMULA).startswith(FORMULA_STARTS):
-        return f"'{text}"
-    return text
+    """The text, with an apostrophe wherever a spreadsheet would otherwise begin to run it as a formula."""
+    return re.sub(FORMULA_BEGINS, "'", text)
 
 
 def moment(value: datetime, zone: tzinfo) -> str:

@@ -12,7 +12,7 @@ from psycopg import Error as PostgresError
 from psycopg.pq import TransactionStatus
 
 from backoffice.reports.cells import json_text, moment, without_formula
-from backoffice.reports.sql_cells import SQLITE_JSON, SQLITE_MOMENT
+from backoffice.reports.sql_cells import SQLITE_JSON, SQLITE_MOMENT, SQLITE_TEXT
 
 _HOUR, _WHOLE_SECONDS = len("2026-03-01 09"), len("2026-03-01 09:30:00")
 _BEFORE_THE_OFFSET = len("2026-03-01T10:30:00.000250")
@@ -58,6 +58,7 @@ def _prepare_sqlite(connection: BaseDatabaseWrapper, zone: ZoneInfo) -> None:
 
     raw = connection.connection
     raw.create_function(SQLITE_MOMENT, 1, moments_in(zone), deterministic=True)
+    raw.create_function(SQLITE_TEXT, 1, without_formula, deterministic=True)
     raw.create_function(SQLITE_JSON, 1, cell_json, deterministic=True)
     raw.execute("PRAGMA query_only = ON")
 

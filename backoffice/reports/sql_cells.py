@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any
 from django.db import models
 
 from backoffice.core.fields import ExactDecimalField, MagnitudeField
-from backoffice.reports.cells import FORMULA_STARTS, SKIPPED_BEFORE_A_FORMULA
+from backoffice.reports.cells import CELL_BREAKS, FORMULA_BEGINS, FORMULA_SIGNS, SKIPPED_BEFORE_A_FORMULA
 
-# Functions of Python that `snapshot` gives to SQLite, which knows neither time zones nor jsonb.
-SQLITE_MOMENT, SQLITE_JSON = "cell_moment", "cell_json"
+# Functions of Python that `snapshot` gives to SQLite, which knows neither time zones nor jsonb nor lookahead.
+SQLITE_MOMENT, SQLITE_JSON, SQLITE_TEXT = "cell_moment", "cell_json", "cell_text"
 
-_EMPTY = 0  # what PostgreSQL's ascii() says of an empty text
-_STARTS = ", ".join(str(ord(character)) for character in FORMULA_STARTS)
-_SUSPICIOUS = f"{_EMPTY}, {_STARTS}, {', '.join(str(ord(one)) for one in SKIPPED_BEFORE_A_FORMULA)}"
+_SUSPICIOUS = ", ".join(str(ord(one)) for one in f"{FORMULA_SIGNS}{CELL_BREAKS}{SKIPPED_BEFORE_A_FORMULA}")
 
 if TYPE_CHECKING:
     Field = models.Field[Any, Any]
@@ -38,13 +36,10 @@ def _cell_for(field: Field, table: dict[type[Field], Cell]) -> Cell:
     raise TypeError(f"A report cannot tell a column of {type(field).__name__} in SQL")
 
 
-def _guarded(text: str, first: str) -> str:
-    """The text without formula. Nearly every text begins with a harmless character and is looked at once."""
-    return (
-        f"CASE WHEN {first}({text}) IN ({_SUSPICIOUS}) THEN"
-        f" CASE WHEN {first}(ltrim({text}, '{SKIPPED_BEFORE_A_FORMULA}')) IN ({_STARTS})"
-        f" THEN '''' || {text} ELSE NULLIF({text}, '') END ELSE {text} END"
-    )
+def _is_suspicious(text: str, *, first: str, place: str) -> str:
+    """Whether there may be a formula in it: nearly every text has none of this."""
+    breaks = " OR ".join(f"{place}({text}, '{one}') > 0" for one in CELL_BREAKS)
+    return f"{first}({text}) IN ({_SUSPICIOUS}) OR {breaks}"
 
 
 def _signed(number: str, text: str) -> str:
@@ -56,11 +51,13 @@ def _flag(column: str) -> str:
 
 
 def _postgresql_text(column: str) -> str:
-    return _guarded(column, "ascii")
+    suspicious = _is_suspicious(column, first="ascii", place="strpos")
+    guarded = f"regexp_replace({column}, '{FORMULA_BEGINS}', '''', 'g')"
+    return f"CASE WHEN {suspicious} THEN {guarded} ELSE NULLIF({column}, '') END"
 
 
 def _postgresql_json(column: str) -> str:
-    return _guarded(f"{column}::text", "ascii")
+    return _postgresql_text(f"({column}::text)")
 
 
 def _postgresql_moment(column: str) -> str:
@@ -89,7 +86,8 @@ def _postgresql_id(column: str) -> str:
 
 
 def _sqlite_text(column: str) -> str:
-    return _guarded(column, "unicode")
+    suspicious = _is_suspicious(column, first="unicode", place="instr")
+    return f"CASE WHEN {suspicious} THEN {SQLITE_TEXT}({column}) ELSE {column} END"
 
 
 def _sqlite_moment(column: str) -> str:

@@ -43,6 +43,15 @@ TEXTS = (
     "\u00a0",
     "100%",
     "%s",
+    "Ada;=1+1",
+    "Ada\t-1",
+    "Ada;  @SUM(A1);\u00a0\uff0b1",
+    'Ada; "=1+1"',
+    "two\n=lines\r\n+1\r-1",
+    "\t;=1",
+    "a;b;'=1;1-2;\t;",
+    "\u200b;\ufeff=1",
+    '{"a": ";=1"}',
 )
 MOMENTS = (
     datetime(2026, 3, 29, 0, 59, 59, 999_999, tzinfo=UTC),  # London goes to summer time at one o'clock

@@ -48,9 +48,9 @@ def test_any_text_comes_back_as_it_was(text: str) -> None:
         "+1",
         "-1",
         "@SUM(A1)",
-        "\t=1+1",
-        "\r=1+1",
-        "\n=1+1",
+        "\tx",
+        "\rx",
+        "\nx",
         '=HYPERLINK("http://example.com","pay")',
         "\uff1d1+1",
         "\uff0b1",
@@ -60,14 +60,34 @@ def test_any_text_comes_back_as_it_was(text: str) -> None:
         "\u00a0=1+1",
         "\ufeff=1+1",
         "\u200b-1",
-        " \t=1+1",
+        " \tx",
     ],
 )
 def test_no_cell_begins_like_a_formula(text: str) -> None:
     assert cell(text) == f"'{text}"
 
 
-@pytest.mark.parametrize("text", ["", "a=1", "1-2", "Ada", "'=1", "1", "ada@example.com"])
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("Ada;=1+1", "Ada;'=1+1"),
+        ("Ada\t=1+1", "Ada\t'=1+1"),
+        ("Ada\r\n-1", "Ada\r\n'-1"),
+        ("Ada; \u00a0\uff0b1;@x", "Ada;' \u00a0\uff0b1;'@x"),
+        ('Ada;"=1+1"', 'Ada;\'"=1+1"'),
+        ("\t=1+1", "'\t'=1+1"),
+        (";=1+1", ";'=1+1"),
+    ],
+)
+def test_no_cell_begins_like_a_formula_where_a_spreadsheet_takes_no_comma_for_an_end(
+    text: str, told: str
+) -> None:
+    assert cell(text) == told
+
+
+@pytest.mark.parametrize(
+    "text", ["", "a=1", "1-2", "Ada", "'=1", "1", "ada@example.com", "a;b", "a;1-2", "two\r\nlines", "a;\t;"]
+)
 def test_harmless_text_stays_as_it_is(text: str) -> None:
     assert cell(text) == text
 
