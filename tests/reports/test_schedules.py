@@ -39,6 +39,11 @@ MEMBERS: dict[str, Any] = {
 }
 
 
+@pytest.fixture(autouse=True)
+def _public_address(settings: Settings) -> None:
+    settings.PUBLIC_URL = "https://office.example"
+
+
 def kept(owner: User, *recipients: User, **changes: Any) -> Schedule:
     return services.create_schedule(owner, {**MEMBERS, **changes}, recipients or (owner,))
 
@@ -150,6 +155,36 @@ def test_a_paused_schedule_makes_nothing_and_makes_up_for_nothing(auditor: User)
     assert [entry.action for entry in entries] == ["schedule.created", "schedule.paused", "schedule.resumed"]
 
 
+def test_without_a_public_address_there_is_no_schedule_whose_messages_lead_nowhere(
+    auditor: User, settings: Settings
+) -> None:
+    schedule = kept(auditor)
+    services.pause_schedule(schedule.pk, actor=auditor)
+    settings.PUBLIC_URL = ""
+
+    with pytest.raises(ScheduleError, match="COUNTERSIGN_PUBLIC_URL"):
+        kept(auditor)
+    with pytest.raises(ScheduleError, match="COUNTERSIGN_PUBLIC_URL"):
+        services.change_schedule(schedule.pk, MEMBERS, [auditor], actor=auditor)
+    with pytest.raises(ScheduleError, match="COUNTERSIGN_PUBLIC_URL"):
+        services.resume_schedule(schedule.pk, actor=auditor)
+
+    assert Schedule.objects.get().is_paused
+
+
+def test_the_page_says_why_a_schedule_cannot_go_on(
+    client: Client, auditor: User, sign_in: SignIn, settings: Settings
+) -> None:
+    browser, schedule = sign_in(client, auditor), kept(auditor)
+    browser.post(reverse("reports:pause", args=[schedule.pk]))
+    settings.PUBLIC_URL = ""
+
+    page = browser.post(reverse("reports:resume", args=[schedule.pk]), follow=True).content.decode()
+
+    assert "COUNTERSIGN_PUBLIC_URL" in page
+    assert now(schedule).is_paused
+
+
 def test_nobody_receives_what_they_may_not_read(auditor: User, maker: User) -> None:
     with pytest.raises(NotAllowedError):
         kept(auditor, auditor, maker)
@@ -212,10 +247,7 @@ def ran(schedule: Schedule) -> ExportJob:
     return ExportJob.objects.get()
 
 
-def test_the_message_has_a_link_that_needs_sign_in_and_no_figures(
-    auditor: User, settings: Settings, client: Client
-) -> None:
-    settings.PUBLIC_URL = "https://office.example"
+def test_the_message_has_a_link_that_needs_sign_in_and_no_figures(auditor: User, client: Client) -> None:
     job = ran(kept(auditor))
 
     assert services.tell_recipients() == 1

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from django.conf import settings
 from django.db import transaction
 
 from backoffice.accounts.models import User
@@ -57,8 +58,12 @@ def pause_schedule(pk: int, *, actor: User) -> None:
 
 @transaction.atomic
 def resume_schedule(pk: int, *, actor: User) -> None:
-    """Let it go on with the next moment to come; what was due meanwhile is not made up for."""
+    """Let it go on with the next moment to come; what was due meanwhile is not made up for.
+
+    Raises NotAllowedError, ScheduleError.
+    """
     schedule = _own(pk, actor)
+    _check_address()
     next_at = _next(schedule, clock.now())
     if Schedule.objects.filter(pk=pk, is_paused=True).update(is_paused=False, next_at=next_at):
         _record(Action.SCHEDULE_RESUMED, schedule, actor)
@@ -126,6 +131,7 @@ def _own(pk: int, actor: User) -> Schedule:
 def _checked(schedule: Schedule, owner: User, recipients: Iterable[User]) -> list[User]:
     """The recipients, if owner and all of them may read the report, and its days make sense."""
     report = report_for(owner, schedule.report)
+    _check_address()
     people = list(recipients)
     if not people:
         raise ScheduleError("Choose at least one person who receives it.")
@@ -134,6 +140,14 @@ def _checked(schedule: Schedule, owner: User, recipients: Iterable[User]) -> lis
     if schedule.period != RelativePeriod.AS_IT_STANDS and not report.has_days:
         raise ScheduleError("This report has no days to choose.")
     return people
+
+
+def _check_address() -> None:
+    if not settings.PUBLIC_URL:
+        raise ScheduleError(
+            "Nobody has told Countersign its own public address, so a message could not say where the file is. "
+            "Whoever runs this installation sets COUNTERSIGN_PUBLIC_URL."
+        )
 
 
 def _calendar(schedule: Schedule) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from backoffice.accounts.http import StaffRequest
 from backoffice.reports import services
 from backoffice.reports.asking import wish_of
 from backoffice.reports.catalogue import REPORTS, reports_for
-from backoffice.reports.errors import ExportError
+from backoffice.reports.errors import ExportError, ScheduleError
 from backoffice.reports.forms import ScheduleForm, typed_before
 from backoffice.reports.models import Schedule
 from backoffice.reports.report import AnyReport
@@ -87,7 +87,10 @@ def pause(request: StaffRequest, pk: int) -> HttpResponse:
 @require_POST
 def resume(request: StaffRequest, pk: int) -> HttpResponse:
     """Let it go on."""
-    services.resume_schedule(_own(request, pk).pk, actor=request.user)
+    try:
+        services.resume_schedule(_own(request, pk).pk, actor=request.user)
+    except ScheduleError as exc:
+        messages.warning(request, str(exc))
     return redirect("reports:schedules")
 
 
