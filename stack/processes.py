@@ -64,6 +64,7 @@ class Stack:
             "PYTHONPATH": str(ROOT),
             "COUNTERSIGN_DEMO": "1",
             "COUNTERSIGN_DATA_DIR": str(self.folder),
+            "COUNTERSIGN_PUBLIC_URL": self.web,
             "COUNTERSIGN_GATEWAY_URL": f"{self.sandbox}/v2",
             "COUNTERSIGN_GATEWAY_URL_V4": f"{self.sandbox}/v4",
         }

@@ -87,6 +87,7 @@ def test_the_processes_see_no_setting_of_the_caller(tmp_path: Path, monkeypatch:
     assert own == {
         "COUNTERSIGN_DEMO": "1",
         "COUNTERSIGN_DATA_DIR": str(tmp_path),
+        "COUNTERSIGN_PUBLIC_URL": "http://127.0.0.1:8000",
         "COUNTERSIGN_GATEWAY_URL": "http://127.0.0.1:8001/v2",
         "COUNTERSIGN_GATEWAY_URL_V4": "http://127.0.0.1:8001/v4",
         "COUNTERSIGN_LOG_LEVEL": "WARNING",
