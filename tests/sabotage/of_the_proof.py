@@ -6,6 +6,7 @@ _CONFIRMING = "backoffice/operations/services/confirming.py"
 _MODELS = "backoffice/operations/models.py"
 _LOOKING = "backoffice/operations/services/looking.py"
 _RESOLVING = "backoffice/operations/services/resolving.py"
+_FORM = "backoffice/operations/kinds/resolution_form.py"
 _RECORDING = "backoffice/operations/services/recording.py"
 _AUDIT = "backoffice/audit/services.py"
 _VERIFICATION = "backoffice/audit/verification.py"
@@ -13,6 +14,7 @@ _TESTS = "tests/operations"
 _DIFFERS = (
     f"{_TESTS}/test_confirming.py::test_a_transaction_that_differs_closes_nothing_and_keeps_no_other_from_it"
 )
+_AS = f"{_TESTS}/test_resolving_as_a_transaction.py"
 _LATE = f"{_TESTS}/test_answers_after_the_end.py::TestWhileNothingIsDecided"
 
 IN_THE_PROOF = (
@@ -192,8 +194,20 @@ IN_THE_PROOF = (
     Safeguard(
         "what may still be executed is not settled as not executed",
         _RESOLVING,
-        {"clock.now() < attempt.may_come_until or attempt.": "attempt."},
+        {"(clock.now() < attempt.may_come_until or is_news)": "is_news"},
         f"{_TESTS}/test_resolving.py::test_nor_is_it_applied_while_the_service_may_still_execute_it",
+    ),
+    Safeguard(
+        "what may still come is not settled as a transaction that failed",
+        _FORM,
+        {"if end == End.FAILED and clock.now() < attempt.may_come_until:": "if not end:"},
+        f"{_AS}::test_a_failed_one_may_be_anothers_while_ours_may_come",
+    ),
+    Safeguard(
+        "a word is signed as the service shows it then",
+        _RESOLVING,
+        {"    if words.get(seen.transaction_id) != seen.status:\n": "    if not words:\n"},
+        f"{_AS}::test_a_word_that_has_changed_since_is_not_settled_by_what_it_meant",
     ),
     Safeguard(
         "a resolution settles only what is open",
