@@ -103,7 +103,7 @@ def send_operation(operation_id: UUID) -> None:
         withdraw_release(release, exc)
         return
     if claim is None:
-        note_obstacle(operation_id, None)
+        note_obstacle(operation_id, _slowness(release, preflight))
     else:
         fault_points.reach("send.claimed")
         connection.close()  # nothing is held during the call, and a database that fails over meanwhile is found again
@@ -211,6 +211,15 @@ def _may_go(release: Release, preflight: Preflight) -> bool:
         and turns.has_come(release, now)
         and turns.newest_attempt(release.balance) == preflight.newest_attempt
     )
+
+
+def _slowness(release: Release, preflight: Preflight) -> str | None:
+    """What kept a release whose turn it is from being claimed: the look had grown old. None where it is not that."""
+    now = clock.now()
+    is_fresh = now - preflight.at < timedelta(seconds=settings.SEND_WITHIN_SECONDS)
+    if is_fresh or is_paused() or not turns.has_come(release, now):
+        return None
+    return "The database answered too slowly, so what had been looked at was too old to act on."
 
 
 def _check_may_still_go(claim: Claim) -> Callable[[], bool]:
