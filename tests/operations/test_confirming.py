@@ -2,7 +2,7 @@
 
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -82,6 +82,14 @@ def sent(
 def unknown(service: StubService, maker: User, checker: User) -> Operation:
     """One whose answer was lost long enough ago for every transaction that could be meant to be in the list."""
     operation = sent(service, maker, checker, 502, "bad gateway")
+    let_pass(settles_after())
+    return operation
+
+
+@pytest.fixture
+def accepted(service: StubService, maker: User, checker: User) -> Operation:
+    """One that the service accepted without a name as long ago."""
+    operation = sent(service, maker, checker, 200, '{"data": {}}')
     let_pass(settles_after())
     return operation
 
@@ -198,46 +206,72 @@ def test_a_transaction_that_differs_closes_nothing_and_keeps_no_other_from_it(
     assert confirmed(unknown, service, record("T-8"), other).status == Status.SUCCEEDED
 
 
-@pytest.mark.parametrize("time", [ago(minutes=4), ago(minutes=-64)], ids=["behind", "ahead"])
+@pytest.mark.parametrize("minutes", [4, -64], ids=["behind", "ahead"])
 def test_a_list_whose_times_are_minutes_off_the_services_own_clock_shows_ours(
-    unknown: Operation, service: StubService, time: str
+    accepted: Operation, service: StubService, minutes: int
 ) -> None:
-    ours = record("T-7", createdAt=time, prevBalance=BALANCE)
-    assert confirmed(unknown, service, ours).status == Status.SUCCEEDED
+    ours = record("T-7", createdAt=ago(minutes=minutes), prevBalance=BALANCE)
+    assert confirmed(accepted, service, ours).status == Status.SUCCEEDED
+
+
+@pytest.mark.parametrize("traits", [{}, {"prevBalance": BALANCE + 7}], ids=["not told", "another"])
+def test_what_was_accepted_takes_an_older_one_only_by_the_balance_before_it(
+    accepted: Operation, service: StubService, traits: dict[str, Any]
+) -> None:
+    older = record("T-7", createdAt=ago(minutes=1), **traits)
+    assert confirmed(accepted, service, older).status == Status.PROCESSING
+    assert Attempt.objects.get().last_check == (
+        "T-7 could be this one, but by its time it was before ours, and the balance before it is not the one we saw"
+    )
+    let_pass(HORIZON)
+    assert confirmed(accepted, service, older).status == Status.REVIEW
 
 
 DOUBTFUL = [
     pytest.param(
-        {"createdAt": ago(minutes=1)},
-        "by its time it was before ours, and the balance before it is not the one we saw",
+        lambda: {"createdAt": ago(seconds=20), "prevBalance": BALANCE},
+        "by its time it was before ours, and nothing says that ours was accepted",
         id="before ours",
     ),
     pytest.param(
-        {"createdAt": ago(minutes=1), "prevBalance": BALANCE + 250_050},
-        "by its time it was before ours, and the balance before it is not the one we saw",
+        lambda: {"prevBalance": BALANCE + 250_050},
+        "the balance after it is the one we saw, so it was before ours",
         id="before the balance",
     ),
-    pytest.param({"createdAt": "last week", "prevBalance": BALANCE}, "it tells no time", id="without a time"),
+    pytest.param(
+        lambda: {"prevBalance": BALANCE + 250_000, "fee": None},
+        "the balance after it is the one we saw, so it was before ours",
+        id="before the balance, without a fee",
+    ),
+    pytest.param(
+        lambda: {"createdAt": "last week", "prevBalance": BALANCE}, "it tells no time", id="without a time"
+    ),
 ]
+Traits = Callable[[], dict[str, Any]]
 
 
 @pytest.mark.parametrize(("traits", "why"), DOUBTFUL)
 def test_what_may_have_been_there_before_ours_is_never_taken(
-    unknown: Operation, service: StubService, traits: dict[str, Any], why: str
+    unknown: Operation, service: StubService, traits: Traits, why: str
 ) -> None:
-    """Another channel may have paid it minutes ago, and the list have shown it only since: ours may not exist."""
-    assert confirmed(unknown, service, record("T-7", **traits)).status == Status.UNKNOWN
+    """Another channel may have paid it before, and list and balance have shown it only since: ours may not exist."""
+    theirs = record("T-7", **traits())
+    assert confirmed(unknown, service, theirs).status == Status.UNKNOWN
     assert Attempt.objects.get().last_check == f"T-7 could be this one, but {why}"
     let_pass(HORIZON)
-    assert confirmed(unknown, service, record("T-7", **traits)).status == Status.REVIEW
+    assert confirmed(unknown, service, theirs).status == Status.REVIEW
+
+
+def test_nor_is_it_where_ours_was_accepted(accepted: Operation, service: StubService) -> None:
+    theirs = record("T-7", prevBalance=BALANCE + 250_050)
+    assert confirmed(accepted, service, theirs).status == Status.PROCESSING
+    assert confirmed(accepted, service, record("T-8", prevBalance=BALANCE)).status == Status.SUCCEEDED
 
 
 @pytest.mark.parametrize(("traits", "why"), DOUBTFUL)
-def test_nor_is_another_beside_it(
-    unknown: Operation, service: StubService, traits: dict[str, Any], why: str
-) -> None:
+def test_nor_is_another_beside_it(unknown: Operation, service: StubService, traits: Traits, why: str) -> None:
     """Where the list's times are minutes off, it may be ours, and the other one another's."""
-    found = [record("T-8"), record("T-7", **traits)]
+    found = [record("T-8"), record("T-7", **traits())]
     assert confirmed(unknown, service, *found).status == Status.UNKNOWN
     assert confirmed(unknown, service, *found[:1]).status == Status.SUCCEEDED
 

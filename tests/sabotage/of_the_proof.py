@@ -15,6 +15,9 @@ _DIFFERS = (
     f"{_TESTS}/test_confirming.py::test_a_transaction_that_differs_closes_nothing_and_keeps_no_other_from_it"
 )
 _AS = f"{_TESTS}/test_resolving_as_a_transaction.py"
+_OLDER = (
+    f"{_TESTS}/test_confirming.py::test_what_was_accepted_takes_an_older_one_only_by_the_balance_before_it"
+)
 _LATE = f"{_TESTS}/test_answers_after_the_end.py::TestWhileNothingIsDecided"
 
 IN_THE_PROOF = (
@@ -62,16 +65,28 @@ IN_THE_PROOF = (
         f"{_TESTS}/test_confirming.py::test_what_the_service_showed_before_we_sent_is_never_ours",
     ),
     Safeguard(
+        "what left the balance as we saw it is not ours",
+        _LOOKING,
+        {"    if _left_what_we_saw(attempt, record):\n": "    if not record:\n"},
+        f"{_TESTS}/test_confirming.py::test_what_may_have_been_there_before_ours_is_never_taken[before the balance]",
+    ),
+    Safeguard(
+        "what is older than the request by its time is not taken where nothing was accepted",
+        _LOOKING,
+        {"    if operation.status == Status.UNKNOWN:\n": "    if not operation.status:\n"},
+        f"{_TESTS}/test_confirming.py::test_what_may_have_been_there_before_ours_is_never_taken[before ours]",
+    ),
+    Safeguard(
         "what is older than the request by its time is not taken without the balance",
         _LOOKING,
-        {"    if record.created_at < mark - EXACT and not found_it_so:\n": "    if found_it_so is None:\n"},
-        f"{_TESTS}/test_confirming.py::test_what_may_have_been_there_before_ours_is_never_taken",
+        {"    if not found_it_so:\n": "    if found_it_so is None:\n"},
+        _OLDER,
     ),
     Safeguard(
         "a balance that was not told fits nothing",
         _LOOKING,
         {"record.previous_balance is not None and record": "record.previous_balance is None or record"},
-        f"{_TESTS}/test_confirming.py::test_what_may_have_been_there_before_ours_is_never_taken[before ours]",
+        f"{_OLDER}[not told]",
     ),
     Safeguard(
         "what tells no time is never taken",

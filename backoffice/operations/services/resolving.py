@@ -40,8 +40,8 @@ def check_meaning(payload: ResolutionPayload) -> None:
     words = {record.transaction_id: record.status for record in listed.records}
     if words.get(seen.transaction_id) != seen.status:
         raise CannotSettleError(
-            f"The service does not show transaction {seen.transaction_id} as {seen.word} any more. Nothing was changed; "
-            "look at it again."
+            f"The service does not show transaction {seen.transaction_id} as {seen.word} any more. "
+            "Nothing was changed; look at it again."
         )
 
 
