@@ -18,6 +18,7 @@ _AS = f"{_TESTS}/test_resolving_as_a_transaction.py"
 _OLDER = (
     f"{_TESTS}/test_confirming.py::test_what_was_accepted_takes_an_older_one_only_by_the_balance_before_it"
 )
+_ACCEPTED = f"{_TESTS}/test_resolving_what_was_accepted.py"
 _LATE = f"{_TESTS}/test_answers_after_the_end.py::TestWhileNothingIsDecided"
 
 IN_THE_PROOF = (
@@ -219,6 +220,18 @@ IN_THE_PROOF = (
         f"{_AS}::test_a_failed_one_may_be_anothers_while_ours_may_come",
     ),
     Safeguard(
+        "what the service accepted is the machine's while ours may come",
+        "backoffice/operations/kinds/resolution_case.py",
+        {"(is_nameless and clock.now() >= attempt.may_come_until)": "is_nameless"},
+        f"{_ACCEPTED}::test_people_settle_it_only_when_it_can_come_no_more",
+    ),
+    Safeguard(
+        "what has a transaction and is under way is the machine's",
+        "backoffice/operations/kinds/resolution_case.py",
+        {" and attempt.service_transaction_id is None\n": "\n"},
+        f"{_ACCEPTED}::test_nobody_settles_one_whose_transaction_is_known",
+    ),
+    Safeguard(
         "a word is signed as the service shows it then",
         _RESOLVING,
         {"    if words.get(seen.transaction_id) != seen.status:\n": "    if not words:\n"},
@@ -229,7 +242,7 @@ IN_THE_PROOF = (
         _RESOLVING,
         {
             "filter(operation=operation, closed_at__isnull=True)\n": "filter(operation=operation)\n",
-            "    if attempt is None or operation.status not in NEEDS_ATTENTION:\n": "    if attempt is None:\n",
+            "    if attempt is None or not may_be_settled(operation, attempt):\n": "    if attempt is None:\n",
         },
         f"{_TESTS}/test_resolving.py::test_if_the_machine_closes_it_first_the_resolution_is_not_applied_and_says_so",
     ),

@@ -8,13 +8,13 @@ from backoffice.audit.actions import Action
 from backoffice.core import clock
 from backoffice.ledger import selectors as ledger
 from backoffice.operations.errors import CannotSettleError
-from backoffice.operations.kinds.resolution_case import open_case
+from backoffice.operations.kinds.resolution_case import may_be_settled, open_case
 from backoffice.operations.kinds.resolution_payload import End, ResolutionPayload, SeenTransaction, Verdict
 from backoffice.operations.models import Attempt, Operation
 from backoffice.operations.services.moves import move
 from backoffice.operations.services.recording import bind_transaction, settled
 from backoffice.operations.services.watching import first_watch
-from backoffice.operations.states import NEEDS_ATTENTION, Outcome, Status
+from backoffice.operations.states import Outcome, Status
 from payments_gateway import GatewayError
 
 _UNREADABLE = "The service's list cannot be read now, and its word may have changed. Nothing was changed."
@@ -80,7 +80,7 @@ def _attempt_in_question(operation: Operation, payload: ResolutionPayload) -> At
     """The attempt that was looked at, if its outcome is still open."""
     attempts = Attempt.objects.select_for_update().filter(operation=operation, closed_at__isnull=True)
     attempt = attempts.filter(number=payload.attempt).first()
-    if attempt is None or operation.status not in NEEDS_ATTENTION:
+    if attempt is None or not may_be_settled(operation, attempt):
         known = Status(operation.status).label.lower()
         raise CannotSettleError(
             f"{operation.reference} is {known} by now, without this. Nothing was changed."
