@@ -16,7 +16,7 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db import DatabaseError, IntegrityError, InterfaceError, connection, transaction
+from django.db import DatabaseError, DataError, IntegrityError, InterfaceError, connection, transaction
 from pydantic import SecretStr
 
 from backoffice.audit import services as audit
@@ -269,10 +269,15 @@ def _open_attempt(operation: Operation, release: Release, preflight: Preflight) 
 
 
 def _record(attempt_id: int, answer: Answer) -> None:
-    """Write down the answer, which nobody will give a second time; a database that is away is waited for."""
+    """Write down the answer, which nobody will give a second time; a database that is away is waited for.
+
+    What it does not take in any time is raised at once: the sweeper declares the outcome unknown, and it is looked up.
+    """
     for pause in RECORD_AGAIN_AFTER:
         try:
             record_answer(attempt_id, answer)
+        except (DataError, IntegrityError):
+            raise
         except (DatabaseError, InterfaceError):  # away, busy, or read-only after a fail-over
             logger.exception("The answer of attempt %s is not recorded yet: %s", attempt_id, answer.message)
             connection.close()
