@@ -19,7 +19,7 @@ from backoffice.audit.models import Entry
 from backoffice.operations import services
 from backoffice.operations.models import Attempt, Operation
 from backoffice.operations.services import confirming
-from backoffice.operations.services.confirming import settles_after
+from backoffice.operations.services.confirming import SOON, settles_after
 from backoffice.operations.services.looking import WINDOW, look
 from backoffice.operations.services.recording import LOOK_AFTER, bind_transaction
 from backoffice.operations.states import Outcome, Status
@@ -155,6 +155,35 @@ def test_a_transaction_under_way_is_not_taken_while_ours_may_come_and_it_may_fai
     assert confirmed(unknown, service, record("T-7", "processing")).status == Status.UNKNOWN
     assert confirmed(unknown, service, record("T-8"), record("T-7", "failed")).status == Status.UNKNOWN
     assert Attempt.objects.get().service_transaction_id is None
+
+
+@pytest.mark.parametrize("records", [[("T-7", "processing")], None], ids=["a candidate", "a problem"])
+def test_while_the_balance_is_held_the_next_look_is_near(
+    unknown: Operation, service: StubService, records: list[tuple[str, str]] | None
+) -> None:
+    """The pause before the next look grows to hours, and the next look may free it."""
+    let_pass(timedelta(minutes=20))
+    service.records = json.dumps([record(*each) for each in records]) if records else "nonsense"
+    services.confirm_operation(unknown.pk)
+    next_look = Attempt.objects.get().next_check_at
+    assert next_look is not None
+    assert next_look <= timezone.now() + SOON
+
+
+def test_where_nothing_is_to_be_taken_the_pauses_grow(unknown: Operation) -> None:
+    let_pass(timedelta(minutes=20))
+    services.confirm_operation(unknown.pk)
+    attempt = Attempt.objects.get()
+    assert attempt.next_check_at == attempt.started_at + timedelta(hours=1)
+
+
+def test_staff_read_until_when_it_is_not_taken(unknown: Operation, service: StubService) -> None:
+    confirmed(unknown, service, record("T-7", "processing"))
+    attempt = Attempt.objects.get()
+    assert attempt.last_check == (
+        f"Found as T-7: processing; not taken before {attempt.may_come_until.astimezone(UTC):%H:%M} UTC, "
+        "since ours may come yet"
+    )
 
 
 def test_a_transaction_under_way_is_known_by_its_id_from_then_on(

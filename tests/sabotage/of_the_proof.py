@@ -31,7 +31,7 @@ IN_THE_PROOF = (
     Safeguard(
         "a list that lags is given its time",
         _CONFIRMING,
-        {"    if age < settles_after() and not (": "    if not age and not ("},
+        {"attempt.started_at + settles_after()\n": "attempt.started_at\n"},
         f"{_TESTS}/test_confirming.py"
         "::test_what_could_be_anothers_is_taken_only_when_ours_has_had_the_time_to_be_there",
     ),
@@ -157,8 +157,14 @@ IN_THE_PROOF = (
     Safeguard(
         "failed only when ours cannot come any more",
         _CONFIRMING,
-        {"    return record if not may_hide_ours or age >= WINDOW else None\n": "    return record\n"},
+        {"        return attempt.started_at + WINDOW\n": "        return attempt.started_at\n"},
         f"{_TESTS}/test_confirming.py::test_a_failed_one_proves_failure_only_when_ours_cannot_come_any_more",
+    ),
+    Safeguard(
+        "what may be ours is looked at again soon",
+        _CONFIRMING,
+        {"        return min(in_time, seen.at + SOON)\n": "        return in_time\n"},
+        f"{_TESTS}/test_confirming.py::test_while_the_balance_is_held_the_next_look_is_near",
     ),
     Safeguard(
         "what may fail yet is not taken while ours may come",
