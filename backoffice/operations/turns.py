@@ -7,7 +7,7 @@ first is settled, or the service has named its transaction.
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from backoffice.operations.errors import UnreadableContentError
@@ -77,6 +77,16 @@ def has_come(release: Release, now: datetime) -> bool:
 def next_in_turn(balance: str, now: datetime) -> Release | None:
     """The release that leaves this balance next."""
     return _standing(now).filter(balance=balance).order_by(*Release.IN_TURN).first()
+
+
+def next_ones_first(now: datetime) -> QuerySet[Release]:
+    """All that stand, in turn, but before the others those that leave their balance next: however many wait at one
+    balance, they keep nobody who looks at so many from another."""
+    same_moment = Q(released_at=OuterRef("released_at"), pk__lt=OuterRef("pk"))
+    before = _standing(now).filter(
+        Q(released_at__lt=OuterRef("released_at")) | same_moment, balance=OuterRef("balance")
+    )
+    return _standing(now).order_by(Exists(before), *Release.IN_TURN)
 
 
 def newest_attempt(balance: str | None) -> int | None:

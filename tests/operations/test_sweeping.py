@@ -13,7 +13,7 @@ from pytest_django import Settings
 from backoffice.accounts.models import User
 from backoffice.operations import services, tasks
 from backoffice.operations.models import Attempt, Operation, Release
-from backoffice.operations.services import apart
+from backoffice.operations.services import apart, sweeping
 from backoffice.operations.services.sweeping import DOORBELL_HAS
 from backoffice.operations.states import Status
 from tests import factories
@@ -63,6 +63,23 @@ def test_one_that_cannot_be_sent_for_an_unforeseen_reason_stops_no_other(
     assert services.send_due() == 0  # it is left alone for a while
     assert not caplog.records
     assert len(service.posts) == 1
+
+
+def test_many_that_wait_at_one_balance_keep_nobody_from_another(
+    service: StubService, maker: User, checker: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those whose turn it is come first of the many that one round looks at."""
+    monkeypatch.setattr(sweeping, "AT_ONCE", 2)
+    service.answer_post = lambda: (502, "bad gateway")
+    lost = factories.release(factories.approved(maker, checker), checker)
+    services.send_operation(lost.pk)
+    for amount in (100_000, 200_000, 300_000):
+        factories.release(factories.approved(maker, checker, amount=Decimal(amount)), checker)
+    dollars = of_another_balance(maker, checker)
+    let_the_doorbell_be_missed()
+    services.send_due()
+    assert status_of(dollars) == Status.UNKNOWN
+    assert len(service.posts) == 2
 
 
 def test_one_that_cannot_be_looked_at_stops_no_other(

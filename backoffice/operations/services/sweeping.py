@@ -8,6 +8,7 @@ from datetime import timedelta
 from django.db.models import Q
 
 from backoffice.core import clock
+from backoffice.operations import turns
 from backoffice.operations.models import Attempt, Operation, Release
 from backoffice.operations.services.apart import for_each, tell_nobody
 from backoffice.operations.services.confirming import confirm_operation
@@ -27,8 +28,8 @@ TURN_LASTS = timedelta(
 def send_due() -> int:
     """Send what was released and not yet claimed; how many were tried."""
     now = clock.now()
-    due = Release.objects.filter(released_at__lte=now - DOORBELL_HAS, expires_at__gt=now)
-    in_turn = due.order_by(*Release.IN_TURN).values_list("pk", "operation__reference")
+    due = turns.next_ones_first(now).filter(released_at__lte=now - DOORBELL_HAS)
+    in_turn = due.values_list("pk", "operation__reference")
     return len(for_each(send_operation, dict(in_turn[:AT_ONCE]), failed=note_obstacle))
 
 
