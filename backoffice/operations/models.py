@@ -183,6 +183,9 @@ class Release(models.Model):
     # Why it has not left though it was tried, and since when; null where nothing stands in the way.
     obstacle = models.CharField(max_length=300, null=True, editable=False)  # noqa: DJ001 - see Operation.content_key
     obstacle_since = models.DateTimeField(null=True, editable=False)
+    # Failed for a reason of our own: until then others of its balance need not wait for it. The order is fairness; that
+    # one at a time leaves is held by a unique index.
+    out_of_turn_until = models.DateTimeField(null=True, editable=False)
 
     class Meta:
         default_permissions = ()

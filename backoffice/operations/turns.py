@@ -103,4 +103,6 @@ def _earlier(release: Release, now: datetime) -> QuerySet[Release]:
 
 
 def _standing(now: datetime) -> QuerySet[Release]:
-    return Release.objects.filter(expires_at__gt=now)
+    """All that can leave in their turn: not those that failed just now for a reason of our own."""
+    in_order = Q(out_of_turn_until__isnull=True) | Q(out_of_turn_until__lte=now)
+    return Release.objects.filter(in_order, expires_at__gt=now)

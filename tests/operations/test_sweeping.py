@@ -1,5 +1,6 @@
 """Jobs that work through rows: what goes wrong with one, or takes long, stops no other."""
 
+import json
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +17,7 @@ from backoffice.operations.models import Attempt, Operation, Release
 from backoffice.operations.services import apart, sweeping
 from backoffice.operations.services.sweeping import DOORBELL_HAS
 from backoffice.operations.states import Status
+from backoffice.operations.turns import turn_of
 from tests import factories
 from tests.operations.cases import record, shows
 from tests.operations.steps import status_of
@@ -63,6 +65,36 @@ def test_one_that_cannot_be_sent_for_an_unforeseen_reason_stops_no_other(
     assert services.send_due() == 0  # it is left alone for a while
     assert not caplog.records
     assert len(service.posts) == 1
+
+
+def test_one_that_fails_for_an_unforeseen_reason_holds_its_balance_no_longer(
+    service: StubService, maker: User, checker: User
+) -> None:
+    first = damaged(service, maker, checker)
+    second = factories.release(factories.approved(maker, checker, amount=Decimal(100_000)), checker)
+    let_the_doorbell_be_missed()
+    assert turn_before(second) == 1
+    services.send_due()
+    assert (status_of(first), status_of(second)) == (Status.APPROVED, Status.PROCESSING)
+    assert [json.loads(body)["amount"] for body in service.posts] == ["100000"]
+
+
+def test_one_that_stepped_aside_is_in_its_turn_again_after_a_while(
+    service: StubService, maker: User, checker: User
+) -> None:
+    first = damaged(service, maker, checker)
+    let_the_doorbell_be_missed()
+    services.send_due()
+    second = factories.release(factories.approved(maker, checker, amount=Decimal(100_000)), checker)
+    assert turn_before(second) == 0
+    Release.objects.filter(pk=first.pk).update(out_of_turn_until=timezone.now())
+    assert turn_before(second) == 1
+
+
+def turn_before(operation: Operation) -> int:
+    turn = turn_of(Operation.objects.get(pk=operation.pk))
+    assert turn is not None
+    return turn.before
 
 
 def test_many_that_wait_at_one_balance_keep_nobody_from_another(
