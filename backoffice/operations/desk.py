@@ -17,6 +17,7 @@ from backoffice.ledger.told import Question, Told, last_told_of
 from backoffice.operations.errors import UnreadableContentError
 from backoffice.operations.kinds import KINDS, AnyKind, ChangeKind, MoneyKind, Trait, content_of
 from backoffice.operations.kinds.resolution import ResolutionKind
+from backoffice.operations.kinds.resolution_case import may_be_settled
 from backoffice.operations.kinds.traits import traits_of_attempt
 from backoffice.operations.models import Attempt, Operation
 from backoffice.operations.states import NEEDS_ATTENTION, Status
@@ -77,6 +78,11 @@ class Case:
     def is_shown_nowhere(self) -> bool:
         """Whether no read of the service can tell what became of it."""
         return not self.in_list and self.told.value is not None and self.told.value.is_done is None
+
+    @property
+    def may_be_settled(self) -> bool:
+        """Whether people may say what became of it."""
+        return may_be_settled(self.operation, self.attempt)
 
     @property
     def may_be_absent(self) -> bool:

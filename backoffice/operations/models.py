@@ -192,6 +192,9 @@ class Release(models.Model):
     # Why it has not left though it was tried, and since when; null where nothing stands in the way.
     obstacle = models.CharField(max_length=300, null=True, editable=False)  # noqa: DJ001 - see Operation.content_key
     obstacle_since = models.DateTimeField(null=True, editable=False)
+    # Failed for a reason of our own: until then others of its balance need not wait for it. The order is fairness; that
+    # one at a time leaves is held by a unique index.
+    out_of_turn_until = models.DateTimeField(null=True, editable=False)
 
     class Meta:
         default_permissions = ()
@@ -232,7 +235,9 @@ class Attempt(models.Model):
 
     # The currency of the balance that is debited; null where none is, so that the unique index lets those pass.
     balance = models.CharField(max_length=12, null=True, editable=False)  # noqa: DJ001 - unique, so null
-    watermark_transaction_id = models.CharField(max_length=100, blank=True)
+    watermark_transaction_id = models.TextField(
+        blank=True
+    )  # of any length: the service does not say how long
     watermark_balance = ExactDecimalField(null=True)
     watermark_service_time = models.DateTimeField(null=True)
     # Ids of what the service showed just before, of SKEW and newer, and what this could have been taken for.
@@ -241,7 +246,7 @@ class Attempt(models.Model):
     outcome = models.CharField(max_length=16, choices=Outcome, default=Outcome.OPEN)
     answer_status = models.PositiveSmallIntegerField(null=True)
     answer = models.CharField(max_length=500, blank=True)
-    service_transaction_id = models.CharField(max_length=100, null=True, unique=True)  # noqa: DJ001 - unique, so null
+    service_transaction_id = models.CharField(max_length=500, null=True, unique=True)  # noqa: DJ001 - unique, so null
     fee = ExactDecimalField(null=True)
     result = models.JSONField(null=True)
     checks = models.PositiveSmallIntegerField(default=0)

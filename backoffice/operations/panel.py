@@ -12,6 +12,7 @@ from backoffice.core.display import local_time
 from backoffice.operations import permissions, policy
 from backoffice.operations.errors import MakerNotEntitledError, NotAllowedError
 from backoffice.operations.kinds import KINDS, permission_for
+from backoffice.operations.kinds.resolution_case import may_be_settled
 from backoffice.operations.models import Operation
 from backoffice.operations.pause import Pause, pause_on_pages
 from backoffice.operations.progress import (
@@ -23,7 +24,7 @@ from backoffice.operations.progress import (
     last_attempt,
     needs_token,
 )
-from backoffice.operations.states import AWAITING_THE_SERVICE, NEEDS_ATTENTION, Outcome, Status
+from backoffice.operations.states import AWAITING_THE_SERVICE, Outcome, Status
 from backoffice.operations.turns import Turn
 
 
@@ -99,9 +100,14 @@ def panel_for(person: User, operation: Operation, turn: Turn | None) -> Panel:
         may_cancel=policy.may_cancel(person, operation),
         may_check=works_on_operations(person) and operation.status in AWAITING_THE_SERVICE,
         may_repeat=_may_repeat(person, operation),
-        may_settle=operation.status in NEEDS_ATTENTION and person.has_perm(permissions.RESOLVE),
+        may_settle=_may_be_settled(operation) and person.has_perm(permissions.RESOLVE),
         is_applied_here=is_applied_here(operation),
     )
+
+
+def _may_be_settled(operation: Operation) -> bool:
+    attempts = [attempt for attempt in operation.attempts.all() if attempt.closed_at is None]
+    return any(may_be_settled(operation, attempt) for attempt in attempts)
 
 
 def without_content(panel: Panel) -> Panel:

@@ -1,6 +1,7 @@
 """Where an operation stands, as its page shows it: its steps, and a mark that changes with what is shown."""
 
 from dataclasses import dataclass
+from hashlib import sha256
 
 from django.utils import timezone
 
@@ -103,8 +104,16 @@ def fingerprint(operation: Operation, turn: Turn | None) -> str:
         checks,
         turn.before if turn else 0,
         turn.held_by.reference if turn and turn.held_by else "",
+        _words_mark(operation),
     )
     return "-".join(map(str, parts))
+
+
+def _words_mark(operation: Operation) -> str:
+    """A short mark of what is told in words: why it has not left, and what the last look found."""
+    release, attempt = getattr(operation, "release", None), last_attempt(operation)
+    words = (release.obstacle if release else None, attempt.last_check if attempt else None)
+    return sha256(repr(words).encode()).hexdigest()[:12]
 
 
 def pace(operation: Operation) -> int:

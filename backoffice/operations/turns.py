@@ -7,7 +7,7 @@ first is settled, or the service has named its transaction.
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from backoffice.operations.errors import UnreadableContentError
@@ -79,6 +79,16 @@ def next_in_turn(balance: str, now: datetime) -> Release | None:
     return _standing(now).filter(balance=balance).order_by(*Release.IN_TURN).first()
 
 
+def next_ones_first(now: datetime) -> QuerySet[Release]:
+    """All that stand, in turn, but before the others those that leave their balance next: however many wait at one
+    balance, they keep nobody who looks at so many from another."""
+    same_moment = Q(released_at=OuterRef("released_at"), pk__lt=OuterRef("pk"))
+    before = _standing(now).filter(
+        Q(released_at__lt=OuterRef("released_at")) | same_moment, balance=OuterRef("balance")
+    )
+    return _standing(now).order_by(Exists(before), *Release.IN_TURN)
+
+
 def newest_attempt(balance: str | None) -> int | None:
     """The newest attempt at this balance; another one has been opened when it changes."""
     attempts = Attempt.objects.filter(balance=balance, balance__isnull=False)
@@ -93,4 +103,6 @@ def _earlier(release: Release, now: datetime) -> QuerySet[Release]:
 
 
 def _standing(now: datetime) -> QuerySet[Release]:
-    return Release.objects.filter(expires_at__gt=now)
+    """All that can leave in their turn: not those that failed just now for a reason of our own."""
+    in_order = Q(out_of_turn_until__isnull=True) | Q(out_of_turn_until__lte=now)
+    return Release.objects.filter(in_order, expires_at__gt=now)

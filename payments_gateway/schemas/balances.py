@@ -115,7 +115,7 @@ class WithdrawalReceipt(Wire):
     """The service's yes to a withdrawal. `raw` is its `data`; often it names no
     transaction (None) and no status (empty)."""
 
-    transaction_id: str | None
+    transaction_id: Identity
     status: str
     raw: dict[str, Any]
 

@@ -11,6 +11,7 @@ from payments_gateway.money import is_keepable, is_storable
 
 _NUMBER = re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,40})?")
 _SECONDS = re.compile(r"[0-9]{1,16}(\.[0-9]{1,9})?")
+LONGEST_IDENTITY = 500
 _ZERO, _LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 
 
@@ -52,8 +53,9 @@ def _remark(value: object) -> str:
 
 
 def _identity(value: object) -> str | None:
-    """Take the text that names a thing. What is none, or empty, is None."""
-    return _remark(value).strip() or None
+    """Take the text that names a thing. What is none, is empty, or is far too long to be a name, is None."""
+    name = _remark(value).strip()
+    return name if 0 < len(name) <= LONGEST_IDENTITY else None
 
 
 def _flag(value: object) -> bool | None:

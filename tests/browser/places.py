@@ -163,11 +163,11 @@ def saved_account(office: Office, page: Page) -> None:
 
 
 def new_recovery_codes(office: Office, page: Page) -> None:
-    """They are stored at once, because nobody may go on before that."""
-    page.goto("/account/recovery-codes/")
-    steps.press(page, "Draw ten new codes")
-    expect(page.locator(".codes li")).to_have_count(10)
+    """They are stored at once, because nobody may go on before that, not even somebody who has to sign in again."""
     with office.screenless_browser_of(MAKER) as browser:
+        page.goto("/account/recovery-codes/")
+        steps.press(page, "Draw ten new codes")
+        expect(page.locator(".codes li")).to_have_count(10)
         browser.send(browser.get("/account/recovery-codes/"), "/account/recovery-codes/kept/")
 
 

@@ -8,11 +8,18 @@ from pytest_django import Settings
 
 from backoffice.accounts.models import User
 from backoffice.operations.models import Operation
+from backoffice.operations.services import apart
 from tests import factories, stub_service
 from tests.operations.cases import in_review, lost
 from tests.stub_service import StubService
 
 SignIn = Callable[[Client, User], Client]
+
+
+@pytest.fixture(autouse=True)
+def nothing_put_off() -> Iterator[None]:
+    yield
+    apart._put_off.clear()
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -19,7 +19,7 @@ from backoffice.audit.models import Entry
 from backoffice.operations import services
 from backoffice.operations.models import Attempt, Operation
 from backoffice.operations.services import confirming
-from backoffice.operations.services.confirming import settles_after
+from backoffice.operations.services.confirming import SOON, settles_after
 from backoffice.operations.services.looking import WINDOW, look
 from backoffice.operations.services.recording import LOOK_AFTER, bind_transaction
 from backoffice.operations.states import Outcome, Status
@@ -87,6 +87,14 @@ def unknown(service: StubService, maker: User, checker: User) -> Operation:
 
 
 @pytest.fixture
+def accepted(service: StubService, maker: User, checker: User) -> Operation:
+    """One that the service accepted without a name as long ago."""
+    operation = sent(service, maker, checker, 200, '{"data": {}}')
+    let_pass(settles_after())
+    return operation
+
+
+@pytest.fixture
 def processing(service: StubService, maker: User, checker: User) -> Operation:
     return sent(service, maker, checker, 200, '{"data": {"transactionId": "T-1"}}')
 
@@ -149,6 +157,35 @@ def test_a_transaction_under_way_is_not_taken_while_ours_may_come_and_it_may_fai
     assert Attempt.objects.get().service_transaction_id is None
 
 
+@pytest.mark.parametrize("records", [[("T-7", "processing")], None], ids=["a candidate", "a problem"])
+def test_while_the_balance_is_held_the_next_look_is_near(
+    unknown: Operation, service: StubService, records: list[tuple[str, str]] | None
+) -> None:
+    """The pause before the next look grows to hours, and the next look may free it."""
+    let_pass(timedelta(minutes=20))
+    service.records = json.dumps([record(*each) for each in records]) if records else "nonsense"
+    services.confirm_operation(unknown.pk)
+    next_look = Attempt.objects.get().next_check_at
+    assert next_look is not None
+    assert next_look <= timezone.now() + SOON
+
+
+def test_where_nothing_is_to_be_taken_the_pauses_grow(unknown: Operation) -> None:
+    let_pass(timedelta(minutes=20))
+    services.confirm_operation(unknown.pk)
+    attempt = Attempt.objects.get()
+    assert attempt.next_check_at == attempt.started_at + timedelta(hours=1)
+
+
+def test_staff_read_until_when_it_is_not_taken(unknown: Operation, service: StubService) -> None:
+    confirmed(unknown, service, record("T-7", "processing"))
+    attempt = Attempt.objects.get()
+    assert attempt.last_check == (
+        f"Found as T-7: processing; not taken before {attempt.may_come_until.astimezone(UTC):%H:%M} UTC, "
+        "since ours may come yet"
+    )
+
+
 def test_a_transaction_under_way_is_known_by_its_id_from_then_on(
     unknown: Operation, service: StubService
 ) -> None:
@@ -198,46 +235,72 @@ def test_a_transaction_that_differs_closes_nothing_and_keeps_no_other_from_it(
     assert confirmed(unknown, service, record("T-8"), other).status == Status.SUCCEEDED
 
 
-@pytest.mark.parametrize("time", [ago(minutes=4), ago(minutes=-64)], ids=["behind", "ahead"])
+@pytest.mark.parametrize("minutes", [4, -64], ids=["behind", "ahead"])
 def test_a_list_whose_times_are_minutes_off_the_services_own_clock_shows_ours(
-    unknown: Operation, service: StubService, time: str
+    accepted: Operation, service: StubService, minutes: int
 ) -> None:
-    ours = record("T-7", createdAt=time, prevBalance=BALANCE)
-    assert confirmed(unknown, service, ours).status == Status.SUCCEEDED
+    ours = record("T-7", createdAt=ago(minutes=minutes), prevBalance=BALANCE)
+    assert confirmed(accepted, service, ours).status == Status.SUCCEEDED
+
+
+@pytest.mark.parametrize("traits", [{}, {"prevBalance": BALANCE + 7}], ids=["not told", "another"])
+def test_what_was_accepted_takes_an_older_one_only_by_the_balance_before_it(
+    accepted: Operation, service: StubService, traits: dict[str, Any]
+) -> None:
+    older = record("T-7", createdAt=ago(minutes=1), **traits)
+    assert confirmed(accepted, service, older).status == Status.PROCESSING
+    assert Attempt.objects.get().last_check == (
+        "T-7 could be this one, but by its time it was before ours, and the balance before it is not the one we saw"
+    )
+    let_pass(HORIZON)
+    assert confirmed(accepted, service, older).status == Status.REVIEW
 
 
 DOUBTFUL = [
     pytest.param(
-        {"createdAt": ago(minutes=1)},
-        "by its time it was before ours, and the balance before it is not the one we saw",
+        lambda: {"createdAt": ago(seconds=20), "prevBalance": BALANCE},
+        "by its time it was before ours, and nothing says that ours was accepted",
         id="before ours",
     ),
     pytest.param(
-        {"createdAt": ago(minutes=1), "prevBalance": BALANCE + 250_050},
-        "by its time it was before ours, and the balance before it is not the one we saw",
+        lambda: {"prevBalance": BALANCE + 250_050},
+        "the balance after it is the one we saw, so it was before ours",
         id="before the balance",
     ),
-    pytest.param({"createdAt": "last week", "prevBalance": BALANCE}, "it tells no time", id="without a time"),
+    pytest.param(
+        lambda: {"prevBalance": BALANCE + 250_000, "fee": None},
+        "the balance after it is the one we saw, so it was before ours",
+        id="before the balance, without a fee",
+    ),
+    pytest.param(
+        lambda: {"createdAt": "last week", "prevBalance": BALANCE}, "it tells no time", id="without a time"
+    ),
 ]
+Traits = Callable[[], dict[str, Any]]
 
 
 @pytest.mark.parametrize(("traits", "why"), DOUBTFUL)
 def test_what_may_have_been_there_before_ours_is_never_taken(
-    unknown: Operation, service: StubService, traits: dict[str, Any], why: str
+    unknown: Operation, service: StubService, traits: Traits, why: str
 ) -> None:
-    """Another channel may have paid it minutes ago, and the list have shown it only since: ours may not exist."""
-    assert confirmed(unknown, service, record("T-7", **traits)).status == Status.UNKNOWN
+    """Another channel may have paid it before, and list and balance have shown it only since: ours may not exist."""
+    theirs = record("T-7", **traits())
+    assert confirmed(unknown, service, theirs).status == Status.UNKNOWN
     assert Attempt.objects.get().last_check == f"T-7 could be this one, but {why}"
     let_pass(HORIZON)
-    assert confirmed(unknown, service, record("T-7", **traits)).status == Status.REVIEW
+    assert confirmed(unknown, service, theirs).status == Status.REVIEW
+
+
+def test_nor_is_it_where_ours_was_accepted(accepted: Operation, service: StubService) -> None:
+    theirs = record("T-7", prevBalance=BALANCE + 250_050)
+    assert confirmed(accepted, service, theirs).status == Status.PROCESSING
+    assert confirmed(accepted, service, record("T-8", prevBalance=BALANCE)).status == Status.SUCCEEDED
 
 
 @pytest.mark.parametrize(("traits", "why"), DOUBTFUL)
-def test_nor_is_another_beside_it(
-    unknown: Operation, service: StubService, traits: dict[str, Any], why: str
-) -> None:
+def test_nor_is_another_beside_it(unknown: Operation, service: StubService, traits: Traits, why: str) -> None:
     """Where the list's times are minutes off, it may be ours, and the other one another's."""
-    found = [record("T-8"), record("T-7", **traits)]
+    found = [record("T-8"), record("T-7", **traits())]
     assert confirmed(unknown, service, *found).status == Status.UNKNOWN
     assert confirmed(unknown, service, *found[:1]).status == Status.SUCCEEDED
 

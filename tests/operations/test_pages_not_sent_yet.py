@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from backoffice.core.display import local_time
 from backoffice.operations import services
-from backoffice.operations.models import Operation, Release
+from backoffice.operations.models import Attempt, Operation, Release
 from backoffice.operations.services.releasing import note_obstacle
 from tests.operations.steps import show, text_of
 from tests.stub_service import StubService
@@ -33,6 +33,30 @@ def test_the_page_says_why_it_has_not_left_since_when_and_how_long_it_is_tried(
         assert f"since {local_time(release.obstacle_since or release.released_at)}, and nothing" in shown
         assert f"until the word to send runs out at {local_time(release.expires_at)}" in shown
     assert (service.posts, "123456" in shown) == ([], False)
+
+
+def seen_on(client: Client, operation: Operation) -> str:
+    return str(show(client, operation).context["seen"])
+
+
+def test_an_open_page_learns_why_it_has_not_left_and_when_that_is_over(
+    service: StubService, released: Operation, as_checker: Client
+) -> None:
+    before = seen_on(as_checker, released)
+    service.records = "nonsense"
+    services.send_operation(released.pk)
+    answer = show(as_checker, released, "live/", seen=before)
+    assert "Not sent yet" in text_of(answer)
+    before = seen_on(as_checker, released)
+    assert show(as_checker, released, "live/", seen=before).status_code == 204
+    note_obstacle(released.pk, None)
+    assert "About to be sent" in text_of(show(as_checker, released, "live/", seen=before))
+
+
+def test_an_open_page_learns_what_the_last_look_found(unknown: Operation, as_checker: Client) -> None:
+    before = seen_on(as_checker, unknown)
+    Attempt.objects.update(last_check="The service could not be read")
+    assert "The service could not be read" in text_of(show(as_checker, unknown, "live/", seen=before))
 
 
 def test_it_is_counted_from_the_first_time(service: StubService, released: Operation) -> None:

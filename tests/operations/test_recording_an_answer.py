@@ -5,11 +5,12 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
-from django.db import InternalError, connection, transaction
+from django.db import DataError, IntegrityError, InternalError, connection, transaction
 
 from backoffice.operations import services
 from backoffice.operations.models import Attempt, Operation
 from backoffice.operations.states import Status
+from tests.operations.cases import record, shows
 from tests.operations.steps import reloaded
 from tests.stack.test_brokers import wait_until
 from tests.stub_service import StubService
@@ -73,6 +74,46 @@ def test_an_answer_waits_for_a_database_that_only_reads(service: StubService, re
         services.send_operation(released.pk)
     assert refused
     assert reloaded(released).status == Status.PROCESSING
+
+
+@pytest.mark.parametrize("error", [DataError, IntegrityError])
+def test_what_the_database_never_takes_is_not_tried_for_minutes(
+    service: StubService, released: Operation, error: type[Exception]
+) -> None:
+    refused: list[str] = []
+
+    def refuse(execute: Callable[..., object], sql: str, *rest: object) -> object:
+        if service.posts and '"answer" =' in sql:
+            refused.append(sql)
+            raise error
+        return execute(sql, *rest)
+
+    with connection.execute_wrapper(refuse), pytest.raises(error):
+        services.send_operation(released.pk)
+    assert len(refused) == 1
+    assert reloaded(released).status == Status.SENDING  # until the sweeper declares it unknown
+
+
+@pytest.mark.parametrize(("length", "kept"), [(120, True), (500, True), (5000, False)])
+def test_an_id_of_any_length_keeps_no_answer_from_being_recorded(
+    service: StubService, released: Operation, length: int, kept: bool
+) -> None:
+    """One that is too long for a name is none: the list shows what became of it."""
+    named = "W" * length
+    service.answer_post = lambda: (200, f'{{"data": {{"transactionId": "{named}"}}}}')
+    services.send_operation(released.pk)
+    assert reloaded(released).status == Status.PROCESSING
+    assert Attempt.objects.get().service_transaction_id == (named if kept else None)
+
+
+@pytest.mark.parametrize("length", [120, 5000])
+def test_an_id_of_any_length_in_the_list_keeps_nothing_from_leaving(
+    service: StubService, released: Operation, length: int
+) -> None:
+    shows(service, record("W" * length))
+    services.send_operation(released.pk)
+    assert (len(service.posts), reloaded(released).status) == (1, Status.PROCESSING)
+    assert Attempt.objects.get().watermark_transaction_id == "W" * length
 
 
 @pytest.fixture

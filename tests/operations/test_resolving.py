@@ -17,7 +17,7 @@ from backoffice.operations.models import Attempt, Operation
 from backoffice.operations.states import Outcome, Status
 from tests import factories
 from tests.operations.cases import in_review, proposed, record, said, settled, shows
-from tests.operations.steps import do, show, text_of
+from tests.operations.steps import do, let_pass, show, text_of
 from tests.stub_service import StubService
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -40,6 +40,7 @@ def test_what_happened_is_closed_as_the_service_shows_its_transaction(
     outcome: str,
 ) -> None:
     shows(service, record("T-7", shown))
+    let_pass(Attempt.MAY_TAKE)
     assert settled(unknown, maker, checker, "happened", "T-7").status == status
     attempt = Attempt.objects.get()
     assert (attempt.outcome, attempt.service_transaction_id, attempt.fee) == (outcome, "T-7", 50)

@@ -6,13 +6,15 @@ from django.utils import timezone
 from pydantic import ValidationError
 
 from backoffice.accounts.models import User
+from backoffice.audit.actions import Action
+from backoffice.audit.models import Entry
 from backoffice.operations import errors
 from backoffice.operations.kinds import KINDS
 from backoffice.operations.models import Attempt, Operation
 from backoffice.operations.states import Outcome, Status
 from tests import factories
 from tests.operations.cases import proposed, record, said, settled, shows
-from tests.operations.steps import text_of
+from tests.operations.steps import let_pass, reloaded, text_of
 from tests.stub_service import StubService
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -41,6 +43,7 @@ def test_what_happened_under_a_word_that_is_not_known_ends_as_both_have_signed(
     service: StubService, unknown: Operation, maker: User, checker: User, end: str, means: str
 ) -> None:
     shows(service, record("T-7", "completed"))
+    let_pass(Attempt.MAY_TAKE)
     assert settled(unknown, maker, checker, "happened", "T-7", end).status == Status(end)
     attempt = Attempt.objects.get()
     assert (attempt.outcome, attempt.service_transaction_id) == (Outcome(end), "T-7")
@@ -55,6 +58,7 @@ def test_what_happened_under_a_word_that_is_not_known_ends_as_both_have_signed(
 def test_a_word_that_is_not_known_is_asked_about_on_the_page(
     service: StubService, unknown: Operation, as_maker: Client, status: str
 ) -> None:
+    let_pass(Attempt.MAY_TAKE)
     address = "/operations/prepare/resolution/"
     form = {"operation": str(unknown.pk), "verdict": "happened", "transaction_id": "T-7", "reason": "Asked"}
     assert 'name="meaning"' not in text_of(as_maker.get(address, form))
@@ -76,6 +80,58 @@ def test_nobody_says_what_a_word_means_that_is_known(service: StubService, unkno
     form = said(unknown, "happened", "T-7", meaning="failed")
     assert "that tells how it ended" in form.errors["__all__"][0]
     assert not form.asks_for_meaning
+
+
+@pytest.mark.parametrize(("status", "meaning"), [("failed", ""), ("completed", "failed")])
+def test_a_failed_one_may_be_anothers_while_ours_may_come(
+    service: StubService, unknown: Operation, maker: User, checker: User, status: str, meaning: str
+) -> None:
+    """Ours may be executed minutes later, by then hidden behind `failed` and prepared again."""
+    shows(service, record("T-7", status))
+    form = said(unknown, "happened", "T-7", meaning=meaning)
+    assert "may execute ours until" in form.errors["meaning" if meaning else "transaction_id"][0]
+    let_pass(Attempt.MAY_TAKE)
+    assert settled(unknown, maker, checker, "happened", "T-7", meaning).status == Status.FAILED
+
+
+def test_nor_is_it_applied_as_failed_while_ours_may_come(
+    service: StubService, unknown: Operation, maker: User, checker: User
+) -> None:
+    shows(service, record("T-7", "failed"))
+    let_pass(Attempt.MAY_TAKE)
+    resolution = proposed(unknown, maker, "happened", "T-7")
+    Attempt.objects.update(started_at=timezone.now())
+    with pytest.raises(errors.CannotSettleError, match="may still be executed"):
+        factories.countersigned(resolution, checker)
+
+
+@pytest.mark.parametrize(
+    ("now", "said_so"),
+    [
+        ([record("T-7")], "does not show transaction T-7 as “pending” any more"),
+        ([], "does not show transaction T-7 as “pending” any more"),
+        (None, "cannot be read now"),
+    ],
+    ids=["another word", "gone", "unreadable"],
+)
+def test_a_word_that_has_changed_since_is_not_settled_by_what_it_meant(
+    service: StubService,
+    unknown: Operation,
+    maker: User,
+    checker: User,
+    now: list[dict[str, object]] | None,
+    said_so: str,
+) -> None:
+    shows(service, record("T-7", "pending"))
+    let_pass(Attempt.MAY_TAKE)
+    resolution = proposed(unknown, maker, "happened", "T-7", "failed")
+    shows(service, *now or [])
+    if now is None:
+        service.records = '"no list at all"'
+    with pytest.raises(errors.CannotSettleError, match=said_so):
+        factories.countersigned(resolution, checker)
+    assert reloaded(unknown).status == Status.UNKNOWN
+    assert Entry.objects.filter(action=Action.OPERATION_REFUSED, target_id=str(resolution.pk)).exists()
 
 
 @pytest.mark.parametrize(("status", "meaning"), [("completed", None), ("fulfilled", "failed")])

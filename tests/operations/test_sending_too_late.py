@@ -8,6 +8,7 @@ import pytest
 from django.utils import timezone
 from pytest_django import Settings
 
+from backoffice.accounts.models import User
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.core import clock
@@ -69,6 +70,39 @@ def test_a_sender_that_was_frozen_in_its_last_moment_sends_nothing(
         answer = make_request(claimed(released))
     assert (answer.outcome, service.posts) == (Outcome.NOT_SENT, [])
     assert "had passed before it began" in answer.message
+
+
+def test_people_are_told_that_the_look_had_grown_old_before_the_database_let_it_be_claimed(
+    service: StubService, released: Operation, settings: Settings
+) -> None:
+    settings.FAULT_POINTS = slow = PassingAt("send.before_claim", timedelta(seconds=6))
+    with clock.running_by(slow.now):
+        services.send_operation(released.pk)
+    assert "The database answered too slowly" in str(Release.objects.get().obstacle)
+    services.send_operation(released.pk)
+    assert (len(service.posts), reloaded(released).status) == (1, Status.PROCESSING)
+
+
+class PausedAt(PassingAt):
+    """Besides, somebody pauses all sending at this point."""
+
+    def __init__(self, point: str, time: timedelta, person: User) -> None:
+        super().__init__(point, time)
+        self._person = person
+
+    def get(self, name: str, default: Any = None) -> Any:
+        if name == self._point:
+            services.pause_sending(actor=self._person, reason="A key has leaked")
+        return super().get(name, default)
+
+
+def test_a_pause_meanwhile_is_no_slowness(
+    service: StubService, released: Operation, maker: User, settings: Settings
+) -> None:
+    settings.FAULT_POINTS = slow = PausedAt("send.before_claim", timedelta(seconds=6), maker)
+    with clock.running_by(slow.now):
+        services.send_operation(released.pk)
+    assert Release.objects.get().obstacle is None
 
 
 NAMED = Answer(

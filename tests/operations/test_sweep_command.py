@@ -1,9 +1,12 @@
 """`manage.py sweep`."""
 
+import threading
+from collections.abc import Callable
 from io import StringIO
 
 import pytest
 from django.core.management import call_command
+from django.db import InterfaceError, OperationalError, connection
 from django.utils import timezone
 from pytest_django import Settings
 
@@ -11,7 +14,10 @@ from backoffice.accounts.models import User
 from backoffice.integration.models import KnownKey
 from backoffice.ledger.mirrored import Transaction
 from backoffice.ledger.models import BalanceSnapshot
+from backoffice.operations import services
+from backoffice.operations.management.commands import sweep
 from backoffice.operations.models import Operation
+from backoffice.operations.oversight import Heartbeat
 from backoffice.operations.states import Status
 from tests import factories
 from tests.sandbox_process import SandboxProcess
@@ -38,6 +44,45 @@ def test_a_round_without_work_changes_nothing() -> None:
     said = StringIO()
     call_command("sweep", "--once", stdout=said)
     assert said.getvalue() == "0 due and done\n"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_one_job_that_fails_keeps_no_other_from_its_one_round(
+    maker: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def send_due() -> int:
+        raise LookupError
+
+    monkeypatch.setattr(services, "send_due", send_due)
+    operation = factories.prepared(maker)
+    Operation.objects.update(expires_at=timezone.now())
+    call_command("sweep", "--once", stdout=StringIO())
+    assert Operation.objects.get(pk=operation.pk).status == Status.EXPIRED
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("error", [InterfaceError, OperationalError])
+def test_the_sweeper_outlives_whatever_the_database_does(error: type[Exception]) -> None:
+    """In its job, and where it notes the round."""
+    stop, rounds = threading.Event(), []
+
+    def tried() -> int:
+        rounds.append("one")
+        if len(rounds) == 1:
+            raise error
+        if len(rounds) == 3:
+            stop.set()
+        return 0
+
+    def cannot_note(execute: Callable[..., object], sql: str, *rest: object) -> object:
+        if "heartbeat" in sql and len(rounds) == 2:
+            raise error
+        return execute(sql, *rest)
+
+    with connection.execute_wrapper(cannot_note):
+        sweep._repeat(tried, stop, 0.01)
+    assert len(rounds) == 3
+    assert Heartbeat.objects.filter(job="tried").count() == 1
 
 
 @pytest.mark.django_db

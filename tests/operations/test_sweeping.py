@@ -1,21 +1,23 @@
 """Jobs that work through rows: what goes wrong with one, or takes long, stops no other."""
 
+import json
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 
 import pytest
-from django.db import OperationalError, close_old_connections, connection
+from django.db import InterfaceError, InternalError, OperationalError, close_old_connections, connection
 from django.utils import timezone
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
 from backoffice.operations import services, tasks
 from backoffice.operations.models import Attempt, Operation, Release
-from backoffice.operations.services import apart
+from backoffice.operations.services import apart, sweeping
 from backoffice.operations.services.sweeping import DOORBELL_HAS
 from backoffice.operations.states import Status
+from backoffice.operations.turns import turn_of
 from tests import factories
 from tests.operations.cases import record, shows
 from tests.operations.steps import status_of
@@ -24,12 +26,6 @@ from tests.stub_service import StubService
 
 pytestmark = pytest.mark.django_db(transaction=True)
 NOBODY_FORESAW = 7  # in place of a list of ids
-
-
-@pytest.fixture(autouse=True)
-def nothing_put_off() -> Iterator[None]:
-    yield
-    apart._put_off.clear()
 
 
 def damaged(service: StubService, maker: User, checker: User) -> Operation:
@@ -71,6 +67,53 @@ def test_one_that_cannot_be_sent_for_an_unforeseen_reason_stops_no_other(
     assert len(service.posts) == 1
 
 
+def test_one_that_fails_for_an_unforeseen_reason_holds_its_balance_no_longer(
+    service: StubService, maker: User, checker: User
+) -> None:
+    first = damaged(service, maker, checker)
+    second = factories.release(factories.approved(maker, checker, amount=Decimal(100_000)), checker)
+    let_the_doorbell_be_missed()
+    assert turn_before(second) == 1
+    services.send_due()
+    assert (status_of(first), status_of(second)) == (Status.APPROVED, Status.PROCESSING)
+    assert [json.loads(body)["amount"] for body in service.posts] == ["100000"]
+
+
+def test_one_that_stepped_aside_is_in_its_turn_again_after_a_while(
+    service: StubService, maker: User, checker: User
+) -> None:
+    first = damaged(service, maker, checker)
+    let_the_doorbell_be_missed()
+    services.send_due()
+    second = factories.release(factories.approved(maker, checker, amount=Decimal(100_000)), checker)
+    assert turn_before(second) == 0
+    Release.objects.filter(pk=first.pk).update(out_of_turn_until=timezone.now())
+    assert turn_before(second) == 1
+
+
+def turn_before(operation: Operation) -> int:
+    turn = turn_of(Operation.objects.get(pk=operation.pk))
+    assert turn is not None
+    return turn.before
+
+
+def test_many_that_wait_at_one_balance_keep_nobody_from_another(
+    service: StubService, maker: User, checker: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those whose turn it is come first of the many that one round looks at."""
+    monkeypatch.setattr(sweeping, "AT_ONCE", 2)
+    service.answer_post = lambda: (502, "bad gateway")
+    lost = factories.release(factories.approved(maker, checker), checker)
+    services.send_operation(lost.pk)
+    for amount in (100_000, 200_000, 300_000):
+        factories.release(factories.approved(maker, checker, amount=Decimal(amount)), checker)
+    dollars = of_another_balance(maker, checker)
+    let_the_doorbell_be_missed()
+    services.send_due()
+    assert status_of(dollars) == Status.UNKNOWN
+    assert len(service.posts) == 2
+
+
 def test_one_that_cannot_be_looked_at_stops_no_other(
     service: StubService, maker: User, checker: User
 ) -> None:
@@ -90,12 +133,84 @@ def test_one_that_cannot_be_looked_at_stops_no_other(
 
 
 def test_a_database_that_is_away_is_of_no_row() -> None:
-    def fails(_: int) -> None:
-        raise OperationalError("The database is away")
+    def is_away(*_: object) -> None:
+        raise OperationalError("The server closed the connection unexpectedly")
 
-    with pytest.raises(OperationalError):
-        apart.for_each(fails, {1: "one"}, failed=apart.tell_nobody)
+    with connection.execute_wrapper(is_away), pytest.raises(OperationalError):
+        apart.for_each(marked, {1: "one"}, failed=apart.tell_nobody)
     assert apart.put_off() == set()
+
+
+def test_a_database_that_only_reads_is_of_no_row(only_reading: None) -> None:
+    """As after a fail-over to a standby: PostgreSQL calls it an internal error."""
+    with pytest.raises((InternalError, OperationalError)):
+        apart.for_each(marked, {1: "one"}, failed=apart.tell_nobody)
+    assert apart.do_apart(lambda: marked(1)) is None
+    assert apart.put_off() == set()
+
+
+@pytest.mark.parametrize("error", [OperationalError, InternalError, InterfaceError])
+def test_what_the_database_does_to_one_row_stops_no_other(error: type[Exception]) -> None:
+    """A statement that took too long, a deadlock: the database answers whoever asks next."""
+    tried: list[str] = []
+
+    def fails_for_the_first(row: str) -> None:
+        tried.append(row)
+        if row == "first":
+            raise error
+
+    def round_of_all() -> int:
+        return len(
+            apart.for_each(fails_for_the_first, {"first": "1", "second": "2"}, failed=apart.tell_nobody)
+        )
+
+    assert [round_of_all(), round_of_all()] == [1, 1]
+    assert tried == ["first", "second", "second"]
+
+
+def test_that_people_cannot_be_told_stops_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    def fails(_: int) -> None:
+        raise LookupError
+
+    def cannot_be_told(*_: object) -> None:
+        raise OperationalError
+
+    assert apart.for_each(fails, {1: "one", 2: "two"}, failed=cannot_be_told) == []
+    assert "That one failed could not be written down" in caplog.text
+    assert len(apart.put_off()) == 2
+
+
+def test_no_job_is_put_off_for_what_the_database_did_to_it(caplog: pytest.LogCaptureFixture) -> None:
+    tried: list[str] = []
+
+    def is_cut_off_once() -> int:
+        tried.append("once more")
+        if len(tried) == 1:
+            raise InterfaceError
+        return 7
+
+    assert [apart.do_apart(is_cut_off_once), apart.do_apart(is_cut_off_once)] == [None, 7]
+    assert "The database did not allow is_cut_off_once" in caplog.text
+
+
+def marked(_: int) -> int:
+    return Release.objects.update(obstacle=None)
+
+
+@pytest.fixture
+def only_reading() -> Iterator[None]:
+    """Connections, new ones too, that the database lets only read."""
+    before = connection.settings_dict["OPTIONS"]
+    reads = (
+        {"init_command": "PRAGMA query_only = ON"}
+        if connection.vendor == "sqlite"
+        else {"options": "-c default_transaction_read_only=on"}
+    )
+    connection.close()
+    connection.settings_dict["OPTIONS"] = {**before, **reads}
+    yield
+    connection.settings_dict["OPTIONS"] = before
+    connection.close()
 
 
 def test_a_job_that_fails_stops_no_other_of_the_round(

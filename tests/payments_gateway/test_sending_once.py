@@ -322,6 +322,7 @@ def test_each_money_call_has_a_connection_of_its_own(serve: Serve, gateway: Gate
         ({"transferDetail": {"transactionId": "B", "status": "processing"}}, "B", "processing"),
         ({"transactionId": "C"}, "C", ""),
         ({"transactionId": 17}, "17", ""),
+        ({"transactionId": "W" * 501}, None, ""),  # no name: the yes counts without it
         ({"transactionId": "", "withdrawal": "?", "transferDetail": None}, None, ""),
         ({}, None, ""),
     ],

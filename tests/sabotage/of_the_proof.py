@@ -6,6 +6,7 @@ _CONFIRMING = "backoffice/operations/services/confirming.py"
 _MODELS = "backoffice/operations/models.py"
 _LOOKING = "backoffice/operations/services/looking.py"
 _RESOLVING = "backoffice/operations/services/resolving.py"
+_FORM = "backoffice/operations/kinds/resolution_form.py"
 _RECORDING = "backoffice/operations/services/recording.py"
 _AUDIT = "backoffice/audit/services.py"
 _VERIFICATION = "backoffice/audit/verification.py"
@@ -13,6 +14,11 @@ _TESTS = "tests/operations"
 _DIFFERS = (
     f"{_TESTS}/test_confirming.py::test_a_transaction_that_differs_closes_nothing_and_keeps_no_other_from_it"
 )
+_AS = f"{_TESTS}/test_resolving_as_a_transaction.py"
+_OLDER = (
+    f"{_TESTS}/test_confirming.py::test_what_was_accepted_takes_an_older_one_only_by_the_balance_before_it"
+)
+_ACCEPTED = f"{_TESTS}/test_resolving_what_was_accepted.py"
 _LATE = f"{_TESTS}/test_answers_after_the_end.py::TestWhileNothingIsDecided"
 
 IN_THE_PROOF = (
@@ -25,7 +31,7 @@ IN_THE_PROOF = (
     Safeguard(
         "a list that lags is given its time",
         _CONFIRMING,
-        {"    if age < settles_after() and not (": "    if not age and not ("},
+        {"attempt.started_at + settles_after()\n": "attempt.started_at\n"},
         f"{_TESTS}/test_confirming.py"
         "::test_what_could_be_anothers_is_taken_only_when_ours_has_had_the_time_to_be_there",
     ),
@@ -60,16 +66,28 @@ IN_THE_PROOF = (
         f"{_TESTS}/test_confirming.py::test_what_the_service_showed_before_we_sent_is_never_ours",
     ),
     Safeguard(
+        "what left the balance as we saw it is not ours",
+        _LOOKING,
+        {"    if _left_what_we_saw(attempt, record):\n": "    if not record:\n"},
+        f"{_TESTS}/test_confirming.py::test_what_may_have_been_there_before_ours_is_never_taken[before the balance]",
+    ),
+    Safeguard(
+        "what is older than the request by its time is not taken where nothing was accepted",
+        _LOOKING,
+        {"    if operation.status == Status.UNKNOWN:\n": "    if not operation.status:\n"},
+        f"{_TESTS}/test_confirming.py::test_what_may_have_been_there_before_ours_is_never_taken[before ours]",
+    ),
+    Safeguard(
         "what is older than the request by its time is not taken without the balance",
         _LOOKING,
-        {"    if record.created_at < mark - EXACT and not found_it_so:\n": "    if found_it_so is None:\n"},
-        f"{_TESTS}/test_confirming.py::test_what_may_have_been_there_before_ours_is_never_taken",
+        {"    if not found_it_so:\n": "    if found_it_so is None:\n"},
+        _OLDER,
     ),
     Safeguard(
         "a balance that was not told fits nothing",
         _LOOKING,
         {"record.previous_balance is not None and record": "record.previous_balance is None or record"},
-        f"{_TESTS}/test_confirming.py::test_what_may_have_been_there_before_ours_is_never_taken[before ours]",
+        f"{_OLDER}[not told]",
     ),
     Safeguard(
         "what tells no time is never taken",
@@ -139,8 +157,14 @@ IN_THE_PROOF = (
     Safeguard(
         "failed only when ours cannot come any more",
         _CONFIRMING,
-        {"    return record if not may_hide_ours or age >= WINDOW else None\n": "    return record\n"},
+        {"        return attempt.started_at + WINDOW\n": "        return attempt.started_at\n"},
         f"{_TESTS}/test_confirming.py::test_a_failed_one_proves_failure_only_when_ours_cannot_come_any_more",
+    ),
+    Safeguard(
+        "what may be ours is looked at again soon",
+        _CONFIRMING,
+        {"        return min(in_time, seen.at + SOON)\n": "        return in_time\n"},
+        f"{_TESTS}/test_confirming.py::test_while_the_balance_is_held_the_next_look_is_near",
     ),
     Safeguard(
         "what may fail yet is not taken while ours may come",
@@ -192,15 +216,39 @@ IN_THE_PROOF = (
     Safeguard(
         "what may still be executed is not settled as not executed",
         _RESOLVING,
-        {"clock.now() < attempt.may_come_until or attempt.": "attempt."},
+        {"(clock.now() < attempt.may_come_until or is_news)": "is_news"},
         f"{_TESTS}/test_resolving.py::test_nor_is_it_applied_while_the_service_may_still_execute_it",
+    ),
+    Safeguard(
+        "what may still come is not settled as a transaction that failed",
+        _FORM,
+        {"if end == End.FAILED and clock.now() < attempt.may_come_until:": "if not end:"},
+        f"{_AS}::test_a_failed_one_may_be_anothers_while_ours_may_come",
+    ),
+    Safeguard(
+        "what the service accepted is the machine's while ours may come",
+        "backoffice/operations/kinds/resolution_case.py",
+        {"(is_nameless and clock.now() >= attempt.may_come_until)": "is_nameless"},
+        f"{_ACCEPTED}::test_people_settle_it_only_when_it_can_come_no_more",
+    ),
+    Safeguard(
+        "what has a transaction and is under way is the machine's",
+        "backoffice/operations/kinds/resolution_case.py",
+        {" and attempt.service_transaction_id is None\n": "\n"},
+        f"{_ACCEPTED}::test_nobody_settles_one_whose_transaction_is_known",
+    ),
+    Safeguard(
+        "a word is signed as the service shows it then",
+        _RESOLVING,
+        {"    if words.get(seen.transaction_id) != seen.status:\n": "    if not words:\n"},
+        f"{_AS}::test_a_word_that_has_changed_since_is_not_settled_by_what_it_meant",
     ),
     Safeguard(
         "a resolution settles only what is open",
         _RESOLVING,
         {
             "filter(operation=operation, closed_at__isnull=True)\n": "filter(operation=operation)\n",
-            "    if attempt is None or operation.status not in NEEDS_ATTENTION:\n": "    if attempt is None:\n",
+            "    if attempt is None or not may_be_settled(operation, attempt):\n": "    if attempt is None:\n",
         },
         f"{_TESTS}/test_resolving.py::test_if_the_machine_closes_it_first_the_resolution_is_not_applied_and_says_so",
     ),

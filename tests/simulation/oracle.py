@@ -181,7 +181,8 @@ class Oracle:
     def is_excusable(self, operation: Operation, attempt: Attempt) -> bool:
         """Whether another transaction may be taken for this attempt's: its own does not exist, or comes late.
 
-        Not one whose own time is before the request, unless it found the balance as we had seen it.
+        Not one whose own time is before the request, unless that was accepted and it found the balance as we had seen
+        it; nor one that left the balance as we saw it.
         What the service accepted, and named no transaction of, need not be waited for where the other one found the
         balance as we had seen it.
         """
@@ -339,8 +340,13 @@ class Oracle:
 
 
 def could_come_after(attempt: Attempt, record: Transaction) -> bool:
-    """Whether its time, or else the balance before it, speaks for it that the request came first."""
-    found_it_so = record.previous_balance == attempt.balance_before
+    """Whether its time speaks for it that the request came first, or, where that was accepted, the balance before it.
+
+    Not where the balance after it is the one that the request found.
+    """
+    if record.previous_balance - record.amount == attempt.balance_before:
+        return False
+    found_it_so = attempt.is_accepted and record.previous_balance == attempt.balance_before
     return found_it_so or (attempt.mark is not None and record.created_at >= attempt.mark - EXACT)
 
 

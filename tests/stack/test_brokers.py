@@ -10,17 +10,19 @@ from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from celery import Celery
 from django.db import connection
 from django.utils import timezone
-from kombu import Exchange, Queue
+from kombu import Connection, Exchange, Queue
+from kombu.pools import producers
 from pydantic import SecretStr
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
-from backoffice.celery import broker_options
+from backoffice.celery import app, broker_options
 from backoffice.ledger.selectors import account_holder
 from backoffice.operations import services
 from backoffice.operations.models import Operation
@@ -67,10 +69,10 @@ def process(arguments: list[str], environment: dict[str, str], log: Path) -> Ite
 @contextmanager
 def doorbell(broker: str, folder: Path, queue: str) -> Iterator[Callable[[str], object]]:
     """Rings for one operation, at a queue that is gone from the broker after the block."""
-    with Celery(broker=broker) as app:
-        app.conf.broker_transport_options = broker_options(broker, folder)
-        yield lambda operation: app.send_task("operations.send", args=[operation], queue=queue)
-        with app.connection_for_write() as connected:
+    with Celery(broker=broker) as ringing:
+        ringing.conf.broker_transport_options = broker_options(broker, folder)
+        yield lambda operation: ringing.send_task("operations.send", args=[operation], queue=queue)
+        with ringing.connection_for_write() as connected:
             Queue(queue, channel=connected.default_channel).delete()
             Exchange(queue, channel=connected.default_channel).delete()
 
@@ -91,19 +93,19 @@ def environment(sandbox: SandboxProcess, tmp_path: Path) -> dict[str, str]:
 @pytest.fixture
 def released(sandbox: SandboxProcess, maker: User, checker: User, settings: Settings) -> Operation:
     """Approved and released, with a doorbell that nobody hears, and a code that workers have the time to use."""
-    settings.CELERY_BROKER_URL = "memory://"
     settings.GATEWAY_DIALECT = str(ISSUED_CODES)
     settings.TOKEN_LIFETIME_SECONDS = 60 * settings.RELEASE_LIFETIME_MINUTES
     sandbox.options(token_reuse=True)
     holder = account_holder("0123456789", "044").account_name
     operation = factories.approved(maker, checker, account_name=holder, typed_name=holder)
-    return services.release_operation(
-        operation.pk,
-        actor=checker,
-        digest=operation.digest,
-        second_factor_at=timezone.now(),
-        token=SecretStr(sandbox.one_time_code()),
-    )
+    with mock.patch.object(app.amqp, "_producer_pool", producers[Connection("memory://")]):
+        return services.release_operation(
+            operation.pk,
+            actor=checker,
+            digest=operation.digest,
+            second_factor_at=timezone.now(),
+            token=SecretStr(sandbox.one_time_code()),
+        )
 
 
 @pytest.mark.parametrize("broker", BROKERS)

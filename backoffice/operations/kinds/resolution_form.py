@@ -186,6 +186,7 @@ class ResolutionForm(KindForm):
             return
         self.seen = _seen(record, _differs(operation, attempt, record))
         self._check_meaning(self.seen, values.get("meaning", ""))
+        self._check_failed(self.seen, attempt, values.get("meaning", ""))
 
     def _check_meaning(self, seen: SeenTransaction, meaning: str) -> None:
         """People say how it ended where the service's word does not tell it, and only there."""
@@ -203,6 +204,16 @@ class ResolutionForm(KindForm):
                 None,
                 f"The service shows it as {seen.word} by now, and that tells how it ended. Nothing was "
                 "prepared; send the form again if that is what you say.",
+            )
+
+    def _check_failed(self, seen: SeenTransaction, attempt: Attempt, meaning: str) -> None:
+        """A failed one may be another's, and ours come yet: then `failed` would hide a debit."""
+        end = meaning if self.asks_for_meaning else KNOWN_ENDS[seen.status]
+        if end == End.FAILED and clock.now() < attempt.may_come_until:
+            self.add_error(
+                "meaning" if self.asks_for_meaning else "transaction_id",
+                f"If this one failed, it may be another's, and the service may execute ours until "
+                f"{local_time(attempt.may_come_until)}. Say so only after that.",
             )
 
 

@@ -6,8 +6,11 @@ import time
 from collections.abc import Callable, Hashable, Mapping
 from functools import partial
 from typing import TypeVar
+from uuid import UUID
 
-from django.db import InterfaceError, OperationalError
+from django.db import DataError, Error, IntegrityError, ProgrammingError, close_old_connections, connection
+
+from backoffice.operations.models import Release
 
 logger = logging.getLogger(__name__)
 PUT_OFF_SECONDS = 60.0  # so long a row that failed is left alone by this process
@@ -26,11 +29,12 @@ def for_each(
 
     What nobody foresaw is logged with its traceback, `failed` tells it to people in words that hold no content, and
     that row is not tried again for a minute. A row at which another thread of this process is at work is left to it.
-    That the database is away, which is of no row, is raised.
+    That the database is away or read-only, which is of no row, is raised.
     """
     done: list[Result] = []
     for row, name in rows.items():
-        done += _done((work.__name__, row), name, partial(work, row), failed=partial(failed, row))
+        one, tell = partial(work, row), partial(failed, row)
+        done += _done((work.__name__, row), name, one, failed=tell, is_of_no_row=_has_lost_its_database)
     return done
 
 
@@ -39,12 +43,17 @@ def tell_nobody(*_of: object) -> None:
 
 
 def do_apart(job: Callable[[], int]) -> int | None:
-    """Do a whole job in the same way, so that it stops no other; how much it did, or None if it failed lately.
+    """Do a whole job in the same way, so that it stops no other; how much it did, or None if it failed.
 
-    Any number of threads may do it at once.
+    Any number of threads may do it at once. What the database does to it is logged, and the next round tries again.
     """
-    key = job.__name__, threading.get_ident()
-    done = _done(key, f"The job {job.__name__}", job, failed=tell_nobody)
+    key, name = (job.__name__, threading.get_ident()), f"The job {job.__name__}"
+    try:
+        done = _done(key, name, job, failed=tell_nobody, is_of_no_row=_may_be_the_database)
+    except Error:
+        logger.exception("The database did not allow %s; the next round tries again", job.__name__)
+        close_old_connections()  # the next job needs one that works
+        return None
     return done[0] if done else None
 
 
@@ -55,23 +64,58 @@ def put_off() -> set[Hashable]:
 
 
 def _done(
-    key: Hashable, name: str, work: Callable[[], Result], *, failed: Callable[[str], object]
+    key: Hashable,
+    name: str,
+    work: Callable[[], Result],
+    *,
+    failed: Callable[[str], object],
+    is_of_no_row: Callable[[Exception], bool],
 ) -> list[Result]:
     """What came of it; nothing if it failed, or is left alone now."""
     if not _is_taken(key):
         return []
     try:
         return [work()]
-    except (OperationalError, InterfaceError):
-        raise
     except Exception as exc:
         # Whatever it is: everybody else's payments go on, and people are told of this one.
+        if is_of_no_row(exc):
+            raise
         logger.exception("%s failed, and is left alone for a minute", name)
         _put_off[key] = time.monotonic() + PUT_OFF_SECONDS
-        failed(f"An error in Countersign itself stands in the way ({type(exc).__name__}); the log tells it.")
+        words = f"An error in Countersign itself stands in the way ({type(exc).__name__}); the log tells it."
+        _tell(failed, words, name)
         return []
     finally:
         _busy.discard(key)
+
+
+def _tell(failed: Callable[[str], object], words: str, name: str) -> None:
+    """Tell it to people; if the database does not take even that, the log has it, and the round goes on."""
+    try:
+        failed(words)
+    except Error:
+        logger.exception("That %s failed could not be written down", name)
+
+
+def _may_be_the_database(exc: Exception) -> bool:
+    """Whether the database may have failed, and not what was asked of it."""
+    return isinstance(exc, Error) and not isinstance(exc, (IntegrityError, DataError, ProgrammingError))
+
+
+def _has_lost_its_database(exc: Exception) -> bool:
+    """Whether it failed because the database is away or read-only: it is asked, since no error tells that surely.
+
+    A timeout or a deadlock is of the same class, and of one row. Asked is for a write that changes nothing, which both
+    engines refuse while they only read, over a new connection: the old one may have been to a server that is gone.
+    """
+    if not _may_be_the_database(exc):
+        return False
+    connection.close()
+    try:
+        Release.objects.filter(pk=UUID(int=0)).update(obstacle=None)
+    except Error:
+        return True
+    return False
 
 
 def _is_taken(key: Hashable) -> bool:

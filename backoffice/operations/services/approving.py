@@ -14,16 +14,16 @@ from backoffice.audit.actions import Action
 from backoffice.operations.errors import UnreadableContentError
 from backoffice.operations.kinds import LocalKind, content_of
 from backoffice.operations.kinds.base import Effect
+from backoffice.operations.kinds.resolution_payload import ResolutionPayload
 from backoffice.operations.models import Operation
 from backoffice.operations.services.deciding import add_approval
 from backoffice.operations.services.moves import move, refusals_are_audited
 from backoffice.operations.services.pausing import resume_sending
-from backoffice.operations.services.resolving import settle_operation
+from backoffice.operations.services.resolving import check_meaning, settle_operation
 from backoffice.operations.states import Status
 
 
 @refusals_are_audited
-@transaction.atomic
 def approve_operation(
     operation_id: UUID,
     *,
@@ -39,25 +39,29 @@ def approve_operation(
     AlreadyApprovedError, WrongStatusError, ExpiredError, ContentChangedError, SecondFactorStaleError,
     ConfirmationWrongError, and what applying it raises: then the countersignature is not given either.
     """
-    _lock_what_it_settles(operation_id)
-    operation = add_approval(operation_id, actor, digest, second_factor_at, comment, confirmation)
-    if operation.status == Status.APPROVED:
-        _apply_here(operation, actor)
+    settles = _what_it_settles(operation_id)
+    if settles:
+        check_meaning(settles)
+    with transaction.atomic():
+        if settles:
+            # The operation first and the head of the log last, as whoever else may close it at this moment does. The
+            # entry about the countersignature locks the head to the end, so it would be too late afterwards.
+            Operation.objects.get_locked(settles.operation)
+        operation = add_approval(operation_id, actor, digest, second_factor_at, comment, confirmation)
+        if operation.status == Status.APPROVED:
+            _apply_here(operation, actor)
     return operation
 
 
-def _lock_what_it_settles(operation_id: UUID) -> None:
-    """The operation first and the head of the log last, as whoever else may close it at this moment does.
-
-    The entry about the countersignature locks the head to the end, so it would be too late afterwards.
-    """
-    resolution = Operation.objects.filter(pk=operation_id).first()
-    if resolution is None:
-        return
+def _what_it_settles(operation_id: UUID) -> ResolutionPayload | None:
+    """What is signed, if it is how another operation ended."""
+    operation = Operation.objects.filter(pk=operation_id).first()
+    if operation is None:
+        return None
     with suppress(UnreadableContentError):  # which the countersignature itself is refused for
-        kind, payload = content_of(resolution)
-        if isinstance(kind, LocalKind) and kind.effect == Effect.SETTLES:
-            Operation.objects.get_locked(payload.operation)
+        payload = content_of(operation)[1]
+        return payload if isinstance(payload, ResolutionPayload) else None
+    return None
 
 
 _EFFECTS: dict[Effect, Callable[[Operation, Any, User], None]] = {

@@ -4,7 +4,7 @@ A transaction that the service named when it answered decides by itself. Another
 one that can be: nothing else leaves the balance while an attempt is in doubt (`turns`). Absence proves nothing.
 """
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from django.conf import settings
@@ -22,6 +22,7 @@ from backoffice.operations.services.watching import first_watch
 from backoffice.operations.states import AWAITING_THE_SERVICE, Outcome, Status
 from payments_gateway import TransactionRecord
 
+SOON = timedelta(minutes=2)  # while the balance is held and the next look may free it
 LOOK_AGAIN_AFTER = timedelta(minutes=15)  # past the horizon, while there is something definite to wait for
 
 
@@ -62,7 +63,7 @@ def _note(operation_id: UUID, attempt_id: int, seen: Look, actor: User | None) -
     if attempt is None or operation.status not in AWAITING_THE_SERVICE:
         return operation
     attempt.checks += 1
-    attempt.last_check = str(seen)[:300]
+    attempt.last_check = _said(operation, attempt, seen)[:300]
     attempt.next_check_at = _next_look(attempt, seen)
     _conclude(operation, attempt, seen, actor)
     attempt.save()
@@ -93,17 +94,31 @@ def _only_one(operation: Operation, attempt: Attempt, seen: Look) -> Transaction
     one a minute leave a balance. And it proves failure only when ours could not come any more, so that `failed` never
     hides a debit. What there are doubts about is never taken (`looking`).
     """
-    if len(seen.found) != 1 or seen.doubt or seen.found[0].status not in {*_ENDS, UNDER_WAY}:
+    record = _candidate(seen)
+    if record is None:
         return None
-    record, age = seen.found[0], seen.at - attempt.started_at
     if attempt.service_transaction_id:  # perhaps named since the list was read
         return record if record.transaction_id == attempt.service_transaction_id else None
-    if age < settles_after() and not (operation.status == Status.PROCESSING and _is_next(attempt, record)):
+    return record if seen.at >= _taken_from(operation, attempt, record) else None
+
+
+def _candidate(seen: Look) -> TransactionRecord | None:
+    """The only one that can be ours, if nothing but time keeps it from being taken."""
+    if len(seen.found) != 1 or seen.doubt or seen.found[0].status not in {*_ENDS, UNDER_WAY}:
         return None
+    return seen.found[0]
+
+
+def _taken_from(operation: Operation, attempt: Attempt, record: TransactionRecord) -> datetime:
+    """From when on this one is taken for ours: when ours would be in the list, or could not come any more."""
     may_hide_ours = record.status == "failed" or (
         record.status == UNDER_WAY and operation.status == Status.UNKNOWN
     )
-    return record if not may_hide_ours or age >= WINDOW else None
+    if may_hide_ours:
+        return attempt.started_at + WINDOW
+    if operation.status == Status.PROCESSING and _is_next(attempt, record):
+        return attempt.started_at
+    return attempt.started_at + settles_after()
 
 
 def _is_next(attempt: Attempt, record: TransactionRecord) -> bool:
@@ -119,11 +134,25 @@ def _is_ours(attempt: Attempt, record: TransactionRecord) -> bool:
     return True
 
 
+def _said(operation: Operation, attempt: Attempt, seen: Look) -> str:
+    """What the look showed, and until when the only one that can be ours is left alone."""
+    record = _candidate(seen)
+    if record is None or attempt.service_transaction_id:
+        return str(seen)
+    moment = _taken_from(operation, attempt, record)
+    if seen.at >= moment:
+        return str(seen)
+    return f"{seen}; not taken before {moment.astimezone(UTC):%H:%M} UTC, since ours may come yet"
+
+
 def _next_look(attempt: Attempt, seen: Look) -> datetime | None:
     """When to look again; None once the horizon is reached and there is nothing definite to wait for."""
     if seen.is_nowhere:
         return None
     in_time = next_look_at(attempt.started_at, seen.at)
+    is_near = bool(seen.problem) or _candidate(seen) is not None
+    if in_time and is_near and not attempt.service_transaction_id:
+        return min(in_time, seen.at + SOON)
     is_under_way = bool(attempt.service_transaction_id) and [one.status for one in seen.found] == [UNDER_WAY]
     return in_time or (seen.at + LOOK_AGAIN_AFTER if seen.problem or is_under_way else None)
 

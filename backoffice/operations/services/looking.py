@@ -6,10 +6,11 @@ it is what came after our watermark, is this operation by its content, and belon
 What came after the watermark is told by ids first: the list was read just before the claim, and what it showed then is
 not ours. Time only bounds what has to be held in view, and widely, since the Date header that sets the mark may be some
 minutes off the times in the service's own list: so ours is always among the candidates, and of several none is taken.
-But a view so wide holds what was executed minutes before ours, too, and was listed only afterwards; and if ours was
-never executed, that one is alone in it. So a transaction whose own time is before the mark is taken only if it found
-the balance as we had seen it, which what had moved that balance by then cannot have. One that tells no time is never
-taken. Either keeps every other one from being taken: then people decide.
+But a view so wide holds what was executed before ours, too, and was listed only afterwards; and if ours was never
+executed, that one is alone in it. So one that left the balance as we saw it is not taken: it came before our look. Nor
+is one whose own time is before the mark, unless the service accepted ours and that one found the balance as we had seen
+it: a balance that lags as the list does may have been told without it. One that tells no time is never taken. Each of
+these keeps every other one from being taken: then people decide.
 """
 
 from collections.abc import Callable
@@ -23,6 +24,7 @@ from backoffice.ledger import selectors as ledger
 from backoffice.operations.errors import UnreadableContentError
 from backoffice.operations.kinds import ChangeKind, MoneyKind, content_of
 from backoffice.operations.models import Attempt, Operation
+from backoffice.operations.states import Status
 from payments_gateway import GatewayError, TransactionRecord
 
 WINDOW, SKEW = Attempt.MAY_TAKE, Attempt.SKEW
@@ -80,7 +82,7 @@ def look(operation: Operation, attempt: Attempt) -> Look:
         kind, payload = content_of(operation)
         if isinstance(kind, MoneyKind):
             found = candidates(operation, attempt, partial(kind.recognises, payload))
-            return Look(now, found, doubt=_doubt(attempt, found[0]) if len(found) == 1 else "")
+            return Look(now, found, doubt=_doubt(operation, attempt, found[0]) if len(found) == 1 else "")
         if isinstance(kind, ChangeKind):
             is_done = kind.is_done(gateway(), payload)
             return Look(now, is_done=is_done, is_nowhere=is_done is None)
@@ -126,15 +128,29 @@ def _tells_no_time(record: TransactionRecord, attempt: Attempt) -> bool:
     return record.created_at is None and attempt.is_new_since(record.transaction_id)
 
 
-def _doubt(attempt: Attempt, record: TransactionRecord) -> str:
+def _doubt(operation: Operation, attempt: Attempt, record: TransactionRecord) -> str:
     """What keeps the only candidate from being taken; empty if nothing does."""
     mark = attempt.watermark_service_time
     if mark is None or record.created_at is None:
         return "it tells no time"
+    if _left_what_we_saw(attempt, record):
+        return "the balance after it is the one we saw, so it was before ours"
+    if record.created_at >= mark - EXACT:
+        return ""
+    if operation.status == Status.UNKNOWN:
+        return "by its time it was before ours, and nothing says that ours was accepted"
     found_it_so = record.previous_balance is not None and record.previous_balance == attempt.watermark_balance
-    if record.created_at < mark - EXACT and not found_it_so:
+    if not found_it_so:
         return "by its time it was before ours, and the balance before it is not the one we saw"
     return ""
+
+
+def _left_what_we_saw(attempt: Attempt, record: TransactionRecord) -> bool:
+    """Whether the balance was, after this transaction, as we saw it before ours: then it was there when we looked."""
+    if record.previous_balance is None:
+        return False
+    after = record.previous_balance - record.amount - (record.fee or 0)
+    return bool(after == attempt.watermark_balance)
 
 
 def _named(operation: Operation, attempt: Attempt) -> list[TransactionRecord]:

@@ -6,18 +6,43 @@ from backoffice.accounts.models import User
 from backoffice.audit import services as audit
 from backoffice.audit.actions import Action
 from backoffice.core import clock
+from backoffice.ledger import selectors as ledger
 from backoffice.operations.errors import CannotSettleError
+from backoffice.operations.kinds.resolution_case import may_be_settled, open_case
 from backoffice.operations.kinds.resolution_payload import End, ResolutionPayload, SeenTransaction, Verdict
 from backoffice.operations.models import Attempt, Operation
 from backoffice.operations.services.moves import move
 from backoffice.operations.services.recording import bind_transaction, settled
 from backoffice.operations.services.watching import first_watch
-from backoffice.operations.states import NEEDS_ATTENTION, Outcome, Status
+from backoffice.operations.states import Outcome, Status
+from payments_gateway import GatewayError
 
+_UNREADABLE = "The service's list cannot be read now, and its word may have changed. Nothing was changed."
 _ENDS = {
     End.SUCCEEDED: (Status.SUCCEEDED, Outcome.SUCCEEDED),
     End.FAILED: (Status.FAILED, Outcome.FAILED),
 }
+
+
+def check_meaning(payload: ResolutionPayload) -> None:
+    """Hold what people say of the service's word against the word it shows now. Asks it, so outside of transactions.
+
+    Raises CannotSettleError where the word has changed, or cannot be read.
+    """
+    _, attempt = open_case(payload.operation)
+    seen = payload.transaction
+    if attempt is None or seen is None or payload.meaning is None:
+        return
+    try:
+        listed = ledger.transactions_since(attempt.operation.currency, attempt.sought_from)
+    except GatewayError as exc:
+        raise CannotSettleError(f"{_UNREADABLE} {exc}") from exc
+    words = {record.transaction_id: record.status for record in listed.records}
+    if words.get(seen.transaction_id) != seen.status:
+        raise CannotSettleError(
+            f"The service does not show transaction {seen.transaction_id} as {seen.word} any more. "
+            "Nothing was changed; look at it again."
+        )
 
 
 @transaction.atomic
@@ -55,7 +80,7 @@ def _attempt_in_question(operation: Operation, payload: ResolutionPayload) -> At
     """The attempt that was looked at, if its outcome is still open."""
     attempts = Attempt.objects.select_for_update().filter(operation=operation, closed_at__isnull=True)
     attempt = attempts.filter(number=payload.attempt).first()
-    if attempt is None or operation.status not in NEEDS_ATTENTION:
+    if attempt is None or not may_be_settled(operation, attempt):
         known = Status(operation.status).label.lower()
         raise CannotSettleError(
             f"{operation.reference} is {known} by now, without this. Nothing was changed."
@@ -64,10 +89,10 @@ def _attempt_in_question(operation: Operation, payload: ResolutionPayload) -> At
 
 
 def _end(attempt: Attempt, payload: ResolutionPayload) -> tuple[Status, Outcome]:
-    """How it ended by what was signed."""
+    """How it ended by what was signed. Nothing fails while ours may come: what failed may be another's."""
     taken = payload.named.transaction_id if payload.named else None
-    may_come = clock.now() < attempt.may_come_until or attempt.service_transaction_id != taken
-    if payload.verdict == Verdict.ABSENT and may_come:
+    is_news = payload.verdict == Verdict.ABSENT and attempt.service_transaction_id != taken
+    if payload.end == End.FAILED and (clock.now() < attempt.may_come_until or is_news):
         raise CannotSettleError(f"{payload.reference} may still be executed. Nothing was changed.")
     return _ENDS[payload.end]
 

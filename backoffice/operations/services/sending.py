@@ -16,7 +16,7 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db import DatabaseError, IntegrityError, InterfaceError, connection, transaction
+from django.db import DatabaseError, DataError, IntegrityError, InterfaceError, connection, transaction
 from pydantic import SecretStr
 
 from backoffice.audit import services as audit
@@ -103,7 +103,7 @@ def send_operation(operation_id: UUID) -> None:
         withdraw_release(release, exc)
         return
     if claim is None:
-        note_obstacle(operation_id, None)
+        note_obstacle(operation_id, _slowness(release, preflight))
     else:
         fault_points.reach("send.claimed")
         connection.close()  # nothing is held during the call, and a database that fails over meanwhile is found again
@@ -213,6 +213,15 @@ def _may_go(release: Release, preflight: Preflight) -> bool:
     )
 
 
+def _slowness(release: Release, preflight: Preflight) -> str | None:
+    """What kept a release whose turn it is from being claimed: the look had grown old. None where it is not that."""
+    now = clock.now()
+    is_fresh = now - preflight.at < timedelta(seconds=settings.SEND_WITHIN_SECONDS)
+    if is_fresh or is_paused() or not turns.has_come(release, now):
+        return None
+    return "The database answered too slowly, so what had been looked at was too old to act on."
+
+
 def _check_may_still_go(claim: Claim) -> Callable[[], bool]:
     """The last look at the database. Raises NotSentError if the time is over or sending was paused.
 
@@ -260,10 +269,15 @@ def _open_attempt(operation: Operation, release: Release, preflight: Preflight) 
 
 
 def _record(attempt_id: int, answer: Answer) -> None:
-    """Write down the answer, which nobody will give a second time; a database that is away is waited for."""
+    """Write down the answer, which nobody will give a second time; a database that is away is waited for.
+
+    What it does not take in any time is raised at once: the sweeper declares the outcome unknown, and it is looked up.
+    """
     for pause in RECORD_AGAIN_AFTER:
         try:
             record_answer(attempt_id, answer)
+        except (DataError, IntegrityError):
+            raise
         except (DatabaseError, InterfaceError):  # away, busy, or read-only after a fail-over
             logger.exception("The answer of attempt %s is not recorded yet: %s", attempt_id, answer.message)
             connection.close()

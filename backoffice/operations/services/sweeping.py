@@ -4,12 +4,14 @@ What goes wrong with one operation stops no other (`apart`).
 """
 
 from datetime import timedelta
+from uuid import UUID
 
 from django.db.models import Q
 
 from backoffice.core import clock
+from backoffice.operations import turns
 from backoffice.operations.models import Attempt, Operation, Release
-from backoffice.operations.services.apart import for_each, tell_nobody
+from backoffice.operations.services.apart import PUT_OFF_SECONDS, for_each, tell_nobody
 from backoffice.operations.services.confirming import confirm_operation
 from backoffice.operations.services.deciding import expire_operation
 from backoffice.operations.services.recording import grace, record_silence
@@ -27,9 +29,9 @@ TURN_LASTS = timedelta(
 def send_due() -> int:
     """Send what was released and not yet claimed; how many were tried."""
     now = clock.now()
-    due = Release.objects.filter(released_at__lte=now - DOORBELL_HAS, expires_at__gt=now)
-    in_turn = due.order_by(*Release.IN_TURN).values_list("pk", "operation__reference")
-    return len(for_each(send_operation, dict(in_turn[:AT_ONCE]), failed=note_obstacle))
+    due = turns.next_ones_first(now).filter(released_at__lte=now - DOORBELL_HAS)
+    in_turn = due.values_list("pk", "operation__reference")
+    return len(for_each(send_operation, dict(in_turn[:AT_ONCE]), failed=_step_aside))
 
 
 def close_due() -> int:
@@ -57,6 +59,13 @@ def tidy_up() -> int:
     ]
     done += [True for _ in for_each(_give_up, dict(gone[:AT_ONCE]), failed=tell_nobody)]
     return sum(done)
+
+
+def _step_aside(operation_id: UUID, failure: str) -> None:
+    """Say what stands in the way of this release, and let the others of its balance go before it for a while."""
+    note_obstacle(operation_id, failure)
+    until = clock.now() + timedelta(seconds=PUT_OFF_SECONDS)
+    Release.objects.filter(pk=operation_id).update(out_of_turn_until=until)
 
 
 def _look_at(attempt: Attempt) -> bool:

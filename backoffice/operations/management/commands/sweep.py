@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from django.core.management.base import BaseCommand
-from django.db import DatabaseError, close_old_connections
+from django.db import Error, close_old_connections
 from django.utils.module_loading import import_string
 
 from backoffice.core.context import calling
@@ -55,7 +55,7 @@ class Command(BaseCommand):
             *map(import_string, _OF_OTHERS),
         )
         if options["once"]:
-            self.stdout.write(f"{sum(job() for job in jobs)} due and done")
+            self.stdout.write(f"{sum(services.do_apart(job) or 0 for job in jobs)} due and done")
             return
         stop = threading.Event()
         for name in (signal.SIGTERM, signal.SIGINT):
@@ -71,12 +71,16 @@ def _repeat(job: Callable[[], int], stop: threading.Event, pause: float) -> None
     """Do the job until told to stop. A job that fails is logged and tried again; its age is a metric."""
     try:
         while not stop.wait(pause):
-            close_old_connections()
-            try:
-                with calling(request_id=f"sweep-{job.__name__}"):
-                    if services.do_apart(job) is not None:
-                        services.note_round(job.__name__)
-            except DatabaseError:
-                logger.exception("The database did not allow %s; the next round tries again", job.__name__)
+            _round_of(job)
     finally:
         stop.set()
+
+
+def _round_of(job: Callable[[], int]) -> None:
+    try:
+        close_old_connections()
+        with calling(request_id=f"sweep-{job.__name__}"):
+            if services.do_apart(job) is not None:
+                services.note_round(job.__name__)
+    except Error:  # an InterfaceError, too, which is no DatabaseError
+        logger.exception("The database did not let a round of %s be noted", job.__name__)
