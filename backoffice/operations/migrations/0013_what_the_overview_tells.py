@@ -5,7 +5,7 @@ from django.db.models import Q
 
 
 class Migration(migrations.Migration):
-    dependencies = [("operations", "0010_what_keeps_a_release_waiting")]
+    dependencies = [("operations", "0012_out_of_turn_for_a_while")]
 
     operations = [
         migrations.AddField(

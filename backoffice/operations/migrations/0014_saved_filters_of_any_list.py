@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("operations", "0011_what_the_overview_tells")]
+    dependencies = [("operations", "0013_what_the_overview_tells")]
 
     operations = [
         migrations.AddField(
