@@ -78,6 +78,10 @@ class SumField(ExactDecimalField):
     digits = DIGITS + 20
 
 
+SUMS = Context(prec=SumField.digits)
+"""To add amounts up in: the usual 28 digits would round the sums of large ones."""
+
+
 def padded_text(number: Decimal) -> str:
     """The number without a sign, in text of one width that sorts as numbers do."""
     return format(number.copy_abs(), f"0{_WIDTH}.{DECIMALS}f")

@@ -4,17 +4,16 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
-from decimal import Context, Decimal, localcontext
+from decimal import Decimal, localcontext
 from operator import attrgetter
 from typing import NamedTuple, TypeVar
 
-from backoffice.core.fields import SumField
+from backoffice.core.fields import SUMS
 from backoffice.ledger.mirrored import DayTotal
 
 Key = TypeVar("Key")
 
 DAYS = 30
-_EXACT = Context(prec=SumField.digits)  # the usual 28 digits would round the sums of large amounts
 _TYPES = {
     "deposit": "Deposits",
     "withdrawal": "Withdrawals",
@@ -133,7 +132,7 @@ def _amount(totals: Iterable[Total]) -> Decimal:
 
 
 def _sum(amounts: Iterable[Decimal]) -> Decimal:
-    with localcontext(_EXACT):
+    with localcontext(SUMS):
         return sum(amounts, Decimal(0))
 
 

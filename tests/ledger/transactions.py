@@ -2,10 +2,11 @@
 
 import itertools
 from datetime import UTC, datetime
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from typing import Any
 
-from backoffice.ledger.mirrored import Facet, Transaction
+from backoffice.core.fields import SUMS
+from backoffice.ledger.mirrored import DayTotal, Facet, Transaction
 
 _NUMBERS = itertools.count(1)
 FACETS = ("currency", "type", "status", "direction")
@@ -54,3 +55,14 @@ def store(rows: list[Transaction]) -> list[Transaction]:
     for row in rows:
         row.facet = facets[words[row.transaction_id]]
     return Transaction.objects.bulk_create(rows)
+
+
+def add_up(rows: list[Transaction]) -> None:
+    """Keep the totals of their days, as the sync does."""
+    with localcontext(SUMS):
+        for row in rows:
+            nothing = {"count": 0, "amount": Decimal(0), "fee": Decimal(0)}
+            day = row.occurred_at.astimezone(UTC).date()
+            total, _ = DayTotal.objects.get_or_create(day=day, facet_id=row.facet_id, defaults=nothing)
+            total.count, total.amount = total.count + 1, total.amount + row.amount
+            total.save()

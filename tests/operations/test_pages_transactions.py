@@ -19,7 +19,7 @@ from backoffice.ledger import walking
 from backoffice.ledger.mirrored import TransactionChange
 from backoffice.operations.models import Operation, SavedFilter
 from tests import factories
-from tests.ledger.transactions import AT, store, stored, unsaved
+from tests.ledger.transactions import AT, add_up, store, stored, unsaved
 
 pytestmark = pytest.mark.django_db
 
@@ -198,11 +198,13 @@ def test_what_has_no_quick_answer_says_what_to_ask_for_instead(
 
 
 def test_the_page_asks_for_the_count_when_it_is_there(reader: Client) -> None:
-    store([unsaved(currency=currency) for currency in ("NGN", "NGN", "USD")])
+    add_up(store([unsaved(currency=currency) for currency in ("NGN", "NGN", "USD")]))
     html = unescape(text(reader.get(PAGE, {"currency": "NGN"})))
     assert f'hx-get="{COUNT}?currency=NGN"' in html
-    assert "2 transactions</p>" in text(reader.get(COUNT, {"currency": "NGN"}))
-    assert "2 transactions</p>" in text(reader.get(PAGE, {"currency": "NGN", "count": "1"}))
+    for address, asked in ((COUNT, {}), (PAGE, {"count": "1"})):
+        html = text(reader.get(address, {"currency": "NGN", **asked}))
+        assert '2 transactions · out <span class="money"><span>NGN</span> 500,001.00</span></p>' in html
+    assert "0 transactions</p>" in text(reader.get(COUNT, {"text": "nobody"}))
 
 
 def test_htmx_gets_the_rows_alone_and_a_restored_page_gets_all(reader: Client) -> None:

@@ -13,6 +13,7 @@ from backoffice.ledger.forms import TransactionListForm
 from backoffice.ledger.listing import Count, cursor_to, transaction_count, transaction_page
 from backoffice.ledger.mirror.state import mirror_state
 from backoffice.ledger.mirrored import Transaction
+from backoffice.ledger.volumes import volumes
 from backoffice.ledger.walking import TooWideError
 from backoffice.operations import selectors
 from backoffice.operations.transaction_rows import SIGNS, TONES, Row
@@ -33,7 +34,7 @@ def transactions(request: StaffRequest) -> HttpResponse:
         "page": page,
         "rows": _rows(request, page.rows) if page else [],
         "mirror": mirror_state(),
-        "count": _count(form) if page and "count" in request.GET else None,
+        **(_sums(form) if page and "count" in request.GET else {}),
     }
     only_rows = request.htmx and not request.htmx.history_restore_request
     template = "operations/_transactions.html" if only_rows else "operations/transactions.html"
@@ -44,10 +45,10 @@ def transactions(request: StaffRequest) -> HttpResponse:
 @require_safe
 @permission_required(VIEW, raise_exception=True)
 def transactions_count(request: StaffRequest) -> HttpResponse:
-    """How many there are, for the page to ask when it is there."""
+    """How many there are and what they add up to, for the page to ask when it is there."""
     form = TransactionListForm(request.GET)
-    count = _count(form) if form.is_valid() else None
-    return render(request, "operations/_transaction_count.html", {"form": form, "count": count})
+    context = {"form": form, **(_sums(form) if form.is_valid() else {})}
+    return render(request, "operations/_transaction_count.html", context)
 
 
 @require_safe
@@ -105,6 +106,10 @@ def _page(request: StaffRequest, form: TransactionListForm) -> Page[Transaction]
     except TooWideError as exc:
         form.add_error("text" if form.chosen().names_somebody else "since", str(exc))
         return None
+
+
+def _sums(form: TransactionListForm) -> dict[str, object]:
+    return {"count": _count(form), "volumes": volumes(form.chosen())}
 
 
 def _count(form: TransactionListForm) -> Count | None:
