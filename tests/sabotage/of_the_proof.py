@@ -163,7 +163,7 @@ IN_THE_PROOF = (
     Safeguard(
         "what may be ours is looked at again soon",
         _CONFIRMING,
-        {"        return min(in_time, seen.at + SOON)\n": "        return in_time\n"},
+        {"        return min(in_time, soon)\n": "        return in_time\n"},
         f"{_TESTS}/test_confirming.py::test_while_the_balance_is_held_the_next_look_is_near",
     ),
     Safeguard(

@@ -64,7 +64,7 @@ def _note(operation_id: UUID, attempt_id: int, seen: Look, actor: User | None) -
         return operation
     attempt.checks += 1
     attempt.last_check = _said(operation, attempt, seen)[:300]
-    attempt.next_check_at = _next_look(attempt, seen)
+    attempt.next_check_at = _next_look(operation, attempt, seen)
     _conclude(operation, attempt, seen, actor)
     attempt.save()
     return operation
@@ -145,16 +145,28 @@ def _said(operation: Operation, attempt: Attempt, seen: Look) -> str:
     return f"{seen}; not taken before {moment.astimezone(UTC):%H:%M} UTC, since ours may come yet"
 
 
-def _next_look(attempt: Attempt, seen: Look) -> datetime | None:
+def _next_look(operation: Operation, attempt: Attempt, seen: Look) -> datetime | None:
     """When to look again; None once the horizon is reached and there is nothing definite to wait for."""
     if seen.is_nowhere:
         return None
     in_time = next_look_at(attempt.started_at, seen.at)
-    is_near = bool(seen.problem) or _candidate(seen) is not None
-    if in_time and is_near and not attempt.service_transaction_id:
-        return min(in_time, seen.at + SOON)
+    soon = _soon(operation, attempt, seen)
+    if in_time and soon:
+        return min(in_time, soon)
     is_under_way = bool(attempt.service_transaction_id) and [one.status for one in seen.found] == [UNDER_WAY]
     return in_time or (seen.at + LOOK_AGAIN_AFTER if seen.problem or is_under_way else None)
+
+
+def _soon(operation: Operation, attempt: Attempt, seen: Look) -> datetime | None:
+    """When another look may free a balance that is held; None if nothing but the schedule tells."""
+    record = _candidate(seen)
+    if attempt.service_transaction_id:
+        return None
+    if record is not None and seen.at < _taken_from(operation, attempt, record):
+        return seen.at + SOON
+    if seen.problem:
+        return seen.at + (SOON if seen.at - attempt.started_at < WINDOW else LOOK_AGAIN_AFTER)
+    return None
 
 
 def _close(operation: Operation, attempt: Attempt, ended: str, actor: User | None) -> None:
