@@ -24,6 +24,7 @@ from backoffice.operations.kinds.resume import ResumeForm
 from backoffice.operations.kinds.transfer import TransferPayload
 from backoffice.operations.kinds.wallet_transfer import WalletTransferPayload
 from backoffice.operations.models import Attempt, Operation, Release
+from backoffice.operations.services import apart
 from backoffice.operations.services.apart import put_off
 from backoffice.operations.services.recording import grace
 from backoffice.operations.states import AWAITING_THE_SERVICE, UNDECIDED, Status
@@ -243,6 +244,7 @@ class Office:
         return min(found, default=None)
 
     def _process(self, work: Callable[[], object], fate: Fate | None) -> None:
+        apart._busy.clear()  # each process has its own: what a frozen one is at holds up no other
         self.world.run(work, fate)
         self.rung += doorbells()
         assert not put_off(), "An error that nobody foresaw"
