@@ -21,6 +21,7 @@ class Action(models.TextChoices):
     EXPORT_FAILED = "export.failed", "did not get the file of"
     EXPORT_CANCELLED = "export.cancelled", "cancelled"
     EXPORT_DOWNLOADED = "export.downloaded", "took away"
+    EXPORT_REMOVED = "export.removed", "removed"
     EXPORT_EXPIRED = "export.expired", "removed, as its time was over,"
     SCHEDULE_CREATED = "schedule.created", "made the schedule"
     SCHEDULE_CHANGED = "schedule.changed", "changed the schedule"
@@ -82,6 +83,9 @@ class Action(models.TextChoices):
     ACCOUNT_SAVED = "saved_account.saved", "saved the bank account"
     ACCOUNT_RENAMED = "saved_account.renamed", "renamed the saved bank account, now"
     ACCOUNT_DELETED = "saved_account.deleted", "deleted the saved bank account"
+
+    # webhooks
+    DELIVERY_LOOKED_INTO = "delivery.looked_into", "had the service read again because of"
 
     # integration
     SECRET_REVEALED = "secret.revealed", "was shown, this once, what was made by"

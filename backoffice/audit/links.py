@@ -2,7 +2,11 @@
 
 from django.urls import NoReverseMatch, reverse
 
-PAGES = {"operations.operation": "operations:detail"}
+PAGES = {
+    "operations.operation": "operations:detail",
+    "ledger.transaction": "operations:transaction",
+    "webhooks.delivery": "webhooks:delivery",
+}
 
 
 def target_url(target_type: str, target_id: str) -> str:

@@ -1,6 +1,6 @@
 """How money and time are written for people."""
 
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 
 from django.utils import timezone
@@ -24,6 +24,16 @@ def mask_account(number: str) -> str:
 def local_time(moment: datetime) -> str:
     """`20 Nov 2026, 10:42 WAT` in the time zone of the person who looks, which is always named."""
     return timezone.localtime(moment).strftime("%-d %b %Y, %H:%M %Z")
+
+
+def written_day(day: date) -> str:
+    """`20 Nov 2026`."""
+    return day.strftime("%-d %b %Y")
+
+
+def local_day(moment: datetime) -> str:
+    """The same in the time zone of the person who looks."""
+    return written_day(timezone.localtime(moment))
 
 
 def exact_time(moment: datetime) -> str:

@@ -1,10 +1,22 @@
 """Filters as a form: what is set of them, in an address and in words."""
 
+from datetime import date
 from typing import Any, ClassVar
 
 from django import forms
 
+from backoffice.core.display import written_day
 from backoffice.core.period import PeriodForm
+
+
+def in_words(field: forms.Field, value: object) -> str:
+    """What a field was set to, as people read it: `Withdrawal`, `20 Nov 2026`, `yes`."""
+    if isinstance(field, forms.ChoiceField) and not isinstance(field, forms.ModelChoiceField):
+        choices: Any = field.choices
+        return str(dict(choices)[value])
+    if isinstance(value, date):
+        return written_day(value)
+    return "yes" if value is True else str(value)
 
 
 class NarrowingForm(PeriodForm):
@@ -37,7 +49,7 @@ class NarrowingForm(PeriodForm):
 
     def _word(self, name: str, value: object) -> str:
         field = self.fields[name]
-        if isinstance(field, forms.ChoiceField):
-            choices: Any = field.choices
-            return str(dict(choices)[value])
-        return str(field.label) if isinstance(field, forms.BooleanField) else f"{field.label}: {value}"
+        if isinstance(field, forms.BooleanField):
+            return str(field.label)
+        words = in_words(field, value)
+        return words if isinstance(field, forms.ChoiceField) else f"{field.label}: {words}"

@@ -51,5 +51,5 @@ def without_secrets(text: str) -> str:
 
 def _known_secrets() -> list[str]:
     keys = [item.partition(":")[2] for item in settings.ENCRYPTION_KEYS]
-    known = (settings.GATEWAY_API_KEY, settings.SECRET_KEY, *keys, *_covered)
+    known = (settings.GATEWAY_API_KEY, settings.SECRET_KEY, settings.WEBHOOK_SECRET, *keys, *_covered)
     return [secret for secret in known if secret]

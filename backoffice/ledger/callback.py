@@ -4,6 +4,17 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
+from backoffice.ledger.told import Told
+
+
+def shown(told: Told[str]) -> dict[str, object]:
+    """What a page shows of the address: as it was told, and whether it is ours."""
+    return {
+        "told": told,
+        "is_ours": is_ours(told.value) if told.value else None,
+        "public_url": settings.PUBLIC_URL,
+    }
+
 
 def is_ours(address: str) -> bool | None:
     """Whether the address is at COUNTERSIGN_PUBLIC_URL or below it; None while nobody has said where we are.

@@ -1,5 +1,6 @@
 """What a list, a count or a report of transactions is narrowed to, and in which order it stands."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,6 +20,13 @@ ORDERS: dict[str, tuple[str, Order]] = {
 }
 SHORTEST_TEXT = 3
 """Fewer characters are in too many names to be looked for, and no index knows them."""
+_INDEXED = re.compile(r"[^\W_]{3}|[\W_][^\W_]|[^\W_]{2}[\W_]")
+"""The index of names has three letters or digits in a row, the beginnings of words, and their last two."""
+
+
+def is_indexed(text: str) -> bool:
+    """Whether an index knows anything of this part of a name: of `---` none does."""
+    return len(text) >= SHORTEST_TEXT and _INDEXED.search(text) is not None
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from django.conf import settings
 from payments_gateway import TransactionRecord
 
 _ALWAYS = {"deposit": "in", "withdrawal": "out", "sent": "out"}
+_BETWEEN_USERS = {"transfer", "internalTransfer"}
 
 
 def direction(record: TransactionRecord) -> str:
@@ -12,7 +13,8 @@ def direction(record: TransactionRecord) -> str:
 
     The service has no member for it, and amounts carry no sign; should one carry a minus, it went out. A conversion
     is two records: what was given in its own currency, and what was received, which names another currency as its
-    origin. Of transfers the sender tells.
+    origin. Of transfers between users both ends must be named: in what came in, the receiver is the merchant. Of a
+    type that the specification does not know, at most that it went out is told: what came in raises no alarm.
     """
     if record.amount < 0:
         return "out"
@@ -20,9 +22,10 @@ def direction(record: TransactionRecord) -> str:
         return _ALWAYS[record.type]
     if record.type == "conversion":
         return "in" if record.from_currency not in {"", record.currency} else "out"
-    if not record.sender:
-        return ""
-    return "out" if record.sender == settings.GATEWAY_API_USER else "in"
+    if _is_us(record.sender):
+        return "out"
+    is_told = record.type in _BETWEEN_USERS and record.sender.strip() and _is_us(record.username)
+    return "in" if is_told else ""
 
 
 def counterparty(record: TransactionRecord) -> str:
@@ -32,4 +35,9 @@ def counterparty(record: TransactionRecord) -> str:
 
 def other_end(record: TransactionRecord, way: str) -> str:
     """The counterparty of a record whose direction is known already."""
-    return record.sender if way == "in" else record.username
+    is_senders = way == "in" or (not way and _is_us(record.username))
+    return record.sender if is_senders else record.username
+
+
+def _is_us(name: str) -> bool:
+    return name.strip().casefold() == settings.GATEWAY_API_USER.strip().casefold()

@@ -85,7 +85,8 @@ def flows(today: date) -> list[Flow]:
     """Every currency with a transaction on the last thirty UTC days, up to and with this one. One query.
 
     A transaction counts whatever its status: what failed after it was taken from the balance comes back as a record
-    of its own, so that leaving either out would tell of money that never moved.
+    of its own, so that leaving either out would tell of money that never moved. What the service lists no more does
+    not count.
     """
     days = [today - timedelta(days=back) for back in reversed(range(DAYS))]
     by_currency = _grouped(_totals(days[0], today), attrgetter("currency"))

@@ -1,6 +1,7 @@
 """What people ask for: which transactions, and whose bank account."""
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 from django import forms
@@ -11,10 +12,14 @@ from backoffice.core.filters import NarrowingForm
 from backoffice.core.pagination import Order
 from backoffice.core.period import day_field, end_of, start_of
 from backoffice.ledger import selectors
-from backoffice.ledger.chosen import ORDERS, SHORTEST_TEXT, Chosen
+from backoffice.ledger.chosen import ORDERS, SHORTEST_TEXT, Chosen, is_indexed
 from backoffice.ledger.facets import known_facets
 
 _DIRECTIONS = (("in", "In"), ("out", "Out"))
+# Filters stand in the address, and so in logs and histories, where account numbers do not belong. The service tells
+# none with its transactions, so nothing is lost; by the same pattern the browser does not even send one.
+_NO_ACCOUNT = r"(?![\d\s\-]{8,}$).*"
+_ADVICE = "Account numbers do not belong into an address. Use the search at the top, or the whole id under Transaction."
 
 
 def _words(column: str, everything: str) -> Callable[[], list[tuple[str, str]]]:
@@ -39,13 +44,29 @@ def _amount(label: str) -> forms.DecimalField:
     )
 
 
+def _demand_indexed(text: str) -> None:
+    if len(text) >= SHORTEST_TEXT and not is_indexed(text):
+        raise forms.ValidationError(
+            "Type letters or digits of it, too: other signs alone cannot be looked for."
+        )
+
+
 def _text(label: str, placeholder: str, **attributes: str) -> forms.CharField:
     return forms.CharField(
         required=False,
         label=label,
         min_length=SHORTEST_TEXT,
         max_length=200,
-        widget=forms.TextInput(attrs={"placeholder": placeholder, "autocomplete": "off", **attributes}),
+        validators=[RegexValidator(rf"^{_NO_ACCOUNT}\Z", _ADVICE), _demand_indexed],
+        widget=forms.TextInput(
+            attrs={
+                "placeholder": placeholder,
+                "autocomplete": "off",
+                "pattern": _NO_ACCOUNT,
+                "title": _ADVICE,
+                **attributes,
+            }
+        ),
         error_messages={"min_length": f"Type at least {SHORTEST_TEXT} characters of it."},
     )
 
@@ -129,6 +150,18 @@ class TransactionListForm(TransactionsForm):
     def is_in_time(self) -> bool:
         """Whether a day has its place in this order."""
         return self.order[0].lstrip("-") == "occurred_at"
+
+
+class BooksForm(NarrowingForm):
+    """A currency and a period, for statements and for the breaks of the balances, as pages and as reports."""
+
+    currency = forms.ChoiceField(required=False, choices=_words("currency", "Every currency"))
+
+    @property
+    def moments(self) -> tuple[datetime | None, datetime | None]:
+        """Where the period begins, and where it has ended. Call only on a valid form."""
+        since, until = self.cleaned_data["since"], self.cleaned_data["until"]
+        return start_of(since) if since else None, end_of(until) if until else None
 
 
 class AccountForm(forms.Form):

@@ -3,13 +3,19 @@
 The service is the authority; nothing here is edited by people. `mirroring` writes, everybody else reads.
 """
 
+from decimal import Decimal
+
 from django.db import models
 from django.db.models import Q
 
+from backoffice.core.display import format_amount
 from backoffice.core.fields import ExactDecimalField, MagnitudeField, SumField
 
 FINAL = ("fulfilled", "failed")
 """The statuses after which the service is not expected to change a record. All others are looked for again."""
+
+UNTOLD = Q(previous_balance__isnull=True) | Q(created_at__isnull=True) | Q(direction="")
+"""Records that cannot be placed in the chain. Ask in these very words: there is an index of them."""
 
 
 class Facet(models.Model):
@@ -84,6 +90,8 @@ class Transaction(models.Model):
             # Each facet in the order of lists, with what its rows are besides asked for (walking.py).
             models.Index(fields=["facet", "occurred_at", "id", "amount"], name="transaction_by_facet"),
             models.Index(fields=["facet", "amount", "id", "occurred_at"], name="transaction_by_amount"),
+            models.Index(fields=["currency", "occurred_at", "id"], name="transaction_by_currency"),
+            models.Index(fields=["currency", "occurred_at"], name="transaction_untold", condition=UNTOLD),
             models.Index(
                 fields=["missing_since"],
                 name="transaction_missing",
@@ -118,7 +126,8 @@ class TransactionChange(models.Model):
 class DayTotal(models.Model):
     """How many transactions of one facet occurred on one day in UTC, and their amounts and fees added up exactly.
 
-    Kept by difference in the transaction that writes the rows, so it always agrees with them.
+    Those that the service lists no more do not count. Kept by difference in the transaction that writes the rows, so it
+    always agrees with them.
     """
 
     day = models.DateField()
@@ -137,19 +146,96 @@ class DayTotal(models.Model):
         return f"{self.count} on {self.day}"
 
 
+class Break(models.Model):
+    """A place where the chain of balances breaks: `after` begins with another balance than `before` left.
+
+    Kept by the transaction that writes the rows, so it always agrees with them (books/breaks.py). `difference` carries
+    no sign: its `direction` is the way that money went of which no record tells.
+    """
+
+    class Kind(models.TextChoices):
+        """What is known of it."""
+
+        GAP = "gap", "Something is missing"
+        VANISHED = "vanished", "A record has left the list"
+        CHANGED = "changed", "A record was changed"
+        FEE = "fee", "A fee was not taken"
+        UNMOVED = "unmoved", "A record moved nothing"
+
+    currency = models.TextField()
+    at = models.DateTimeField()  # when `after` occurred
+    kind = models.CharField(max_length=8, choices=Kind)
+    expected = SumField()
+    found = ExactDecimalField()
+    difference = SumField()
+    direction = models.TextField()  # "in" where more was found than expected, otherwise "out"
+    before = models.ForeignKey(Transaction, on_delete=models.CASCADE, related_name="+", db_constraint=False)
+    after = models.OneToOneField(
+        Transaction, on_delete=models.CASCADE, related_name="broken_chain", db_constraint=False
+    )
+    noticed_at = models.DateTimeField()
+
+    class Meta:
+        default_permissions = ()
+        ordering = ("-at", "-id")
+        indexes = [
+            models.Index(fields=["currency", "at", "id"], name="break_by_currency"),
+            models.Index(fields=["-at", "-id"], name="break_newest"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.currency} {self.at}: {self.kind}"
+
+    @property
+    def explanation(self) -> str:
+        """What it means, in a sentence."""
+        went = "came in" if self.direction == "in" else "went out"
+        amount = f"{self.currency} {format_amount(self.difference, self.currency)}"
+        return _EXPLANATIONS[self.kind].format(amount=amount, went=went)
+
+    @property
+    def signed(self) -> Decimal:
+        """The difference, with a minus where less was found than expected."""
+        difference: Decimal = self.difference
+        return difference if self.direction == "in" else -difference
+
+
+_EXPLANATIONS: dict[str, str] = {
+    Break.Kind.GAP: "{amount} {went} between the two that no transaction tells of.",
+    Break.Kind.VANISHED: "{amount} {went}, as much as a transaction between the two that the service lists no more.",
+    Break.Kind.CHANGED: "{amount} {went} that no transaction tells of; one of the two told something else before.",
+    Break.Kind.FEE: "The balance went on as if the fee of the first, {amount}, had not been taken.",
+    Break.Kind.UNMOVED: "The balance went on as if the first had moved nothing.",
+}
+
+
+class BookCheck(models.Model):
+    """How far the chain of one currency has been held against its rows, from the beginning, once a day."""
+
+    currency = models.TextField(primary_key=True)
+    reached = models.DateTimeField(null=True)  # what is before it is done; None between two checks
+    whole_at = models.DateTimeField(null=True)  # when the last one came to its end
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"{self.currency} up to {self.reached or 'its end'}"
+
+
 class Mirror(models.Model):
     """How the sync stands: one row. All times but `service_time` are the database's.
 
     A *round* reads the newest pages until it meets a stretch that it knows. A *pass* goes deeper, page by page over
-    many rounds, and a killed process goes on where it was: `pass_page` is the page to be read next.
+    many rounds, and a killed process goes on where it was: `pass_page` is the page to be read next, and `day_page`
+    that of the pass through the last day, which goes on beside it.
     """
 
     class Depth(models.TextChoices):
-        """How far a pass goes."""
+        """What a pass through the whole list is for."""
 
         WHOLE = "whole", "the whole list"
         COUNT = "count", "the whole list, noting each record, to find those that left it"
-        DAY = "day", "a day back"
 
     rows = models.BigIntegerField(default=0)
     listed = models.BigIntegerField(null=True)  # how many the service counted last
@@ -162,6 +248,7 @@ class Mirror(models.Model):
     round_begun_at = models.DateTimeField(null=True)  # of a round that has not ended: see `newest`
     wanted_at = models.DateTimeField(null=True)  # somebody asked for a round at this moment
     lease_holder = models.UUIDField(null=True)
+    lease_since = models.DateTimeField(null=True)
     lease_until = models.DateTimeField(null=True)
 
     pass_depth = models.CharField(max_length=5, choices=Depth, blank=True)  # empty between passes
@@ -172,7 +259,11 @@ class Mirror(models.Model):
     pass_read = models.BigIntegerField(default=0)  # records, those of pages that were read again included
     pass_tries = models.PositiveSmallIntegerField(default=0)  # how often it ended with less than was counted
     whole_at = models.DateTimeField(null=True)  # when the last pass through the whole list ended
-    day_at = models.DateTimeField(null=True)
+
+    day_begun_at = models.DateTimeField(null=True)  # empty between passes
+    day_page = models.BigIntegerField(default=1)
+    day_total = models.BigIntegerField(default=0)
+    day_at = models.DateTimeField(null=True)  # when the last one that came to its end began
 
     class Meta:
         default_permissions = ()

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Any
 
-from django.conf import settings
 from django.contrib.auth.decorators import permission_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -12,10 +11,9 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from backoffice.accounts.decorators import polled
 from backoffice.ledger import selectors, services
-from backoffice.ledger.callback import is_ours
+from backoffice.ledger.callback import shown
 from backoffice.ledger.forms import AccountForm
 from backoffice.ledger.models import Balance
-from backoffice.ledger.told import Told
 from backoffice.ledger.trend import REACHES_BACK, Trend, trend_of
 from payments_gateway import AccountHolder, GatewayError, RejectedError
 
@@ -68,22 +66,13 @@ def own_accounts(request: HttpRequest) -> HttpResponse:
     return render(request, "ledger/_accounts.html", {"told": selectors.own_accounts_now(), "fresh": True})
 
 
-@require_safe
-@permission_required(VIEW, raise_exception=True)
-def webhooks(request: HttpRequest) -> HttpResponse:
-    """Where the service sends its webhooks, as last known; htmx asks, and so does `?read=1` without JavaScript."""
-    is_read = "read" in request.GET
-    told = selectors.callback_url_now() if is_read else selectors.known_callback_url()
-    return render(request, "ledger/webhooks.html", _callback(told) | {"fresh": is_read})
-
-
 @polled
 @require_safe
 @permission_required(VIEW, raise_exception=True)
 def callback(request: HttpRequest) -> HttpResponse:
     """The callback address as the service tells it now, or as it last told it."""
-    shown = _callback(selectors.callback_url_now()) | {"fresh": True}
-    return render(request, "ledger/_callback.html", shown)
+    context = shown(selectors.callback_url_now()) | {"fresh": True}
+    return render(request, "ledger/_callback.html", context)
 
 
 def _read_balances() -> dict[str, Any]:
@@ -114,11 +103,3 @@ def _holder(form: AccountForm) -> AccountHolder | None:
     except GatewayError:
         form.add_error(None, "The account could not be checked: the service does not answer. Try again.")
     return None
-
-
-def _callback(told: Told[str]) -> dict[str, Any]:
-    return {
-        "told": told,
-        "is_ours": is_ours(told.value) if told.value else None,
-        "public_url": settings.PUBLIC_URL,
-    }

@@ -12,8 +12,10 @@ large amounts of one month, make a database read most of the table, or sort it. 
    once. Either one of the conditions leaves few transactions: then those are gathered and put in order (`GATHERED`).
    Or all leave many: then fifty are found soon on the way along the order. Data that is neither ends the page early:
    after `WALKED` rows it shows what it has found, and its neighbour goes on from there. Nothing is lost or repeated.
-4. **What has no quick answer is not asked.** A text of very many names has no order by amount, and what takes longer
-   than `PATIENCE` for reasons that nobody thought of is broken off. People are told, and ask for less.
+   A look at the next few (`LOOKED`) comes first of all: what is frequent is found there, with no question beforehand.
+   Every index has all that can be asked of a row, so neither way fetches rows that nobody will see.
+4. **What has no quick answer is broken off.** If something takes longer than `PATIENCE`, for reasons that nobody
+   thought of, people are told, and ask for less.
 
 Texts of people go into queries as parameters alone. Each scan names the columns of its index in the order of the index,
 with an `ORDER BY` and a `LIMIT` of its own: so PostgreSQL reads it in this order, and no further, whatever it expects.
@@ -22,7 +24,7 @@ with an `ORDER BY` and a `LIMIT` of its own: so PostgreSQL reads it in this orde
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import OperationalError, connection, transaction
 from psycopg.errors import QueryCanceled
@@ -31,59 +33,57 @@ from backoffice.core.pagination import Order, Position, Read, Stretch
 from backoffice.ledger import facets
 from backoffice.ledger.chosen import NEWEST_FIRST, Chosen
 from backoffice.ledger.mirrored import Facet, Transaction
-from backoffice.ledger.pieces import Sql, all_of, cross, fetch, named, ordered, select, union
+from backoffice.ledger.naming import Said, said_by, said_of_each
+from backoffice.ledger.pieces import Sql, cross, fetch, named, ordered, select, union
 
-GATHERED, WALKED = 10_000, 30_000
-WHOLE_GATHERED, WHOLE_WALKED, READ_THROUGH = 2_000, 4_000, 8_000
-"""The same of rows that are not in the index as a whole: each may have to be fetched from a place of its own. The last
-one is of rows that stand together, whose names are read."""
-NAMES_MERGED = 500
+LOOKED, GATHERED, WALKED = 2_000, 10_000, 30_000
 PATIENCE = 5.0  # seconds
 _LARGEST_FIRST: Order = ("-amount", "-id")
-_NAMES = r"(counterparty || E'\n' || sender || E'\n' || username || E'\n' || business_id)"
 _TYPES = {"occurred_at": "timestamptz", "amount": "numeric", "id": "bigint"}
-_INDEXED = "occurred_at, amount, id"
-_WHOLE = f"{_INDEXED}, facet_id, transaction_id, counterparty, {_NAMES} AS names"
-
-
+_COLUMNS = "occurred_at, amount, id, facet_id, names_key"  # what every index of the list has
 _TABLE = Sql("ledger_transaction")
+
+
+class Keys(NamedTuple):
+    """Those of an index that begins with this column."""
+
+    column: str
+    type: str
+    values: Sequence[Any]
 
 
 @dataclass(frozen=True)
 class Scan:
     """Some keys of one index, which holds each one's transactions in this order, and so in the reverse of it.
 
-    `within` narrows the index itself; `besides` has to be asked of each row. `alone` is a row that no key leads to.
+    Without a key, an index of all transactions. `within` narrows the index itself; `besides` has to be asked of each
+    row. `alone` is a row that no key leads to.
     """
 
-    key: str
-    key_type: str
-    keys: Sequence[Any]
     order: Order
     within: list[Sql]
     besides: list[Sql]
-    columns: str = _INDEXED
+    of: Keys | None = None
     alone: Sql | None = None
-
-    @property
-    def gathered(self) -> int:
-        """How many of its rows may be put in another order."""
-        return GATHERED if self.columns == _INDEXED else WHOLE_GATHERED
 
     def rows(self, order: Order, limit: int, *more: Sql) -> Sql:
         """The first so many rows of each key; together they are not in order."""
         narrowed = [*self.within, *more]
-        of_one = select(self.columns, _TABLE, [Sql(f"{self.key} = one.key"), *narrowed], order, limit)
-        keys = Sql(f"unnest(%s::{self.key_type}[]) one (key)", [self.keys])
+        if self.of is None:
+            return select(_COLUMNS, _TABLE, narrowed, order, limit)
+        of_one = select(_COLUMNS, _TABLE, [Sql(f"{self.of.column} = one.key"), *narrowed], order, limit)
+        keys = Sql(f"unnest(%s::{self.of.type}[]) one (key)", [self.of.values])
         rows = select("found.*", cross(keys, named("LATERAL", of_one, "found")))
         if self.alone is None:
             return rows
-        return union(rows, select(self.columns, _TABLE, [self.alone, *narrowed]))
+        return union(rows, select(_COLUMNS, _TABLE, [self.alone, *narrowed]))
 
     def merged(self, order: Order, limit: int, *more: Sql) -> Sql:
         """The first rows of all keys together, in order, no key read further than needed. Dear to plan."""
-        keys = [Sql(f"{self.key} = %s", [key]) for key in self.keys]
-        scans = [select(self.columns, _TABLE, [key, *self.within, *more], order, limit) for key in keys]
+        if self.of is None:
+            return self.rows(order, limit, *more)
+        keys = [Sql(f"{self.of.column} = %s", [key]) for key in self.of.values]
+        scans = [select(_COLUMNS, _TABLE, [key, *self.within, *more], order, limit) for key in keys]
         return select("*", named("", union(*scans), "scans"), [], order, limit)
 
 
@@ -107,25 +107,28 @@ class TooWideError(Exception):
 
 
 class Ways:
-    """The ways to some transactions: by the time or the amount of each facet, and by names if they are few."""
+    """The ways to some transactions: by time or amount, of all or of each facet, and by names if they are few."""
 
-    def __init__(self, chosen: Chosen) -> None:
+    def __init__(self, chosen: Chosen, said: Said | None) -> None:
         ids = chosen.facets_of(facets.known_facets())
-        period, amounts, texts = _period(chosen), _amounts(chosen), _texts(chosen)
-        columns = _WHOLE if texts else _INDEXED
-        words = [Sql("facet_id = ANY(%s)", [ids])] if chosen.words else []
         self.is_empty = not ids
-        self.by_time = Scan("facet_id", "integer", ids, NEWEST_FIRST, period, [*amounts, *texts], columns)
-        self.by_amount = Scan("facet_id", "integer", ids, _LARGEST_FIRST, amounts, [*period, *texts], columns)
-        self.by_name = _by_name(chosen, period, [*amounts, *words]) if texts and ids else None
+        period, amounts = _period(chosen), _amounts(chosen)
+        words = [Sql("facet_id = ANY(%s)", [ids])] if chosen.words else []
+        texts = [said.of_row] if said else []
+        of = Keys("facet_id", "integer", ids) if words else None
+        self.by_time = Scan(NEWEST_FIRST, period, [*amounts, *texts], of)
+        self.by_amount = Scan(_LARGEST_FIRST, amounts, [*period, *texts], of)
+        self.by_name = _by_name(said, period, [*amounts, *words]) if said else None
+        is_along_facets = bool(texts and words)
+        self._along_time = (
+            self.by_time if is_along_facets else Scan(NEWEST_FIRST, period, [*amounts, *texts, *words])
+        )
         self._small = [
             (self.by_name, True),
             (self.by_amount, bool(amounts)),
             (self.by_time, bool(words or period)),
         ]
-        self._along_time = period, [*amounts, *texts, *words]
-        self._walked = READ_THROUGH if texts else WALKED
-        self._is_along_facets = bool(texts and words)
+        self._is_along_facets = is_along_facets
 
     def in_order(self, order: Order) -> Scan | None:
         """The one whose index alone knows the answer and its order."""
@@ -140,16 +143,10 @@ class Ways:
         ways = (way for way, is_narrow in self._small if way and is_narrow and way is not skipped)
         return next((way for way in ways if _is_small(way)), None)
 
-    def walked(self, order: Order, *more: Sql) -> "Walk":
-        """The next rows in this order."""
-        if _column(order) == "amount":
-            if self.by_amount.columns == _WHOLE:
-                raise TooWideError("Too many names have this text to be sorted by amount. Type more of it.")
-            return Walk(self.by_amount.merged(order, WALKED, *more), self.by_amount.besides, WALKED)
-        if self._is_along_facets:
-            return Walk(self.by_time.merged(order, WHOLE_WALKED, *more), self.by_time.besides, WHOLE_WALKED)
-        within, besides = self._along_time
-        return Walk(select(_WHOLE, _TABLE, [*within, *more], order, self._walked), besides, self._walked)
+    def walked(self, order: Order, limit: int, *more: Sql) -> Walk:
+        """The next rows in this order, at most so many."""
+        way = self.by_amount if _column(order) == "amount" else self._along_time
+        return Walk(way.merged(order, limit, *more), way.besides, limit)
 
 
 @contextmanager
@@ -180,11 +177,9 @@ def read(chosen: Chosen) -> Read[Transaction]:
 
 def count(chosen: Chosen, *, most: int) -> tuple[int, bool]:
     """How many there are, and whether that is all: counting ends behind `most`, and where walking ends."""
-    ways = Ways(chosen)
-    if ways.is_empty:
-        return 0, True
     with patience():
-        return _count(ways, most)
+        ways = Ways(chosen, said_by(chosen))
+        return (0, True) if ways.is_empty else _count(ways, most)
 
 
 def _count(ways: Ways, most: int) -> tuple[int, bool]:
@@ -192,57 +187,47 @@ def _count(ways: Ways, most: int) -> tuple[int, bool]:
     if exact is not None:
         number = _counted(exact.rows(exact.order, max(most, GATHERED) + 1), exact.besides, most)
         return number, number <= most
-    walk = ways.walked(NEWEST_FIRST)
+    walk = ways.walked(NEWEST_FIRST, WALKED)
     number = _counted(walk.rows, walk.besides, most)
     return number, number <= most and walk.end(NEWEST_FIRST) is None
 
 
 def _stretch(chosen: Chosen, order: Order, position: Position | None, limit: int) -> Stretch[Transaction]:
-    ways = Ways(chosen)
+    said, behind = said_of_each(chosen), _behind(order, position)
+    ways = Ways(chosen, said)
     if ways.is_empty:
         return Stretch([])
-    behind = _behind(order, position)
     if exact := ways.in_order(order):
         return Stretch(_transactions(exact.rows(order, limit, *behind), [], order, limit))
     with patience():
-        if few := ways.of_few(order):
-            gathered = few.rows(few.order, few.gathered)
-            return Stretch(_transactions(gathered, [*few.besides, *behind], order, limit))
-        walk = ways.walked(order, *behind)
-        rows = _transactions(walk.rows, walk.besides, order, limit)
-        return Stretch(rows, cut_at=walk.end(order) if len(rows) < limit else None)
+        soon = _walk_on(ways, order, LOOKED, behind, limit)
+        return soon if soon.cut_at is None else _searched(chosen, said, order, behind, limit)
 
 
-def _by_name(chosen: Chosen, period: list[Sql], besides: list[Sql]) -> Scan | None:
-    """The combinations of names that have the texts, as keys; None if they are too many. The index is of `names`."""
-    asked = (("names", chosen.text), ("names", chosen.counterparty), ("counterparty", chosen.counterparty))
-    said = [Sql(f"{column} ILIKE %s", [_part(text)]) for column, text in asked if text]
-    with patience():
-        found = fetch(select("key", Sql("ledger_names"), said, limit=NAMES_MERGED + 1))
-    if len(found) > NAMES_MERGED:
+def _searched(
+    chosen: Chosen, said: Said | None, order: Order, behind: list[Sql], limit: int
+) -> Stretch[Transaction]:
+    """Where a look at what comes next has not found enough."""
+    ways = Ways(chosen, said_by(chosen, said))
+    if exact := ways.in_order(order):
+        return Stretch(_transactions(exact.rows(order, limit, *behind), [], order, limit))
+    if few := ways.of_few(order):
+        gathered = few.rows(few.order, GATHERED)
+        return Stretch(_transactions(gathered, [*few.besides, *behind], order, limit))
+    return _walk_on(ways, order, WALKED, behind, limit)
+
+
+def _walk_on(ways: Ways, order: Order, at_most: int, behind: list[Sql], limit: int) -> Stretch[Transaction]:
+    walk = ways.walked(order, at_most, *behind)
+    rows = _transactions(walk.rows, walk.besides, order, limit)
+    return Stretch(rows, cut_at=walk.end(order) if len(rows) < limit else None)
+
+
+def _by_name(said: Said, period: list[Sql], besides: list[Sql]) -> Scan | None:
+    """None if the names are too many to be keys."""
+    if said.keys is None:
         return None
-    key, keys = f"md5{_NAMES}::uuid", [key for [key] in found]
-    return Scan(key, "uuid", keys, NEWEST_FIRST, period, besides, _WHOLE, alone=_by_id(chosen))
-
-
-def _by_id(chosen: Chosen) -> Sql | None:
-    """The transaction whose id the text is, where its names do not have the text as well."""
-    if not chosen.text:
-        return None
-    conditions = [Sql(f"transaction_id = %s AND NOT {_NAMES} ILIKE %s", [chosen.text, _part(chosen.text)])]
-    if chosen.counterparty:
-        conditions.append(Sql("counterparty ILIKE %s", [_part(chosen.counterparty)]))
-    return all_of(conditions)
-
-
-def _texts(chosen: Chosen) -> list[Sql]:
-    """What the texts ask of a row that was read as a whole."""
-    texts = []
-    if chosen.text:
-        texts.append(Sql("(names ILIKE %s OR transaction_id = %s)", [_part(chosen.text), chosen.text]))
-    if chosen.counterparty:
-        texts.append(Sql("counterparty ILIKE %s", [_part(chosen.counterparty)]))
-    return texts
+    return Scan(NEWEST_FIRST, period, besides, Keys("names_key", "uuid", said.keys), said.alone)
 
 
 def _period(chosen: Chosen) -> list[Sql]:
@@ -257,15 +242,8 @@ def _range(*ends: Sql) -> list[Sql]:
     return [end for end in ends if end.values[0] is not None]
 
 
-def _part(text: str) -> str:
-    """The pattern of everything that has this text somewhere."""
-    for special in ("\\", "%", "_"):
-        text = text.replace(special, f"\\{special}")
-    return f"%{text}%"
-
-
 def _is_small(scan: Scan) -> bool:
-    return _counted(scan.rows(scan.order, scan.gathered + 1), [], scan.gathered) <= scan.gathered
+    return _counted(scan.rows(scan.order, GATHERED + 1), [], GATHERED) <= GATHERED
 
 
 def _counted(rows: Sql, besides: list[Sql], most: int) -> int:

@@ -8,10 +8,12 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from backoffice.core.display import format_amount, local_time
+from backoffice.core.display import exact_time, format_amount, local_time
+from backoffice.core.ids import whole_ids
 from payments_gateway.money import CURRENCIES
 
 register = template.Library()
+register.filter(whole_ids)
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 
@@ -32,6 +34,12 @@ def amount(value: Decimal, currency: str) -> str:
 
 
 @register.filter
+def grouped(number: int) -> str:
+    """`1,234,567`."""
+    return f"{number:,}"
+
+
+@register.filter
 def currency_name(code: str) -> str:
     """`Nigerian naira`; the code itself for a currency we have no name for."""
     return CURRENCIES[code].name if code in CURRENCIES else code
@@ -48,8 +56,7 @@ def when(moment: datetime | None, absent: str = "") -> SafeString | str:
 @register.simple_tag
 def clock(moment: datetime) -> SafeString:
     """`20 Nov 2026, 10:42:07 WAT`: to the second, where the order of things matters."""
-    written = timezone.localtime(moment).strftime("%-d %b %Y, %H:%M:%S %Z")
-    return format_html('<time datetime="{}">{}</time>', moment.isoformat(), written)
+    return format_html('<time datetime="{}">{}</time>', moment.isoformat(), exact_time(moment))
 
 
 @register.simple_tag

@@ -34,7 +34,7 @@ class Lease:
         lease, now = cls(), clock.now()
         is_free = Q(lease_until=None) | Q(lease_until__lte=now)
         taken = Mirror.objects.filter(is_free, pk=1).update(
-            lease_holder=lease.holder, lease_until=now + LASTS
+            lease_holder=lease.holder, lease_since=now, lease_until=now + LASTS
         )
         return lease if taken else None
 

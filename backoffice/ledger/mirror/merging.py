@@ -1,6 +1,7 @@
-"""Merges records into the mirror: rows, history of changes and totals agree at every commit."""
+"""Merges records into the mirror: rows, history of changes, totals and breaks agree at every commit."""
 
-from collections.abc import Iterable, Mapping
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -11,10 +12,11 @@ from django.db.models import F
 
 from backoffice.core import clock, locks
 from backoffice.core.fields import normal_text
+from backoffice.ledger.books import arrivals, breaks, chain
 from backoffice.ledger.mirror.facets import facet_ids
 from backoffice.ledger.mirror.on_postgresql import OnPostgresql
 from backoffice.ledger.mirror.on_sqlite import OnSqlite
-from backoffice.ledger.mirror.rows import Row, Words, rows_of
+from backoffice.ledger.mirror.rows import Row, Words, kept, rows_of
 from backoffice.ledger.mirror.totals import Differences
 from backoffice.ledger.mirror.writing import Writer, Writing, not_settled
 from backoffice.ledger.mirrored import Mirror, Transaction, TransactionChange
@@ -43,13 +45,18 @@ class Change:
 
 
 def merge(records: Iterable[TransactionRecord], *, known_before: datetime | None = None) -> Merged:
-    """Make the mirror say of these records what the service told, and of the others what it said.
+    """The same as `merge_rows` of the rows of these records. Raises UnfitRecordError."""
+    return merge_rows(rows_of(records), known_before=known_before)
+
+
+def merge_rows(told: Mapping[str, Row], *, known_before: datetime | None = None) -> Merged:
+    """Make the mirror say of these records, by their ids, what the service told, and of the others what it said.
 
     In the caller's transaction; whoever else merges waits for its end. Rows that say it already are not written. A
     record that changed gets a `TransactionChange`; the totals go along. With `known_before`, what was first seen at
-    that moment or later does not count as known. Raises UnfitRecordError.
+    that moment or later does not count as known.
     """
-    rows = list(rows_of(records).values())
+    rows = list(told.values())
     locks.hold("mirror")
     now = clock.now()
     writer = _WRITERS[connection.vendor]
@@ -101,26 +108,51 @@ def _write(writer: Writer, new: list[Row], changes: list[Change], now: datetime)
     writings += [
         Writing(change.row, facets[change.row.words], now if change.after else None) for change in changes
     ]
+    newest_before = Transaction.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
     writer.write(writings, now)
     TransactionChange.objects.bulk_create(
         TransactionChange(transaction=change.known, seen_at=now, before=change.before, after=change.after)
         for change in changes
         if change.after
     )
-    _keep_totals(writer, facets, new, changes, now)
+    keep_totals(_differences(facets, new, changes, now))
+    arrived = ((row.record.currency, _link(row, now)) for row in reversed(new))
+    breaks.reexamine(itertools.chain(arrivals.touched(arrived, newest_before), _moved(changes)))
     Mirror.objects.filter(pk=1).update(rows=F("rows") + len(new))
 
 
-def _keep_totals(
-    writer: Writer, facets: Mapping[Words, int], new: list[Row], changes: list[Change], now: datetime
-) -> None:
+def keep_totals(differences: Differences) -> None:
+    """Let the totals of days go along with their rows, in the transaction that writes these."""
+    if sums := differences.that_differ():
+        _WRITERS[connection.vendor].add(sums)
+
+
+def _link(row: Row, now: datetime) -> chain.Link:
+    """The new row as a part of the chain of balances, as `books.reading` will read it."""
+    told = row.record
+    adds = chain.effect(row.words[3], row.amount, row.fee) if told.created_at else None
+    before = None if told.previous_balance is None else kept(told.previous_balance)
+    return chain.link(0, told.created_at or now, before, adds)
+
+
+def _moved(changes: list[Change]) -> Iterator[tuple[str, datetime]]:
+    """Where the chain of balances may be another one since these changed."""
+    for change in changes:
+        if not breaks.MOVING.isdisjoint(change.after):
+            yield change.known.currency, change.known.occurred_at
+            yield change.row.record.currency, change.row.record.created_at or change.known.occurred_at
+
+
+def _differences(
+    facets: Mapping[Words, int], new: list[Row], changes: list[Change], now: datetime
+) -> Differences:
     differences = Differences()
     for row in new:
         differences.at(row.record.created_at or now, facets[row.words]).add(row.amount, row.fee)
     for change in changes:
         known, row = change.known, change.row
-        differences.at(known.occurred_at, known.facet_id).subtract(known.amount, known.fee)
+        if not known.missing_since:  # what the service did not list was taken out of them then
+            differences.at(known.occurred_at, known.facet_id).subtract(known.amount, known.fee)
         moment = row.record.created_at or known.occurred_at
         differences.at(moment, facets[row.words]).add(row.amount, row.fee)
-    if sums := differences.that_differ():
-        writer.add(sums)
+    return differences

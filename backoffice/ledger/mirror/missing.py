@@ -1,4 +1,4 @@
-"""Transactions that left the service's list. They stay here, and say since when."""
+"""Transactions that left the service's list. They stay here, and say since when; no sum has them any more."""
 
 import logging
 from datetime import datetime
@@ -7,13 +7,18 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 
 from backoffice.core import clock, locks
+from backoffice.ledger.books import breaks
 from backoffice.ledger.mirror.lease import Lease
+from backoffice.ledger.mirror.merging import keep_totals
+from backoffice.ledger.mirror.totals import Differences
 from backoffice.ledger.mirrored import Sighting, Transaction, TransactionChange
 
 logger = logging.getLogger(__name__)
 
 MOST = 10_000
 """A list that lost more than so many is more likely broken than right: then none of them is marked."""
+AT_ONCE = 200
+"""So many in one transaction: whoever merges meanwhile waits a fraction of a second, wherever in the chain they are."""
 
 
 def number_missing() -> int:
@@ -29,29 +34,41 @@ def forget_sightings() -> None:
 def mark_missing(lease: Lease, begun_at: datetime) -> None:
     """Mark what was here when the `COUNT` pass began and was not seen by it, with an entry in its history.
 
-    Raises LeaseLostError.
+    It is taken out of the totals, and comes back into them if the service lists it again (`merging`). Some at a time,
+    each of which is a durable transaction of its own: whoever comes after one that was broken off marks the rest, since
+    what was seen is remembered until the pass has ended. Raises LeaseLostError.
     """
-    with transaction.atomic(durable=True):
-        lease.prove()
-        locks.hold("mirror")
-        lost = list(_unseen(begun_at).values_list("pk", flat=True)[: MOST + 1])
-        if len(lost) > MOST:
-            logger.error("The service's list lost more than %d transactions; none of them is marked", MOST)
-            return
-        now = clock.now()
-        TransactionChange.objects.bulk_create(
-            TransactionChange(
-                transaction_id=pk,
-                seen_at=now,
-                before={"missing_since": None},
-                after={"missing_since": now.isoformat()},
-            )
-            for pk in lost
+    lost = list(_unseen(begun_at).values_list("pk", flat=True)[: MOST + 1])
+    if len(lost) > MOST:
+        logger.error("The service's list lost more than %d transactions; none of them is marked", MOST)
+        return
+    for first in range(0, len(lost), AT_ONCE):
+        with transaction.atomic(durable=True):
+            lease.prove()
+            locks.hold("mirror")
+            _mark(lost[first : first + AT_ONCE])
+
+
+def _mark(pks: list[int]) -> None:
+    """Rows, their history, totals and breaks, in the caller's transaction."""
+    here = Transaction.objects.filter(pk__in=pks, missing_since__isnull=True)
+    lost = list(here.only("currency", "occurred_at", "facet_id", "amount", "fee"))
+    now = clock.now()
+    TransactionChange.objects.bulk_create(
+        TransactionChange(
+            transaction=one,
+            seen_at=now,
+            before={"missing_since": None},
+            after={"missing_since": now.isoformat()},
         )
-        for first in range(0, len(lost), 500):
-            Transaction.objects.filter(pk__in=lost[first : first + 500]).update(
-                missing_since=now, changed_at=now
-            )
+        for one in lost
+    )
+    differences = Differences()
+    for one in lost:
+        differences.at(one.occurred_at, one.facet_id).subtract(one.amount, one.fee)
+    keep_totals(differences)
+    here.update(missing_since=now, changed_at=now)
+    breaks.reexamine((one.currency, one.occurred_at) for one in lost)
 
 
 def _unseen(begun_at: datetime) -> QuerySet[Transaction]:

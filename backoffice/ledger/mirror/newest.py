@@ -13,6 +13,7 @@ from backoffice.ledger.mirrored import Mirror
 from payments_gateway import PageReader, TransactionPage, TransactionRecord
 
 PER_PAGE = 100
+"""The specification shows no bounds of a page: so many are what we know to be given."""
 STRETCH = 200
 """So many records in a row must be here as they are told: the list is not strictly in order."""
 PATIENCE = 20.0  # seconds for one page

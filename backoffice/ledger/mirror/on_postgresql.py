@@ -18,12 +18,12 @@ _TABLES = f"""
     CREATE TEMPORARY TABLE IF NOT EXISTS mirror_incoming ON COMMIT DELETE ROWS AS
     SELECT 0 AS place, {_NAMES} FROM ledger_transaction WITH NO DATA;
     DELETE FROM mirror_told; DELETE FROM mirror_incoming;
-"""  # noqa: S608 - the names of our own columns
+"""  # noqa: S608 - only names of our own columns (`writing`)
 _MERGE = f"""
     INSERT INTO ledger_transaction ({", ".join(COLUMNS)})
     SELECT {_NAMES}, COALESCE(created_at, %s), %s FROM mirror_incoming ORDER BY place
     {ON_CONFLICT}
-"""  # noqa: S608 - the names of our own columns
+"""  # noqa: S608 - the same names; every value is a parameter
 _ADD = """
     INSERT INTO ledger_daytotal (day, facet_id, count, amount, fee)
     SELECT * FROM unnest(%s::date[], %s::integer[], %s::bigint[], %s::numeric[], %s::numeric[])

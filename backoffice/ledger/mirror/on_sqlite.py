@@ -1,7 +1,7 @@
 """SQLite: the same by `executemany`, in the transaction that has held the only write lock since its beginning."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -18,7 +18,7 @@ _NOTE = "INSERT INTO mirror_told VALUES (%s, %s, %s)"
 _MERGE = f"""
     INSERT INTO ledger_transaction ({", ".join(COLUMNS)})
     VALUES ({", ".join(["%s"] * len(COLUMNS))}) {ON_CONFLICT}
-"""  # noqa: S608 - the names of our own columns
+"""  # noqa: S608 - only names of our own columns (`writing`); every value is a parameter
 _DAYS_AT_ONCE = 500
 
 
@@ -60,7 +60,8 @@ def _parameters(writing: Writing, now: datetime) -> list[Any]:
 
 
 def _moment(value: datetime | None) -> str | None:
-    return connection.ops.adapt_datetimefield_value(value)
+    """As Django keeps it on SQLite; asking its connection for each costs ten times as much."""
+    return None if value is None else str(value.astimezone(UTC).replace(tzinfo=None))
 
 
 def _totals_of(days: Sequence[Any]) -> Iterator[DayTotal]:

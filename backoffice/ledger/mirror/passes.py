@@ -1,49 +1,37 @@
-"""A pass: reads deeper than a round, page by page over many turns; a killed process goes on where it was.
+"""A pass: reads the whole list, page by page over many turns; a killed process goes on where it was.
 
 New records come at the list's beginning and push the others towards later pages, which only repeats some. A record
 can slip past to a page already read only when others vanish, and then the total tells (`payments_gateway/_pages.py`).
-A pass through the whole list proves itself in the end: as many records must be here as the service counts.
+In the end it proves itself: as many records must be here as the service counts.
 """
 
-import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import timedelta
-from math import ceil
-from typing import Any
 
 from django.db import transaction
 from django.db.models import F
-from django.db.models.functions import Coalesce
 
-from backoffice.core import clock, fault_points
+from backoffice.core import clock
 from backoffice.ledger.mirror.lease import Lease
-from backoffice.ledger.mirror.merging import merge
+from backoffice.ledger.mirror.merging import merge_rows
 from backoffice.ledger.mirror.missing import forget_sightings, mark_missing, number_missing
-from backoffice.ledger.mirror.newest import PER_PAGE, page_at, read_newest
+from backoffice.ledger.mirror.newest import read_newest
+from backoffice.ledger.mirror.steps import Place, Step, steps
 from backoffice.ledger.mirror.writing import note_sightings
 from backoffice.ledger.mirrored import Mirror
-from payments_gateway import PageReader, TransactionPage, TransactionRecord
 
-DAY_EVERY = timedelta(hours=1)
-WHOLE_EVERY = timedelta(days=1)
-A_DAY_BACK = timedelta(hours=25)  # an hour more, for clocks that disagree
+EVERY = timedelta(days=1)
 TRIES = 3
-_AT_ONCE = 1000  # records merged in one transaction, with the place that was reached
 Depth = Mirror.Depth
 
 
-def due_depth(mirror: Mirror) -> Depth | None:
-    """How deep a pass is due, one that has begun included; None if none is."""
-    now = clock.now()
-    if mirror.pass_depth:
-        return Depth(mirror.pass_depth)
-    if mirror.whole_at is None or mirror.whole_at <= now - WHOLE_EVERY:
-        return Depth.WHOLE
-    return Depth.DAY if mirror.day_at is None or mirror.day_at <= now - DAY_EVERY else None
+def is_due(mirror: Mirror) -> bool:
+    """Whether one is under way, or the last one ended a day ago."""
+    is_late = mirror.whole_at is None or mirror.whole_at <= clock.now() - EVERY
+    return bool(mirror.pass_depth) or is_late
 
 
-def begin_pass(lease: Lease, depth: Depth, *, tries: int = 0) -> None:
+def begin_pass(lease: Lease, depth: Depth = Depth.WHOLE, *, tries: int = 0) -> None:
     """Start at the first page. Raises LeaseLostError."""
     with transaction.atomic(durable=True):
         lease.prove()
@@ -59,97 +47,40 @@ def begin_pass(lease: Lease, depth: Depth, *, tries: int = 0) -> None:
         )
 
 
-def go_on(lease: Lease, *, until: float, tell: Callable[[Mirror], object]) -> None:
-    """Read on in the pass that has begun, up to this moment of the monotonic clock or to its end, a page at least.
+def read_on(lease: Lease, *, until: float, tell: Callable[[Mirror], object]) -> None:
+    """Read on in the pass as `steps` does; one begins if none is under way. Raises what that raises.
 
-    `tell` hears of every step. Raises GatewayError, UnfitRecordError, LeaseLostError; then the next one goes on from
-    the last step that was merged.
+    `tell` hears of every step. Whoever comes next goes on behind the last step that was merged.
     """
+    if not Mirror.objects.get(pk=1).pass_depth:
+        begin_pass(lease)
     mirror = Mirror.objects.get(pk=1)
-    reader, page = _where_it_was(mirror, lease)
-    while True:
-        step = _read_some(mirror, lease, reader, page, until)
-        page = None
-        fault_points.reach("mirror.read")
-        _merge(lease, mirror, reader.number, step)
-        fault_points.reach("mirror.merged")
+    place = Place(mirror.pass_page, mirror.pass_total)
+    for step in steps(place, lease, until=until, is_enough=lambda _: False):
+        _merge(lease, mirror, step)
         tell(Mirror.objects.get(pk=1))
-        if reader.is_done or step.is_enough:
+        if step.is_last:
             _end(lease, mirror)
-            return
-        if time.monotonic() > until:
-            return
+    if place.page == 1:
+        read_newest(lease)  # what came before the first page was read is here, so it has to be counted, too
 
 
-@dataclass
-class _Step:
-    """What is merged at once: some pages, of which the last told this total, and whether they are deep enough."""
-
-    records: list[TransactionRecord] = field(default_factory=list)
-    pages: int = 0
-    total: int = 0
-    is_enough: bool = False
-
-    def take(self, page: TransactionPage, reader: PageReader, mirror: Mirror) -> None:
-        """One page more."""
-        self.records += reader.take(page)
-        self.pages, self.total = page.pages, page.total
-        self.is_enough = _is_deep_enough(mirror, page)
-
-
-def _read_some(
-    mirror: Mirror, lease: Lease, reader: PageReader, overlap: TransactionPage | None, until: float
-) -> _Step:
-    """The page that overlaps with what was read before, and further ones: one at least, however late it is."""
-    step = _Step()
-    if overlap is not None:
-        step.take(overlap, reader, mirror)
-    while not (reader.is_done or step.is_enough):
-        step.take(page_at(reader.number, lease), reader, mirror)
-        if len(step.records) >= _AT_ONCE or time.monotonic() > until:
-            break
-    return step
-
-
-def _where_it_was(mirror: Mirror, lease: Lease) -> tuple[PageReader, TransactionPage | None]:
-    """A reader at the page that comes next and the page, or at an earlier one if the list has become shorter since."""
-    if mirror.pass_page == 1:
-        return PageReader(PER_PAGE), None
-    page = page_at(mirror.pass_page - 1, lease)
-    shorter_by = mirror.pass_total - page.total
-    if shorter_by <= 0:
-        return PageReader(PER_PAGE, mirror.pass_page - 1), page
-    back = ceil(shorter_by / max(1, min(PER_PAGE, page.per_page))) + 1
-    return PageReader(PER_PAGE, max(1, mirror.pass_page - back)), None
-
-
-def _is_deep_enough(mirror: Mirror, page: TransactionPage) -> bool:
-    """Whether a pass of a day has met a whole page that is older."""
-    if mirror.pass_depth != Depth.DAY or mirror.pass_begun_at is None or not page.records:
-        return False
-    back_to = mirror.pass_begun_at - A_DAY_BACK
-    return all(record.created_at is not None and record.created_at < back_to for record in page.records)
-
-
-def _merge(lease: Lease, mirror: Mirror, place: int, step: _Step) -> None:
+def _merge(lease: Lease, mirror: Mirror, step: Step) -> None:
     with transaction.atomic(durable=True):
         lease.prove()
-        merge(step.records)
+        merge_rows(step.rows)
         if mirror.pass_depth == Depth.COUNT:
             note_sightings()
         Mirror.objects.filter(pk=1).update(
-            pass_page=place,
+            pass_page=step.place.page,
             pass_pages=step.pages,
-            pass_total=step.total,
-            pass_read=F("pass_read") + len(step.records),
+            pass_total=step.place.total,
+            pass_read=F("pass_read") + step.read,
         )
 
 
 def _end(lease: Lease, mirror: Mirror) -> None:
-    """Write down how far it went, or begin another pass if what is here is not what the service counts."""
-    if mirror.pass_depth == Depth.DAY:
-        _finish(lease, day_at=clock.now())
-        return
+    """Write down that it ended, or begin another pass if what is here is not what the service counts."""
     read_newest(lease)  # what came meanwhile is counted, too
     if mirror.pass_depth == Depth.COUNT:
         mark_missing(lease, mirror.pass_begun_at or clock.now())
@@ -159,8 +90,7 @@ def _end(lease: Lease, mirror: Mirror) -> None:
     elif surplus > 0 and mirror.pass_depth == Depth.WHOLE:
         begin_pass(lease, Depth.COUNT, tries=mirror.pass_tries)
     else:
-        now = clock.now()
-        _finish(lease, day_at=now, whole_at=now, loaded_at=Coalesce("loaded_at", now))
+        _finish(lease)
 
 
 def _surplus() -> int:
@@ -169,8 +99,16 @@ def _surplus() -> int:
     return mirror.rows - number_missing() - (mirror.listed or 0)
 
 
-def _finish(lease: Lease, **times: Any) -> None:
+def _finish(lease: Lease) -> None:
+    """Of the last day it says what stood there when it began, and no more (`day`)."""
+    now = clock.now()
     with transaction.atomic(durable=True):
         lease.prove()
         forget_sightings()
-        Mirror.objects.filter(pk=1).update(pass_depth="", **times)
+        mirror = Mirror.objects.get(pk=1)
+        Mirror.objects.filter(pk=1).update(
+            pass_depth="",
+            whole_at=now,
+            loaded_at=mirror.loaded_at or now,
+            day_at=max(filter(None, (mirror.day_at, mirror.pass_begun_at)), default=None),
+        )

@@ -1,4 +1,4 @@
-"""The sums by day and facet: kept by difference with the rows, and held against them."""
+"""The sums by day and facet: kept by difference with the rows that the service lists, and held against them."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -81,7 +81,8 @@ def discrepancies() -> Iterator[Discrepancy]:
     In a transaction that sees one state of the database, or while no sync runs.
     """
     counted = Differences()
-    rows = Transaction.objects.order_by().values_list("occurred_at", "facet_id", "amount", "fee")
+    listed = Transaction.objects.filter(missing_since__isnull=True).order_by()
+    rows = listed.values_list("occurred_at", "facet_id", "amount", "fee")
     for occurred_at, facet_id, amount, fee in rows.iterator(chunk_size=10_000):
         counted.at(occurred_at, facet_id).add(amount, fee)
     kept = {

@@ -7,6 +7,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from backoffice.core.context import calling
 from backoffice.ledger import mirroring
+from backoffice.ledger.books.checking import disagreements
 from backoffice.ledger.mirror.rows import UnfitRecordError
 from backoffice.ledger.mirror.state import mirror_state
 from backoffice.ledger.mirror.totals import discrepancies
@@ -14,6 +15,7 @@ from backoffice.ledger.mirrored import Mirror
 from payments_gateway import GatewayError
 
 _WIDTH = 40
+_TAKEN = 3  # the exit code where other processes read all the time
 
 
 class Command(BaseCommand):
@@ -25,7 +27,9 @@ class Command(BaseCommand):
         what = parser.add_mutually_exclusive_group()
         what.add_argument("--full", action="store_true", help="begin again at the first page")
         what.add_argument(
-            "--verify", action="store_true", help="read nothing, but hold the totals against the rows"
+            "--verify",
+            action="store_true",
+            help="read nothing, but hold the totals and the breaks of the balances against the rows",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -36,11 +40,14 @@ class Command(BaseCommand):
                 self._load(again=options["full"])
 
     def _load(self, *, again: bool) -> None:
-        if again:
-            mirroring.begin_again()
         bar = _Bar(self.stdout)
         try:
+            if again:
+                mirroring.begin_again()
             mirroring.load(bar.show)
+        except mirroring.TakenError as exc:
+            bar.end()
+            raise CommandError(f"{exc} It goes on by itself.", returncode=_TAKEN) from exc
         except (GatewayError, UnfitRecordError) as exc:
             bar.end()
             raise CommandError(f"{exc} What was read is kept; run this again to go on.") from exc
@@ -49,12 +56,12 @@ class Command(BaseCommand):
         self.stdout.write(f"{state.rows:,} transactions are here; the service counts {state.listed:,}.")
 
     def _verify(self) -> None:
-        found = list(discrepancies())
-        for discrepancy in found:
-            self.stdout.write(str(discrepancy))
+        found = [*map(str, discrepancies()), *disagreements()]
+        for difference in found:
+            self.stdout.write(difference)
         if found:
-            raise CommandError(f"{len(found)} totals differ from the rows")
-        self.stdout.write("Every total agrees with its rows.")
+            raise CommandError(f"{len(found)} totals or breaks differ from the rows")
+        self.stdout.write("Every total and every break agrees with its rows.")
 
 
 class _Bar:
