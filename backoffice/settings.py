@@ -53,6 +53,11 @@ GATEWAY_CA_FILE: str = env.str("COUNTERSIGN_GATEWAY_CA_FILE", default="")
 # What the host names of the service's staging addresses contain, and those of production never do.
 GATEWAY_STAGING_MARK: str = env.str("COUNTERSIGN_GATEWAY_STAGING_MARK", default="staging").lower()
 
+# Webhooks: the secret part of the address at which they are received (empty: none are), and a file with the one or two
+# public keys that the service signs them with.
+WEBHOOK_SECRET: str = env.str("COUNTERSIGN_WEBHOOK_SECRET", default="").strip()
+WEBHOOK_KEYS: str = env.str("COUNTERSIGN_WEBHOOK_KEYS", default="")
+
 # The two-person rule
 TOKEN_LIFETIME_SECONDS = 90  # the longest that the service's token may wait, encrypted, for the worker
 PENDING_LIFETIME_HOURS: int = env.int("COUNTERSIGN_PENDING_LIFETIME_HOURS", default=72)
@@ -91,6 +96,7 @@ INSTALLED_APPS = [
     "backoffice.ledger",
     "backoffice.operations",
     "backoffice.integration",
+    "backoffice.webhooks",
     "backoffice.reports",
     *(["backoffice.demo"] if DEMO else []),
 ]
@@ -125,6 +131,7 @@ TEMPLATES: list[dict[str, Any]] = [
                 "backoffice.core.shell.shell",
                 "backoffice.operations.shell.waiting",
                 "backoffice.operations.shell.sending_pause",
+                "backoffice.operations.shell.movements",
                 *(["backoffice.demo.context_processors.demo"] if DEMO else []),
             ],
         },
@@ -158,6 +165,10 @@ CELERY_BROKER_URL: str = env.str("COUNTERSIGN_BROKER_URL", default="filesystem:/
 EXPORT_STREAM_ROWS: int = env.int("COUNTERSIGN_EXPORT_STREAM_ROWS", default=1_500_000)
 EXPORT_STREAMS: int = env.int("COUNTERSIGN_EXPORT_STREAMS", default=2)
 EXPORTS_AT_ONCE: int = env.int("COUNTERSIGN_EXPORTS_AT_ONCE", default=2)
+# So many may wait, be made or be kept, and so much of the disk they leave to everything else.
+EXPORTS_PER_PERSON: int = env.int("COUNTERSIGN_EXPORTS_PER_PERSON", default=20)
+EXPORTS_IN_ALL: int = env.int("COUNTERSIGN_EXPORTS_IN_ALL", default=200)
+EXPORT_DISK_RESERVE_MB: int = env.int("COUNTERSIGN_EXPORT_DISK_RESERVE_MB", default=512)
 
 # E-mail, for scheduled reports: a link and no figures. Without a server it is written to the log of the process.
 vars().update(env.email("COUNTERSIGN_EMAIL_URL", default="consolemail://"))

@@ -1,0 +1,48 @@
+"""Deliveries received: each body once, with what it is worth and how often it came."""
+
+from django.db import models
+from django.db.models import Q
+from django.urls import reverse
+
+from backoffice.operations.models import ID_LENGTH
+from backoffice.webhooks.states import Verdict
+
+
+class Delivery(models.Model):
+    """One body, by its SHA-256, however often it came. It is a hint: no state of money follows from it.
+
+    `wanted_at` is since when the service is to be read again because of it, null when that was done or is not wanted;
+    `looked_at` when it was last done.
+    """
+
+    digest = models.CharField(max_length=64, unique=True)
+    received_at = models.DateTimeField()
+    last_at = models.DateTimeField()
+    times = models.PositiveIntegerField(default=1)
+    verdict = models.CharField(max_length=16, choices=Verdict)
+    problem = models.CharField(max_length=300, blank=True)
+    key = models.CharField(max_length=64, blank=True)  # the fingerprint of the key that signed it
+    event = models.CharField(max_length=200, blank=True)
+    transaction_id = models.CharField(max_length=ID_LENGTH, blank=True)
+    reference = models.CharField(max_length=200, blank=True)
+    body = models.BinaryField()
+    wanted_at = models.DateTimeField(null=True)
+    looked_at = models.DateTimeField(null=True)
+
+    class Meta:
+        default_permissions = ()
+        verbose_name_plural = "deliveries"
+        indexes = [
+            models.Index(fields=["-received_at", "-id"], name="delivery_newest_first"),
+            models.Index(
+                fields=["received_at"], condition=Q(verdict=Verdict.VALID), name="delivery_valid_by_time"
+            ),
+            models.Index(fields=["id"], condition=~Q(verdict=Verdict.VALID), name="delivery_not_valid"),
+            models.Index(fields=["id"], condition=Q(wanted_at__isnull=False), name="delivery_wanted"),
+        ]
+
+    def __str__(self) -> str:
+        return f"the webhook {self.event or 'without an event'} {self.digest[:8]}"
+
+    def get_absolute_url(self) -> str:
+        return reverse("webhooks:delivery", args=[self.pk])
