@@ -15,6 +15,7 @@ from django.utils import timezone
 from pydantic import SecretStr
 
 from backoffice.accounts.models import User
+from backoffice.core import clock
 from backoffice.demo.cast import CAST
 from backoffice.ledger import selectors as ledger
 from backoffice.operations import services
@@ -41,6 +42,7 @@ class History:
     """Makes operations, always the same ones."""
 
     people: dict[str, User]
+    pace: random.Random  # of people, by itself, so that it changes nothing else
     random: random.Random
     token: SecretStr
 
@@ -49,13 +51,18 @@ class History:
         return self.propose("withdrawal", self._withdrawal(ending, amount, currency))
 
     def propose(self, kind: str, payload: Payload, *, maker: str = "") -> Operation:
-        """A pending operation of any kind, prepared by one of the two preparers where nobody is named."""
-        return services.prepare_operation(
-            uuid.UUID(int=self.random.getrandbits(128), version=4),
-            actor=self.people[maker or self.random.choice(["Tunde", "Ngozi"])],
-            kind=kind,
-            payload=payload,
-        )
+        """A pending operation of any kind, prepared by one of the two preparers where nobody is named.
+
+        A little while ago: whoever countersigns it does so now, and people take their time.
+        """
+        then = clock.now() - timedelta(seconds=self.pace.randrange(20, 200))
+        with clock.running_by(lambda: then):
+            return services.prepare_operation(
+                uuid.UUID(int=self.random.getrandbits(128), version=4),
+                actor=self.people[maker or self.random.choice(["Tunde", "Ngozi"])],
+                kind=kind,
+                payload=payload,
+            )
 
     def approve(self, operation: Operation, approver: str = "") -> Operation:
         """One countersignature more."""
@@ -186,7 +193,8 @@ class History:
 def new_history(token: SecretStr) -> History:
     """A history to be made, with a token that the service accepts repeatedly. The people of the demo exist."""
     people = {user.first_name: user for user in User.objects.filter(email__in=[one.email for one in CAST])}
-    return History(people, random.Random(2026), token)  # noqa: S311 - the same history each time, nothing secret
+    pace, chance = (random.Random(2026) for _ in range(2))  # noqa: S311 - the same history each time, nothing secret
+    return History(people, pace, chance, token)
 
 
 def make_withdrawals(history: History) -> None:

@@ -3,6 +3,9 @@
 from collections.abc import Iterator
 from decimal import Decimal
 
+from django.conf import settings
+from django.urls import reverse
+
 from backoffice.demo.history import History
 from backoffice.ledger import selectors as ledger
 from backoffice.ledger.business import business_id
@@ -14,8 +17,8 @@ from backoffice.operations.kinds.transfer import TransferPayload
 from backoffice.operations.kinds.wallet_transfer import WalletTransferPayload
 
 _TRON = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
+_ELSEWHERE = "https://hooks.example.com/countersign/"  # somebody has to reject it
 _EVM = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
-_NEW_CALLBACK = "https://hooks.meridian.example/countersign"
 
 
 def make_other_kinds(history: History) -> None:
@@ -24,14 +27,18 @@ def make_other_kinds(history: History) -> None:
         history.send(history.propose(kind, payload))
     for kind, payload in _waiting(history):
         history.propose(kind, payload)
-    callback = CallbackUrlPayload(url=_NEW_CALLBACK, previous=ledger.callback_url())
-    history.propose("callback_url", callback, maker="Zainab")
+    elsewhere = CallbackUrlPayload(url=_ELSEWHERE, previous=ledger.callback_url())
+    history.propose("callback_url", elsewhere, maker="Zainab")
     # What leaves the dollars next waits for the first of these; a payment debits no balance.
     history.be_unknown(history.prepare(currency="USD", amount="1250.00"))
     history.need_review(history.propose("payment", _payment(history, "640.00", "uche.obi@customers.example")))
     history.be_lost_while_sending(
         history.propose("payment", _payment(history, "90.00", "sade.cole@customers.example"))
     )
+    # At last, since nobody listens there before the web process runs.
+    ours = f"{settings.PUBLIC_URL}{reverse('webhooks:receive', args=[settings.WEBHOOK_SECRET])}"
+    payload = CallbackUrlPayload(url=ours, previous=ledger.callback_url())
+    history.send(history.propose("callback_url", payload, maker="Zainab"))
 
 
 def _sent(history: History) -> Iterator[tuple[str, Payload]]:

@@ -69,8 +69,9 @@ def _tempo(last: Inspection) -> Tempo | None:
 
 
 def incidents() -> QuerySet[Incident]:
-    """Every incident with its operation, the one before it and who took note of them, the newest first."""
-    return Incident.objects.select_related("operation", "seen_by", "further_to__seen_by", "followed_by")
+    """Every incident with what it is about, the one before it and who took note of them, the newest first."""
+    about = ("operation", "transaction")
+    return Incident.objects.select_related(*about, "seen_by", "further_to__seen_by", "followed_by")
 
 
 def open_incidents() -> QuerySet[Incident]:

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from uuid import UUID
 
 from django.db.models import OuterRef, Q, QuerySet, Subquery
 from django.utils import timezone
 
 from backoffice.accounts.models import User
+from backoffice.core.display import local_day
 from backoffice.operations.kinds import KINDS, MoneyKind
 from backoffice.operations.models import Operation, SavedAccount
 from backoffice.operations.saved_accounts import BANK_PREFIX, account_in
@@ -128,9 +129,9 @@ def _saved(account: SavedAccount) -> KnownAccount:
 
 
 def _of_operation(operation: Operation, paid: Operation | None = None) -> KnownAccount:
-    told = f"last prepared on {_day(operation.prepared_at)}"
+    told = f"last prepared on {local_day(operation.prepared_at)}"
     if paid is not None:
-        told = f"last paid on {_day(paid.closed_at or paid.prepared_at)}"
+        told = f"last paid on {local_day(paid.closed_at or paid.prepared_at)}"
     return KnownAccount(
         ref=f"operation-{operation.pk}",
         name=operation.reference,
@@ -138,7 +139,3 @@ def _of_operation(operation: Operation, paid: Operation | None = None) -> KnownA
         beneficiary_key=operation.beneficiary_key or "",
         account_name=operation.counterparty,
     )
-
-
-def _day(moment: datetime) -> str:
-    return timezone.localtime(moment).strftime("%-d %b %Y")

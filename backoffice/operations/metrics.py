@@ -9,13 +9,17 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from backoffice.ledger.books.continuity import breaks_to_look_at, unchecked
 from backoffice.ledger.mirror.state import mirror_state
 from backoffice.operations.health import Health, health
 from backoffice.operations.models import Attempt, Operation, Release
 from backoffice.operations.oversight import Heartbeat
 from backoffice.operations.pause import is_paused
+from backoffice.operations.reconciliation import Narrowing, counts, movements_to_look_at, reconciliation
 from backoffice.operations.services.invariants import RULES
 from backoffice.operations.states import OPEN, Status
+
+_BREAKS_COUNTED = 10_000
 
 
 def exposition() -> bytes:
@@ -41,6 +45,8 @@ class _Present(Collector):
         yield _gauge("sending_paused", "1 while nothing is sent", int(is_paused()))
         yield _gauge("releases_waiting", "Words to send that no worker has taken up", Release.objects.count())
         yield from _mirror()
+        yield from _books()
+        yield from _reconciliation(now)
         yield from _sweeper(now)
 
     def describe(self) -> Iterator[GaugeMetricFamily]:
@@ -86,6 +92,31 @@ def _mirror() -> Iterator[GaugeMetricFamily]:
     yield _gauge(
         "mirror_difference", "How many more transactions the service counts than are here", state.difference
     )
+
+
+def _books() -> Iterator[GaugeMetricFamily]:
+    breaks = breaks_to_look_at(_BREAKS_COUNTED)
+    yield _gauge(
+        "continuity_breaks",
+        f"Balances that do not follow from the one before; {_BREAKS_COUNTED} if more",
+        breaks.number,
+    )
+    yield _gauge("continuity_unchecked", "Currencies whose balances were never all checked", len(unchecked()))
+
+
+def _reconciliation(now: datetime) -> Iterator[GaugeMetricFamily]:
+    family = _family("reconciliation", "Operations and movements held against each other", "result")
+    for verdict, _, number in counts(Narrowing()):
+        family.add_metric([verdict], number)
+    yield family
+    yield _gauge(
+        "unknown_movements_open",
+        "Movements at the service that nobody prepared here and nobody has taken note of",
+        movements_to_look_at(),
+    )
+    at = reconciliation().at
+    age = (now - at).total_seconds() if at else float("inf")
+    yield _gauge("reconciliation_age_seconds", "Time since operations were held against the mirror", age)
 
 
 def _sweeper(now: datetime) -> Iterator[GaugeMetricFamily]:

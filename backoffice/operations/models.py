@@ -15,9 +15,8 @@ from django.urls import reverse
 
 from backoffice.accounts.models import User
 from backoffice.core.fields import ExactDecimalField
-from backoffice.operations import (
-    oversight as oversight,
-)  # further tables: declared to Django by standing here
+from backoffice.operations import oversight as oversight  # tables, declared to Django by standing here
+from backoffice.operations import reconciled as reconciled
 from backoffice.operations.content import digest_of, short_code
 from backoffice.operations.pause import Pause as Pause
 from backoffice.operations.saved_accounts import SavedAccount as SavedAccount
@@ -208,6 +207,8 @@ class Release(models.Model):
         return f"release:{self.operation_id}:{self.operation.digest}"
 
 
+# Of a transaction's id at the service, which does not say how long one gets: an index bears no more.
+ID_LENGTH = 500
 # Open, and no transaction of the service known to be its own: any new one of the balance could be.
 IN_DOUBT = Q(closed_at__isnull=True, service_transaction_id__isnull=True)
 
@@ -246,7 +247,9 @@ class Attempt(models.Model):
     outcome = models.CharField(max_length=16, choices=Outcome, default=Outcome.OPEN)
     answer_status = models.PositiveSmallIntegerField(null=True)
     answer = models.CharField(max_length=500, blank=True)
-    service_transaction_id = models.CharField(max_length=500, null=True, unique=True)  # noqa: DJ001 - unique, so null
+    service_transaction_id = models.CharField(max_length=ID_LENGTH, null=True, unique=True)  # noqa: DJ001 - many have none
+    # When the service named it in an answer; null where it was taken for ours by what the list shows.
+    named_at = models.DateTimeField(null=True)
     fee = ExactDecimalField(null=True)
     result = models.JSONField(null=True)
     checks = models.PositiveSmallIntegerField(default=0)

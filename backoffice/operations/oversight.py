@@ -1,19 +1,31 @@
 """What the product holds against itself: incidents for people to look at, and the last inspection of the invariants."""
 
+from typing import TYPE_CHECKING
+
 from django.db import models
 from django.db.models import Q
 from django.urls import reverse
 
 from backoffice.accounts.models import User
+from backoffice.ledger.mirrored import Transaction
+
+if TYPE_CHECKING:
+    from backoffice.operations.models import Operation
 
 
 class Incident(models.Model):
-    """News that contradicts what is on record about an operation. It changes nothing; people find out what is true.
+    """News that contradicts what is on record about an operation, or a movement at the service that is none of ours.
 
-    What was shown once stays as it was. Further evidence of the same is a further incident, which names the one before.
+    It changes nothing; people find out what is true. What was shown once stays as it was. Further evidence of the same
+    is a further incident, which names the one before; a movement is told of once.
     """
 
-    operation = models.ForeignKey("operations.Operation", on_delete=models.PROTECT, related_name="incidents")
+    operation = models.ForeignKey(
+        "operations.Operation", on_delete=models.PROTECT, null=True, related_name="incidents"
+    )
+    transaction = models.OneToOneField(
+        Transaction, on_delete=models.PROTECT, null=True, related_name="incident"
+    )
     what = models.CharField(max_length=200)
     evidence = models.JSONField()  # name and text of what was seen
     further_to = models.OneToOneField(
@@ -33,6 +45,11 @@ class Incident(models.Model):
             models.Index(fields=["-at", "-id"], name="incident_open", condition=Q(seen_at__isnull=True)),
         ]
         constraints = [
+            models.CheckConstraint(
+                condition=Q(operation__isnull=True, transaction__isnull=False)
+                | Q(operation__isnull=False, transaction__isnull=True),
+                name="incident_is_about_one_thing",
+            ),
             models.UniqueConstraint(
                 fields=["operation", "what"],
                 condition=Q(further_to__isnull=True),
@@ -50,6 +67,11 @@ class Incident(models.Model):
 
     def get_absolute_url(self) -> str:
         return reverse("operations:incident", args=[self.pk])
+
+    @property
+    def about(self) -> "Operation | Transaction | None":
+        """The operation or the movement at the service that it is about."""
+        return self.operation or self.transaction
 
     @property
     def is_open(self) -> bool:

@@ -7,6 +7,7 @@ from django.conf import settings
 
 from backoffice.accounts.models import User
 from backoffice.accounts.policy import is_fresh
+from backoffice.accounts.selectors import people_who_may
 from backoffice.core import clock
 from backoffice.core.display import format_amount
 from backoffice.operations import errors
@@ -196,7 +197,7 @@ def check_permission(person: User, permission: str) -> None:
 
 def _is_entitled(person: User, permission: str) -> bool:
     """As the database says now, whatever was remembered for the request."""
-    return User.objects.get(pk=person.pk).has_perm(permission)
+    return people_who_may(permission).filter(pk=person.pk).exists()
 
 
 def _check_maker(operation: Operation) -> None:

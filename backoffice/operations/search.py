@@ -16,7 +16,7 @@ from django.db.models.functions import Coalesce
 
 from backoffice.accounts.models import User
 from backoffice.ledger.chosen import NEWEST_FIRST as NEWEST_TRANSACTIONS
-from backoffice.ledger.chosen import SHORTEST_TEXT, Chosen
+from backoffice.ledger.chosen import Chosen, is_indexed
 from backoffice.ledger.finding import OwnAccount, own_accounts_told
 from backoffice.ledger.listing import transaction_page
 from backoffice.ledger.mirrored import Transaction
@@ -86,7 +86,7 @@ def transactions_of_the_service(user: User, text: str) -> Hits[Transaction]:
 
     Apart from the rest, because it costs as much as all of that together.
     """
-    if len(text) < SHORTEST_TEXT or not user.has_perm("ledger.view_transaction"):
+    if not is_indexed(text) or not user.has_perm("ledger.view_transaction"):
         return Hits([], has_more=False)
     try:
         page = transaction_page(Chosen(text=text), order=NEWEST_TRANSACTIONS, cursor=None, size=EACH)

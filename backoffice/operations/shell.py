@@ -1,4 +1,4 @@
-"""What operations add to the frame of every page: how many wait for who looks, and whether sending is paused."""
+"""What operations add to the frame of every page: what waits for who looks, what is unknown, whether sending stands."""
 
 from django.http import HttpRequest
 from django.utils.functional import SimpleLazyObject
@@ -7,6 +7,7 @@ from backoffice.accounts.models import User
 from backoffice.operations.panel import takes_decisions
 from backoffice.operations.pause import pause_on_pages
 from backoffice.operations.permissions import VIEW
+from backoffice.operations.reconciliation import movements_on_pages
 from backoffice.operations.selectors import operations_waiting_for
 
 
@@ -24,3 +25,14 @@ def sending_pause(request: HttpRequest) -> dict[str, object]:
     if not isinstance(person, User) or not person.has_perm(VIEW):
         return {"sending_pause": None}
     return {"sending_pause": SimpleLazyObject(pause_on_pages)}
+
+
+def movements(request: HttpRequest) -> dict[str, object]:
+    """Context processor: `unknown_movements`, how many at the service nobody prepared here and nobody took note of.
+
+    They are counted when a template asks.
+    """
+    person = getattr(request, "user", None)
+    if not isinstance(person, User) or not person.has_perm(VIEW):
+        return {"unknown_movements": 0}
+    return {"unknown_movements": movements_on_pages}

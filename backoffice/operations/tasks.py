@@ -23,6 +23,13 @@ def sweep() -> None:
             services.do_apart(job)
 
 
+@shared_task(name="operations.reconcile", ignore_result=True, acks_late=False, max_retries=0)
+def reconcile() -> None:
+    """Hold operations and mirror against each other, if nobody has just now. `manage.py sweep` does the same."""
+    with calling(request_id="reconcile"):
+        services.reconcile_due()
+
+
 @shared_task(name="operations.inspect", ignore_result=True, acks_late=False, max_retries=0)
 def inspect() -> None:
     """Hold the database to what must always be true, if this minute nobody has. `manage.py sweep` does the same."""

@@ -15,6 +15,7 @@ from backoffice.operations.views import (
     overview,
     payments,
     preparing,
+    reconciliation,
     search,
     transactions,
 )
@@ -54,6 +55,7 @@ urlpatterns = [
     path("operations/<uuid:pk>/payment/", payments.payment_now, name="payment_now"),
     path("payments/", payments.payments, name="payments"),
     path("payments/now/", payments.payments_now, name="payments_now"),
+    path("reconciliation/", reconciliation.reconciliation, name="reconciliation"),
     path("transactions/", transactions.transactions, name="transactions"),
     path("transactions/count/", transactions.transactions_count, name="transactions_count"),
     path("transactions/filters/", filters.filters, {"of": List.TRANSACTIONS}, name="transaction_filters"),

@@ -46,8 +46,8 @@ def unfit(attempt: Attempt, transaction_id: str) -> str:
     if not transaction_id:
         return "Name the transaction: money moved only if the service shows it."
     named = attempt.service_transaction_id
-    if named and named != transaction_id:
-        return f"Transaction {named} was taken for it already."
+    if attempt.named_at and named != transaction_id:
+        return f"The service named transaction {named} as this one."
     other = Attempt.objects.filter(service_transaction_id=transaction_id).exclude(pk=attempt.pk)
     claimed = other.select_related("operation").first()
     return f"This transaction belongs to {claimed.operation.reference}." if claimed else ""

@@ -20,7 +20,7 @@ from backoffice.operations.kinds.resolution_payload import (
     Verdict,
 )
 from backoffice.operations.kinds.traits import traits_of_attempt
-from backoffice.operations.models import Attempt, Operation
+from backoffice.operations.models import ID_LENGTH, Attempt, Operation
 from payments_gateway import GatewayError, TransactionRecord
 
 UNDER_WAY = "processing"  # of a transaction: money is moving
@@ -58,7 +58,7 @@ class ResolutionForm(KindForm):
     transaction_id = forms.CharField(
         label="As which transaction of the service, if it happened",
         required=False,
-        max_length=100,
+        max_length=ID_LENGTH,
         help_text="It is read from the service and signed as it stands there.",
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )

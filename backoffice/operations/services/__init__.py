@@ -15,7 +15,9 @@ from backoffice.operations.services.heartbeats import note_round
 from backoffice.operations.services.incidents import acknowledge_incident
 from backoffice.operations.services.inspecting import inspect_due
 from backoffice.operations.services.moves import record_refusal
+from backoffice.operations.services.news import expect_news, look_at_open
 from backoffice.operations.services.pausing import pause_sending
+from backoffice.operations.services.reconciling import reconcile_due
 from backoffice.operations.services.recording import fill_in_result, record_silence
 from backoffice.operations.services.releasing import (
     approve_and_release_operation,
@@ -50,14 +52,17 @@ __all__ = [
     "delete_account",
     "delete_filter",
     "do_apart",
+    "expect_news",
     "expire_operation",
     "fill_in_result",
     "inspect_due",
     "lapse_release",
+    "look_at_open",
     "look_before",
     "note_round",
     "pause_sending",
     "prepare_operation",
+    "reconcile_due",
     "record_refusal",
     "record_silence",
     "reject_operation",

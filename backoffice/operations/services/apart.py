@@ -14,6 +14,7 @@ from backoffice.operations.models import Release
 
 logger = logging.getLogger(__name__)
 PUT_OFF_SECONDS = 60.0  # so long a row that failed is left alone by this process
+_READ_ONLY = "25006"  # PostgreSQL's code, read_only_sql_transaction
 
 Key = TypeVar("Key", bound=Hashable)
 Result = TypeVar("Result")
@@ -29,11 +30,12 @@ def for_each(
 
     What nobody foresaw is logged with its traceback, `failed` tells it to people in words that hold no content, and
     that row is not tried again for a minute. A row at which another thread of this process is at work is left to it.
-    That the database is away or read-only, which is of no row, is raised.
+    That the database is away or read-only, which is of no row, is raised; a row under which a connection broke is
+    tried again over a new one, so the work must bear to be done twice.
     """
     done: list[Result] = []
     for row, name in rows.items():
-        one, tell = partial(work, row), partial(failed, row)
+        one, tell = partial(_over_a_new_connection_if_cut_off, partial(work, row)), partial(failed, row)
         done += _done((work.__name__, row), name, one, failed=tell, is_of_no_row=_has_lost_its_database)
     return done
 
@@ -95,6 +97,29 @@ def _tell(failed: Callable[[str], object], words: str, name: str) -> None:
         failed(words)
     except Error:
         logger.exception("That %s failed could not be written down", name)
+
+
+def _over_a_new_connection_if_cut_off(work: Callable[[], Result]) -> Result:
+    """Do it once more if the connection broke under it, or led to a server that only reads since a fail-over.
+
+    No row is to blame for that, unless it happens to it again.
+    """
+    try:
+        return work()
+    except Error as exc:
+        if not _was_cut_off(exc):
+            raise
+        logger.warning("The connection to the database broke; tried again over a new one", exc_info=exc)
+    connection.close()
+    return work()
+
+
+def _was_cut_off(exc: Error) -> bool:
+    """Whether the session with the server is over, or is one with a server that takes no writes."""
+    if getattr(exc.__cause__, "sqlstate", None) == _READ_ONLY:
+        return True
+    session = connection.connection
+    return _may_be_the_database(exc) and (session is None or bool(getattr(session, "closed", False)))
 
 
 def _may_be_the_database(exc: Exception) -> bool:

@@ -97,8 +97,10 @@ def _only_one(operation: Operation, attempt: Attempt, seen: Look) -> Transaction
     record = _candidate(seen)
     if record is None:
         return None
-    if attempt.service_transaction_id:  # perhaps named since the list was read
-        return record if record.transaction_id == attempt.service_transaction_id else None
+    if attempt.service_transaction_id not in {None, record.transaction_id}:
+        return None  # another was named since the list was read
+    if attempt.named_at:
+        return record
     return record if seen.at >= _taken_from(operation, attempt, record) else None
 
 
@@ -137,7 +139,7 @@ def _is_ours(attempt: Attempt, record: TransactionRecord) -> bool:
 def _said(operation: Operation, attempt: Attempt, seen: Look) -> str:
     """What the look showed, and until when the only one that can be ours is left alone."""
     record = _candidate(seen)
-    if record is None or attempt.service_transaction_id:
+    if record is None or attempt.named_at:
         return str(seen)
     moment = _taken_from(operation, attempt, record)
     if seen.at >= moment:
@@ -149,6 +151,8 @@ def _next_look(operation: Operation, attempt: Attempt, seen: Look) -> datetime |
     """When to look again; None once the horizon is reached and there is nothing definite to wait for."""
     if seen.is_nowhere:
         return None
+    if attempt.service_transaction_id and len(seen.found) > 1 and seen.at >= attempt.may_come_until:
+        return None  # what was taken for ours failed, and another stands beside it: no look can tell more
     in_time = next_look_at(attempt.started_at, seen.at)
     soon = _soon(operation, attempt, seen)
     if in_time and soon:

@@ -9,6 +9,7 @@ from backoffice.audit import services as audit
 from backoffice.audit.actions import Action
 from backoffice.audit.canonical import storable
 from backoffice.core import clock
+from backoffice.ledger.mirrored import Transaction
 from backoffice.operations import permissions, policy
 from backoffice.operations.errors import IncidentSeenError, NoteMissingError
 from backoffice.operations.models import Operation
@@ -37,11 +38,22 @@ def report(operation: Operation, *, what: str, evidence: Mapping[str, str]) -> I
         last = incident
 
 
+@transaction.atomic
+def report_movement(movement: Transaction, *, what: str, evidence: Mapping[str, str]) -> Incident:
+    """Put on record a movement at the service that is no operation of ours. Of each one people are told once."""
+    told = {name: storable(text) for name, text in evidence.items()}
+    defaults = {"what": what, "evidence": told, "at": clock.now()}
+    incident, is_new = Incident.objects.get_or_create(transaction=movement, defaults=defaults)
+    if is_new:
+        _audit(incident)
+    return incident
+
+
 def _audit(incident: Incident) -> None:
     audit.record(
         Action.INCIDENT_RAISED,
         actor=None,
-        target=incident.operation,
+        target=incident.about,
         incident=incident.what,
         evidence=incident.evidence,
         further_to=incident.further_to_id,
@@ -57,9 +69,8 @@ def acknowledge_incident(incident_id: int, *, actor: User, note: str) -> Inciden
     policy.check_permission(actor, permissions.ACKNOWLEDGE)
     if not note.strip():
         raise NoteMissingError
-    incident = (
-        Incident.objects.select_for_update(of=("self",)).select_related("operation").get(pk=incident_id)
-    )
+    found = Incident.objects.select_for_update(of=("self",)).select_related("operation", "transaction")
+    incident = found.get(pk=incident_id)
     seen = Incident.objects.filter(pk=incident_id, seen_at__isnull=True).update(
         seen_by=actor, seen_at=clock.now(), note=note.strip()
     )
@@ -69,7 +80,7 @@ def acknowledge_incident(incident_id: int, *, actor: User, note: str) -> Inciden
     audit.record(
         Action.INCIDENT_ACKNOWLEDGED,
         actor=actor,
-        target=incident.operation,
+        target=incident.about,
         incident=incident.what,
         note=incident.note,
     )

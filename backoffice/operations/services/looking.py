@@ -23,7 +23,7 @@ from backoffice.core.gateway import gateway
 from backoffice.ledger import selectors as ledger
 from backoffice.operations.errors import UnreadableContentError
 from backoffice.operations.kinds import ChangeKind, MoneyKind, content_of
-from backoffice.operations.models import Attempt, Operation
+from backoffice.operations.models import ID_LENGTH, Attempt, Operation
 from backoffice.operations.states import Status
 from payments_gateway import GatewayError, TransactionRecord
 
@@ -69,20 +69,22 @@ class Look:
             return f"{len(self.found)} transactions in the list could be this one"
         only = self.found[0]
         if self.doubt:
-            return f"{only.transaction_id} could be this one, but {self.doubt}"
-        return f"Found as {only.transaction_id}: {only.status}"
+            return f"{only.transaction_id[:100]} could be this one, but {self.doubt}"
+        return f"Found as {only.transaction_id[:100]}: {only.status}"
 
 
 def look(operation: Operation, attempt: Attempt) -> Look:
     """Ask the service what became of this attempt. Never raises for what the service or the content does."""
     now = clock.now()
     try:
-        if attempt.service_transaction_id:
-            return Look(now, _named(operation, attempt))
+        own = _own(operation, attempt) if attempt.service_transaction_id else []
+        if attempt.service_transaction_id and not _may_hide_ours(attempt, own):
+            return Look(now, own)
         kind, payload = content_of(operation)
         if isinstance(kind, MoneyKind):
-            found = candidates(operation, attempt, partial(kind.recognises, payload))
-            return Look(now, found, doubt=_doubt(operation, attempt, found[0]) if len(found) == 1 else "")
+            found = own + candidates(operation, attempt, partial(kind.recognises, payload))
+            is_new = len(found) == 1 and not own
+            return Look(now, found, doubt=_doubt(operation, attempt, found[0]) if is_new else "")
         if isinstance(kind, ChangeKind):
             is_done = kind.is_done(gateway(), payload)
             return Look(now, is_done=is_done, is_nowhere=is_done is None)
@@ -133,10 +135,14 @@ def _doubt(operation: Operation, attempt: Attempt, record: TransactionRecord) ->
     mark = attempt.watermark_service_time
     if mark is None or record.created_at is None:
         return "it tells no time"
+    if len(record.transaction_id) > ID_LENGTH:
+        return "its id is too long to be kept"
     if _left_what_we_saw(attempt, record):
         return "the balance after it is the one we saw, so it was before ours"
-    if record.created_at >= mark - EXACT:
-        return ""
+    return "" if record.created_at >= mark - EXACT else _doubt_of_an_older(operation, attempt, record)
+
+
+def _doubt_of_an_older(operation: Operation, attempt: Attempt, record: TransactionRecord) -> str:
     if operation.status == Status.UNKNOWN:
         return "by its time it was before ours, and nothing says that ours was accepted"
     found_it_so = record.previous_balance is not None and record.previous_balance == attempt.watermark_balance
@@ -153,8 +159,13 @@ def _left_what_we_saw(attempt: Attempt, record: TransactionRecord) -> bool:
     return bool(after == attempt.watermark_balance)
 
 
-def _named(operation: Operation, attempt: Attempt) -> list[TransactionRecord]:
-    """The transaction that the service named in its answer."""
+def _may_hide_ours(attempt: Attempt, own: list[TransactionRecord]) -> bool:
+    """Whether what was taken for ours failed: perhaps it was another's, and ours stands beside it by now."""
+    return attempt.named_at is None and [record.status for record in own] == ["failed"]
+
+
+def _own(operation: Operation, attempt: Attempt) -> list[TransactionRecord]:
+    """The transaction that is this attempt's: named by the service in its answer, or taken for ours."""
     back_to = (attempt.watermark_service_time or attempt.started_at) - NAMED_REACHES_BACK
     records = ledger.recent_transactions(operation.currency, back_to=back_to)
     return [record for record in records if record.transaction_id == attempt.service_transaction_id]

@@ -6,14 +6,14 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import Q, QuerySet
+from django.db.models import F, Q, QuerySet
 from pydantic import SecretStr
 
 from backoffice.audit import services as audit
 from backoffice.audit.actions import Action
 from backoffice.core import clock
 from backoffice.operations.kinds import Receipt
-from backoffice.operations.models import Attempt, Operation, Secret
+from backoffice.operations.models import ID_LENGTH, Attempt, Operation, Secret
 from backoffice.operations.services import incidents
 from backoffice.operations.services.moves import move
 from backoffice.operations.services.releasing import call_next
@@ -64,7 +64,7 @@ def _accepted(receipt: Receipt) -> Answer:
         outcome,
         action,
         f"Accepted by the service{f', as {receipt.status}' if receipt.status else ''}",
-        transaction_id=receipt.transaction_id,
+        transaction_id=receipt.transaction_id if len(receipt.transaction_id or "") <= ID_LENGTH else None,
         result=receipt.result or None,
         secret=receipt.secret,
     )
@@ -118,23 +118,30 @@ def fill_in_result(attempt_id: int, told: dict[str, str]) -> None:
     attempt.save(update_fields=["result"])
 
 
-def bind_transaction(attempt: Attempt, transaction_id: str) -> bool:
+def bind_transaction(
+    attempt: Attempt, transaction_id: str, *, named_at: datetime | None = None, instead_of: str | None = None
+) -> bool:
     """Make a transaction of the service this attempt's own. The unique index and a compare-and-set decide.
 
-    False if it is another attempt's, or this one has another by now.
+    `named_at` is when the service named it in an answer; without it, it is taken for ours by what the list shows, or
+    by what people signed: they may choose it `instead_of` one that was taken. False if it is another attempt's, or
+    this one has another by now.
     """
-    free = Q(service_transaction_id__isnull=True) | Q(service_transaction_id=transaction_id)
-    return _bind(attempt, Attempt.objects.filter(free, pk=attempt.pk), transaction_id)
+    free = Q(service_transaction_id__isnull=True) | Q(service_transaction_id__in=[transaction_id, instead_of])
+    return _bind(attempt, Attempt.objects.filter(free, pk=attempt.pk), transaction_id, named_at)
 
 
-def _bind(attempt: Attempt, where: QuerySet[Attempt], transaction_id: str) -> bool:
+def _bind(attempt: Attempt, where: QuerySet[Attempt], transaction_id: str, named_at: datetime | None) -> bool:
     try:
         with transaction.atomic():
-            bound = where.update(service_transaction_id=transaction_id)
+            bound = where.update(service_transaction_id=transaction_id, named_at=named_at or F("named_at"))
     except IntegrityError:
+        if not Attempt.objects.filter(service_transaction_id=transaction_id).exclude(pk=attempt.pk).exists():
+            raise
         return False
     if bound:
         attempt.service_transaction_id = transaction_id
+        attempt.named_at = named_at or attempt.named_at
     return bool(bound)
 
 
@@ -146,7 +153,7 @@ def _locked(attempt_id: int) -> tuple[Operation, Attempt]:
 def _apply(operation: Operation, attempt: Attempt, answer: Answer) -> None:
     if operation.status == Status.UNKNOWN:
         answer = _as_late(answer)
-    if answer.transaction_id and not bind_transaction(attempt, answer.transaction_id):
+    if answer.transaction_id and not bind_transaction(attempt, answer.transaction_id, named_at=clock.now()):
         answer = _contradicted(operation, answer)
     _write(attempt, answer)
     _keep_secret(operation, attempt, answer)
@@ -224,7 +231,7 @@ def _record_late(operation: Operation, attempt: Attempt, answer: Answer) -> None
     on_record = f"{attempt.outcome} {attempt.service_transaction_id or ''}".strip()
     is_news = _contradicts(attempt, answer)
     if answer.transaction_id and not (attempt.closed_at and attempt.service_transaction_id):
-        _bind(attempt, Attempt.objects.filter(pk=attempt.pk), answer.transaction_id)
+        _bind(attempt, Attempt.objects.filter(pk=attempt.pk), answer.transaction_id, clock.now())
     attempt.result = attempt.result or answer.result
     attempt.answer = f"{attempt.answer} Later: {answer.message}"[:500] if attempt.answer else answer.message
     attempt.answer_status = answer.http_status or attempt.answer_status

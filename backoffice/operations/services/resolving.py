@@ -98,9 +98,9 @@ def _end(attempt: Attempt, payload: ResolutionPayload) -> tuple[Status, Outcome]
 
 
 def _claim(attempt: Attempt, seen: SeenTransaction) -> None:
-    """Make the transaction this attempt's own; the unique index decides who has it."""
-    is_another = attempt.service_transaction_id not in {None, seen.transaction_id}
-    if is_another or not bind_transaction(attempt, seen.transaction_id):
+    """Make the transaction this attempt's own, as `unfit` allows; the unique index decides who has it."""
+    taken = None if attempt.named_at else attempt.service_transaction_id
+    if not bind_transaction(attempt, seen.transaction_id, instead_of=taken):
         raise CannotSettleError(
             f"Transaction {seen.transaction_id} is another operation's by now, or the service named another one for "
             "this. Nothing was changed."

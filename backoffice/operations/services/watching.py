@@ -16,6 +16,7 @@ from backoffice.operations.errors import UnreadableContentError
 from backoffice.operations.kinds import MoneyKind, content_of
 from backoffice.operations.models import IN_DOUBT, Attempt
 from backoffice.operations.services import incidents
+from backoffice.operations.services.apart import for_each, tell_nobody
 from backoffice.operations.services.looking import (
     NAMED_REACHES_BACK,
     SKEW,
@@ -54,7 +55,8 @@ def first_watch(closed_at: datetime) -> datetime:
 def watch_due() -> int:
     """Look again at the closed attempts whose time has come; how many were looked at.
 
-    May be called at any time and by several processes: each attempt is looked at by the one that wins its turn.
+    May be called at any time and by several processes: each attempt is looked at by the one that wins its turn. What
+    goes wrong with one stops no other; it is looked at again after the lease.
     """
     due = Attempt.objects.filter(watch_next_at__lte=clock.now(), closed_at__isnull=False)
     won = [
@@ -67,8 +69,15 @@ def watch_due() -> int:
         by_currency[attempt.operation.currency if _is_listed(attempt) else ""].append(attempt)
     for attempt in by_currency.pop("", []):
         _look_next(attempt, None)  # the list shows nothing of it
-    for currency, attempts in by_currency.items():
-        _watch(currency, attempts)
+    by_first = {attempts[0]: (currency, attempts) for currency, attempts in by_currency.items()}
+
+    def watch_together(first: Attempt) -> None:
+        _watch(*by_first[first])
+
+    names = {
+        first: f"Looking again at what is closed in {currency}" for first, (currency, _) in by_first.items()
+    }
+    for_each(watch_together, names, failed=tell_nobody)
     return len(won)
 
 
@@ -99,7 +108,8 @@ def _watch(currency: str, attempts: Sequence[Attempt]) -> None:
             _look_next(attempt, now + LOOK_AGAIN_AFTER)
         return
     others = _in_doubt(currency)
-    for attempt in attempts:
+
+    def look_again(attempt: Attempt) -> None:
         found = _lookalikes(attempt, reading)
         unclear = [record for record in found if any(_may_be(other, record) for other in others)]
         clear = [record for record in found if record not in unclear]
@@ -107,6 +117,9 @@ def _watch(currency: str, attempts: Sequence[Attempt]) -> None:
             incidents.report(attempt.operation, what=what, evidence=_evidence(attempt, record))
         later = now + LOOK_AGAIN_AFTER if unclear else _next_watch(attempt, now)
         _look_next(attempt, later)
+
+    names = {attempt: attempt.operation.reference for attempt in attempts}
+    for_each(look_again, names, failed=tell_nobody)
 
 
 def _news(

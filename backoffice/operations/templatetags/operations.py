@@ -6,8 +6,16 @@ from backoffice.accounts.models import User
 from backoffice.audit.models import Entry
 from backoffice.operations.kinds import KINDS, AnyKind, LocalKind, Section
 from backoffice.operations.kinds.base import Code
+from backoffice.operations.reconciled import Verdict
 
 register = template.Library()
+_TONES = {
+    Verdict.MATCHED: "good",
+    Verdict.DIFFERENT: "warn",
+    Verdict.MISSING: "bad",
+    Verdict.UNKNOWN: "bad",
+    Verdict.EARLY: "info",
+}
 _SAID = ("comment", "reason", "answer", "seen")
 
 
@@ -30,10 +38,22 @@ def kinds_in_menu(person: User) -> list[AnyKind]:
     return [kind for kind in kinds_open_to(person) if kind.section == Section.MONEY]
 
 
+@register.simple_block_tag
+def written_once(content: str) -> str:
+    """What stands between the tags, to be kept by `as` and shown in several places."""
+    return content
+
+
 @register.filter
 def kind_label(name: str) -> str:
     """`Withdrawal` for `withdrawal`; the bare name of a kind that a later release no longer knows."""
     return KINDS[name].label if name in KINDS else name
+
+
+@register.filter
+def verdict_tone(verdict: str) -> str:
+    """The tone of a result's badge."""
+    return _TONES[Verdict(verdict)]
 
 
 @register.filter

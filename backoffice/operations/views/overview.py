@@ -12,6 +12,7 @@ from backoffice.accounts.decorators import polled
 from backoffice.accounts.http import StaffRequest
 from backoffice.accounts.models import User
 from backoffice.ledger import services as ledger_services
+from backoffice.ledger.books.continuity import breaks_on_pages
 from backoffice.ledger.flows import flows
 from backoffice.ledger.mirror.state import mirror_state
 from backoffice.ledger.trend import balances_over_thirty_days
@@ -51,6 +52,7 @@ def _money(person: User, now: datetime) -> dict[str, object]:
     if person.has_perm("ledger.view_transaction"):
         seen["flows"] = flows(now.astimezone(UTC).date())
         seen["mirror"] = mirror_state()
+        seen["breaks"] = breaks_on_pages()
     return seen
 
 

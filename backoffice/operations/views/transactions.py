@@ -4,18 +4,18 @@ from django.contrib.auth.decorators import permission_required
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_safe
+from django_htmx.http import push_url
 
 from backoffice.accounts.decorators import polled
 from backoffice.accounts.http import StaffRequest
-from backoffice.core.display import exact_time, format_amount
 from backoffice.core.pagination import Page
 from backoffice.ledger.forms import TransactionListForm
 from backoffice.ledger.listing import Count, cursor_to, transaction_count, transaction_page
 from backoffice.ledger.mirror.state import mirror_state
 from backoffice.ledger.mirrored import Transaction
-from backoffice.ledger.volumes import volumes
+from backoffice.ledger.volumes import left_out, volumes
 from backoffice.ledger.walking import TooWideError
-from backoffice.operations import selectors
+from backoffice.operations import selectors, transaction_words
 from backoffice.operations.transaction_rows import SIGNS, TONES, Row
 
 VIEW = "ledger.view_transaction"
@@ -38,7 +38,9 @@ def transactions(request: StaffRequest) -> HttpResponse:
     }
     only_rows = request.htmx and not request.htmx.history_restore_request
     template = "operations/_transactions.html" if only_rows else "operations/transactions.html"
-    return render(request, template, context, status=200 if page else 422)
+    if page is None:
+        return push_url(render(request, template, context, status=422), False)  # what is refused is not kept
+    return render(request, template, context)
 
 
 @polled
@@ -55,48 +57,17 @@ def transactions_count(request: StaffRequest) -> HttpResponse:
 @permission_required(VIEW, raise_exception=True)
 def transaction(request: StaffRequest, pk: int) -> HttpResponse:
     """All that the service told of one, what it told before, and the operation behind it."""
-    found = get_object_or_404(Transaction, pk=pk)
+    found = get_object_or_404(Transaction.objects.select_related("incident__seen_by"), pk=pk)
     context = {
         "transaction": found,
         "sign": SIGNS.get(found.direction, ""),
         "tone": TONES.get(found.status, ""),
         "operation": _rows(request, [found])[0].operation,
-        "members": [(label, value) for label, value in _members(found) if value not in (None, "")],
-        "changes": [
-            (change, [(name, change.before.get(name), after) for name, after in change.after.items()])
-            for change in found.changes.all()
-        ],
+        "facts": transaction_words.facts(found),
+        "as_told": transaction_words.as_told(found),
+        "changes": transaction_words.changes(found),
     }
     return render(request, "operations/transaction.html", context)
-
-
-def _members(one: Transaction) -> list[tuple[str, object]]:
-    """What the service told of it, in its own members' order and our words."""
-    amounts = [
-        ("Fee", one.fee, one.currency),
-        ("Balance before", one.previous_balance, one.currency),
-        ("Sender's balance before", one.sender_previous_balance, one.currency),
-        ("Converted from", one.from_amount, one.from_currency),
-    ]
-    registered = {True: "yes", False: "no", None: ""}[one.is_from_registered_user]
-    return [
-        ("Type", one.type),
-        ("With", one.counterparty),
-        ("Sender", one.sender),
-        ("Username", one.username),
-        ("From a registered user", registered),
-        *(
-            (label, f"{code} {format_amount(value, code)}")
-            for label, value, code in amounts
-            if value is not None
-        ),
-        ("From currency", one.from_currency),
-        ("Business", one.business_id),
-        ("Version", one.version),
-        ("Date", one.date),
-        ("Created", exact_time(one.created_at) if one.created_at else "not told"),
-        ("Updated", exact_time(one.updated_at) if one.updated_at else ""),
-    ]
 
 
 def _page(request: StaffRequest, form: TransactionListForm) -> Page[Transaction] | None:
@@ -109,7 +80,8 @@ def _page(request: StaffRequest, form: TransactionListForm) -> Page[Transaction]
 
 
 def _sums(form: TransactionListForm) -> dict[str, object]:
-    return {"count": _count(form), "volumes": volumes(form.chosen())}
+    chosen = form.chosen()
+    return {"count": _count(form), "volumes": volumes(chosen), "left_out": left_out(chosen)}
 
 
 def _count(form: TransactionListForm) -> Count | None:

@@ -12,6 +12,7 @@ from django.core.management.base import BaseCommand
 from django.db import Error, close_old_connections
 from django.utils.module_loading import import_string
 
+from backoffice.core import stopping
 from backoffice.core.context import calling
 from backoffice.ledger.mirroring import mirror_due
 from backoffice.ledger.services import keep_snapshots
@@ -21,18 +22,22 @@ logger = logging.getLogger(__name__)
 SENDERS = 4  # threads that send: one slow call to the service holds up none but itself
 # By name: these applications stand above this one.
 _OF_OTHERS = (
+    "backoffice.webhooks.services.look_due",
     "backoffice.integration.services.keep_keys",
-    "backoffice.reports.services.run_due",
     "backoffice.reports.services.run_schedules",
+    "backoffice.reports.services.run_due",
     "backoffice.reports.services.tell_recipients",
     "backoffice.reports.services.tidy_exports",
 )
+# A round makes one file; whoever comes by once makes all that wait.
+_WHEN_ONCE = {"backoffice.reports.services.run_due": "backoffice.reports.services.run_all_due"}
 
 
 class Command(BaseCommand):
     """Sends what the doorbell missed, closes what is open, expires what is late, looks again at what is closed.
 
-    Inspects what must always hold, keeps what the service tells, and makes files in the background. Any number may run.
+    Inspects what must always hold, keeps what the service tells and reconciles it with operations, and makes files in
+    the background. Any number may run.
     """
 
     help = __doc__
@@ -44,6 +49,8 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
+        is_once: bool = options["once"]
+        others = [_WHEN_ONCE.get(name, name) if is_once else name for name in _OF_OTHERS]
         jobs = (
             services.send_due,
             services.close_due,
@@ -52,12 +59,14 @@ class Command(BaseCommand):
             services.inspect_due,
             keep_snapshots,
             mirror_due,
-            *map(import_string, _OF_OTHERS),
+            services.reconcile_due,
+            *map(import_string, others),
         )
-        if options["once"]:
+        if is_once:
             self.stdout.write(f"{sum(services.do_apart(job) or 0 for job in jobs)} due and done")
             return
-        stop = threading.Event()
+        stop = stopping.asked  # whatever takes long looks at it between two pieces
+        stop.clear()
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, lambda *_: stop.set())
         # A thread each: reading the service slowly must not keep a released operation waiting.

@@ -1,0 +1,117 @@
+"""What reconciliation keeps: a verdict for each operation and movement, their sums by day, and how far it has come.
+
+`reconciling` says what the verdicts mean; `services.reconciling` alone writes.
+"""
+
+from django.db import models
+from django.db.models import Q
+
+from backoffice.core.fields import ExactDecimalField, MagnitudeField, SumField
+
+
+class Verdict(models.TextChoices):
+    """What holding an operation of ours and a movement at the service against each other says."""
+
+    MATCHED = "matched", "Matched"
+    DIFFERENT = "different", "Different"
+    MISSING = "missing_there", "Missing there"
+    UNKNOWN = "unknown_to_us", "Unknown to us"
+    EARLY = "too_early", "Too early to tell"
+
+
+ALARMING = frozenset({Verdict.DIFFERENT, Verdict.MISSING, Verdict.UNKNOWN})
+
+
+class Comparison(models.Model):
+    """One attempt held against the mirror, or one movement there that no attempt of ours is.
+
+    `day` (UTC), `currency`, `amount` and `fee` are those by which it counts in the totals: the service's where it lists
+    the transaction, ours where it does not. `difference` says in words what differs, and by how much.
+    """
+
+    verdict = models.CharField(max_length=16, choices=Verdict)
+    occurred_at = models.DateTimeField()
+    day = models.DateField()
+    currency = models.TextField()
+    amount = MagnitudeField()
+    fee = ExactDecimalField(null=True)
+    difference = models.TextField(blank=True)
+    needs_telling = models.BooleanField(
+        default=False
+    )  # people have to look at it, and no incident was raised yet
+    attempt = models.OneToOneField(
+        "operations.Attempt", on_delete=models.PROTECT, null=True, related_name="comparison"
+    )
+    transaction = models.OneToOneField(
+        "ledger.Transaction", on_delete=models.PROTECT, null=True, related_name="comparison"
+    )
+
+    class Meta:
+        default_permissions = ()
+        ordering = ("-occurred_at", "-id")
+        indexes = [
+            models.Index(fields=["-occurred_at", "-id"], name="comparison_newest"),
+            models.Index(fields=["verdict", "-occurred_at", "-id"], name="comparison_by_verdict"),
+            models.Index(fields=["id"], name="comparison_needs_telling", condition=Q(needs_telling=True)),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(attempt__isnull=False) | Q(transaction__isnull=False),
+                name="comparison_is_of_something",
+            ),
+            models.CheckConstraint(condition=Q(verdict__in=Verdict.values), name="comparison_verdict_known"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.get_verdict_display()}: {self.currency} {self.amount}"
+
+
+class VerdictTotal(models.Model):
+    """How many comparisons of one verdict and currency fall on one UTC day, amounts and fees added up exactly.
+
+    Kept by difference in the transaction that writes the comparisons, so it always agrees with them.
+    """
+
+    day = models.DateField()
+    currency = models.TextField()
+    verdict = models.CharField(max_length=16, choices=Verdict)
+    count = models.BigIntegerField()
+    amount = SumField()
+    fee = SumField()
+
+    class Meta:
+        default_permissions = ()
+        ordering = ("-day", "currency", "verdict")
+        constraints = [
+            models.UniqueConstraint(fields=["day", "currency", "verdict"], name="verdict_total_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.count} {self.verdict} on {self.day}"
+
+
+class Reconciliation(models.Model):
+    """How far it has come: one row. What it has seen of each feed, and where the daily walk through everything stands.
+
+    Each feed is numbered in the order of its commits: the mirror's rows and changes by the mirror's lock, audit entries
+    by the head of their chain.
+    """
+
+    begins_at = models.DateTimeField(null=True)  # what the service lists as earlier is before our time
+    at = models.DateTimeField(null=True)  # the last round; null before the first has ended
+    mirror_as_of = models.DateTimeField(null=True)  # how fresh the mirror was then
+    rows_to = models.BigIntegerField(default=0)
+    changes_to = models.BigIntegerField(default=0)
+    entries_to = models.BigIntegerField(default=0)
+
+    # Null while no walk is under way: it begins anew a day after the last one began.
+    walk_begun_at = models.DateTimeField(null=True)
+    walk_attempts_to = models.BigIntegerField(null=True)
+    walk_rows_to = models.BigIntegerField(null=True)
+
+    class Meta:
+        default_permissions = ()
+        constraints = [models.CheckConstraint(condition=Q(pk=1), name="reconciliation_one_row")]
+
+    def __str__(self) -> str:
+        return f"reconciled at {self.at}"

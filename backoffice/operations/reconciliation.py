@@ -1,0 +1,147 @@
+"""What people read of the reconciliation: the list, the sums by day, and how fresh both are. Never writes."""
+
+import time
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime, timedelta
+from datetime import time as time_of_day
+from decimal import Decimal
+
+from django.db.models import QuerySet, Sum
+
+from backoffice.ledger.mirror.totals import EXACT
+from backoffice.ledger.mirrored import DayTotal
+from backoffice.operations import permissions
+from backoffice.operations.oversight import Incident
+from backoffice.operations.reconciled import Comparison, Reconciliation, Verdict, VerdictTotal
+from backoffice.operations.reconciling import INCOMING
+
+MAY_SEE = (permissions.VIEW, "ledger.view_transaction")
+"""It tells of operations and of the service's transactions, so whoever reads it may see both."""
+NEWEST_FIRST = ("-occurred_at", "-id")
+DAYS_SHOWN = timedelta(days=13)  # so many before the last one
+REMEMBERED_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class Narrowing:
+    """What the list and the sums are narrowed to; empty means everything. Both days are of UTC, and included."""
+
+    verdict: str = ""
+    currency: str = ""
+    since: date | None = None
+    until: date | None = None
+
+    def comparisons(self) -> QuerySet[Comparison]:
+        """The verdicts, each with what it is about."""
+        found = Comparison.objects.select_related("attempt__operation", "transaction__incident")
+        if self.verdict:
+            found = found.filter(verdict=self.verdict)
+        if self.currency:
+            found = found.filter(currency=self.currency)
+        if self.since:
+            found = found.filter(occurred_at__gte=_midnight(self.since))
+        if self.until:
+            found = found.filter(occurred_at__lt=_midnight(self.until + timedelta(days=1)))
+        return found
+
+    def totals(self) -> QuerySet[VerdictTotal]:
+        """The sums of its days and currency, of every verdict."""
+        chosen = {"currency": self.currency, "day__gte": self.since, "day__lte": self.until}
+        return VerdictTotal.objects.filter(**{name: value for name, value in chosen.items() if value})
+
+
+@dataclass
+class Total:
+    """How many, and how much."""
+
+    count: int = 0
+    amount: Decimal = Decimal(0)
+
+    def add(self, count: int, amount: Decimal) -> None:
+        """So many more."""
+        self.count += count
+        self.amount = EXACT.add(self.amount, amount)
+
+
+@dataclass
+class Day:
+    """One UTC day of one currency: a total for each verdict, and what came from outside."""
+
+    day: date
+    currency: str
+    of: dict[str, Total] = field(default_factory=lambda: {verdict.value: Total() for verdict in Verdict})
+    came_in: Total = field(default_factory=Total)
+
+    @property
+    def cells(self) -> list[tuple[str, str, Total]]:
+        """Verdict, its label and its total, in the order of the headings."""
+        return [(verdict.value, verdict.label, self.of[verdict]) for verdict in Verdict]
+
+
+def days(chosen: Narrowing, begins_at: datetime | None, today: date) -> list[Day]:
+    """The last two weeks of what is chosen, the newest first: days and currencies of our time with anything on them."""
+    if begins_at is None:
+        return []
+    until = chosen.until or today
+    since = max(until - DAYS_SHOWN, begins_at.astimezone(UTC).date(), chosen.since or date.min)
+    few = replace(chosen, since=since, until=until)
+    lines: dict[tuple[date, str], Day] = {}
+
+    def line(day: date, currency: str) -> Day:
+        return lines.setdefault((day, currency), Day(day, currency))
+
+    for total in few.totals().order_by():
+        line(total.day, total.currency).of[total.verdict].add(total.count, total.amount)
+    for day, currency, count, amount in _came_in(few):
+        line(day, currency).came_in.add(count, amount)
+    return sorted(lines.values(), key=lambda one: (-one.day.toordinal(), one.currency))
+
+
+def _came_in(few: Narrowing) -> QuerySet[DayTotal, tuple[date, str, int, Decimal]]:
+    """From the mirror's own sums."""
+    within = DayTotal.objects.filter(
+        day__gte=few.since, day__lte=few.until, facet__direction=INCOMING, count__gt=0
+    )
+    if few.currency:
+        within = within.filter(facet__currency=few.currency)
+    return within.order_by().values_list("day", "facet__currency", "count", "amount")
+
+
+def counts(chosen: Narrowing) -> list[tuple[str, str, int]]:
+    """Verdict, label and number of each among what is chosen, whatever verdict the list is narrowed to."""
+    found = dict(chosen.totals().order_by().values_list("verdict").annotate(number=Sum("count")))
+    return [(verdict.value, verdict.label, found.get(verdict.value, 0)) for verdict in Verdict]
+
+
+def reconciliation() -> Reconciliation:
+    """How far it has come; empty before the first round."""
+    return Reconciliation.objects.filter(pk=1).first() or Reconciliation()
+
+
+def movements_to_look_at() -> int:
+    """How many movements at the service nobody prepared here, and nobody has taken note of."""
+    return Incident.objects.filter(transaction__isnull=False, seen_at__isnull=True).count()
+
+
+class _Memory:
+    """What this process counted last for its pages, and until when it counts."""
+
+    number = 0
+    until = float("-inf")
+
+
+def movements_on_pages() -> int:
+    """The same for the frame of every page, some seconds old at most."""
+    now = time.monotonic()
+    if now >= _Memory.until:
+        _Memory.number, _Memory.until = movements_to_look_at(), now + REMEMBERED_SECONDS
+    return _Memory.number
+
+
+def forget() -> None:
+    """Count them anew for the next page of this process."""
+    _Memory.until = float("-inf")
+
+
+def _midnight(day: date) -> datetime:
+    return datetime.combine(day, time_of_day.min, tzinfo=UTC)

@@ -1,0 +1,142 @@
+"""Writes verdicts, so that rows and sums by day agree at every commit, and tells people what they must look at."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from datetime import date
+
+from django.db import transaction
+
+from backoffice.core.display import format_amount
+from backoffice.ledger.mirror.totals import EXACT, Sum
+from backoffice.ledger.mirrored import Transaction
+from backoffice.operations.models import Attempt
+from backoffice.operations.reconciled import ALARMING, Comparison, Verdict, VerdictTotal
+from backoffice.operations.reconciling import Judgement
+from backoffice.operations.services import incidents
+from backoffice.operations.services.apart import for_each, tell_nobody
+from backoffice.operations.services.watching import GONE
+
+NOT_OURS = "The service shows a movement that nobody prepared here"
+NOT_AS_SIGNED = "The service's record is not what was countersigned"
+
+Judged = tuple[Attempt | None, Transaction | None, Judgement | None]
+Key = tuple[str, int]
+Total = tuple[date, str, str]
+_WRITTEN = ("verdict", "occurred_at", "day", "currency", "amount", "fee", "difference")
+
+
+def keep(kept: Iterable[Comparison], judged: Iterable[Judged]) -> None:
+    """Make the rows that are kept say what was judged. What says it already is not written.
+
+    In the caller's transaction, which holds the turn. People are told afterwards: an incident is an entry in the audit
+    log, and whoever locks rows behind such an entry may wait for somebody who waits for the log.
+    """
+    before = {_key(row.attempt_id, row.transaction_id): row for row in kept}
+    after = {}
+    for attempt, movement, judgement in judged:
+        if judgement is not None:
+            row = _row(attempt, movement, judgement)
+            after[_key(row.attempt_id, row.transaction_id)] = row
+    gone = [row for key, row in before.items() if key not in after]
+    changed = [(before.get(key), row) for key, row in after.items() if _differs(before.get(key), row)]
+    sums: dict[Total, Sum] = defaultdict(Sum)
+    for row in gone:
+        sums[_total(row)].subtract(row.amount, row.fee)
+    # First those that go: what was nobody's movement may be an attempt's by now.
+    Comparison.objects.filter(pk__in=[row.pk for row in gone]).delete()
+    _release(old for old, row in changed if old and old.transaction_id != row.transaction_id)
+    for old, row in changed:
+        sums[_total(row)].add(row.amount, row.fee)
+        row.needs_telling = row.verdict in ALARMING
+        if old is not None:
+            sums[_total(old)].subtract(old.amount, old.fee)
+            row.pk = old.pk
+            row.save(force_update=True)
+    Comparison.objects.bulk_create(row for old, row in changed if old is None)
+    _add(sums)
+
+
+def tell_people(at_most: int) -> bool:
+    """Raise an incident for each verdict that people have to look at; whether there may be more.
+
+    Each in a transaction of its own, by whoever wins it, as it stands then. Of the same thing people are told once
+    (`incidents`); what cannot be told stops no other.
+    """
+    found = Comparison.objects.filter(needs_telling=True).order_by("pk").values_list("pk", flat=True)
+    rows = {pk: f"Telling people of comparison {pk}" for pk in found[:at_most]}
+    for_each(_tell_of, rows, failed=tell_nobody)
+    return len(rows) == at_most
+
+
+@transaction.atomic
+def _tell_of(pk: int) -> None:
+    if Comparison.objects.filter(pk=pk, needs_telling=True).update(needs_telling=False):
+        _tell(Comparison.objects.select_related("attempt__operation", "transaction").get(pk=pk))
+
+
+def _key(attempt_id: int | None, transaction_id: int | None) -> Key:
+    return ("movement", transaction_id or 0) if attempt_id is None else ("attempt", attempt_id)
+
+
+def _row(attempt: Attempt | None, movement: Transaction | None, judgement: Judgement) -> Comparison:
+    members = {name: getattr(judgement, name) for name in _WRITTEN}
+    return Comparison(attempt=attempt, transaction=movement, **members)
+
+
+def _differs(old: Comparison | None, row: Comparison) -> bool:
+    names = (*_WRITTEN, "transaction_id")
+    return old is None or any(getattr(old, name) != getattr(row, name) for name in names)
+
+
+def _release(rows: Iterable[Comparison]) -> None:
+    """Let go of transactions that change hands, so that the next one can have them."""
+    held = [row.pk for row in rows if row.transaction_id is not None and row.attempt_id is not None]
+    Comparison.objects.filter(pk__in=held).update(transaction=None)
+
+
+def _total(row: Comparison) -> Total:
+    return row.day, row.currency, row.verdict
+
+
+def _add(sums: Mapping[Total, Sum]) -> None:
+    for (day, currency, verdict), found in sums.items():
+        if not found:
+            continue
+        total = VerdictTotal.objects.filter(day=day, currency=currency, verdict=verdict).first()
+        total = total or VerdictTotal(day=day, currency=currency, verdict=verdict, count=0, amount=0, fee=0)
+        total.count += found.count
+        total.amount = EXACT.add(total.amount, found.amount)
+        total.fee = EXACT.add(total.fee, found.fee)
+        if total.count:
+            total.save()
+        else:
+            total.delete()
+
+
+def _tell(row: Comparison) -> None:
+    if row.attempt is not None:
+        what = GONE if row.verdict == Verdict.MISSING else NOT_AS_SIGNED
+        incidents.report(row.attempt.operation, what=what, evidence=_held_against(row, row.attempt))
+    elif row.transaction is not None:
+        incidents.report_movement(row.transaction, what=NOT_OURS, evidence=_shown(row.transaction))
+
+
+def _shown(movement: Transaction) -> dict[str, str]:
+    told = {
+        "transaction": movement.transaction_id,
+        "time": f"{movement.occurred_at:%Y-%m-%d %H:%M:%S} UTC",
+        "type": movement.type,
+        "amount": f"{movement.currency} {format_amount(movement.amount, movement.currency)}",
+        "status": movement.status,
+        "with": movement.counterparty,
+    }
+    return {name: text for name, text in told.items() if text}
+
+
+def _held_against(row: Comparison, attempt: Attempt) -> dict[str, str]:
+    transaction_id = attempt.service_transaction_id or "no transaction of the service"
+    on_record = f"{attempt.get_outcome_display()}, attempt {attempt.number}, {transaction_id}"
+    return {
+        "on record": on_record,
+        "in the mirror": row.difference or "nothing, although it reaches that far",
+    }
