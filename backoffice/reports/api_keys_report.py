@@ -23,7 +23,7 @@ API_KEYS = Report(
     name="api-keys",
     title="API keys",
     about="Every API key by its short hash, with what it may and when it ends, as the service last listed it.",
-    permission="operations.view_operation",
+    permissions=("operations.view_operation",),
     form=ApiKeysForm,
     columns=(
         Column("short_hash", "The first characters of its hash", attrgetter("short_hash")),

@@ -19,7 +19,7 @@ APPROVALS = StoredReport(
     name="approvals",
     title="Approvals",
     about="Every countersignature: who gave it, under what, and how long it had waited.",
-    permission=VIEW,
+    permissions=(VIEW,),
     form=PeriodForm,
     columns=(
         Column("approved_at", "When it was given", "at"),

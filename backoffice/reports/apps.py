@@ -6,3 +6,6 @@ class ReportsConfig(AppConfig):
 
     name = "backoffice.reports"
     label = "reports"
+
+    def ready(self) -> None:
+        from backoffice.reports import checks as checks  # registered by being imported

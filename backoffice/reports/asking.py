@@ -8,6 +8,7 @@ from django.forms import Form
 from django.http import QueryDict
 
 from backoffice.accounts.models import User
+from backoffice.core.filters import in_words
 from backoffice.reports.catalogue import REPORTS
 from backoffice.reports.errors import ExportError, NotAllowedError
 from backoffice.reports.models import ExportJob, Schedule
@@ -20,7 +21,7 @@ Texts = Mapping[str, list[str]]
 def report_for(user: User, name: str) -> AnyReport:
     """The report of this name. Raises NotAllowedError unless the person may read it."""
     report = REPORTS.get(name)
-    if report is None or not user.has_perm(report.permission):
+    if report is None or not report.may_be_read_by(user):
         raise NotAllowedError(f"{user} may not read this report.")
     return report
 
@@ -38,6 +39,19 @@ def form_of(report: AnyReport, texts: Texts) -> Form:
         data.setlist(name, values)
     form: Form = report.form(data)
     return form
+
+
+def filters_in_words(report: AnyReport, texts: Texts) -> list[tuple[str, str]]:
+    """Label and words of each filter, as on the report's page; one that no longer makes sense as it was typed."""
+    form = form_of(report, texts)
+    form.is_valid()
+    return [_in_words(form, name, typed) for name, typed in texts.items()]
+
+
+def _in_words(form: Form, name: str, typed: list[str]) -> tuple[str, str]:
+    if name not in form.cleaned_data:
+        return name.replace("_", " ").capitalize(), ", ".join(typed)
+    return str(form[name].label), in_words(form.fields[name], form.cleaned_data[name])
 
 
 def wanted_by(user: User, kept: ExportJob | Schedule, filters: Texts) -> Wanted:

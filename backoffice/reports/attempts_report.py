@@ -19,7 +19,7 @@ ATTEMPTS = StoredReport(
     name="attempts",
     title="Attempts",
     about="Every request sent to the service, with its answer and how it ended.",
-    permission=VIEW,
+    permissions=(VIEW,),
     form=PeriodForm,
     columns=(
         Column("started_at", "When it was opened, before the first byte left", "started_at"),

@@ -18,7 +18,7 @@ AUDIT_LOG = StoredReport(
     name="audit-log",
     title="Audit log",
     about="Who did what, to what, when and from where, with the hash of every entry.",
-    permission="audit.view_entry",
+    permissions=("audit.view_entry",),
     form=EntryFilterForm,
     columns=(
         Column("position", "Its place in the chain", "position"),

@@ -32,7 +32,7 @@ BALANCES: Report[Balance | BalanceSnapshot, PeriodForm] = Report(
     name="balances",
     title="Balances",
     about="What the service said of each currency: last, and every 15 minutes before.",
-    permission="ledger.view_balance",
+    permissions=("ledger.view_balance",),
     form=PeriodForm,
     columns=(
         Column("kept_as", "Whether it is the last one known or an earlier one", _kept),

@@ -29,7 +29,7 @@ BANK_ACCOUNTS = Report(
     name="bank-accounts",
     title="Bank accounts",
     about="The accounts that the service opened for you, read from the service while you download.",
-    permission="ledger.view_balance",
+    permissions=("ledger.view_balance",),
     form=forms.Form,
     columns=(
         Column("account_name", "Whose name it bears", lambda holding: holding[0].account_name),

@@ -7,7 +7,8 @@ from django.db.models import TextChoices
 
 from backoffice.reports.report import Period
 
-_LONGEST_MONTH = 31
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_SHORTEST_MONTH, _LONGEST_MONTH = 28, 31
 
 
 class Frequency(TextChoices):
@@ -43,6 +44,16 @@ def days_of(period: RelativePeriod, today: date) -> Period:
         case RelativePeriod.MONTH_TO_DATE:
             return Period(yesterday.replace(day=1), yesterday)
     return Period()
+
+
+def rhythm(frequency: str, day: int) -> str:
+    """`Every Monday`, `Every month on day 31 or its last`: how often, with the day of the week or of the month."""
+    match frequency:
+        case Frequency.WEEKLY:
+            return f"Every {WEEKDAYS[day - 1]}"
+        case Frequency.MONTHLY:
+            return f"Every month on day {day}{' or its last' if day > _SHORTEST_MONTH else ''}"
+    return str(Frequency(frequency).label)
 
 
 def next_due(frequency: Frequency, *, day: int, hour: int, zone: ZoneInfo, after: datetime) -> datetime:

@@ -10,10 +10,12 @@ from psycopg import errors
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGconn, PGresult
 
+from backoffice.core import stopping
 from backoffice.reports.csv_encoding import CHUNK_BYTES, Chunk, quotes_everything
 from backoffice.reports.telling import Select
 
 REFUSED_WITHIN = 0.02  # seconds
+LOOKS_EVERY = 1.0  # seconds: so long a server that is silent keeps this process from seeing that it is to end
 
 
 def copied(
@@ -73,9 +75,10 @@ def _drained(pgconn: PGconn, arrivals: waiting.poll) -> Generator[Chunk, None, N
         yield _chunk(rows)
 
 
-def _read(pgconn: PGconn, arrivals: waiting.poll, at_most: float | None = None) -> None:
-    """Take in what the server sent; wait for it, no longer than this many seconds."""
-    if arrivals.poll(None if at_most is None else at_most * 1000):
+def _read(pgconn: PGconn, arrivals: waiting.poll, at_most: float = LOOKS_EVERY) -> None:
+    """Take in what the server sent; wait for it, no longer than this many seconds. Raises StoppedError."""
+    stopping.check()
+    if arrivals.poll(at_most * 1000):
         pgconn.consume_input()
 
 

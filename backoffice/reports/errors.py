@@ -17,6 +17,10 @@ class GoneError(ExportError):
     """The export is not in a state in which this can be done."""
 
 
+class NoRoomError(ExportError):
+    """So much waits or is kept, or so little of the disk is free, that no more may come."""
+
+
 class BusyError(ExportError):
     """All places for files that are made while somebody waits are taken."""
 

@@ -6,13 +6,11 @@ from django import forms
 
 from backoffice.accounts.models import User
 from backoffice.accounts.models.user import validate_time_zone
-from backoffice.reports.calendar import Frequency, RelativePeriod
+from backoffice.reports.calendar import WEEKDAYS, Frequency, RelativePeriod
 from backoffice.reports.models import Schedule
 from backoffice.reports.report import AnyReport
 from backoffice.reports.selectors import readers_of
 from backoffice.reports.wanted import Format
-
-_DAYS_OF_A_WEEK = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
 class FileForm(forms.Form):
@@ -20,7 +18,7 @@ class FileForm(forms.Form):
 
     columns = forms.MultipleChoiceField(required=False, widget=forms.CheckboxSelectMultiple)
     format = forms.ChoiceField(required=False, label="File", choices=Format.choices)
-    has_mark = forms.BooleanField(required=False, label="Byte order mark, for old versions of Excel")
+    has_mark = forms.BooleanField(required=False, label="For old versions of Excel (with a byte order mark)")
 
     def __init__(self, data: Any, report: AnyReport) -> None:
         super().__init__(data, auto_id="file-%s")
@@ -43,15 +41,13 @@ class ScheduleForm(forms.Form):
     weekday = forms.TypedChoiceField(
         label="Weekday",
         coerce=int,
-        choices=list(enumerate(_DAYS_OF_A_WEEK, start=1)),
-        help_text="For every week.",
+        choices=list(enumerate(WEEKDAYS, start=1)),
     )
-    day = forms.IntegerField(
+    day = forms.TypedChoiceField(
         label="Day of the month",
-        min_value=1,
-        max_value=31,
-        initial=1,
-        help_text="For every month. A shorter month: its last day.",
+        coerce=int,
+        choices=[(day, str(day)) for day in range(1, 32)],
+        help_text="A shorter month: its last day.",
     )
     hour = forms.TypedChoiceField(
         label="At", coerce=int, initial=6, choices=[(hour, f"{hour:02}:00") for hour in range(24)]

@@ -18,12 +18,15 @@ def query(_user: User, _form: forms.Form) -> QuerySet[Incident]:
 INCIDENTS = StoredReport(
     name="incidents",
     title="Incidents",
-    about="What contradicted the record of an operation, the evidence, and what people found.",
-    permission=VIEW,
+    about="What contradicted the record, of an operation or of nobody's movement, and what people found.",
+    permissions=(VIEW,),
     form=forms.Form,
     columns=(
         Column("at", "When it was noticed", "at"),
         Column("operation", "The operation that it is about", "operation__reference"),
+        Column(
+            "transaction", "The service's transaction that is no operation's", "transaction__transaction_id"
+        ),
         Column("what", "What contradicted the record", "what"),
         Column("evidence", "What was seen, as JSON", "evidence"),
         Column("noted_at", "When somebody took note", "seen_at"),

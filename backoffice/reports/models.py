@@ -8,10 +8,11 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.urls import reverse
+from django.utils import timezone
 
 from backoffice.accounts.models import User
 from backoffice.accounts.models.user import validate_time_zone
-from backoffice.reports.calendar import Frequency, RelativePeriod
+from backoffice.reports.calendar import Frequency, RelativePeriod, rhythm
 from backoffice.reports.states import UNDER_WAY, State
 from backoffice.reports.wanted import Format
 
@@ -56,6 +57,11 @@ class Schedule(models.Model):
 
     def get_absolute_url(self) -> str:
         return reverse("reports:schedule", args=[self.pk])
+
+    @property
+    def rhythm(self) -> str:
+        """How often, in words."""
+        return rhythm(self.frequency, self.day)
 
 
 class ExportJob(models.Model):
@@ -130,6 +136,18 @@ class ExportJob(models.Model):
     def is_under_way(self) -> bool:
         """Whether it will still come to something by itself."""
         return State(self.state) in UNDER_WAY
+
+    @property
+    def is_past(self) -> bool:
+        """Whether the time of its file is over, by the clock of this machine: for the words of a page."""
+        return self.expires_at is not None and self.expires_at <= timezone.now()
+
+    @property
+    def stage(self) -> str:
+        """What is announced of it: its state, and while it is made, every quarter of the rows that are expected."""
+        if self.state != State.RUNNING or not self.estimate:
+            return self.state
+        return f"{min(3, 4 * self.rows // self.estimate) * 25} %"
 
     @property
     def wish(self) -> dict[str, Any]:

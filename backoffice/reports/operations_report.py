@@ -54,7 +54,7 @@ OPERATIONS = Report(
     name="operations",
     title="Operations",
     about="Every operation with its maker, its countersignatures, its outcome and the service's transaction.",
-    permission="operations.view_operation",
+    permissions=("operations.view_operation",),
     form=FilterForm,
     columns=(
         Column("reference", "What people call it", attrgetter("reference")),

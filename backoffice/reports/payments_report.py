@@ -32,7 +32,7 @@ PAYMENTS = Report(
     name="payments",
     title="Payments",
     about="Off-ramp payments created here, with state and amounts as the service last told them.",
-    permission="operations.view_operation",
+    permissions=("operations.view_operation",),
     form=PeriodForm,
     columns=(
         Column("reference", "The operation that created it", attrgetter("operation.reference")),

@@ -9,6 +9,7 @@ from datetime import timedelta
 from itertools import chain, islice
 from typing import Any, TypeVar
 
+from backoffice.core import stopping
 from backoffice.reports.cells import cell
 from backoffice.reports.copying import copied
 from backoffice.reports.csv_encoding import Chunk, encode, head
@@ -63,6 +64,7 @@ def _headings(wanted: Wanted) -> Chunk:
 def _worked_out(wanted: Wanted, report: Report[Any, Any]) -> Iterator[Texts]:
     values = [column.function for column in wanted.columns]
     for row in report.rows(wanted.user, wanted.form):
+        stopping.check()
         yield tuple(cell(value(row)) for value in values)
 
 

@@ -72,12 +72,12 @@ class Column(Generic[Row]):
 
 @dataclass(frozen=True, kw_only=True)
 class Declared(Generic[Filters]):
-    """What every report says of itself. Every function gets a valid form."""
+    """What every report says of itself. Every function gets a valid form, and a person who has all `permissions`."""
 
     name: str
     title: str
     about: str
-    permission: str
+    permissions: tuple[str, ...]
     form: type[Filters]
     columns: tuple[Column[Any], ...]
     period: Callable[[Filters, date], Period]
@@ -90,6 +90,10 @@ class Declared(Generic[Filters]):
     def chosen(self, headers: list[str]) -> tuple[Column[Any], ...]:
         """The columns under these headings, in the order of the declaration; all of them for none."""
         return tuple(one for one in self.columns if one.header in headers) or self.columns
+
+    def may_be_read_by(self, user: User) -> bool:
+        """Whether the person has every right that it asks for."""
+        return user.has_perms(self.permissions)
 
     @property
     def has_days(self) -> bool:

@@ -29,6 +29,7 @@ def snapshot(zone: ZoneInfo, *, at_most: timedelta) -> Iterator[BaseDatabaseWrap
     question that takes longer than `at_most` is broken off by PostgreSQL. However the block is left, nothing goes on.
     """
     connection = connections[DEFAULT_DB_ALIAS].copy()
+    connection.inc_thread_sharing()  # the thread that ends it may be another one than that which began
     try:
         connection.ensure_connection()
         if connection.vendor == "sqlite":

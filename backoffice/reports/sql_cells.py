@@ -99,7 +99,8 @@ def _sqlite_json(column: str) -> str:
 
 
 def _sqlite_day(column: str) -> str:
-    return column
+    """Kept as this text already; as a bare column the driver would make a date of it."""
+    return f"CAST({column} AS TEXT)"
 
 
 def _sqlite_decimal(column: str) -> str:

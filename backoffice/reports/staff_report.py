@@ -28,7 +28,7 @@ STAFF = Report(
     name="staff",
     title="Staff",
     about="Everybody with an account: their roles, and whether they may still sign in.",
-    permission="accounts.view_user",
+    permissions=("accounts.view_user",),
     form=forms.Form,
     columns=(
         Column("name", "Who it is", attrgetter("full_name")),

@@ -16,8 +16,9 @@ class State(TextChoices):
 
 EDGES: dict[State, frozenset[State]] = {
     State.WAITING: frozenset({State.RUNNING, State.FAILED, State.CANCELLED}),
-    # To running again when the lease of a killed worker ran out: another one starts anew, from nothing.
-    State.RUNNING: frozenset({State.RUNNING, State.DONE, State.FAILED, State.CANCELLED}),
+    # To running again when the lease of a killed worker ran out, and back to waiting when its worker was told to end:
+    # another one starts anew, from nothing.
+    State.RUNNING: frozenset({State.WAITING, State.RUNNING, State.DONE, State.FAILED, State.CANCELLED}),
     State.DONE: frozenset({State.EXPIRED}),
     State.FAILED: frozenset(),
     State.CANCELLED: frozenset(),

@@ -40,7 +40,8 @@ def select_of(wanted: Wanted, report: StoredReport[Any], connection: BaseDatabas
     cells = [cell(name) for cell, name in zip(cells_for(connection.vendor, fields), quoted, strict=True)]
     if quotes_everything(len(cells)):
         cells = [f"COALESCE({cells[0]}, '')"]
-    return Select(f"SELECT {', '.join(cells)} FROM ({inner}) AS told", tuple(parameters))  # noqa: S608 - of our own texts
+    told = f"SELECT {', '.join(cells)} FROM ({inner}) AS told"  # noqa: S608 - Django's own SQL, its values parameters
+    return Select(told, tuple(parameters))
 
 
 def texts(select: Select | None, connection: BaseDatabaseWrapper) -> Iterator[tuple[str | None, ...]]:

@@ -17,7 +17,7 @@ TRANSACTIONS = StoredReport(
     name="transactions",
     title="Transactions",
     about="Every movement that the service told of, as it told it last.",
-    permission="ledger.view_transaction",
+    permissions=("ledger.view_transaction",),
     form=TransactionsForm,
     columns=(
         Column("transaction_id", "The service's id", "transaction_id"),
@@ -38,6 +38,9 @@ TRANSACTIONS = StoredReport(
         Column("business_id", "The business at the service", "business_id"),
         Column("occurred_at", "The time that lists sort by: told, or when it was first seen", "occurred_at"),
         Column("changed_at", "When we last saw it change", "changed_at"),
+        Column(
+            "missing_since", "Since when the service lists it no more; empty while it does", "missing_since"
+        ),
     ),
     query=query,
     order=("-occurred_at", "-id"),

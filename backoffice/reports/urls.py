@@ -10,6 +10,7 @@ urlpatterns = [
     path("exports/<uuid:pk>/progress/", exports.progress, name="progress"),
     path("exports/<uuid:pk>/cancel/", exports.cancel, name="cancel"),
     path("exports/<uuid:pk>/again/", exports.again, name="again"),
+    path("exports/<uuid:pk>/remove/", exports.remove, name="remove_export"),
     path("exports/<uuid:pk>/file/", exports.download, name="download"),
     path("schedules/", schedules.schedules, name="schedules"),
     path("schedules/<int:pk>/", schedules.schedule, name="schedule"),

@@ -30,7 +30,7 @@ WALLETS = Report(
     name="wallets",
     title="Wallet addresses",
     about="Where you receive crypto, by currency and network, read from the service while you download.",
-    permission="ledger.view_balance",
+    permissions=("ledger.view_balance",),
     form=WalletsForm,
     columns=(
         Column("currency", "What can be received", attrgetter("currency")),

@@ -4,10 +4,11 @@ from backoffice.reports.services.mailing import tell_recipients
 from backoffice.reports.services.requesting import (
     cancel_export,
     hand_out,
+    remove_export,
     request_again,
     request_export,
 )
-from backoffice.reports.services.running import run_due, run_export
+from backoffice.reports.services.running import run_all_due, run_due, run_export
 from backoffice.reports.services.scheduling import (
     change_schedule,
     create_schedule,
@@ -24,10 +25,12 @@ __all__ = [
     "create_schedule",
     "hand_out",
     "pause_schedule",
+    "remove_export",
     "remove_schedule",
     "request_again",
     "request_export",
     "resume_schedule",
+    "run_all_due",
     "run_due",
     "run_export",
     "run_schedules",

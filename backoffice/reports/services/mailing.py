@@ -1,4 +1,5 @@
-"""Tells recipients of a schedule that their file is there: a link that needs sign-in, and no figures."""
+"""Tells recipients of a schedule that their file is there, and its owner that there is none: a link that needs sign-in,
+and no figures."""
 
 import logging
 import smtplib
@@ -7,9 +8,12 @@ from datetime import timedelta
 from django.conf import settings
 from django.core.mail import send_mail
 from django.db.models import QuerySet
+from django.urls import reverse
 
+from backoffice.accounts.models import User
 from backoffice.core import clock
 from backoffice.reports.asking import report_for
+from backoffice.reports.catalogue import REPORTS
 from backoffice.reports.errors import NotAllowedError
 from backoffice.reports.models import ExportJob
 from backoffice.reports.states import State
@@ -22,11 +26,15 @@ TRY_AGAIN_AFTER = timedelta(minutes=5)
 def tell_recipients() -> int:
     """Send what is due; how many messages left. Any number may call.
 
+    None leaves while nobody has told this installation its own address: its link would lead nowhere. It waits.
+
     Each message is taken by moving its time on, so one that cannot be sent, or whose sender dies, is tried again
     later: a recipient may get two, and never none.
     """
+    if not settings.PUBLIC_URL:
+        return 0
     now = clock.now()
-    due = ExportJob.objects.filter(mail_at__lte=now).select_related("person", "schedule")
+    due = ExportJob.objects.filter(mail_at__lte=now).select_related("person", "schedule__owner")
     return sum(_tell(job) for job in due if _taken(job).update(mail_at=now + TRY_AGAIN_AFTER))
 
 
@@ -45,19 +53,54 @@ def _tell(job: ExportJob) -> bool:
 
 
 def _send(job: ExportJob) -> bool:
-    """Whether it was sent: not to somebody who may no longer read the report."""
+    """Whether it was sent."""
+    if job.state == State.FAILED:
+        return _say_why_not(job)
+    return job.state == State.DONE and _say_where(job)
+
+
+def _say_where(job: ExportJob) -> bool:
+    """To its person, who may read the report still."""
+    if not _may_read(job.person, job):
+        return False
+    title = _title(job)
+    return _post(
+        job.person,
+        title,
+        f"{title}: the file is ready for you.",
+        job.get_absolute_url(),
+        "Sign in to take it away. It is kept for seven days.",
+    )
+
+
+def _say_why_not(job: ExportJob) -> bool:
+    """To the owner of the schedule, who can do something about it."""
+    schedule = job.schedule
+    if schedule is None or not _may_read(schedule.owner, job):
+        return False
+    title = _title(job)
+    return _post(
+        schedule.owner,
+        title,
+        f"{title}: no file could be made for {job.person}. {job.problem}",
+        reverse("reports:schedules"),
+        "Sign in to see the schedule. It goes on by itself with its next moment.",
+    )
+
+
+def _may_read(person: User, job: ExportJob) -> bool:
     try:
-        report = report_for(job.person, job.report)
+        report_for(person, job.report)
     except NotAllowedError:
         return False
-    if job.state != State.DONE or not job.person.is_active:
-        return False
-    title = " ".join((job.schedule.name if job.schedule else report.title).split())  # a subject has one line
-    lines = [
-        f"{title}: the file is ready for you.",
-        "",
-        f"{settings.PUBLIC_URL}{job.get_absolute_url()}",
-        "",
-        "Sign in to take it away. It is kept for seven days.",
-    ]
-    return bool(send_mail(f"Countersign: {title}", "\n".join(lines), None, [job.person.email]))
+    return person.is_active
+
+
+def _title(job: ExportJob) -> str:
+    """On one line, as a subject has to be."""
+    return " ".join((job.schedule.name if job.schedule else REPORTS[job.report].title).split())
+
+
+def _post(person: User, title: str, news: str, path: str, advice: str) -> bool:
+    lines = [news, "", f"{settings.PUBLIC_URL}{path}", "", advice]
+    return bool(send_mail(f"Countersign: {title}", "\n".join(lines), None, [person.email]))

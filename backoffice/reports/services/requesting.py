@@ -16,6 +16,7 @@ from backoffice.reports.asking import report_for
 from backoffice.reports.errors import GoneError
 from backoffice.reports.models import ExportJob
 from backoffice.reports.services.moves import move
+from backoffice.reports.services.room import check_room
 from backoffice.reports.states import State
 
 RUN = "reports.run_export"
@@ -23,8 +24,9 @@ RUN = "reports.run_export"
 
 @transaction.atomic
 def request_export(user: User, wish: Mapping[str, Any], **of_schedule: Any) -> ExportJob:
-    """Put an export on the list for this person; a worker is told. Raises NotAllowedError."""
+    """Put an export on the list for this person; a worker is told. Raises NotAllowedError, NoRoomError."""
     report = report_for(user, wish["report"])
+    check_room(user)
     job = ExportJob.objects.create(person=user, created_at=clock.now(), **wish, **of_schedule)
     audit.record(
         Action.EXPORT_REQUESTED,
@@ -40,10 +42,28 @@ def request_export(user: User, wish: Mapping[str, Any], **of_schedule: Any) -> E
 
 @transaction.atomic
 def request_again(job: ExportJob, *, actor: User) -> ExportJob:
-    """A new export of the same content. Raises NotAllowedError, GoneError while the first is under way."""
+    """A new export of the same content. Raises NotAllowedError, NoRoomError, GoneError while the first is under way."""
     if job.is_under_way:
         raise GoneError("It is still being made.")
     return request_export(actor, job.wish)
+
+
+@transaction.atomic
+def refuse_export(user: User, wish: Mapping[str, Any], problem: str, **of_schedule: Any) -> ExportJob:
+    """Put an export on the list that has failed before it began, so that people see it and are told."""
+    now = clock.now()
+    job = ExportJob.objects.create(
+        person=user,
+        created_at=now,
+        ended_at=now,
+        state=State.FAILED,
+        problem=problem,
+        mail_at=now,
+        **wish,
+        **of_schedule,
+    )
+    audit.record(Action.EXPORT_FAILED, actor=user, target=str(job), export=str(job.pk), reason=problem)
+    return job
 
 
 @transaction.atomic
@@ -53,6 +73,18 @@ def cancel_export(pk: UUID, *, actor: User) -> ExportJob:
     if not move(job, State.CANCELLED, ended_at=clock.now(), lease_until=None):
         raise GoneError("It had ended before.")
     audit.record(Action.EXPORT_CANCELLED, actor=actor, target=job_name(job), export=str(job.pk))
+    return job
+
+
+def remove_export(pk: UUID, *, actor: User) -> ExportJob:
+    """Remove a finished file before its time, to make room. Raises GoneError if there is none."""
+    job = ExportJob.objects.get(pk=pk)
+    path = job.file
+    with transaction.atomic():
+        if not job.stored_as or not move(job, State.EXPIRED, stored_as=""):
+            raise GoneError("There is no file to remove.")
+        audit.record(Action.EXPORT_REMOVED, actor=actor, target=job_name(job), export=str(job.pk))
+    path.unlink(missing_ok=True)
     return job
 
 

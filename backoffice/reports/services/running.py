@@ -2,7 +2,8 @@
 
 import logging
 import secrets
-from datetime import timedelta
+from datetime import datetime, timedelta
+from itertools import takewhile
 from pathlib import Path
 from uuid import UUID, uuid4
 
@@ -16,6 +17,7 @@ from backoffice.accounts.models import User
 from backoffice.audit import services as audit
 from backoffice.audit.actions import Action
 from backoffice.core import clock
+from backoffice.core.stopping import StoppedError
 from backoffice.reports.asking import wanted_by
 from backoffice.reports.errors import ExportError
 from backoffice.reports.file_name import file_name
@@ -23,6 +25,7 @@ from backoffice.reports.making import chunks_of
 from backoffice.reports.models import ExportJob, folder
 from backoffice.reports.services.lease import LEASE, Lease, LeaseLostError
 from backoffice.reports.services.moves import move
+from backoffice.reports.services.room import DISK_FULL, check_disk, is_full
 from backoffice.reports.services.writing import Written, write
 from backoffice.reports.states import State
 from backoffice.reports.wanted import Wanted
@@ -33,6 +36,9 @@ logger = logging.getLogger(__name__)
 AT_MOST = timedelta(hours=1)
 KEPT_FOR = timedelta(days=7)
 TRIES = 3
+_UNFORESEEN = (
+    "The rows could not be read or written. Whoever runs this installation finds the reason in its log."
+)
 # What a defect in a report may raise over a row that nobody foresaw: it costs that file, not the process that makes it.
 _DEFECTS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
@@ -47,6 +53,11 @@ def run_due() -> int:
         return 0
     _run(job)
     return 1
+
+
+def run_all_due(*, at_most: int = 100) -> int:
+    """The same again and again until nothing waits, at most so often; how many were begun."""
+    return sum(takewhile(bool, (run_due() for _ in range(at_most))))
 
 
 def run_export(pk: UUID) -> None:
@@ -75,20 +86,22 @@ def _run(job: ExportJob) -> None:
     try:
         if job.tries > TRIES:
             raise ExportError(f"It was broken off {TRIES} times.")
+        check_disk()
         person = User.objects.get(pk=job.person_id)
         wanted = wanted_by(person, job, job.filters)
         with timezone.override(wanted.zone):
             _make(job, wanted)
     except LeaseLostError:
         logger.info("The export %s was cancelled or is being made by somebody else", job.pk)
+    except StoppedError:
+        move(
+            job, State.WAITING, lease_until=None, tries=F("tries") - 1
+        )  # being ended is no fault of the export
     except (ExportError, GatewayError) as exc:
         _fail(job, str(exc))
-    except (DatabaseError, PostgresError, OSError, *_DEFECTS):
+    except (DatabaseError, PostgresError, OSError, *_DEFECTS) as exc:
         logger.exception("The export %s could not be made", job.pk)
-        _fail(
-            job,
-            "The rows could not be read or written. Whoever runs this installation finds the reason in its log.",
-        )
+        _fail(job, DISK_FULL if is_full(exc) else _UNFORESEEN)
 
 
 def _make(job: ExportJob, wanted: Wanted) -> None:
@@ -125,7 +138,7 @@ def _put_on_record(job: ExportJob, wanted: Wanted, written: Written, final: Path
         ended_at=now,
         expires_at=now + KEPT_FOR,
         lease_until=None,
-        mail_at=now if job.schedule_id else None,
+        mail_at=_to_be_told(job, now),
     )
     if is_ours:
         audit.record(
@@ -141,7 +154,14 @@ def _put_on_record(job: ExportJob, wanted: Wanted, written: Written, final: Path
 
 @transaction.atomic
 def _fail(job: ExportJob, problem: str) -> None:
-    if move(job, State.FAILED, problem=problem[:300], ended_at=clock.now(), lease_until=None):
+    now, problem = clock.now(), problem[:300]
+    ended = {"problem": problem, "ended_at": now, "lease_until": None, "mail_at": _to_be_told(job, now)}
+    if move(job, State.FAILED, **ended):
         audit.record(
-            Action.EXPORT_FAILED, actor=job.person, target=str(job), export=str(job.pk), reason=problem[:300]
+            Action.EXPORT_FAILED, actor=job.person, target=str(job), export=str(job.pk), reason=problem
         )
+
+
+def _to_be_told(job: ExportJob, now: datetime) -> datetime | None:
+    """By a message, if a schedule asked for it."""
+    return now if job.schedule_id else None

@@ -14,10 +14,10 @@ from backoffice.audit.actions import Action
 from backoffice.core import clock
 from backoffice.reports.asking import report_for
 from backoffice.reports.calendar import Frequency, RelativePeriod, days_of, latest_due, next_due
-from backoffice.reports.errors import NotAllowedError, ScheduleError
+from backoffice.reports.errors import NoRoomError, NotAllowedError, ScheduleError
 from backoffice.reports.models import Schedule
 from backoffice.reports.selectors import schedules_of, why_not_sent
-from backoffice.reports.services.requesting import request_export
+from backoffice.reports.services.requesting import refuse_export, request_export
 
 
 @transaction.atomic
@@ -106,7 +106,11 @@ def _send(schedule: Schedule, person: User, due_at: datetime) -> str:
     why = why_not_sent(schedule, person)
     if why:
         return f"{person}: {why}"
-    request_export(person, _wish(schedule, due_at), schedule=schedule, due_at=due_at)
+    wish, moment = _wish(schedule, due_at), {"schedule": schedule, "due_at": due_at}
+    try:
+        request_export(person, wish, **moment)
+    except NoRoomError as exc:
+        refuse_export(person, wish, str(exc), **moment)
     return ""
 
 

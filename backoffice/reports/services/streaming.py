@@ -1,10 +1,13 @@
 """A report on its way to a person who waits: streamed in constant memory, and on record before and after."""
 
+import logging
+import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
+from time import monotonic
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.utils import timezone
 
 from backoffice.audit import services as audit
@@ -15,11 +18,24 @@ from backoffice.reports.making import chunks_of
 from backoffice.reports.slots import Place
 from backoffice.reports.wanted import Wanted
 
-AT_MOST = timedelta(minutes=10)
+AT_MOST = timedelta(minutes=30)  # for the whole file; who reads more slowly has it made in the background
+PIECE_WITHIN = timedelta(minutes=1)  # for its reader to take one piece: of 128 kB, that is 2 kB a second
+_LOOKS_EVERY = 1.0  # seconds
+
+
+logger = logging.getLogger(__name__)
+
+
+class TooSlowError(Exception):
+    """Its reader took no piece for so long, or so long for all of them, that the file was broken off."""
 
 
 class Export:
     """The chunks of one file, for a streaming answer. Holds a `Place` until its end.
+
+    Who stops reading and stays connected blocks the thread that sends, for ever. So another thread looks whether the
+    piece that was handed out is asked for the next one in time; if not, it ends the query, leaves the place, and has
+    the server hang up.
 
     Two entries stand in the audit log for each: `report.requested`, committed before the first byte leaves, and
     `report.exported` with the rows that were handed out and whether that was all. The second is written before
@@ -27,13 +43,18 @@ class Export:
     the server calls however the answer ends, writes it for one that did not.
     """
 
-    def __init__(self, wanted: Wanted) -> None:
+    def __init__(self, wanted: Wanted, hang_up: Callable[[], object] = lambda: None) -> None:
         """Read the beginning, so that what fails at once fails here, and put the request on record.
 
         Raises BusyError where all places are taken.
         """
         self.wanted = wanted
         self.rows_sent = 0
+        self._hang_up = hang_up
+        self._at_work = threading.Lock()  # held by whoever reads on, or ends it
+        self._begun_at = self._handed_out_at = monotonic()
+        self._is_over = threading.Event()
+        self._is_broken_off = False
         self._place = Place()
         weakref.finalize(self, self._place.leave)  # also where nobody ever closes it
         self._request_id, self._address = context.request_id(), context.address()
@@ -45,21 +66,52 @@ class Export:
         except BaseException:
             self._let_go()
             raise
+        watch = threading.Thread(target=_watch, args=(weakref.ref(self), self._is_over), daemon=True)
+        watch.start()
 
     def __iter__(self) -> Iterator[bytes]:
         return self
 
     def __next__(self) -> bytes:
-        chunk = self._next() if self._is_begun else self._first
-        self._is_begun = True
-        if chunk is None:
-            self._end(complete=True)
-            raise StopIteration
-        self.rows_sent += chunk.rows
-        return chunk.content
+        with self._at_work:
+            if self._is_broken_off or self._is_late(self._begun_at, AT_MOST):
+                raise TooSlowError("The file was broken off, as its reader was too slow.")
+            chunk = self._next() if self._is_begun else self._first
+            self._is_begun = True
+            if chunk is None:
+                self._end(complete=True)
+                raise StopIteration
+            self.rows_sent += chunk.rows
+            self._handed_out_at = monotonic()
+            return chunk.content
 
     def close(self) -> None:
         """Let go of the rows; an export that has not come to its end is put on record as incomplete."""
+        with self._at_work:
+            self._break_off()
+
+    def break_off_if_late(self) -> None:
+        """End it if its reader keeps it waiting for too long. Whoever is reading the next piece is let alone."""
+        if not self._at_work.acquire(blocking=False):
+            return
+        try:
+            if not self._is_over.is_set() and self._keeps_waiting():
+                self._is_broken_off = True
+                logger.warning("A download of %s was broken off: its reader is slow", self.wanted.report.name)
+                try:
+                    self._break_off()
+                finally:
+                    self._hang_up()
+        finally:
+            self._at_work.release()
+
+    def _keeps_waiting(self) -> bool:
+        return self._is_late(self._handed_out_at, PIECE_WITHIN) or self._is_late(self._begun_at, AT_MOST)
+
+    def _is_late(self, since: float, at_most: timedelta) -> bool:
+        return monotonic() - since > at_most.total_seconds()
+
+    def _break_off(self) -> None:
         self._let_go()
         self._end(complete=False)
 
@@ -76,6 +128,7 @@ class Export:
 
     def _let_go(self) -> None:
         """End the query, if one is at work, and leave the place."""
+        self._is_over.set()
         try:
             self._chunks.close()
         finally:
@@ -85,6 +138,7 @@ class Export:
         if not self._is_ended:
             self._record(Action.REPORT_EXPORTED, rows=self.rows_sent, complete=complete)
             self._is_ended = True
+            self._is_over.set()
             self._place.leave()
 
     def _record(self, action: Action, **outcome: object) -> None:
@@ -98,3 +152,13 @@ class Export:
                 filters=self.wanted.filters,
                 **outcome,
             )
+
+
+def _watch(export: weakref.ref[Export], is_over: threading.Event) -> None:
+    """Look at it now and then until it is over, or nobody knows it any more."""
+    try:
+        while not is_over.wait(_LOOKS_EVERY) and (watched := export()) is not None:
+            watched.break_off_if_late()
+            del watched
+    finally:
+        connection.close()

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from backoffice.core import fault_points
+from backoffice.core import fault_points, stopping
 from backoffice.reports.csv_encoding import Chunk
 from backoffice.reports.services.lease import Lease
+from backoffice.reports.services.room import check_disk
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Written:
 def write(chunks: Iterable[Chunk], path: Path, lease: Lease) -> Written:
     """Write all of it, durably, for nobody else to read. What did not come to its end is removed.
 
-    Raises LeaseLostError, and what the chunks raise.
+    Raises LeaseLostError, StoppedError, NoRoomError, and what the chunks raise.
     """
     try:
         return _written(chunks, path, lease)
@@ -48,6 +49,8 @@ def _written(chunks: Iterable[Chunk], path: Path, lease: Lease) -> Written:
     with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
         for chunk in chunks:
             lease.check()
+            stopping.check()
+            check_disk()
             size += file.write(chunk.content)
             digest.update(chunk.content)
             lease.rows += chunk.rows

@@ -21,18 +21,6 @@ def tone(state: str) -> str:
 
 
 @register.filter
-def grouped(number: int) -> str:
-    """`1,234,567`."""
-    return f"{number:,}"
-
-
-@register.filter
-def label(name: str) -> str:
-    """`Beneficiary of` for the name of a filter."""
-    return name.replace("_", " ").capitalize()
-
-
-@register.filter
 def at_least(job: ExportJob) -> int:
     """How many rows to expect: an estimate never stands behind what is written."""
     return max(job.estimate or 0, job.rows)

@@ -1,6 +1,6 @@
 """Exports in the background: only their own person sees them, and only while the report may still be read."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from uuid import UUID
 
 from django.contrib import messages
@@ -8,13 +8,15 @@ from django.core.exceptions import PermissionDenied
 from django.http import FileResponse, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_POST, require_safe
+from django_htmx.http import reswap, retarget
 
 from backoffice.accounts.decorators import polled
 from backoffice.accounts.http import StaffRequest
 from backoffice.core.pagination import keyset_page
 from backoffice.reports import services
+from backoffice.reports.asking import filters_in_words
 from backoffice.reports.catalogue import REPORTS, reports_for, roles_that_read
-from backoffice.reports.errors import GoneError
+from backoffice.reports.errors import GoneError, NoRoomError
 from backoffice.reports.models import ExportJob
 from backoffice.reports.selectors import exports_of
 
@@ -52,19 +54,22 @@ def export(request: StaffRequest, pk: UUID) -> HttpResponse:
 @polled
 @require_safe
 def progress(request: StaffRequest, pk: UUID) -> HttpResponse:
-    """The part of the same page that changes while it is made."""
-    return render(request, "reports/_progress.html", _context(_own(request, pk)))
+    """The parts of the same page that change: while it is made, its figures alone, so that nobody loses the focus.
+
+    `told` is what was announced last; only what differs from it is announced again.
+    """
+    job = _own(request, pk)
+    context = _context(job) | {"announces": request.GET.get("told") != job.stage}
+    if job.is_under_way:
+        return render(request, "reports/_progress.html", context)
+    answer = render(request, "reports/_export.html", context)
+    return retarget(reswap(answer, "outerHTML"), "#export")
 
 
 @require_POST
 def cancel(request: StaffRequest, pk: UUID) -> HttpResponse:
     """Stop making it."""
-    job = _own(request, pk)
-    try:
-        services.cancel_export(job.pk, actor=request.user)
-    except GoneError as exc:
-        messages.warning(request, str(exc))
-    return redirect(job)
+    return _done(request, pk, services.cancel_export)
 
 
 @require_POST
@@ -73,9 +78,15 @@ def again(request: StaffRequest, pk: UUID) -> HttpResponse:
     job = _own(request, pk)
     try:
         return redirect(services.request_again(job, actor=request.user))
-    except GoneError as exc:
+    except (GoneError, NoRoomError) as exc:
         messages.warning(request, str(exc))
         return redirect(job)
+
+
+@require_POST
+def remove(request: StaffRequest, pk: UUID) -> HttpResponse:
+    """Let the file go before its time."""
+    return _done(request, pk, services.remove_export)
 
 
 @require_GET
@@ -94,8 +105,19 @@ def _own(request: StaffRequest, pk: UUID) -> ExportJob:
     return get_object_or_404(exports_of(request.user), pk=pk)
 
 
+def _done(request: StaffRequest, pk: UUID, service: Callable[..., object]) -> HttpResponse:
+    """Let the service do it, and show the export again: with the reason, where it was too late for it."""
+    job = _own(request, pk)
+    try:
+        service(job.pk, actor=request.user)
+    except GoneError as exc:
+        messages.warning(request, str(exc))
+    return redirect(job)
+
+
 def _context(job: ExportJob) -> dict[str, object]:
-    return {"job": job, "report": REPORTS[job.report]}
+    report = REPORTS[job.report]
+    return {"job": job, "report": report, "filters": filters_in_words(report, job.filters)}
 
 
 def _titled(jobs: Iterable[ExportJob]) -> list[tuple[ExportJob, str]]:

@@ -1,5 +1,8 @@
 """Files: at once where they are small, in the background where they are big or somebody wants it so."""
 
+import socket
+from contextlib import suppress
+from functools import partial
 from http import HTTPStatus
 from urllib.parse import urlencode
 
@@ -12,7 +15,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from backoffice.accounts.http import StaffRequest
 from backoffice.reports import services
 from backoffice.reports.asking import wish_of
-from backoffice.reports.errors import BusyError, TooLongError
+from backoffice.reports.errors import BusyError, NoRoomError, TooLongError
 from backoffice.reports.estimating import estimated_rows, is_big
 from backoffice.reports.file_name import file_name
 from backoffice.reports.services.streaming import Export
@@ -64,7 +67,7 @@ def _file(wish: Asked) -> HttpResponseBase:
     if is_big(wanted, estimate):
         return _offer(wish, _BIG, estimate)
     try:
-        export = Export(wanted)
+        export = Export(wanted, hang_up=partial(_hang_up, wish.request))
     except BusyError:
         return _offer(wish, _BUSY, estimate, status=HTTPStatus.SERVICE_UNAVAILABLE)
     except TooLongError as exc:
@@ -79,11 +82,22 @@ def _file(wish: Asked) -> HttpResponseBase:
     )
 
 
+def _hang_up(request: StaffRequest) -> None:
+    """End the connection, so that the thread that sends into it is free again. Servers of tests have none to give."""
+    connection: socket.socket | None = request.META.get("gunicorn.socket")
+    if connection is not None:
+        with suppress(OSError):  # it has ended by itself
+            connection.shutdown(socket.SHUT_RDWR)
+
+
 def _in_background(wish: Asked) -> HttpResponse:
     wanted = wish.wanted
-    estimate = estimated_rows(wanted)
-    job = services.request_export(wish.request.user, {**wish_of(wanted, wish.filters), "estimate": estimate})
-    return redirect(job)
+    texts = {**wish_of(wanted, wish.filters), "estimate": estimated_rows(wanted)}
+    try:
+        return redirect(services.request_export(wish.request.user, texts))
+    except NoRoomError as exc:
+        wish.file.add_error(None, str(exc))
+        return _page(wish, refused=True)
 
 
 def _offer(wish: Asked, why: str, estimate: int | None, *, status: int = HTTPStatus.OK) -> HttpResponse:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.conf import settings
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse, QueryDict
@@ -10,13 +11,13 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from backoffice.accounts.http import StaffRequest
 from backoffice.reports import services
-from backoffice.reports.asking import wish_of
+from backoffice.reports.asking import filters_in_words, wish_of
 from backoffice.reports.catalogue import REPORTS, reports_for
 from backoffice.reports.errors import ExportError, ScheduleError
 from backoffice.reports.forms import ScheduleForm, typed_before
 from backoffice.reports.models import Schedule
 from backoffice.reports.report import AnyReport
-from backoffice.reports.selectors import obstacles, schedules_of, schedules_seen_by
+from backoffice.reports.selectors import failures, obstacles, schedules_of, schedules_seen_by
 from backoffice.reports.views.asked import asked, readable
 
 _DAYS = ("since", "until")  # which the schedule works out by itself
@@ -28,11 +29,12 @@ def schedules(request: StaffRequest) -> HttpResponse:
     if not reports_for(request.user):
         raise PermissionDenied
     seen = [
-        (schedule, REPORTS[schedule.report].title, obstacles(schedule))
+        (schedule, REPORTS[schedule.report].title, obstacles(schedule), failures(schedule))
         for schedule in schedules_seen_by(request.user)
         if schedule.report in REPORTS
     ]
-    return render(request, "reports/schedules.html", {"schedules": seen})
+    context = {"schedules": seen, "has_address": bool(settings.PUBLIC_URL)}
+    return render(request, "reports/schedules.html", context)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -113,5 +115,5 @@ def _sent(request: StaffRequest) -> QueryDict | None:
 def _form_page(
     request: StaffRequest, report: AnyReport, form: ScheduleForm, more: dict[str, Any]
 ) -> HttpResponse:
-    context = {"report": report, "form": form, **more}
+    context = {"report": report, "form": form, **more, "filters": filters_in_words(report, more["filters"])}
     return render(request, "reports/schedule.html", context, status=422 if form.errors else 200)

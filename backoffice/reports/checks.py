@@ -1,0 +1,21 @@
+"""What `manage.py check --deploy` says about reports."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Warning, register
+
+
+@register(deploy=True)
+def public_address_is_told(**_of_django: Any) -> Iterable[CheckMessage]:
+    """Without it no message of a schedule could say where its file is, so none is sent."""
+    if settings.PUBLIC_URL:
+        return []
+    return [
+        Warning(
+            "COUNTERSIGN_PUBLIC_URL is not set, so nobody can keep a schedule, and those that are kept tell nobody.",
+            hint="Set it to the address with https under which people reach this installation.",
+            id="reports.W001",
+        )
+    ]
