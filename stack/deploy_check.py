@@ -6,6 +6,10 @@ import secrets
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from stack.processes import ROOT
 
@@ -24,6 +28,9 @@ def main() -> int:
             "COUNTERSIGN_BROKER_URL": "redis://broker.example/0",
             "COUNTERSIGN_DATA_DIR": folder,
             "COUNTERSIGN_ALLOWED_HOSTS": "countersign.example",
+            "COUNTERSIGN_PUBLIC_URL": "https://countersign.example",
+            "COUNTERSIGN_WEBHOOK_SECRET": secrets.token_urlsafe(32),
+            "COUNTERSIGN_WEBHOOK_KEYS": str(_public_key(Path(folder))),
             "COUNTERSIGN_GATEWAY_URL": "https://service.example/v2",
             "COUNTERSIGN_GATEWAY_URL_V4": "https://service.example/v4",
             "COUNTERSIGN_GATEWAY_API_KEY": "the-key",
@@ -31,6 +38,14 @@ def main() -> int:
         }
         command = [sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING"]
         return subprocess.run(command, cwd=ROOT, env={**environment, **production}, check=False).returncode  # noqa: S603
+
+
+def _public_key(folder: Path) -> Path:
+    """A file with a key of nobody, as the service would give its own."""
+    key = rsa.generate_private_key(public_exponent=65_537, key_size=2048).public_key()
+    file = folder / "webhook-keys.pem"
+    file.write_bytes(key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+    return file
 
 
 if __name__ == "__main__":

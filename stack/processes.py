@@ -18,7 +18,9 @@ from typing import IO, Self
 import requests
 
 ROOT = Path(__file__).resolve().parent.parent
+DATABASE = "countersign.sqlite3"
 READY_WITHIN = 60.0
+WEBHOOKS_AT = "of-a-simulation-so-nobody-needs-to-guess-it"
 STOP_WITHIN = 10.0
 _FIRST_PORT = 15_000  # above those of well-known servers
 _FIRST_OUTGOING_PORT = 32_768
@@ -41,6 +43,7 @@ class Stack:
     extra: Mapping[str, str] = field(default_factory=dict)
     settle_after: float = 4.0
     transactions: int = 6000
+    at_first: str = ""  # Python that is run once, behind the history that a new folder begins with
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     watchdog: subprocess.Popen[str] | None = None
     lock: IO[bytes] | None = None
@@ -56,6 +59,11 @@ class Stack:
         return f"http://127.0.0.1:{self.sandbox_port}"
 
     @property
+    def webhook_keys(self) -> Path:
+        """The file with the simulated service's public keys, written once it has told them."""
+        return self.folder / "webhook-keys.pem"
+
+    @property
     def environment(self) -> dict[str, str]:
         """What each process finds in its environment."""
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("COUNTERSIGN_")}
@@ -65,6 +73,8 @@ class Stack:
             "COUNTERSIGN_DEMO": "1",
             "COUNTERSIGN_DATA_DIR": str(self.folder),
             "COUNTERSIGN_PUBLIC_URL": self.web,
+            "COUNTERSIGN_WEBHOOK_SECRET": WEBHOOKS_AT,
+            "COUNTERSIGN_WEBHOOK_KEYS": str(self.webhook_keys),
             "COUNTERSIGN_GATEWAY_URL": f"{self.sandbox}/v2",
             "COUNTERSIGN_GATEWAY_URL_V4": f"{self.sandbox}/v4",
         }
@@ -89,8 +99,12 @@ class Stack:
         for port in (self.web_port, self.sandbox_port):
             _demand_free(port)
         self.start_sandbox()
+        self.webhook_keys.write_text(self.service_keys())
         self.set_sandbox(token_reuse=True, settle_after=0)  # while the demo's history is made
+        is_new = not (self.folder / DATABASE).exists()
         self.manage("preparedemo", "--token", self.service_token())
+        if is_new and self.at_first:
+            self.manage("shell", "--verbosity", "0", "--command", self.at_first)
         self.set_sandbox(token_reuse=False, settle_after=self.settle_after)
         self.run("web", "-m", "gunicorn", "backoffice.wsgi", *self._web_arguments())
         self.wait_for("web", f"{self.web}/account/sign-in/")
@@ -127,6 +141,11 @@ class Stack:
     def service_token(self) -> str:
         """The one-time token that the simulated service accepts now."""
         return str(requests.get(f"{self.sandbox}/_sandbox/token", timeout=10).json()["totp"])
+
+    def service_keys(self) -> str:
+        """The public keys that the simulated service signs webhooks with, in PEM."""
+        keys = requests.get(f"{self.sandbox}/_sandbox/webhooks/keys", timeout=30).json()["keys"]
+        return "".join(key["pem"] for key in keys)
 
     def set_sandbox(self, **options: object) -> None:
         """Change options of the simulated service, until its next start."""

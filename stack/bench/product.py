@@ -1,29 +1,24 @@
-"""`make bench`: the promises of size and speed in the README, measured on this machine. Nothing fails on them."""
+"""The whole product: how soon it is there, what it holds, how large its pages are, how soon money leaves (P8)."""
 
 import gzip
-import json
 import os
 import re
-import statistics
-import sys
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Literal
 from urllib.parse import urljoin
 
 import psutil
 import requests
 
 from payments_gateway.sandbox.wire.credentials import API_KEY, API_USER, USER_VERSIONS
+from stack.bench.measure import Measure, Sample
 from stack.browser import Browser
-from stack.processes import ROOT, Stack, throwaway_sandbox, throwaway_stack
+from stack.processes import Stack, throwaway_sandbox, throwaway_stack
 from stack.smoke import WITHDRAWAL, prepare
 
 # What each of them opens; `operation` is one that the first of them prepares for the occasion.
@@ -41,59 +36,25 @@ PAGES = {
 }
 NO_BROKER = "redis://127.0.0.1:9/0"
 ROUNDS = 9
-EXPORTED = 100_000
 SEEDED = 100_000
 CALLERS = 4
 ASKED_FOR = 5.0  # seconds
 
 
-@dataclass(frozen=True)
-class Measure:
-    """One line of the table. The limit is the most that the value may be, or the least."""
-
-    what: str
-    value: float
-    unit: str
-    limit: float
-    limit_is: Literal["most", "least"] = "most"
-
-    @property
-    def is_met(self) -> bool:
-        """Whether the value keeps within the limit."""
-        return self.value <= self.limit if self.limit_is == "most" else self.value >= self.limit
-
-    def __str__(self) -> str:
-        verdict = "met" if self.is_met else "MISSED"
-        limit = f"{'at ' + self.limit_is:<8} {self.limit:>5.0f}"
-        return f"{self.what:<68} {self.value:>9.1f} {self.unit:<3}  {limit}  {verdict}"
-
-
-def main() -> int:
-    """Print the table and write it to bench.json."""
-    measures = []
-    for measure in _measures():
-        print(measure, flush=True)
-        measures.append(asdict(measure))
-    (ROOT / "bench.json").write_text(json.dumps(measures, indent=2) + "\n")
-    return 0
-
-
-def _measures() -> Iterator[Measure]:
+def measures() -> Iterator[Measure]:
+    """All of them, one after the other."""
     yield from _service()
     with tempfile.TemporaryDirectory() as folder:
-        yield Measure("make demo, first start after installation", _start(Path(folder)), "s", 30)
-        yield Measure("make demo, second start", _start(Path(folder)), "s", 10)
+        yield Measure(
+            "demo.first", "make demo, first start after installation", _start(Path(folder)), "s", 30
+        )
+        yield Measure("demo.again", "make demo, second start", _start(Path(folder)), "s", 10)
     with tempfile.TemporaryDirectory() as folder, throwaway_stack(Path(folder)) as stack:
-        yield Measure("Memory of all processes together", _memory(stack), "MB", 600)
+        yield Measure("demo.memory", "memory of all processes together", _memory(stack), "MB", 600)
         yield from _sizes(stack)
-        yield Measure("Approve and send to the service, local broker, median", _latency(stack), "ms", 150)
+        yield _sent("P8.local", "local broker", stack, 150)
     with _stack_without_broker() as stack:
-        yield Measure("Approve and send to the service, broker down, median", _latency(stack), "ms", 3000)
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        throwaway_stack(Path(folder), transactions=EXPORTED) as stack,
-    ):
-        yield from _export(stack)
+        yield _sent("P8.down", "broker down", stack, 3000)
 
 
 def _service() -> Iterator[Measure]:
@@ -104,10 +65,16 @@ def _service() -> Iterator[Measure]:
         throwaway_sandbox(Path(folder), transactions=SEEDED) as stack,
     ):
         seconds = time.monotonic() - began
-        yield Measure(f"Service started with a new history of {SEEDED:,} transactions", seconds, "s", 20)
+        yield Measure(
+            "service.start",
+            f"service started with a new history of {SEEDED:,} transactions",
+            seconds,
+            "s",
+            20,
+        )
         keep_to_one_core(stack.processes["sandbox"].pid)
         rate = balances_per_second(f"{stack.sandbox}/v2/balance")
-        yield Measure("GET /balance at the service, on one core", rate, "/s", 300, "least")
+        yield Measure("service.rate", "GET /balance at the service, on one core", rate, "/s", 300, "least")
 
 
 def keep_to_one_core(pid: int) -> None:
@@ -175,13 +142,13 @@ def _sizes(stack: Stack) -> Iterator[Measure]:
                 opened = f"{path}, {name.split()[0]}"
                 html[opened] = len(gzip.compress(page.content)) / 1000
                 critical[opened] = html[opened] + _critical_assets(browser, page)
-    yield _largest("HTML", html, 14)
-    yield _largest("Critical bytes", critical, 50)
+    yield _largest("demo.html", "HTML", html, 14)
+    yield _largest("demo.critical", "critical bytes", critical, 50)
 
 
-def _largest(what: str, sizes: dict[str, float], limit: float) -> Measure:
+def _largest(name: str, what: str, sizes: dict[str, float], limit: float) -> Measure:
     largest = max(sizes, key=sizes.__getitem__)
-    return Measure(f"{what} of the largest page ({largest})", sizes[largest], "kB", limit)
+    return Measure(name, f"{what} of the largest page ({largest})", sizes[largest], "kB", limit)
 
 
 def _critical_assets(browser: Browser, page: requests.Response) -> float:
@@ -190,13 +157,15 @@ def _critical_assets(browser: Browser, page: requests.Response) -> float:
     return sum(len(gzip.compress(body)) for body in bodies) / 1000
 
 
-def _latency(stack: Stack) -> float:
-    """Milliseconds from the click to the moment the service executes, the median of several operations."""
+def _sent(name: str, broker: str, stack: Stack, limit: float) -> Measure:
+    """Milliseconds from the click to the moment the service executes."""
     stack.set_sandbox(token_reuse=True)
     with Browser(stack.web) as maker, Browser(stack.web) as checker:
         maker.sign_in_at_the_demo("Tunde Bello")
         checker.sign_in_at_the_demo("Amara Okafor")
-        return statistics.median(_one_latency(stack, maker, checker) for _ in range(ROUNDS))
+        found = Sample([_one_latency(stack, maker, checker) for _ in range(ROUNDS)])
+    what = f"approve and send to the service, {broker}"
+    return Measure(name, what, found.median, "ms", limit, spread=found.spread, rounds=ROUNDS)
 
 
 def _one_latency(stack: Stack, maker: Browser, checker: Browser) -> float:
@@ -214,41 +183,3 @@ def _arrivals(stack: Stack) -> list[float]:
     ledger = requests.get(f"{stack.sandbox}/_sandbox/ledger", timeout=10).json()
     ours = [row for row in ledger["withdrawals"] if row["accountNumber"] == WITHDRAWAL["account_number"]]
     return sorted(datetime.fromisoformat(row["receivedAt"]).timestamp() for row in ours)
-
-
-def _export(stack: Stack) -> Iterator[Measure]:
-    """A CSV of 100,000 transactions, and how much the web process grows by it."""
-    web = max(psutil.Process(stack.processes["web"].pid).children(), key=lambda one: one.memory_info().rss)
-    with Browser(stack.web) as browser:
-        browser.sign_in_at_the_demo("Femi Ade")
-        browser.get("/reports/")
-        before, began = web.memory_info().rss, time.monotonic()
-        with _peak(lambda: web.memory_info().rss) as peak:
-            answer = browser.session.get(
-                urljoin(stack.web, "/reports/transactions.csv"), stream=True, timeout=60
-            )
-            rows = sum(chunk.count(b"\r\n") for chunk in answer.iter_content(65536)) - 1
-    yield Measure(f"Growth of the web process by a CSV of {rows:,} rows", (peak[0] - before) / 1e6, "MB", 32)
-    yield Measure(f"CSV of {rows:,} transactions, read page by page", time.monotonic() - began, "s", 120)
-
-
-@contextmanager
-def _peak(read: Callable[[], int]) -> Iterator[list[int]]:
-    """The highest value that was read while the block ran."""
-    highest, done = [read()], threading.Event()
-
-    def watch() -> None:
-        while not done.wait(0.02):
-            highest[0] = max(highest[0], read())
-
-    thread = threading.Thread(target=watch)
-    thread.start()
-    try:
-        yield highest
-    finally:
-        done.set()
-        thread.join()
-
-
-if __name__ == "__main__":
-    sys.exit(main())

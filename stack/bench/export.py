@@ -1,0 +1,126 @@
+"""P1: a CSV of a million transactions over HTTP."""
+
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+
+from stack.bench.databases import Database
+from stack.bench.measure import Measure, Sample, against, taking_turns
+from stack.bench.office import Office, office
+
+SMALL = 10_000
+RIVALS = {
+    "model iterator": ("model.csv", 4),
+    "values_list": ("values.csv", 4),
+    "django-import-export": ("import-export.csv", 40),
+}
+"""Each with how many times fewer rows it writes: its rate is the same, and a million would take it minutes."""
+SAME_GROWTH = 4.0  # MiB
+
+
+def measures(database: Database, rounds: int, rows: int) -> Iterator[Measure]:
+    """Ours on PostgreSQL beside COPY and what people use."""
+    wanted, few = database.inside("newest", rows=rows), database.inside("newest", rows=SMALL)
+    statement = database.inside("copy_statement", since=wanted["since"])["statement"]
+    with office(database) as web:
+        _warm_up(web, few["since"])
+        first_bytes: list[float] = []
+
+        def ours() -> float:
+            came = web.download(_ours(wanted["since"]))
+            first_bytes.append(came.first_byte * 1000)
+            return float(wanted["rows"] / came.whole)
+
+        sides = {"ours": ours, "COPY": lambda: wanted["rows"] / _copy(database, statement)}
+        sides |= {name: _rival(web, path, rows // less) for name, (path, less) in RIVALS.items()}
+        for side in (ours, sides["COPY"]):
+            side()  # brings the rows into memory, for both
+        found = taking_turns(rounds, sides)
+        big = _growth(web, wanted["since"], rounds)
+        small = _growth(web, few["since"], rounds)
+    yield Measure(
+        id="P1.rate",
+        what=f"CSV of {wanted['rows']:,} transactions over HTTP, formula-safe",
+        value=found["ours"].median,
+        unit="rows/s",
+        limit_is="least",
+        rivals=against(found, "COPY", *RIVALS),
+        target={"COPY": 0.8, "model iterator": 8, "django-import-export": 30},
+        spread=found["ours"].spread,
+        rounds=rounds,
+        note="COPY is psql with the same SELECT; the others write fewer rows, and their rate is told",
+    )
+    first = Sample(first_bytes)
+    yield Measure(
+        "P1.first-byte", "its first byte", first.median, "ms", 100, spread=first.spread, rounds=rounds
+    )
+    yield Measure(
+        "P1.memory",
+        "growth of the web process meanwhile",
+        big.median,
+        "MiB",
+        32,
+        spread=big.spread,
+        rounds=rounds,
+    )
+    yield Measure(
+        "P1.memory-even",
+        f"more of it than for {few['rows']:,} rows ({small.median:.1f} MiB)",
+        max(0.0, big.median - small.median),
+        "MiB",
+        SAME_GROWTH,
+        rounds=rounds,
+    )
+
+
+def measures_on_sqlite(database: Database, rounds: int, rows: int) -> Iterator[Measure]:
+    """Ours on SQLite beside what people write."""
+    found_rows = database.inside("newest", rows=rows)
+    with office(database) as web:
+        _warm_up(web, found_rows["since"])
+        sides = {"ours": lambda: found_rows["rows"] / web.download(_ours(found_rows["since"])).whole}
+        sides |= {name: _rival(web, RIVALS[name][0], rows) for name in ("model iterator", "values_list")}
+        found = taking_turns(rounds, sides)
+    yield Measure(
+        id="P1.sqlite",
+        what=f"CSV of {found_rows['rows']:,} transactions over HTTP, on SQLite",
+        value=found["ours"].median,
+        unit="rows/s",
+        limit_is="least",
+        rivals=against(found, "model iterator", "values_list"),
+        target={"values_list": 2.5},
+        spread=found["ours"].spread,
+        rounds=rounds,
+    )
+
+
+def _ours(since: str) -> str:
+    return f"/reports/transactions.csv?since={since}"
+
+
+def _warm_up(web: Office, since: str) -> None:
+    for path in (_ours(since), *(f"/rivals/{path}?rows=100" for path, _ in RIVALS.values())):
+        web.download(path)
+
+
+def _rival(web: Office, path: str, rows: int) -> Callable[[], float]:
+    return lambda: rows / web.download(f"/rivals/{path}?rows={rows}").whole
+
+
+def _growth(web: Office, since: str, rounds: int) -> Sample:
+    values = []
+    for _ in range(rounds):
+        with web.growth() as growth:
+            web.download(_ours(since))
+        values.append(growth[0])
+    return Sample(values)
+
+
+def _copy(database: Database, statement: str) -> float:
+    began = time.perf_counter()
+    subprocess.run(  # noqa: S603 - our own statement
+        ["psql", database.url, "--quiet", "--no-psqlrc", "--command", statement],  # noqa: S607 - wherever it is
+        stdout=subprocess.DEVNULL,
+        check=True,
+    )
+    return time.perf_counter() - began
