@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator
 import hypothesis
 import pytest
 from django.core.cache import cache
+from django.db import connection
 from django.test import Client
-from pytest_django import DjangoAssertNumQueries, Settings
+from pytest_django import DjangoAssertNumQueries, DjangoDbBlocker, Settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
@@ -17,9 +18,10 @@ from backoffice.accounts.models import User
 from backoffice.accounts.roles import Role
 from backoffice.core import credentials
 from backoffice.ledger import facets
-from backoffice.operations import pause
+from backoffice.ledger.books import continuity
+from backoffice.operations import pause, reconciliation
 from tests import factories
-from tests.requirements_of_tests import skip_what_cannot_run
+from tests.requirements_of_tests import leave_out_what_asks_for_no_database, skip_what_cannot_run
 from tests.sandbox_process import SandboxProcess
 
 # What Hypothesis tries is the same every time, however long it takes: what is found at random must not hold up what it
@@ -59,9 +61,37 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
     return BrowserTestsOnOneWorker(config, log) if config.getvalue("dist") == "loadgroup" else None
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--only-with-database", action="store_true", help="leave out what never asks for the database"
+    )
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    if not config.getoption("--only-with-database"):
+        return ""
+    return f"Only what asks for the database, which is {connection.vendor}: one engine is enough for the rest"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--only-with-database"):
+        leave_out_what_asks_for_no_database(config, items)
     skip_what_cannot_run(items)
     items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def rolled_back_rows_are_cleared(django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """What tests roll back stays in PostgreSQL's files until it is vacuumed, and a server may leave that to us.
+
+    Left there, it slows every later test, and the planner's estimates, which exports go by, count it. Of our own tables
+    alone, and without waiting for any: the server's catalogue is shared with the databases of the other processes.
+    """
+    yield
+    if connection.vendor == "postgresql" and connection.connection is not None:
+        with django_db_blocker.unblock(), connection.cursor() as cursor:
+            tables = ", ".join(map(connection.ops.quote_name, connection.introspection.table_names(cursor)))
+            cursor.execute(f"VACUUM (SKIP_LOCKED) {tables}")
 
 
 @pytest.fixture(autouse=True)
@@ -69,19 +99,25 @@ def nothing_remembered() -> None:
     """What a process remembers, for a second or minutes, is long for tests that roll it back or reset the service."""
     credentials.forget()
     pause.forget()
+    reconciliation.forget()
+    continuity.forget()
     cache.clear()
 
 
 @pytest.fixture
 def asked_before(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """This process knows the API key in use and the pause, as most do: it would ask for each once a second.
+    """This process knows the API key in use, the pause, unknown movements and breaks, as most do for some seconds.
 
-    Whether that second is over would otherwise be a matter of the machine.
+    Whether those are over would otherwise be a matter of the machine.
     """
     monkeypatch.setattr(credentials, "REMEMBERED_SECONDS", 3600.0)
     monkeypatch.setattr(pause, "REMEMBERED_SECONDS", 3600.0)
+    monkeypatch.setattr(reconciliation, "REMEMBERED_SECONDS", 3600.0)
+    monkeypatch.setattr(continuity, "REMEMBERED_SECONDS", 3600.0)
     credentials.key_in_use()
     pause.pause_on_pages()
+    reconciliation.movements_on_pages()
+    continuity.breaks_on_pages()
 
 
 @pytest.fixture

@@ -1,4 +1,7 @@
-"""What some tests need from the machine. Missing, they are skipped and say so; `.ci/run` demands all of it."""
+"""What some tests need from the machine. Missing, they are skipped and say so; `.ci/run` demands all of it.
+
+And which need the application's database: only those are run on the second engine, by `--only-with-database`.
+"""
 
 import os
 import shutil
@@ -19,6 +22,8 @@ def listens(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
+_DATABASE = {"db", "transactional_db", "live_server", "django_db_setup"}
+
 NEEDS: dict[str, tuple[str, Callable[[], bool]]] = {
     "browser": ("Chromium is not installed", lambda: shutil.which("chromium") is not None),
     "redis": ("Redis does not run on port 6379", lambda: listens(6379)),
@@ -35,3 +40,16 @@ def skip_what_cannot_run(items: list[pytest.Item]) -> None:
         for name, reason in missing.items():
             if item.get_closest_marker(name):
                 item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def leave_out_what_asks_for_no_database(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """One engine is enough for it: processes and browsers bring a database of their own."""
+    gone = [item for item in items if not asks_for_the_database(item)]
+    config.hook.pytest_deselected(items=gone)
+    items[:] = [item for item in items if asks_for_the_database(item)]
+
+
+def asks_for_the_database(item: pytest.Item) -> bool:
+    """pytest-django refuses it to every test that does not."""
+    fixtures = set(getattr(item, "fixturenames", ()))
+    return item.get_closest_marker("django_db") is not None or not fixtures.isdisjoint(_DATABASE)

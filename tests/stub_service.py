@@ -91,7 +91,7 @@ def serving(stub: Stub) -> Iterator[Stub]:
             """Stay quiet."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+    thread = threading.Thread(target=server.serve_forever, args=(0.005,))
     thread.start()
     stub.url = f"http://127.0.0.1:{server.server_port}/v2"
     stub.url_v4 = f"http://127.0.0.1:{server.server_port}/v4"

@@ -15,7 +15,8 @@ from tests.accounts import steps
 
 pytestmark = pytest.mark.django_db
 
-OPEN_TO_STRANGERS = {"accounts:sign_in", "operations:metrics"}  # the latter to this machine or with its token
+# The metrics to this machine or with their token, the last to whoever knows its address.
+OPEN_TO_STRANGERS = {"accounts:sign_in", "operations:metrics", "webhooks:receive"}
 OPEN_WITH_THE_PASSWORD_ALONE = {"accounts:sign_out", "accounts:second_factor", "accounts:enrol"}
 
 # What a GET of each address is answered with: a status, or the step that the browser is sent to.
@@ -66,7 +67,7 @@ def test_somebody_signed_in(signed_in: Client, name: str) -> None:
     assert _answer(signed_in, name) == ANSWERS[name][4]
 
 
-def test_of_the_whole_product_only_sign_in_and_the_metrics_are_open_to_strangers() -> None:
+def test_of_the_whole_product_only_sign_in_metrics_and_webhooks_are_open_to_strangers() -> None:
     opened = {name for name, view in _views() if not getattr(view, "login_required", True)}
     assert opened == OPEN_TO_STRANGERS
 

@@ -65,3 +65,20 @@ def test_the_timeline_shows_seconds() -> None:
 def test_an_age_is_its_largest_whole_unit(ago: timedelta, written: str) -> None:
     html = rendered("{% age moment %}", moment=timezone.now() - ago)
     assert html.endswith(f"data-age>{written}</time>")
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        (
+            "Reversal of 6b028d38161a52ca0e4b7609",
+            'Reversal of <span class="id">6b028d38161a52ca0e4b7609</span>',
+        ),
+        ("0123456789 & 66f1c0ffee", "0123456789 &amp; 66f1c0ffee"),
+        ("Donaudampfschifffahrtsgesellschaft", "Donaudampfschifffahrtsgesellschaft"),
+        ("<b>6b028d38161a52ca0e4b7609", '&lt;b&gt;<span class="id">6b028d38161a52ca0e4b7609</span>'),
+        ("", ""),
+    ],
+)
+def test_only_long_ids_are_kept_whole(text: str, written: str) -> None:
+    assert rendered("{{ text|whole_ids }}", text=text) == written

@@ -64,7 +64,8 @@ def test_every_page_says_where_it_is_in_words_and_colour(
 
 
 WORK = ["Overview", "Operations", "Unknown outcomes", "Incidents"]
-MONEY = ["Balances", "Transactions", "Wallets", "Payments", "Bank accounts"]
+BOOKS = ["Balances", "Transactions", "Reconciliation", "Statements", "Continuity"]
+MONEY = [*BOOKS, "Wallets", "Payments", "Bank accounts"]
 MOVE_MONEY = ["Convert", "Withdraw", "Transfer", "Send crypto", "Create payment"]
 CONTROL = ["Reports", "API keys", "Webhooks"]
 

@@ -19,7 +19,6 @@ from django.db import connection
 
 from stack.processes import free_port
 from tests.faults.product import WITHIN, wait_until
-from tests.requirements_of_tests import listens
 from tests.stack.test_brokers import database_url
 
 SIZE = "256m"
@@ -121,7 +120,8 @@ def postgresql(disk: Disk, programs: Path) -> Iterator[int]:
         run = [f"{programs}/postgres", "-D", data, *where]
         server = subprocess.Popen(run, user=NOBODY, cwd=disk.folder, stdout=log, stderr=log)
     try:
-        wait_until(lambda: listens(port), "PostgreSQL on a small disk takes connections")
+        asked = [f"{programs}/pg_isready", "--quiet", "--host", "127.0.0.1", "--port", str(port)]
+        wait_until(lambda: subprocess.run(asked, check=False).returncode == 0, "PostgreSQL on a small disk")
         yield port
     finally:
         server.send_signal(signal.SIGQUIT)

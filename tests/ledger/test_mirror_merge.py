@@ -169,6 +169,18 @@ def test_a_minus_is_money_that_went_out() -> None:
     assert (f"{row.amount:f}", row.direction) == ("3.2", "out")
 
 
+def test_a_row_whose_direction_is_derived_otherwise_is_written_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = record(type="transfer", sender="Our Company Ltd", username="kola.ventures")
+    with monkeypatch.context() as before:
+        before.setattr("backoffice.ledger.mirror.rows.direction", lambda _: "in")
+        merged(told)
+    assert merged(told).changed == 1
+    row = Transaction.objects.get()
+    assert (row.direction, row.facet.direction, row.counterparty) == ("", "", "kola.ventures")
+    assert [total.facet.direction for total in DayTotal.objects.filter(count=1)] == [""]
+    assert TransactionChange.objects.get().before["direction"] == "in"
+
+
 def test_what_was_seen_too_lately_is_not_known() -> None:
     merged(record("A"))
     moment = clock.now()

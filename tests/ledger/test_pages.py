@@ -31,10 +31,11 @@ ANSWERS = {
     "balances_now":  ("get",  200, 200, 200, 200, 403),
     "bank_accounts": ("get",  200, 200, 200, 200, 403),
     "own_accounts":  ("get",  200, 200, 200, 200, 403),
+    "continuity":    ("get",  200, 200, 200, 200, 403),
+    "statements":    ("get",  200, 200, 200, 200, 403),
     "wallets":       ("get",  200, 200, 200, 200, 403),
     "mirror":        ("get",  200, 200, 200, 200, 403),
     "wallets_now":   ("get",  200, 200, 200, 200, 403),
-    "webhooks":      ("get",  200, 200, 200, 200, 403),
     "callback":      ("get",  200, 200, 200, 200, 403),
 }  # fmt: skip
 BALANCES, ACCOUNTS, WEBHOOKS = "/money/balances/", "/money/bank-accounts/", "/webhooks/"

@@ -1,8 +1,7 @@
 """An operation whose answer was lost, and what people do to settle it, as plain functions."""
 
-import json
 import uuid
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from django.utils import timezone
@@ -13,30 +12,15 @@ from backoffice.operations.kinds import KINDS
 from backoffice.operations.models import Attempt, Operation
 from backoffice.operations.states import Status
 from tests import factories
+from tests.operations import listing
+from tests.operations.listing import shows as shows
 from tests.operations.steps import put
 from tests.stub_service import StubService
 
-OLD = "2026-01-01T08:00:00Z"
-
 
 def record(transaction_id: str, status: str = "fullfiled", **changes: object) -> dict[str, object]:
-    """A withdrawal in the service's list, by default of what `factories.prepared` sends."""
-    return {
-        "transactionId": transaction_id,
-        "currency": "NGN",
-        "type": "withdrawal",
-        "status": status,
-        "amount": 250000,
-        "fee": 50,
-        "prevBalance": 5000000,
-        "createdAt": datetime.now(UTC).isoformat(),
-        **changes,
-    }
-
-
-def shows(service: StubService, *records: dict[str, object]) -> None:
-    """Let the service's list have these, the newest first, and an old one."""
-    service.records = json.dumps([*records, record("OLD", createdAt=OLD)])
+    """A withdrawal in the service's list that found the balance as the service tells it."""
+    return listing.record(transaction_id, status, **{"prevBalance": 5000000, **changes})
 
 
 def lost(service: StubService, maker: User, checker: User, **changes: Any) -> Operation:

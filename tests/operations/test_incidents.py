@@ -1,5 +1,7 @@
 """Incidents: raised once, acknowledged once with a note, and changing nothing else."""
 
+from typing import Any
+
 import pytest
 from django.db import IntegrityError, transaction
 
@@ -65,7 +67,12 @@ def test_something_else_about_it_is_another_incident(incident: Incident, operati
 
 
 def test_the_database_holds_one_of_each_itself(incident: Incident) -> None:
-    told = {"operation": incident.operation, "what": incident.what, "evidence": {}, "at": incident.at}
+    told: dict[str, Any] = {
+        "operation": incident.operation,
+        "what": incident.what,
+        "evidence": {},
+        "at": incident.at,
+    }
     Incident(**told, further_to=incident).save()
     for twin in (Incident(**told), Incident(**told, further_to=incident)):
         with pytest.raises(IntegrityError), transaction.atomic():

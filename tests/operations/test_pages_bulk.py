@@ -1,17 +1,11 @@
 """Approving and rejecting several operations: each on its own, each with its line."""
 
-import gzip
-import re
 from collections.abc import Callable
-from datetime import timedelta
-from decimal import Decimal
 from typing import Any
 
 import pytest
-from django.db import connection
 from django.test import Client
 from django.utils import timezone
-from pytest_django import DjangoAssertNumQueries
 
 from backoffice.accounts.models import User
 from backoffice.audit.actions import Action
@@ -19,118 +13,17 @@ from backoffice.audit.models import Entry
 from backoffice.operations import services
 from backoffice.operations.kinds import KINDS
 from backoffice.operations.models import Approval, Operation
-from backoffice.operations.services.bulk import AT_ONCE
 from tests import factories
-from tests.append_only.triggers import lifted
+from tests.operations.bulk import APPROVE, LIMIT, REJECT, confirm, expired, obstacles, send
 from tests.operations.kinds.samples import SAMPLES
-from tests.operations.steps import code_of, let_second_factor_age, status_of, text_of, unreadable
+from tests.operations.steps import code_of, let_second_factor_age, status_of, text_of
 
 pytestmark = pytest.mark.django_db
-
-APPROVE, REJECT = "/operations/approve/", "/operations/reject/"
-LIMIT = Decimal("10000000")
-
-
-def confirm(client: Client, address: str, *operations: Operation) -> Any:
-    """The page that follows on choosing these in the list."""
-    return client.get(address, {"operation": [operation.reference for operation in operations]})
-
-
-def send(client: Client, address: str, *operations: Operation, **typed: str) -> Any:
-    """The form of that page, for exactly these, with what was shown of each."""
-    shown = [f"{operation.reference}:{operation.digest}" for operation in operations]
-    return client.post(address, {"operation": shown, **typed})
 
 
 def lines(answer: Any) -> dict[str, str]:
     """The result in words by reference."""
     return {line.operation.reference: line.text for line in answer.context["lines"]}
-
-
-def obstacles(answer: Any) -> dict[str, str]:
-    return {row.operation.reference: row.obstacle for row in answer.context["left_out"]}
-
-
-def expired(operation: Operation) -> Operation:
-    Operation.objects.filter(pk=operation.pk).update(expires_at=timezone.now() - timedelta(minutes=1))
-    return operation
-
-
-def with_other_content(operation: Operation) -> Operation:
-    with lifted(connection):
-        Operation.objects.filter(pk=operation.pk).update(payload={**operation.payload, "amount": "999999.00"})
-    return operation
-
-
-def test_the_list_lets_pending_operations_be_chosen_and_no_others(
-    as_checker: Client, maker: User, checker: User
-) -> None:
-    pending, approved = factories.prepared_apart(maker), factories.approved(maker, checker)
-    html = text_of(as_checker.get("/operations/?tab=waiting"))
-    assert re.findall(r'name="operation" value="([^"]+)"', html) == [pending.reference]
-    assert approved.reference in html
-    assert 'formaction="/operations/reject/"' in html
-
-
-@pytest.mark.parametrize("tab", ["open", "done"])
-def test_nothing_can_be_chosen_in_another_tab(as_checker: Client, operation: Operation, tab: str) -> None:
-    assert 'name="operation"' not in text_of(as_checker.get(f"/operations/?tab={tab}"))
-
-
-@pytest.mark.parametrize("address", [APPROVE, REJECT])
-def test_the_confirmation_shows_count_totals_and_each_with_its_code(
-    as_checker: Client, maker: User, address: str
-) -> None:
-    naira = [factories.prepared_apart(maker, amount=Decimal(amount)) for amount in ("250000.10", "3")]
-    dollars = factories.prepared_apart(maker, currency="USD", amount=Decimal("99.95"))
-    answer = confirm(as_checker, address, *naira, dollars)
-    assert answer.status_code == 200
-    assert answer.context["totals"] == [("NGN", Decimal("250003.10")), ("USD", Decimal("99.95"))]
-    html = text_of(answer)
-    assert "250,003.10" in html
-    for operation in (*naira, dollars):
-        assert operation.sentence in html
-        assert operation.code in html
-        assert f"{operation.reference}:{operation.digest}" in html
-        assert status_of(operation) == "pending"
-
-
-@pytest.mark.parametrize("address", [APPROVE, REJECT])
-def test_payments_which_debit_nothing_are_added_up_apart(
-    as_checker: Client, maker: User, address: str
-) -> None:
-    payment = factories.of_kind("payment", SAMPLES["payment"], maker)
-    dollars = [
-        factories.prepared_apart(maker, currency="USD", amount=Decimal(amount)) for amount in ("5", "6")
-    ]
-    answer = confirm(as_checker, address, payment, *dollars)
-    assert answer.context["totals"] == [("USD", Decimal(11))]
-    assert answer.context["not_debited"] == [("USDT", Decimal(100))]
-    assert "USDT, of payments" in text_of(answer)
-
-
-def test_the_confirmation_says_what_is_left_out_and_why(
-    as_checker: Client, maker: User, checker: User, second_checker: User
-) -> None:
-    checker.groups.add(*maker.groups.all())
-    own = factories.prepared_apart(checker)
-    late = expired(factories.prepared_apart(maker))
-    two = factories.prepared_apart(maker, amount=LIMIT + 1)
-    signed = factories.countersigned(factories.prepared_apart(maker, amount=LIMIT + 2), checker)
-    gone = factories.approved(maker, second_checker)
-    strange = unreadable(maker)
-    touched = with_other_content(factories.prepared_apart(maker))
-    answer = confirm(as_checker, APPROVE, own, late, two, signed, gone, strange, touched)
-    found = obstacles(answer)
-    assert "You prepared this operation" in found[own.reference]
-    assert "has expired" in found[late.reference]
-    assert "Two people must countersign it" in found[two.reference]
-    assert "You have countersigned this operation already" in found[signed.reference]
-    assert "is approved by now" in found[gone.reference]
-    assert "not the one you saw" in found[strange.reference]
-    assert "not the one you saw" in found[touched.reference]
-    assert answer.context["included"] == []
-    assert 'type="hidden" name="operation"' not in text_of(answer)
 
 
 def test_what_two_people_must_countersign_can_be_rejected_with_others(
@@ -269,25 +162,6 @@ def test_rejecting_wants_a_reason_and_keeps_what_was_chosen(as_checker: Client, 
     assert status_of(operation) == "pending"
 
 
-@pytest.mark.parametrize("given", [[], [f"W-{number:06d}" for number in range(AT_ONCE + 1)]])
-@pytest.mark.parametrize("method", ["get", "post"])
-def test_none_and_too_many_lead_back_to_the_list(as_checker: Client, method: str, given: list[str]) -> None:
-    answer = getattr(as_checker, method)(APPROVE, {"operation": given}, follow=True)
-    assert answer.redirect_chain == [("/operations/?tab=waiting", 302)]
-    assert f"Choose between 1 and {AT_ONCE} operations. Nothing was decided." in text_of(answer)
-
-
-def test_what_is_not_there_is_counted(as_checker: Client, maker: User) -> None:
-    operation = factories.prepared_apart(maker)
-    answer = as_checker.get(APPROVE, {"operation": [operation.reference, "W-NOBODY", "'; DROP"]})
-    assert "2 of those chosen are not there" in text_of(answer)
-    posted = as_checker.post(
-        APPROVE, {"operation": [f"{operation.reference}:{operation.digest}", "W-NOBODY:abc"]}
-    )
-    assert "1 of those chosen is not there" in text_of(posted)
-    assert status_of(operation) == "approved"
-
-
 @pytest.mark.parametrize("address", [APPROVE, REJECT])
 @pytest.mark.parametrize("role", ["maker", "auditor", "administrator", "outsider"])
 def test_only_who_may_approve_decides(
@@ -301,16 +175,6 @@ def test_only_who_may_approve_decides(
     assert confirm(client, address, operation).status_code == 403
     assert send(client, address, operation, reason="x").status_code == 403
     assert status_of(operation) == "pending"
-
-
-def test_fifty_at_once_are_confirmed_in_eight_queries_and_fourteen_kilobytes(
-    as_checker: Client, maker: User, django_assert_max_num_queries: DjangoAssertNumQueries
-) -> None:
-    operations = [factories.prepared_apart(maker) for _ in range(AT_ONCE)]
-    with django_assert_max_num_queries(8):
-        answer = confirm(as_checker, APPROVE, *operations)
-    assert len(answer.context["included"]) == AT_ONCE
-    assert len(gzip.compress(answer.content)) <= 14 * 1024
 
 
 def test_what_has_to_be_read_alone_is_countersigned_alone(

@@ -39,7 +39,7 @@ def test_the_list_offers_to_save_what_it_is_narrowed_to(as_maker: Client, operat
 
 def test_the_form_says_what_it_saves(as_maker: Client) -> None:
     address = f"{FILTERS}?tab=done&kind=withdrawal&mine=on&since=2026-03-01"
-    assert "From: 2026-03-01 · Done · Withdrawal · Prepared by me" in text_of(as_maker.get(address))
+    assert "From: 1 Mar 2026 · Done · Withdrawal · Prepared by me" in text_of(as_maker.get(address))
 
 
 def test_what_was_saved_opens_as_it_was(as_maker: Client) -> None:

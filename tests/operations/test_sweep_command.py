@@ -35,7 +35,7 @@ def test_one_round_does_what_is_due_and_says_how_much(maker: User) -> None:
     said = StringIO()
     call_command("sweep", "--once", stdout=said)
     assert Operation.objects.get(pk=operation.pk).status == Status.EXPIRED
-    assert said.getvalue() == "2 due and done\n"  # and the inspection
+    assert said.getvalue() == "3 due and done\n"  # and the inspection, and the reconciliation
 
 
 @pytest.mark.django_db
@@ -93,4 +93,5 @@ def test_a_round_keeps_the_balances_the_keys_and_the_transactions(sandbox: Sandb
     assert kept.amount == sandbox.balance("NGN")
     assert [key.name for key in KnownKey.objects.all()] == ["first key"]
     assert Transaction.objects.exists()
-    assert said.getvalue() == "6 due and done\n"  # three balances, the keys, the inspection, the transactions
+    # Three balances, the keys, the inspection, the transactions, the reconciliation.
+    assert said.getvalue() == "7 due and done\n"

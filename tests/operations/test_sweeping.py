@@ -2,19 +2,20 @@
 
 import json
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
+from functools import partial
 
 import pytest
-from django.db import InterfaceError, InternalError, OperationalError, close_old_connections, connection
+from django.db import close_old_connections, connection
 from django.utils import timezone
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
 from backoffice.operations import services, tasks
 from backoffice.operations.models import Attempt, Operation, Release
-from backoffice.operations.services import apart, sweeping
+from backoffice.operations.oversight import Incident
+from backoffice.operations.services import sweeping
 from backoffice.operations.services.sweeping import DOORBELL_HAS
 from backoffice.operations.states import Status
 from backoffice.operations.turns import turn_of
@@ -132,85 +133,22 @@ def test_one_that_cannot_be_looked_at_stops_no_other(
     assert "(TypeError); the log tells it" in Attempt.objects.get(operation=sent[0]).last_check
 
 
-def test_a_database_that_is_away_is_of_no_row() -> None:
-    def is_away(*_: object) -> None:
-        raise OperationalError("The server closed the connection unexpectedly")
-
-    with connection.execute_wrapper(is_away), pytest.raises(OperationalError):
-        apart.for_each(marked, {1: "one"}, failed=apart.tell_nobody)
-    assert apart.put_off() == set()
-
-
-def test_a_database_that_only_reads_is_of_no_row(only_reading: None) -> None:
-    """As after a fail-over to a standby: PostgreSQL calls it an internal error."""
-    with pytest.raises((InternalError, OperationalError)):
-        apart.for_each(marked, {1: "one"}, failed=apart.tell_nobody)
-    assert apart.do_apart(lambda: marked(1)) is None
-    assert apart.put_off() == set()
-
-
-@pytest.mark.parametrize("error", [OperationalError, InternalError, InterfaceError])
-def test_what_the_database_does_to_one_row_stops_no_other(error: type[Exception]) -> None:
-    """A statement that took too long, a deadlock: the database answers whoever asks next."""
-    tried: list[str] = []
-
-    def fails_for_the_first(row: str) -> None:
-        tried.append(row)
-        if row == "first":
-            raise error
-
-    def round_of_all() -> int:
-        return len(
-            apart.for_each(fails_for_the_first, {"first": "1", "second": "2"}, failed=apart.tell_nobody)
-        )
-
-    assert [round_of_all(), round_of_all()] == [1, 1]
-    assert tried == ["first", "second", "second"]
-
-
-def test_that_people_cannot_be_told_stops_no_other(caplog: pytest.LogCaptureFixture) -> None:
-    def fails(_: int) -> None:
-        raise LookupError
-
-    def cannot_be_told(*_: object) -> None:
-        raise OperationalError
-
-    assert apart.for_each(fails, {1: "one", 2: "two"}, failed=cannot_be_told) == []
-    assert "That one failed could not be written down" in caplog.text
-    assert len(apart.put_off()) == 2
-
-
-def test_no_job_is_put_off_for_what_the_database_did_to_it(caplog: pytest.LogCaptureFixture) -> None:
-    tried: list[str] = []
-
-    def is_cut_off_once() -> int:
-        tried.append("once more")
-        if len(tried) == 1:
-            raise InterfaceError
-        return 7
-
-    assert [apart.do_apart(is_cut_off_once), apart.do_apart(is_cut_off_once)] == [None, 7]
-    assert "The database did not allow is_cut_off_once" in caplog.text
-
-
-def marked(_: int) -> int:
-    return Release.objects.update(obstacle=None)
-
-
-@pytest.fixture
-def only_reading() -> Iterator[None]:
-    """Connections, new ones too, that the database lets only read."""
-    before = connection.settings_dict["OPTIONS"]
-    reads = (
-        {"init_command": "PRAGMA query_only = ON"}
-        if connection.vendor == "sqlite"
-        else {"options": "-c default_transaction_read_only=on"}
-    )
-    connection.close()
-    connection.settings_dict["OPTIONS"] = {**before, **reads}
-    yield
-    connection.settings_dict["OPTIONS"] = before
-    connection.close()
+def test_one_that_cannot_be_looked_at_again_stops_no_other(
+    service: StubService, maker: User, checker: User
+) -> None:
+    """What is closed is looked at later: the second shows a second debit."""
+    for amount in (100_000, 200_000):
+        service.answer_post = partial(_names, f"T-{amount}")
+        one = factories.release(factories.approved(maker, checker, amount=Decimal(amount)), checker)
+        services.send_operation(one.pk)
+        shows(service, record(f"T-{amount}", amount=amount))
+        services.confirm_operation(one.pk)
+    every = [record(f"{name}-{amount}", amount=amount) for amount in (100_000, 200_000) for name in "TU"]
+    shows(service, *every)
+    Attempt.objects.filter(operation__amount=100_000).update(watermark_shown=NOBODY_FORESAW)
+    Attempt.objects.update(watch_next_at=timezone.now())
+    assert services.watch_due() == 2
+    assert list(Incident.objects.values_list("operation__amount", flat=True)) == [Decimal(200_000)]
 
 
 def test_a_job_that_fails_stops_no_other_of_the_round(
@@ -259,3 +197,7 @@ def sends() -> None:
         services.send_due()
     finally:
         connection.close()
+
+
+def _names(transaction_id: str) -> tuple[int, str]:
+    return 200, json.dumps({"data": {"transactionId": transaction_id}})

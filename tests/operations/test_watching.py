@@ -1,7 +1,6 @@
 """Looking again at what is closed: news that contradicts the end raises an incident and edits nothing."""
 
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
@@ -17,57 +16,27 @@ from backoffice.operations.oversight import Incident
 from backoffice.operations.services import incidents, watching
 from backoffice.operations.services.watching import first_watch, watch_due
 from backoffice.operations.states import Outcome, Status
-from tests import factories, stub_service
+from tests.operations.listing import NAMED, NAMELESS, REFUSED, TOKEN_REFUSED, record, sent, shows
 from tests.stub_service import Answer, StubService
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-NAMED = (200, '{"data": {"transactionId": "T-1"}}')
-NAMELESS = (200, '{"data": {}}')
-REFUSED = (422, '{"message": "no"}')
-TOKEN_REFUSED = (400, '{"message": "Invalid token"}')
-
-
-def record(transaction_id: str, status: str = "fullfiled", **changes: object) -> dict[str, object]:
-    return {
-        "transactionId": transaction_id,
-        "currency": "NGN",
-        "type": "withdrawal",
-        "status": status,
-        "amount": 250000,
-        "fee": 50,
-        "createdAt": datetime.now(UTC).isoformat(),
-        **changes,
-    }
-
-
-OLD = record("OLD", createdAt="2026-01-01T08:00:00Z")
-
 
 @pytest.fixture
-def service(settings: Settings) -> Iterator[StubService]:
-    with stub_service.running() as stub:
-        settings.GATEWAY_URL = stub.url
-        stub.records = json.dumps([OLD])
-        yield stub
-
-
-def sent(service: StubService, maker: User, checker: User, answer: Answer, **changes: object) -> Operation:
-    service.answer_post = lambda: answer
-    operation = factories.approved(maker, checker, **changes)
-    factories.release(operation, checker)
-    services.send_operation(operation.pk)
-    return Operation.objects.get(pk=operation.pk)
+def service(service: StubService) -> StubService:
+    """One whose list has an old withdrawal only."""
+    shows(service)
+    return service
 
 
 def closed_by_list(service: StubService, operation: Operation, *records: dict[str, object]) -> Operation:
-    service.records = json.dumps([*records, OLD])
+    shows(service, *records)
     return services.confirm_operation(operation.pk)
 
 
 def watched(service: StubService, *records: dict[str, object]) -> set[str]:
     """The incidents after a look at such a list, when it is time."""
-    service.records = json.dumps([*records, OLD])
+    shows(service, *records)
     Attempt.objects.filter(watch_next_at__isnull=False).update(watch_next_at=timezone.now())
     kept = list(Operation.objects.order_by("pk").values())
     watch_due()
@@ -213,9 +182,10 @@ def test_another_of_ours_with_the_same_content_is_no_second_debit(
 def test_each_further_debit_reaches_people_who_had_taken_note_of_the_one_before(
     succeeded: Operation, service: StubService, checker: User
 ) -> None:
-    watched(service, record("T-2"), record("T-1"))
+    first, second = record("T-1"), record("T-2")  # with another time they would be further evidence
+    watched(service, second, first)
     incidents.acknowledge_incident(Incident.objects.get().pk, actor=checker, note="Asked the service")
-    watched(service, record("T-3"), record("T-2"), record("T-1"))
+    watched(service, record("T-3"), second, first)
     further = Incident.objects.get(seen_at=None)
     assert further.evidence["in the list"].startswith("T-3 of ")
     assert further.further_to == Incident.objects.exclude(seen_at=None).get()

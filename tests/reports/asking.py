@@ -3,8 +3,9 @@
 from typing import Any
 
 from backoffice.accounts.models import User
+from backoffice.audit.models import Entry
 from backoffice.reports import services
-from backoffice.reports.models import ExportJob
+from backoffice.reports.models import ExportJob, folder
 
 WISH: dict[str, Any] = {
     "report": "audit-log",
@@ -32,3 +33,22 @@ def made(person: User, **changes: Any) -> ExportJob:
 def now(job: ExportJob) -> ExportJob:
     """The same, as the database has it."""
     return ExportJob.objects.get(pk=job.pk)
+
+
+def numbers(person: User) -> ExportJob:
+    """An export of the report that the fixture `offer` makes."""
+    return asked_for(person, report="numbers", columns=[])
+
+
+def files() -> list[str]:
+    """What lies in the folder of exports."""
+    return sorted(path.name for path in folder().iterdir())
+
+
+def actions(job: ExportJob) -> list[str]:
+    """What stands in the audit log about it, the oldest first."""
+    return [
+        entry.action
+        for entry in Entry.objects.order_by("position")
+        if entry.detail.get("export") == str(job.pk)
+    ]

@@ -2,12 +2,17 @@
 
 import csv
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
+from django import forms
 from django.test import Client
 from django.urls import reverse
+from pytest_django import Settings
 
+from backoffice.reports import catalogue
+from backoffice.reports.models import folder
+from backoffice.reports.report import Column, Report, no_period
 from tests.reports.download import Download
 
 
@@ -23,3 +28,36 @@ def download(client: Client) -> Callable[..., Download]:
         return Download(rows=rows, headers=dict(response.items()))
 
     return get
+
+
+@pytest.fixture
+def offer(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Iterator[object]]], None]:
+    """A report `numbers` with these rows, for the length of the test."""
+
+    def offered(rows: Callable[[], Iterator[object]]) -> None:
+        report = Report(
+            name="numbers",
+            title="Numbers",
+            about="",
+            permissions=("audit.view_entry",),
+            form=forms.Form,
+            columns=(Column("number", "", lambda row: row), Column("end", "", lambda _row: "")),
+            rows=lambda _user, _form: rows(),
+            period=no_period,
+        )
+        monkeypatch.setitem(catalogue.REPORTS, report.name, report)
+
+    return offered
+
+
+@pytest.fixture
+def empty_folder() -> None:
+    """No file of another test in the folder of exports."""
+    for path in folder().iterdir():
+        path.unlink()
+
+
+@pytest.fixture
+def public_address(settings: Settings) -> None:
+    """Where this installation is reached, as links in messages need."""
+    settings.PUBLIC_URL = "https://office.example"

@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from backoffice.reports.calendar import Frequency, RelativePeriod, days_of, latest_due, next_due
+from backoffice.reports.calendar import Frequency, RelativePeriod, days_of, latest_due, next_due, rhythm
 from backoffice.reports.report import Period
 
 LONDON, NEW_YORK, LAGOS = ZoneInfo("Europe/London"), ZoneInfo("America/New_York"), ZoneInfo("Africa/Lagos")
@@ -89,3 +89,17 @@ def test_days_are_seen_from_the_day_on_which_it_is_due(
 
 def test_everything_has_no_days() -> None:
     assert days_of(RelativePeriod.AS_IT_STANDS, date(2026, 3, 1)) == Period()
+
+
+@pytest.mark.parametrize(
+    ("frequency", "day", "words"),
+    [
+        (Frequency.DAILY, 1, "Every day"),
+        (Frequency.WEEKLY, 1, "Every Monday"),
+        (Frequency.WEEKLY, 7, "Every Sunday"),
+        (Frequency.MONTHLY, 28, "Every month on day 28"),
+        (Frequency.MONTHLY, 29, "Every month on day 29 or its last"),
+    ],
+)
+def test_how_often_is_said_with_its_day(frequency: Frequency, day: int, words: str) -> None:
+    assert rhythm(frequency, day) == words

@@ -19,6 +19,7 @@ from backoffice.audit.services import record
 from backoffice.operations.models import Approval, Attempt, Operation
 from backoffice.reports import report
 from tests import factories
+from tests.ledger import transactions
 from tests.operations.kinds.samples import SAMPLES
 from tests.reports import odd_values
 from tests.reports.download import Download
@@ -138,6 +139,15 @@ def test_transactions_are_those_of_the_mirror(download: Get) -> None:
     assert {row["direction"] for row in rows} == {"out"}
     assert {row["occurred_at"][-6:] for row in rows} == {"+01:00"}
     assert not any(row["amount"].startswith(("-", "'")) for row in rows)
+
+
+def test_transactions_say_since_when_the_service_lists_them_no_more(download: Get) -> None:
+    transactions.stored(transaction_id="gone", missing_since=transactions.AT)
+    transactions.stored(transaction_id="listed")
+
+    rows = {row["transaction_id"]: row["missing_since"] for row in download("transactions").rows}
+
+    assert rows == {"gone": "2026-11-20T11:42:07.000000+01:00", "listed": ""}
 
 
 def test_transactions_are_narrowed(download: Get) -> None:

@@ -39,7 +39,7 @@ def chunks(
         name="copied",
         title="Copied",
         about="",
-        permission="ledger.view_transaction",
+        permissions=("ledger.view_transaction",),
         form=forms.Form,
         columns=(Column("transaction_id", "", "transaction_id"), *columns),
         query=lambda _user, _form: Transaction.objects.all(),

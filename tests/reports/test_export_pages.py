@@ -15,7 +15,7 @@ from tests.reports.asking import asked_for, made, now
 pytestmark = pytest.mark.django_db(transaction=True)
 SignIn = Callable[[Client, User], Client]
 PAGES = ("export", "progress", "download")
-DEEDS = ("cancel", "again")
+DEEDS = ("cancel", "again", "remove_export")
 
 
 @pytest.fixture
@@ -42,6 +42,22 @@ def test_a_wish_becomes_an_export_with_its_page(reader: Client, auditor: User) -
     assert answer["Location"] == address("export", job)
     assert (job.person, job.state, job.filters) == (auditor, State.WAITING, {"group": ["export"]})
     assert (job.columns, job.format, job.has_mark) == (["action"], "xlsx", True)
+
+
+def test_its_filters_stand_there_as_they_were_chosen(reader: Client, auditor: User) -> None:
+    chosen = {"actor": [str(auditor.pk)], "group": ["two_factor"], "since": ["2026-11-21"]}
+    html = reader.get(address("export", made(auditor, filters=chosen))).content.decode()
+    for told in (f"<dt>Person</dt><dd>{auditor}</dd>", "<dt>From</dt><dd>21 Nov 2026</dd>"):
+        assert told in html
+
+
+def test_a_filter_that_makes_no_sense_any_more_stands_there_as_it_was_typed(
+    reader: Client, auditor: User
+) -> None:
+    job = made(auditor, filters={"group": ["colour"], "of_before": ["1", "2"]})
+    html = reader.get(address("export", job)).content.decode()
+    assert "<dt>Group</dt><dd>colour</dd>" in html
+    assert "<dt>Of before</dt><dd>1, 2</dd>" in html
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -94,7 +110,7 @@ def test_the_page_tells_progress_without_a_script_and_asks_again_with_one(
 
     assert '<progress value="250" max="1000"' in page
     assert "250 of about 1,000 rows written" in page
-    assert f'hx-get="{address("progress", job)}"' in page
+    assert f'hx-get="{address("progress", job)}?told=25%20%25"' in page
     assert f'<a href="{address("export", job)}">Look again</a>' in page
 
 
@@ -106,6 +122,49 @@ def test_a_finished_one_is_no_longer_asked_for_and_shows_its_digest(reader: Clie
     assert "hx-get" not in part
     assert job.sha256 in part
     assert f'href="{address("download", job)}"' in part
+
+
+def test_what_asks_for_itself_takes_no_button_away(reader: Client, auditor: User) -> None:
+    job = asked_for(auditor, estimate=1000)
+
+    part = reader.get(address("progress", job), headers={"HX-Request": "true"}).content.decode()
+
+    assert 'id="progress"' in part
+    assert "<button" not in part
+    assert 'id="export-deed"' in reader.get(address("export", job)).content.decode()
+
+
+def test_when_it_ends_the_whole_is_shown_and_the_focus_has_a_place(reader: Client, auditor: User) -> None:
+    job = made(auditor)
+
+    answer = reader.get(address("progress", job), headers={"HX-Request": "true"})
+
+    assert (answer["HX-Retarget"], answer["HX-Reswap"]) == ("#export", "outerHTML")
+    assert answer.content.decode().count('id="export-deed"') == 1
+
+
+@pytest.mark.parametrize(
+    ("rows", "told", "announced"),
+    [
+        (250, "25 %", None),
+        (499, "25 %", None),
+        (500, "25 %", "Running, 50 %."),
+        (0, "waiting", "Running, 0 %."),
+        (5000, "50 %", "Running, 75 %."),
+    ],
+)
+def test_it_is_announced_at_every_quarter_and_no_oftener(
+    reader: Client, auditor: User, rows: int, told: str, announced: str | None
+) -> None:
+    job = asked_for(auditor, estimate=1000)
+    ExportJob.objects.filter(pk=job.pk).update(state=State.RUNNING, rows=rows)
+
+    part = reader.get(
+        address("progress", job), {"told": told}, headers={"HX-Request": "true"}
+    ).content.decode()
+
+    assert ('role="status"' in part) is (announced is not None)
+    assert announced is None or f'hx-swap-oob="innerHTML">{announced}</p>' in part
 
 
 def test_it_is_cancelled_by_its_person(reader: Client, auditor: User) -> None:

@@ -44,7 +44,7 @@ def stored_report(*fields: str) -> StoredReport[forms.Form]:
         name="odd",
         title="Odd values",
         about="For a test.",
-        permission="ledger.view_transaction",
+        permissions=("ledger.view_transaction",),
         form=forms.Form,
         columns=tuple(Column(field, "", field) for field in fields),
         query=lambda _user, _form: Transaction.objects.all(),
@@ -56,7 +56,7 @@ def stored_report(*fields: str) -> StoredReport[forms.Form]:
 def worked_out(report: StoredReport[forms.Form]) -> Report[Transaction, forms.Form]:
     """The same report with rows that this program makes, value by value."""
     members: dict[str, Any] = {
-        name: getattr(report, name) for name in ("name", "title", "about", "permission", "form", "period")
+        name: getattr(report, name) for name in ("name", "title", "about", "permissions", "form", "period")
     }
     columns = tuple(Column(column.header, "", attrgetter(column.header)) for column in report.columns)
     return Report(

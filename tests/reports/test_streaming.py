@@ -33,7 +33,7 @@ def report(rows: Callable[[], Iterator[object]]) -> Report[object, TextForm]:
         name="numbers",
         title="Numbers",
         about="Numbers for a test.",
-        permission="operations.view_operation",
+        permissions=("operations.view_operation",),
         form=TextForm,
         columns=(Column("value", "", lambda row: row), Column("end", "", lambda _row: "")),
         rows=lambda _user, _form: rows(),

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from django.db import connection
 from django.test import Client
 from django.urls import reverse
 from pytest_django import DjangoAssertNumQueries, Settings
@@ -29,11 +30,16 @@ READERS = {
     "staff": {"administrator"},
     "operations": {"maker", "checker", "auditor", "administrator"},
     "transactions": {"maker", "checker", "auditor", "administrator"},
+    "statement": {"maker", "checker", "auditor", "administrator"},
+    "continuity": {"maker", "checker", "auditor", "administrator"},
     "balances": {"maker", "checker", "auditor", "administrator"},
     "bank-accounts": {"maker", "checker", "auditor", "administrator"},
     "payments": {"maker", "checker", "auditor", "administrator"},
     "wallets": {"maker", "checker", "auditor", "administrator"},
     "api-keys": {"maker", "checker", "auditor", "administrator"},
+    "reconciliation": {"maker", "checker", "auditor", "administrator"},
+    "reconciliation-by-day": {"maker", "checker", "auditor", "administrator"},
+    "webhook-deliveries": {"maker", "checker", "auditor", "administrator"},
     "incidents": {"maker", "checker", "auditor", "administrator"},
     "audit-log": {"auditor", "administrator"},
 }
@@ -232,8 +238,16 @@ def test_what_is_sent_from_the_page_is_the_same_file_as_by_its_link(reader: Clie
     assert by_page == b"".join(reader.get(address("transactions"), sent))
 
 
+def the_planner_counts_anew() -> None:
+    """What earlier tests deleted may stay in PostgreSQL's files for a while, and its planner goes by their size."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("ANALYZE ledger_transaction")
+
+
 def test_excel_gets_a_file_of_its_own_kind(reader: Client) -> None:
     odd_values.stored()
+    the_planner_counts_anew()
 
     response = reader.post(page_of("transactions"), {"format": "xlsx"})
 

@@ -106,7 +106,7 @@ IN_THE_DATABASE = (
         {
             "models.CharField(max_length=100, null=True, unique=True)": "models.CharField(max_length=100, null=True)"
         },
-        f"{_TESTS}/test_confirming.py::test_a_transaction_that_another_took_since_we_looked_closes_nothing",
+        f"{_TESTS}/confirming/test_doubts.py::test_a_transaction_that_another_took_since_we_looked_closes_nothing",
     ),
     Safeguard(
         "unique index: one pause stands",

@@ -124,7 +124,30 @@ IN_THE_SERVICES = (
         "one that failed is left alone for a while",
         "backoffice/operations/services/apart.py",
         {"not in _busy | put_off()": "not in _busy"},
-        f"{_TESTS}/test_sweeping.py::test_one_that_cannot_be_sent_for_an_unforeseen_reason_stops_no_other",
+        f"{_TESTS}/test_apart.py::test_what_the_database_does_to_one_row_stops_no_other",
+    ),
+    Safeguard(
+        "a connection that breaks is of no row",
+        "backoffice/operations/services/apart.py",
+        {"        if not _was_cut_off(exc):\n            raise\n": "        raise\n"},
+        f"{_TESTS}/test_apart.py::TestAConnectionThatBreaks"
+        "::test_under_one_row_is_opened_anew_and_the_row_tried_again",
+    ),
+    Safeguard(
+        "a row that breaks its connection each time is put off",
+        "backoffice/operations/services/apart.py",
+        {
+            "    connection.close()\n    return work()\n": (
+                "    connection.close()\n    return _over_a_new_connection_if_cut_off(work)\n"
+            )
+        },
+        f"{_TESTS}/test_apart.py::TestAConnectionThatBreaks::test_under_the_same_row_twice_puts_off_the_row",
+    ),
+    Safeguard(
+        "what is looked at again is looked at one by one",
+        "backoffice/operations/services/watching.py",
+        {"    for_each(look_again, names, failed=tell_nobody)\n": "    list(map(look_again, names))\n"},
+        f"{_TESTS}/test_sweeping.py::test_one_that_cannot_be_looked_at_again_stops_no_other",
     ),
     Safeguard(
         "the turn is asked in the claim",

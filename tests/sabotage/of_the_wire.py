@@ -6,6 +6,7 @@ _TRANSPORT = "payments_gateway/_transport.py"
 _ANSWERS = "payments_gateway/_answers.py"
 _CONNECTION = "payments_gateway/connection.py"
 _ONCE = "tests/payments_gateway/test_sending_once.py"
+_NOT_SENT = "tests/payments_gateway/test_not_sent.py"
 _EXCHANGE = (
     "        with open_session(self._config.ca_file) as session:\n"
     "            answer = self._exchange(session, request, self._config.deadline)\n"
@@ -49,13 +50,13 @@ ON_THE_WIRE = (
         "not a byte is written too late",
         _CONNECTION,
         {"    if _in_time.get()():\n": "    if _in_time.get():\n"},
-        f"{_ONCE}::test_whoever_is_too_late_when_the_connection_is_ready_writes_nothing",
+        f"{_NOT_SENT}::test_whoever_is_too_late_when_the_connection_is_ready_writes_nothing",
     ),
     Safeguard(
         "whoever wrote a part and is too late proves nothing",
         _CONNECTION,
         {"TimeoutError if connection.has_written else": "TimeoutError if not connection else"},
-        f"{_ONCE}::test_whoever_is_too_late_between_two_writes_does_not_complete_the_request",
+        f"{_NOT_SENT}::test_whoever_is_too_late_between_two_writes_does_not_complete_the_request",
     ),
     Safeguard(
         "3xx and 5xx are unknown",
@@ -95,6 +96,6 @@ ON_THE_WIRE = (
         "nothing is sent without the token",
         _TRANSPORT,
         {"    if token is None and dialect.token_required:\n": "    if token is not None and not dialect:\n"},
-        f"{_ONCE}::test_nothing_is_sent_without_the_token",
+        f"{_NOT_SENT}::test_nothing_is_sent_without_the_token",
     ),
 )

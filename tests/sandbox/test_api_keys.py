@@ -1,7 +1,6 @@
-"""API keys from their making to their end."""
+"""API keys: how they are made, listed and replaced, and how long they last."""
 
 import hashlib
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -11,7 +10,7 @@ import pytest
 import requests
 
 from tests.sandbox.conftest import Service
-from tests.sandbox.version4 import call, generated, listed, status_with
+from tests.sandbox.version4 import MASTER, call, generated, listed, status_with
 from tests.sandbox_process import API_KEY, SandboxProcess
 
 SPELLINGS = {
@@ -23,8 +22,6 @@ SPELLINGS = {
     ),
     "the other": ("/user/apikey", "/user/apikeys", "/user/apikey-scope", "/user/invalidate-apikey"),
 }
-KEYNAME = {"keyname": "till"}
-MASTER = {**KEYNAME, "scope": "M"}
 
 
 def create(service: Service, **body: object) -> requests.Response:
@@ -211,161 +208,6 @@ def test_of_many_replacements_at_once_one_succeeds(service: Service) -> None:
         statuses = sorted(pool.map(replace, range(16)))
     assert statuses == [200] + [400] * 15
     assert len(listed(service)) == 3
-
-
-@pytest.mark.parametrize("code", [SandboxProcess.token, SandboxProcess.one_time_code])
-def test_either_kind_of_token_makes_a_key_once(
-    service: Service, code: Callable[[SandboxProcess], str]
-) -> None:
-    body = {**MASTER, "otp": code(service.process)}
-    assert call(service, "POST", "/user/api-key", body).status_code == 200
-    assert call(service, "POST", "/user/api-key", body).status_code == 400
-    assert len(listed(service)) == 2
-
-
-def test_a_demanded_token_is_asked_for_by_the_name_of_its_member(service: Service) -> None:
-    response = call(service, "POST", "/user/api-key", MASTER)
-    assert response.status_code == 400
-    assert response.json() == {
-        "success": False,
-        "message": "otp is required",
-        "errors": [{"field": "otp", "message": "is required"}],
-    }
-
-
-def test_a_refused_token_leaves_the_old_key_working(service: Service) -> None:
-    response = call(service, "POST", "/user/api-key", {**MASTER, "apikey": API_KEY, "otp": "000000x"})
-    assert response.status_code == 400
-    assert response.json()["message"] == "otp is not valid or has expired"
-    assert status_with(service.process, API_KEY) == 200
-    assert len(listed(service)) == 1
-
-
-@pytest.mark.parametrize("wrong", [{"scope": "X"}, {"apikey": "no such key"}, {"keyname": ""}])
-def test_a_request_refused_for_another_reason_uses_up_no_token(
-    service: Service, wrong: dict[str, str]
-) -> None:
-    token = service.process.token()
-    assert call(service, "POST", "/user/api-key", {**MASTER, "otp": token, **wrong}).status_code == 400
-    assert call(service, "POST", "/user/api-key", {**MASTER, "otp": token}).status_code == 200
-
-
-@pytest.mark.parametrize("scope", ["", "m", "Master", "MG", "X", "\N{FULLWIDTH LATIN CAPITAL LETTER M}"])
-def test_an_unknown_scope_is_refused(service: Service, scope: str) -> None:
-    response = call(service, "POST", "/user/api-key", {**KEYNAME, "scope": scope})
-    assert response.status_code == 400
-    assert response.json() == {
-        "success": False,
-        "message": "invalid API scope",
-        "errors": [{"field": "scope", "message": "must be one of M, G, W, N"}],
-    }
-
-
-@pytest.mark.parametrize(
-    ("body", "message"),
-    [
-        ({"scope": "M"}, "keyname is required"),
-        (KEYNAME, "scope is required"),
-        ({**MASTER, "keyname": 5}, "keyname must be a string"),
-        ({**MASTER, "keyname": "x" * 121}, "keyname must have at most 120 characters"),
-        ({**MASTER, "keyname": " "}, "keyname must be printable text and not blank"),
-        ({**MASTER, "keyname": "a\x00b"}, "keyname must be printable text and not blank"),
-        ({**MASTER, "keyname": "\ud800"}, "keyname must be text in valid Unicode"),
-        ({**MASTER, "scope": ["M"]}, "scope must be a string"),
-        ({**MASTER, "apikey": ""}, "apikey must have at least 1 characters"),
-        ({**MASTER, "apikey": "x" * 129}, "apikey must have at most 128 characters"),
-        ({**MASTER, "apikey": {}}, "apikey must be a string"),
-        ({**MASTER, "expirationInDays": -1}, "expirationInDays must be at least 0"),
-        ({**MASTER, "expirationInDays": 3651}, "expirationInDays must be at most 3650"),
-        ({**MASTER, "expirationInDays": 10**30}, "expirationInDays must be at most 3650"),
-        ({**MASTER, "expirationInDays": 1.5}, "expirationInDays must be a whole number"),
-        ({**MASTER, "expirationInDays": "30"}, "expirationInDays must be a whole number"),
-        ({**MASTER, "expirationInMonths": True}, "expirationInMonths must be a whole number"),
-        ({**MASTER, "expirationInMonths": 121}, "expirationInMonths must be at most 120"),
-        ({**MASTER, "otp": 123456}, "otp must be a string"),
-        ({**MASTER, "expires": "never"}, "expires is not a known member"),
-        ([MASTER], "the body must be a JSON object"),
-    ],
-)
-def test_a_wrong_member_is_refused_by_name(service: Service, body: object, message: str) -> None:
-    response = call(service, "POST", "/user/api-key", body)
-    assert response.status_code == 400
-    assert response.json()["message"] == message
-    assert len(listed(service)) == 1
-
-
-def test_a_key_is_invalidated_by_its_short_hash_too(service: Service) -> None:
-    key = generated(service)
-    short_hash = listed(service)[1]["Apikey"]
-    response = call(service, "POST", "/user/api-key/invalidate", {"apikey": short_hash})
-    assert response.json()["data"] == {"apikey": short_hash}
-    assert status_with(service.process, key) == 401
-
-
-def test_an_invalidated_key_stays_in_the_list_with_the_moment(service: Service) -> None:
-    before = datetime.now(UTC)
-    call(service, "POST", "/user/api-key/invalidate", {"apikey": generated(service)})
-    ended = datetime.fromisoformat(listed(service)[1]["DeletedAt"])
-    assert before - timedelta(milliseconds=1) <= ended <= datetime.now(UTC)
-
-
-def test_a_key_may_end_itself_even_the_last_that_may_do_everything(service: Service) -> None:
-    assert call(service, "POST", "/user/api-key/invalidate", {"apikey": API_KEY}).status_code == 200
-    response = service.get("/balance")
-    assert response.status_code == 401
-    assert response.json() == {"success": False, "message": "X-Api-Key has been invalidated"}
-
-
-@pytest.mark.parametrize("body", [{"apikey": "no such key"}, {"apikey": "00000000"}, {"apikey": "ключ"}])
-def test_invalidating_what_is_no_key_is_refused(service: Service, body: dict[str, str]) -> None:
-    response = call(service, "POST", "/user/api-key/invalidate", body)
-    assert response.status_code == 400
-    assert response.json()["message"] == "invalid key"
-
-
-def test_a_key_is_invalidated_once(service: Service) -> None:
-    key = generated(service)
-    statuses = [
-        call(service, "POST", "/user/api-key/invalidate", {"apikey": key}).status_code for _ in range(2)
-    ]
-    assert statuses == [200, 400]
-
-
-@pytest.mark.parametrize("body", [{}, {"apikey": 5}, {"key": "x"}, {"apikey": "x", "y": 1}, []])
-def test_a_body_that_names_no_key_to_invalidate_is_refused(service: Service, body: object) -> None:
-    response = call(service, "POST", "/user/api-key/invalidate", body)
-    assert response.status_code == 400
-    assert response.json()["message"]
-
-
-def test_a_deleted_key_stops_working_and_leaves_the_list(service: Service) -> None:
-    key = generated(service)
-    short_hash = listed(service)[1]["Apikey"]
-    assert call(service, "DELETE", "/user/api-key", query={"apikeyHash": short_hash}).json() == {
-        "message": "API key deleted"
-    }
-    assert status_with(service.process, key) == 401
-    assert [row["Keyname"] for row in listed(service)] == ["first key"]
-    again = call(service, "DELETE", "/user/api-key", query={"apikeyHash": short_hash})
-    assert (again.status_code, again.json()["message"]) == (400, "invalid key")
-
-
-@pytest.mark.parametrize(
-    ("query", "message"),
-    [
-        ({}, "apikeyHash is required"),
-        ({"apikeyHash": ""}, "apikeyHash must have at least 1 characters"),
-        ({"apikeyHash": "00000000"}, "invalid key"),
-        ({"apikeyHash": API_KEY}, "invalid key"),
-        ({"apikeyHash": "ключ\x00"}, "invalid key"),
-        ({"hash": "00000000"}, "apikeyHash is required"),
-    ],
-)
-def test_deleting_what_is_no_key_is_refused(service: Service, query: dict[str, str], message: str) -> None:
-    response = call(service, "DELETE", "/user/api-key", query=query)
-    assert response.status_code == 400
-    assert response.json()["message"] == message
-    assert len(listed(service)) == 1
 
 
 @pytest.mark.parametrize("path", ["/user/api-keys", "/user/api-key/scopes"])

@@ -8,6 +8,9 @@ import requests
 from tests.sandbox.conftest import Service
 from tests.sandbox_process import API_KEY, API_USER, SandboxProcess
 
+KEYNAME = {"keyname": "till"}
+MASTER = {**KEYNAME, "scope": "M"}
+
 
 def call(
     service: Service,

@@ -3,8 +3,9 @@
 from backoffice.operations.oversight import Incident
 from backoffice.operations.services.inspecting import inspect
 from tests.simulation.office import Office
-from tests.simulation.oracle import CLOSED, Attempt, Operation, could_come_after
+from tests.simulation.oracle import CLOSED, could_come_after
 from tests.simulation.profile import Figures
+from tests.simulation.rows import Attempt, Operation
 
 
 def check_the_end(office: Office, *, steps: int = 0, is_inspected: bool = True) -> Figures:
@@ -36,8 +37,9 @@ def _check_what_is_reported(office: Office) -> None:
     assert not violations, violations
     office.watch_to_the_end()
     operations = office.oracle.operations()
-    for incident in Incident.objects.all():
-        found = operations[incident.operation_id]
+    for incident in Incident.objects.select_related("operation"):
+        assert incident.operation is not None, f"{incident} is of a movement, and nothing was reconciled"
+        found = operations[incident.operation.pk]
         assert office.oracle.is_disputed(found), f"{found}: {incident.what} {incident.evidence}"
     for attempt in office.oracle.attempts():
         if not attempt.is_open:

@@ -1,17 +1,24 @@
 """What must hold after every step. It knows the whole truth, the service's ledger with who caused what, and reads our
 database past the ORM: it shares no judgement with the product."""
 
-import json
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from decimal import Decimal
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 from django.db import connection
 
 from backoffice.accounts.roles import Role
+from tests.simulation.rows import (
+    ATTEMPTS_QUERY,
+    ENTRIES_QUERY,
+    OPERATIONS_QUERY,
+    SIGNED_QUERY,
+    Attempt,
+    Operation,
+    attempt_of,
+)
 from tests.simulation.service import Transaction
 from tests.simulation.world import SECOND_APPROVAL_ABOVE, Process, World
 
@@ -24,7 +31,6 @@ EDGES = {
     "review": {"succeeded", "failed"},
 }
 LOCAL_EDGE = ("approved", "succeeded")
-LOCAL_KINDS = {"resolution", "resume"}
 CLOSED = {"succeeded", "failed", "rejected", "expired", "cancelled"}
 HAS_NO_DEBIT = {"pending", "approved", "failed", "rejected", "expired", "cancelled"}
 
@@ -49,79 +55,8 @@ WINDOW = timedelta(hours=1)
 SKEW = timedelta(minutes=5)
 EXACT = timedelta(seconds=5)
 BEGINS_WITHIN = timedelta(seconds=5)
-SHOWN_WITHIN = timedelta(
-    seconds=50
-)  # so long after the claim one waits for the list before another may be meant
-
-_OPERATIONS = "SELECT id, kind, status, amount, payload, maker_id, reference FROM operations_operation"
-_ATTEMPTS = """
-    SELECT id, operation_id, balance, closed_at IS NULL, service_transaction_id, watermark_service_time, started_at,
-        resolution_id, last_check, answer LIKE 'Accepted%', watermark_balance
-    FROM operations_attempt ORDER BY id
-"""
-_ENTRIES = """
-    SELECT target_id, action FROM audit_entry
-    WHERE target_type = 'operations.operation' AND action LIKE 'operation.%' ORDER BY position
-"""
-_SIGNED = """
-    SELECT COUNT(DISTINCT approver_id) FROM operations_approval
-    JOIN operations_operation ON operations_operation.id = operation_id
-    JOIN accounts_user ON accounts_user.id = approver_id AND accounts_user.is_active
-    JOIN accounts_user_groups ON accounts_user_groups.user_id = approver_id
-    JOIN auth_group ON auth_group.id = group_id AND auth_group.name = ?
-    WHERE operation_id = ? AND approver_id <> operations_operation.maker_id
-        AND operations_approval.digest = operations_operation.digest
-"""
-
-
-class Operation:
-    """A row of ours."""
-
-    def __init__(self, row: tuple[Any, ...]) -> None:
-        key, self.kind, self.status, amount, payload, self.maker, self.reference = row
-        self.pk = UUID(key)
-        self.amount = Decimal(amount) if amount is not None else None
-        self.payload: dict[str, Any] = json.loads(payload)
-
-    def __str__(self) -> str:
-        return f"{self.reference} ({self.status})"
-
-    @property
-    def is_local(self) -> bool:
-        return self.kind in LOCAL_KINDS
-
-    @property
-    def content(self) -> tuple[str, str, Decimal, str]:
-        """In the service's words: type, currency, amount, destination."""
-        payload = self.payload
-        type_, currency, destination = {
-            "withdrawal": ("withdrawal", "currency", "account_number"),
-            "transfer": ("transfer", "currency", "receiver_username"),
-            "conversion": ("conversion", "from_currency", "to_currency"),
-            "wallet_transfer": ("sent", "currency", "address"),
-        }[self.kind]
-        return type_, payload[currency], Decimal(payload["amount"]), payload[destination]
-
-
-@dataclass
-class Attempt:
-    """A row of ours."""
-
-    pk: int
-    operation: UUID
-    balance: str | None
-    is_open: bool
-    names: str | None
-    mark: datetime | None
-    started_at: datetime
-    resolved_by: str | None
-    last_check: str
-    is_accepted: bool
-    balance_before: Decimal | None
-
-    @property
-    def is_in_doubt(self) -> bool:
-        return self.is_open and self.names is None and self.balance is not None
+# So long after the claim one waits for the list before another may be meant.
+SHOWN_WITHIN = timedelta(seconds=50)
 
 
 @dataclass
@@ -166,10 +101,10 @@ class Oracle:
             )
 
     def operations(self) -> dict[UUID, Operation]:
-        return {operation.pk: operation for operation in map(Operation, self._rows(_OPERATIONS))}
+        return {operation.pk: operation for operation in map(Operation, self._rows(OPERATIONS_QUERY))}
 
     def attempts(self) -> list[Attempt]:
-        return [_attempt(row) for row in self._rows(_ATTEMPTS)]
+        return [attempt_of(row) for row in self._rows(ATTEMPTS_QUERY)]
 
     def debits_of(self, operation: UUID) -> list[Transaction]:
         return [record for record in self.world.service.ledger if record.caused_by == operation]
@@ -285,7 +220,7 @@ class Oracle:
 
     def _check_entries(self, moved: set[UUID], moves: list[tuple[Any, ...]]) -> None:
         written: dict[UUID, list[str]] = defaultdict(list)
-        for pk, action in self._rows(_ENTRIES):
+        for pk, action in self._rows(ENTRIES_QUERY):
             written[UUID(pk)].append(action)
         for pk in moved:
             arrivals = [after for _, of, _, after in moves if UUID(of) == pk]
@@ -315,7 +250,7 @@ class Oracle:
         """Enough people, none of them the maker, each here and an approver at this moment."""
         found = self.operations()[operation]
         needed = 2 if found.amount is not None and found.amount > SECOND_APPROVAL_ABOVE else 1
-        signed = self._rows(_SIGNED, Role.APPROVER.value, operation.hex)[0][0]
+        signed = self._rows(SIGNED_QUERY, Role.APPROVER.value, operation.hex)[0][0]
         assert signed >= needed, f"{found} leaves with {signed} of {needed} countersignatures"
 
     def _check_debits(self, operation: Operation, attempts: list[Attempt]) -> None:
@@ -348,25 +283,3 @@ def could_come_after(attempt: Attempt, record: Transaction) -> bool:
         return False
     found_it_so = attempt.is_accepted and record.previous_balance == attempt.balance_before
     return found_it_so or (attempt.mark is not None and record.created_at >= attempt.mark - EXACT)
-
-
-def _attempt(row: tuple[Any, ...]) -> Attempt:
-    pk, operation, balance, is_open, names, mark, started, resolved, last_check, accepted, before = row
-    return Attempt(
-        pk,
-        UUID(operation),
-        balance,
-        bool(is_open),
-        names,
-        _moment(mark) if mark else None,
-        _moment(started),
-        resolved,
-        last_check,
-        bool(accepted),
-        Decimal(before) if before is not None else None,
-    )
-
-
-def _moment(text: str | datetime) -> datetime:
-    found = text if isinstance(text, datetime) else datetime.fromisoformat(text)
-    return found if found.tzinfo else found.replace(tzinfo=connection.timezone)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
+from uuid import UUID
 
 import pytest
 
@@ -20,6 +21,13 @@ def office(stage: Stage) -> Iterator[Office]:
     made = Office(stage)
     yield made
     made.end_all_frozen()
+
+
+def two_equal_orders(office: Office) -> tuple[UUID, UUID]:
+    """Of the same amount from the same balance, one a second after the other."""
+    first = office.order("withdrawal", 100)
+    office.world.wait(timedelta(seconds=1))
+    return first, office.order("withdrawal", 100)
 
 
 @pytest.mark.parametrize("records_on_a_page", [100, 1])
@@ -82,9 +90,7 @@ def test_a_twin_by_another_channel_that_cannot_be_told_apart_is_left_to_people(o
 
 
 def test_an_equal_order_leaves_only_when_the_first_one_is_settled(office: Office) -> None:
-    first = office.order("withdrawal", 100)
-    office.world.wait(timedelta(seconds=1))
-    second = office.order("withdrawal", 100)
+    first, second = two_equal_orders(office)
     office.world.service.will("10 minutes late")
     office.work()
     office.work()
@@ -169,9 +175,7 @@ def test_nobody_countersigns_what_is_being_sent(office: Office) -> None:
 
 
 def test_an_equal_order_of_ours_is_no_second_debit(office: Office) -> None:
-    first = office.order("withdrawal", 100)
-    office.world.wait(timedelta(seconds=1))
-    second = office.order("withdrawal", 100)
+    first, second = two_equal_orders(office)
     office.world.service.will("named")
     office.work()
     office.world.service.will("cut")

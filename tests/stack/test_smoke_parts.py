@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from stack import smoke
-from stack.processes import Stack, StackError, free_port
+from stack.processes import WEBHOOKS_AT, Stack, StackError, free_port
 
 SEEN = {
     "status": "succeeded",
@@ -90,6 +90,8 @@ def test_the_processes_see_no_setting_of_the_caller(tmp_path: Path, monkeypatch:
         "COUNTERSIGN_PUBLIC_URL": "http://127.0.0.1:8000",
         "COUNTERSIGN_GATEWAY_URL": "http://127.0.0.1:8001/v2",
         "COUNTERSIGN_GATEWAY_URL_V4": "http://127.0.0.1:8001/v4",
+        "COUNTERSIGN_WEBHOOK_SECRET": WEBHOOKS_AT,
+        "COUNTERSIGN_WEBHOOK_KEYS": str(stack.webhook_keys),
         "COUNTERSIGN_LOG_LEVEL": "WARNING",
     }
 

@@ -1,43 +1,29 @@
-"""The page of the mirror's transactions, one transaction's own page, and their saved filters."""
+"""The list of the mirror's transactions, and the filters that are saved of it."""
 
 import gzip
 import re
-from collections.abc import Callable
 from datetime import timedelta
 from decimal import Decimal
 from html import unescape
 from typing import Any
 
 import pytest
-from django.db import connection
 from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from backoffice.accounts.models import User
-from backoffice.ledger import walking
-from backoffice.ledger.mirrored import TransactionChange
 from backoffice.operations.models import Operation, SavedFilter
 from tests import factories
 from tests.ledger.transactions import AT, add_up, store, stored, unsaved
+from tests.operations.conftest import SignIn
+from tests.operations.steps import text_of
+from tests.operations.transactions.steps import PAGE, listed
 
 pytestmark = pytest.mark.django_db
 
-SignIn = Callable[[Client, User], Client]
-PAGE, COUNT, FILTERS = "/transactions/", "/transactions/count/", "/transactions/filters/"
-
-
-@pytest.fixture
-def reader(client: Client, sign_in: SignIn, auditor: User) -> Client:
-    return sign_in(client, auditor)
-
-
-def text(answer: Any) -> str:
-    return str(answer.content.decode())
-
-
-def listed(answer: Any) -> list[str]:
-    return [row.transaction.transaction_id for row in answer.context["rows"]]
+COUNT = "/transactions/count/"
+FILTERS = "/transactions/filters/"
 
 
 def sent_as(operation: Operation, transaction_id: str) -> None:
@@ -61,7 +47,7 @@ def sent_as(operation: Operation, transaction_id: str) -> None:
 )
 def test_the_amount_says_which_way_it_went(reader: Client, members: dict[str, Any], shown: str) -> None:
     stored(**members)
-    assert shown.replace(">\n", ">") in text(reader.get(PAGE))
+    assert shown.replace(">\n", ">") in text_of(reader.get(PAGE))
 
 
 @pytest.mark.parametrize(
@@ -74,13 +60,13 @@ def test_the_amount_says_which_way_it_went(reader: Client, members: dict[str, An
 )
 def test_the_status_is_the_services_word(reader: Client, status: str, badge: str) -> None:
     stored(status=status)
-    assert badge in text(reader.get(PAGE))
+    assert badge in text_of(reader.get(PAGE))
 
 
 def test_what_the_service_wrote_is_text_and_not_markup(reader: Client) -> None:
     one = stored(counterparty="<script>x</script>", transaction_id="<b>", type="<i>")
     for address in (PAGE, f"{PAGE}{one.pk}/"):
-        html = text(reader.get(address))
+        html = text_of(reader.get(address))
         assert "<script>x" not in html
         assert "<b>&lt;" not in html
         assert "&lt;b&gt;" in html
@@ -91,10 +77,10 @@ def test_a_transaction_of_ours_leads_to_its_operation(reader: Client, maker: Use
     one = stored()
     stored()
     sent_as(operation, one.transaction_id)
-    html = text(reader.get(PAGE))
+    html = text_of(reader.get(PAGE))
     assert html.count(f'href="{operation.get_absolute_url()}"') == 1
     assert operation.reference in html
-    assert operation.sentence in text(reader.get(f"{PAGE}{one.pk}/"))
+    assert operation.sentence in text_of(reader.get(f"{PAGE}{one.pk}/"))
 
 
 def test_filters_stand_in_the_address_and_stay_in_every_link(reader: Client) -> None:
@@ -102,13 +88,13 @@ def test_filters_stand_in_the_address_and_stay_in_every_link(reader: Client) -> 
     stored(currency="NGN")
     page = reader.get(PAGE, {"currency": "USD", "least": "5", "sort": "largest"})
     assert len(listed(page)) == 50
-    html = unescape(text(page))
+    html = unescape(text_of(page))
     assert 'href="/reports/transactions.csv?currency=USD&least=5"' in html
     assert f'href="{FILTERS}?currency=USD&least=5&sort=largest"' in html
     [further] = re.findall(r'href="([^"]+)" rel="next">Smaller', html)
     second = reader.get(further)
     assert [row.transaction.amount for row in second.context["rows"]] == [10, 9, 8, 7, 6, 5]
-    [back] = re.findall(r'href="([^"]+)" rel="prev">← Larger', unescape(text(second)))
+    [back] = re.findall(r'href="([^"]+)" rel="prev">← Larger', unescape(text_of(second)))
     assert listed(reader.get(back)) == listed(page)
 
 
@@ -127,15 +113,15 @@ def test_a_day_is_gone_to_in_either_order_of_time(reader: Client, sort: str) -> 
     assert listed(answer) == [rows[back].transaction_id for back in expected]
     assert "jump" not in answer.redirect_chain[0][0]
     assert answer.context["page"].previous_cursor
-    [back] = re.findall(r'href="([^"]+)" rel="prev"', unescape(text(answer)))
+    [back] = re.findall(r'href="([^"]+)" rel="prev"', unescape(text_of(answer)))
     assert len(listed(reader.get(back))) == 6 - len(expected)
 
 
 def test_beyond_the_last_day_the_way_back_is_open(reader: Client) -> None:
     one = stored()
     answer = reader.get(PAGE, {"jump": "2020-01-01"}, follow=True)
-    assert "The list ends here" in text(answer)
-    [back] = re.findall(r'href="([^"]+)" rel="prev"', unescape(text(answer)))
+    assert "The list ends here" in text_of(answer)
+    [back] = re.findall(r'href="([^"]+)" rel="prev"', unescape(text_of(answer)))
     assert listed(reader.get(back)) == [one.transaction_id]
 
 
@@ -146,84 +132,42 @@ def test_a_cursor_counts_among_the_filters_it_was_made_for(reader: Client) -> No
     assert len(listed(reader.get(PAGE, {"cursor": cursor, "currency": "NGN"}))) == 50
 
 
-@pytest.mark.parametrize(
-    ("typed", "said"),
-    [
-        ({"currency": "EUR"}, "Select a valid choice"),
-        ({"sort": "colour"}, "Select a valid choice"),
-        ({"since": "yesterday"}, "Enter a valid date"),
-        ({"since": "2026-02-02", "until": "2026-02-01"}, "before the first one"),
-        ({"least": "-1"}, "greater than or equal to 0"),
-        ({"least": "1e999999"}, "digits"),
-        ({"least": "NaN"}, "Enter an amount"),
-        ({"least": "5", "most": "4.99"}, "less than the amount before it"),
-        ({"text": "ad"}, "at least 3 characters"),
-        ({"counterparty": "x" * 201}, "at most 200"),
-        ({"text": "nul\x00byte"}, "Null characters"),
-    ],
-)
-def test_what_makes_no_sense_is_said_beside_its_field_and_kept(
-    reader: Client, typed: dict[str, str], said: str
-) -> None:
-    stored()
-    answer = reader.get(PAGE, typed)
-    assert answer.status_code == 422
-    html = text(answer)
-    assert said in html
-    assert "Nothing is listed until this is mended" in html
-    field = re.search(r'<span class="error" id="id_(\w+)_error">', html)
-    assert field is not None
-    assert field[1] in typed
+def test_what_the_service_lists_no_more_is_marked_and_not_added_up(reader: Client) -> None:
+    listed_still = stored(amount=Decimal(7))
+    add_up([listed_still])
+    gone = stored(amount=Decimal(5), missing_since=AT)
+
+    html = text_of(reader.get(PAGE, {"count": 1}))
+    assert "2 transactions" in html
+    assert 'out <span class="money"><span>NGN</span> 7.00</span>' in html
+    assert "not added up: 1 no longer listed by the service" in html
+    assert html.count("no longer listed by the service since 20 Nov 2026") == 1
+    assert "No longer listed by the service</b> since" in text_of(reader.get(f"{PAGE}{gone.pk}/"))
+    assert "No longer listed" not in text_of(reader.get(f"{PAGE}{listed_still.pk}/"))
 
 
 def test_a_list_that_is_narrowed_to_nothing_says_what_to_do(reader: Client) -> None:
-    assert "No transaction yet" in text(reader.get(PAGE))
+    assert "No transaction yet" in text_of(reader.get(PAGE))
     stored()
-    assert "Take a filter away" in text(reader.get(PAGE, {"direction": "in"}))
-
-
-def test_what_has_no_quick_answer_says_what_to_ask_for_instead(
-    reader: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(walking, "NAMES_MERGED", 1)
-    store([unsaved(counterparty="Ada One"), unsaved(counterparty="Ada Two")])
-    monkeypatch.setattr(walking, "WHOLE_GATHERED", 1)
-    answer = reader.get(PAGE, {"text": "ada", "sort": "largest"})
-    if answer.status_code == 200:  # SQLite looks through them all
-        assert connection.vendor == "sqlite"
-        assert len(listed(answer)) == 2
-    else:
-        assert "Type more of it" in text(answer)
-    assert len(listed(reader.get(PAGE, {"text": "ada"}))) == 2
+    assert "Take a filter away" in text_of(reader.get(PAGE, {"direction": "in"}))
 
 
 def test_the_page_asks_for_the_count_when_it_is_there(reader: Client) -> None:
     add_up(store([unsaved(currency=currency) for currency in ("NGN", "NGN", "USD")]))
-    html = unescape(text(reader.get(PAGE, {"currency": "NGN"})))
+    html = unescape(text_of(reader.get(PAGE, {"currency": "NGN"})))
     assert f'hx-get="{COUNT}?currency=NGN"' in html
     for address, asked in ((COUNT, {}), (PAGE, {"count": "1"})):
-        html = text(reader.get(address, {"currency": "NGN", **asked}))
-        assert '2 transactions · out <span class="money"><span>NGN</span> 500,001.00</span></p>' in html
-    assert "0 transactions</p>" in text(reader.get(COUNT, {"text": "nobody"}))
+        html = text_of(reader.get(address, {"currency": "NGN", **asked}))
+        sum_of_naira = '<span class="money"><span>NGN</span> 500,001.00</span>'
+        assert f'2 transactions · <span class="nowrap">out {sum_of_naira}</span></p>' in html
+    assert "0 transactions</p>" in text_of(reader.get(COUNT, {"text": "nobody"}))
 
 
 def test_htmx_gets_the_rows_alone_and_a_restored_page_gets_all(reader: Client) -> None:
-    rows = text(reader.get(PAGE, headers={"HX-Request": "true"}))
+    rows = text_of(reader.get(PAGE, headers={"HX-Request": "true"}))
     assert rows.lstrip().startswith('<div id="transactions">')
     restored = {"HX-Request": "true", "HX-History-Restore-Request": "true"}
-    assert "<!DOCTYPE html>" in text(reader.get(PAGE, headers=restored))
-
-
-def test_one_transaction_shows_all_that_was_told_and_what_it_was_before(reader: Client) -> None:
-    one = stored(previous_balance=Decimal(7), sender="kola", business_id="biz-9", status="failed")
-    TransactionChange.objects.create(
-        transaction=one, seen_at=AT, before={"status": "processing"}, after={"status": "failed"}
-    )
-    html = text(reader.get(f"{PAGE}{one.pk}/"))
-    for shown in (one.transaction_id, "kola", "biz-9", "NGN 7.00", "<s>processing</s> failed"):
-        assert shown in html
-    assert "No operation here is known to have caused it" in html
-    assert reader.get(f"{PAGE}{one.pk + 1}/").status_code == 404
+    assert "<!DOCTYPE html>" in text_of(reader.get(PAGE, headers=restored))
 
 
 def test_filters_are_kept_by_list_and_shared_ones_say_whose_they_are(
@@ -233,12 +177,12 @@ def test_filters_are_kept_by_list_and_shared_ones_say_whose_they_are(
     stored(currency="USD")
     saved = mine.post(f"{FILTERS}?currency=USD&sort=largest", {"name": "Large dollars", "is_shared": "on"})
     assert saved["Location"] == f"{PAGE}?currency=USD&sort=largest"
-    html = text(theirs.get(FILTERS))
+    html = text_of(theirs.get(FILTERS))
     assert "Large dollars" in html
     assert "Tunde Bello" in html
     assert "USD · Largest amount first" in html
-    assert "Large dollars" in text(mine.get(PAGE))  # it says so once that it is saved
-    assert "Large dollars" not in text(mine.get("/operations/filters/"))
+    assert "Large dollars" in text_of(mine.get(PAGE))  # it says so once that it is saved
+    assert "Large dollars" not in text_of(mine.get("/operations/filters/"))
     kept = SavedFilter.objects.get()
     assert theirs.post(f"/operations/filters/{kept.pk}/rename/", {"name": "Theirs"}).status_code == 404
     theirs.post(f"/operations/filters/{kept.pk}/delete/")

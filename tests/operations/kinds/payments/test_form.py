@@ -1,4 +1,4 @@
-"""Off-ramp payments: the form, the request, and every end."""
+"""Off-ramp payments: the form, and what is prepared from it."""
 
 import json
 import uuid
@@ -8,71 +8,18 @@ from typing import Any
 import pytest
 from django.core.cache import cache
 from django.test import Client
-from django.utils import timezone
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
-from backoffice.core import gateway as seam
 from backoffice.ledger.business import business_id
 from backoffice.operations import errors, services
-from backoffice.operations.kinds import KINDS
-from backoffice.operations.kinds.payment_form import PaymentPayload
-from backoffice.operations.models import Attempt, Operation
-from backoffice.operations.states import Outcome, Status
+from backoffice.operations.models import Operation
 from tests import factories
-from tests.operations.kinds.samples import SAMPLES
+from tests.operations.kinds.payments.steps import ADDRESS, BUSINESS, REFERENCE, SUBMISSION, TO_USER, of, post
 from tests.sandbox_process import SandboxProcess
 from tests.stub_service import StubService
 
 pytestmark = pytest.mark.django_db(transaction=True)
-ADDRESS = "/operations/prepare/payment/"
-SUBMISSION = "7d0c1e2f-3a4b-4c6d-8e8f-101112131415"
-REFERENCE = "CS-7D0C1E2F3A4B4C6D8E8F"
-BUSINESS = "b5f1c2d94a7e4f0ba1c83d56"
-TO_BANK = {
-    "incoming_currency": "USDT",
-    "incoming_amount": "100",
-    "outgoing_currency": "NGN",
-    "outgoing_amount": "",
-    "customer_email": "customer@example.com",
-    "payment_type": "bank",
-    "country": "NG",
-    "bank_code": "044",
-    "account_number": "0123456789",
-    "typed_name": "",
-    "name_reason": "",
-    "service_username": "",
-    "rate_key": "",
-}
-TO_USER = {**TO_BANK, "payment_type": "profile", "service_username": "ngozi.eze", "account_number": ""}
-KIND = KINDS["payment"]
-
-
-@pytest.fixture
-def bank(sandbox: SandboxProcess) -> dict[str, str]:
-    """The form filled in for a bank account, with the name that the simulated bank has."""
-    client = seam.gateway(deadline=8)
-    holder = client.banks.resolve(account_number="0123456789", bank_code="044")
-    return {**TO_BANK, "typed_name": holder.account_name}
-
-
-def of(**changes: Any) -> PaymentPayload:
-    return SAMPLES["payment"].model_copy(update=changes)  # type: ignore[return-value]
-
-
-def post(client: Client, typed: dict[str, str], step: str = "review", **more: str) -> Any:
-    return client.post(ADDRESS, {**typed, "submission": SUBMISSION, "step": step, **more})
-
-
-def sent(maker: User, checker: User, payload: PaymentPayload) -> Operation:
-    """A payment that was sent, with whatever came of it."""
-    operation = factories.countersigned(factories.of_kind("payment", payload, maker), checker)
-    services.release_operation(
-        operation.pk, actor=checker, digest=operation.digest, second_factor_at=timezone.now(), token=None
-    )
-    services.send_operation(operation.pk)
-    operation.refresh_from_db()
-    return operation
 
 
 def test_the_review_shows_who_pays_what_and_who_is_paid(as_maker: Client, bank: dict[str, str]) -> None:
@@ -225,131 +172,6 @@ def test_a_silent_service_is_said(as_maker: Client, settings: Settings) -> None:
     settings.GATEWAY_URL = "http://127.0.0.1:9/v2"
     said = " ".join(post(as_maker, TO_USER).context["form"].non_field_errors())
     assert "does not answer" in said
-
-
-def test_the_request_to_a_bank_is_exactly_what_was_countersigned(
-    maker: User, checker: User, service: StubService
-) -> None:
-    sent(maker, checker, of(outgoing_amount=Decimal("150000.00"), rate_key="k-1"))
-    assert service.changes == ["POST /v2/payment"]
-    assert json.loads(service.posts[0], parse_float=Decimal) == {
-        "businessId": BUSINESS,
-        "reference": "CS-7D0C1E2F3A4B5C6D7E8F",
-        "incomingCurrency": "USDT",
-        "incomingAmount": Decimal(100),
-        "outgoingCurrency": "NGN",
-        "outgoingAmount": Decimal(150000),
-        "customerEmail": "customer@example.com",
-        "paymentType": "bank",
-        "rateKey": "k-1",
-        "country": "NG",
-        "accountNumber": "0123456789",
-        "accountName": "ADA CHIDINMA OBI",
-        "bank": "Access Bank",
-        "bankCode": "044",
-    }
-
-
-def test_the_request_to_a_user_names_no_account(maker: User, checker: User, service: StubService) -> None:
-    nothing = dict.fromkeys(
-        ("country", "bank", "bank_code", "account_number", "account_name", "typed_name"), ""
-    )
-    sent(maker, checker, of(payment_type="profile", service_username="ngozi.eze", **nothing))
-    assert json.loads(service.posts[0], parse_float=Decimal) == {
-        "businessId": BUSINESS,
-        "reference": "CS-7D0C1E2F3A4B5C6D7E8F",
-        "incomingCurrency": "USDT",
-        "incomingAmount": Decimal(100),
-        "outgoingCurrency": "NGN",
-        "customerEmail": "customer@example.com",
-        "paymentType": "profile",
-        "serviceUsername": "ngozi.eze",
-    }
-
-
-@pytest.mark.parametrize(
-    ("status", "body", "ends"),
-    [
-        (200, '{"data": {"_id": "P-9", "state": "pending"}}', Status.SUCCEEDED),
-        (200, '{"data": {}}', Status.UNKNOWN),
-        (400, '{"message": "rateKey has expired"}', Status.FAILED),
-        (401, '{"message": "invalid api key"}', Status.FAILED),
-        (404, '{"message": "no such business"}', Status.FAILED),
-        (422, '{"message": "amount is too small"}', Status.FAILED),
-        (409, '{"message": "reference has been used"}', Status.UNKNOWN),
-        (500, '{"message": "internal error"}', Status.UNKNOWN),
-        (200, "<html>", Status.UNKNOWN),
-    ],
-)
-def test_every_answer_leads_somewhere(
-    maker: User, checker: User, service: StubService, status: int, body: str, ends: Status
-) -> None:
-    service.answer_post = lambda: (status, body)
-    assert sent(maker, checker, of()).status == ends
-
-
-def test_what_the_service_made_is_kept_as_it_told_it(
-    maker: User, checker: User, service: StubService
-) -> None:
-    made = {
-        "_id": "P-9",
-        "reference": "CS-7D0C1E2F3A4B5C6D7E8F",
-        "state": "Waiting for funds",
-        "address": "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t",
-        "expTime": "2026-11-21T10:00:00Z",
-        "incomingCurrency": "USDT",
-        "incomingAmount": 100,
-        "outgoingCurrency": "NGN",
-        "outgoingAmount": 158000.5,
-        "confirmedAmount": 0,
-        "rate": 1580.005,
-        "threadTS": "1.2",
-    }
-    service.answer_post = lambda: (200, json.dumps({"data": made}))
-    sent(maker, checker, of())
-    assert Attempt.objects.get().result == {
-        "id": "P-9",
-        "reference": "CS-7D0C1E2F3A4B5C6D7E8F",
-        "state": "Waiting for funds",
-        "address": "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t",
-        "expires_at": "2026-11-21T10:00:00+00:00",
-        "incoming_currency": "USDT",
-        "incoming_amount": "100",
-        "outgoing_currency": "NGN",
-        "outgoing_amount": "158000.5",
-        "confirmed_amount": "0",
-        "rate": "1580.005",
-    }
-
-
-def test_a_lost_answer_is_never_guessed_and_people_are_asked_at_once(
-    maker: User, checker: User, sandbox: SandboxProcess
-) -> None:
-    sandbox.fault("payments.create", "drop", when="after_execution")
-    operation = sent(maker, checker, of())
-    assert operation.status == Status.UNKNOWN
-    assert services.confirm_operation(operation.pk).status == Status.REVIEW
-    assert Attempt.objects.get().last_check.startswith("No read of the service shows what became of it")
-    assert Attempt.objects.get().outcome == Outcome.OPEN
-
-
-def test_two_people_create_a_payment_against_the_service(
-    as_maker: Client, checker: User, bank: dict[str, str], sandbox: SandboxProcess
-) -> None:
-    before = sandbox.balance("USDT")
-    digest = post(as_maker, bank).context["digest"]
-    post(as_maker, bank, "prepare", digest=digest)
-    operation = factories.countersigned(Operation.objects.get(), checker)
-    services.release_operation(
-        operation.pk, actor=checker, digest=operation.digest, second_factor_at=timezone.now(), token=None
-    )
-    services.send_operation(operation.pk)
-    assert Operation.objects.get().status == Status.SUCCEEDED
-    result = Attempt.objects.get().result or {}
-    assert (result["reference"], result["state"]) == (REFERENCE, "pending")
-    assert result["address"].startswith("T")
-    assert sandbox.pay_in(REFERENCE)["state"] != "pending"
-    assert sandbox.balance("USDT") == before
 
 
 def test_prepare_again_fills_the_form_and_takes_a_new_reference(as_maker: Client, maker: User) -> None:

@@ -1,0 +1,129 @@
+"""Where a chain of balances breaks, held against every order that the records of one moment could have."""
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from itertools import pairwise, permutations, product
+from math import inf
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from backoffice.ledger.books import chain
+from backoffice.ledger.books.chain import Link, Moment, Step
+
+AT = datetime(2026, 11, 20, 10, 42, 7, tzinfo=UTC)
+
+
+def links(*told: tuple[int, str | None, str]) -> list[Link]:
+    """Second, balance before and what it adds, of each record in turn."""
+    return [
+        chain.link(
+            pk, AT + timedelta(seconds=second), None if before is None else Decimal(before), Decimal(adds)
+        )
+        for pk, (second, before, adds) in enumerate(told)
+    ]
+
+
+def walked(found: list[Link]) -> list[Step]:
+    steps: list[Step] = []
+    for stretch in chain.stretches(chain.moments(found)):
+        steps += chain.steps(stretch, steps[-1].link if steps else None)
+    return steps
+
+
+def broken(*told: tuple[int, str | None, str]) -> list[tuple[int, str]]:
+    """Second and difference of each break."""
+    return [
+        ((one.after.at - AT).seconds, f"{one.difference:f}") for one in chain.broken_of(walked(links(*told)))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("direction", "fee", "adds"),
+    [
+        ("in", "1.5", "98.5"),
+        ("in", None, "100"),
+        ("out", "1.5", "-101.5"),
+        ("out", None, "-100"),
+        ("", "1.5", None),
+    ],
+)
+def test_the_fee_comes_on_top_of_what_moved(direction: str, fee: str | None, adds: str | None) -> None:
+    told = chain.effect(direction, Decimal(100), None if fee is None else Decimal(fee))
+    assert told == (None if adds is None else Decimal(adds))
+
+
+def test_balances_that_follow_from_each_other_break_nowhere() -> None:
+    assert broken((0, "0", "10"), (1, "10", "-3"), (2, "7", "0.5")) == []
+    assert broken() == []
+
+
+def test_a_break_says_what_no_record_tells() -> None:
+    assert broken((0, "0", "10"), (1, "7", "1"), (2, "8", "1"), (3, "9.5", "1")) == [(1, "-3"), (3, "0.5")]
+
+
+def test_amounts_of_any_size_are_exact() -> None:
+    huge = "9999999999999999999999.999999999999999999"
+    assert broken((0, huge, huge), (1, "19999999999999999999999.999999999999999998", "1")) == []
+    assert broken((0, huge, huge), (1, "19999999999999999999999.999999999999999999", "1")) == [
+        (1, "0.000000000000000001")
+    ]
+
+
+def test_records_of_one_moment_are_in_the_order_that_the_balances_tell() -> None:
+    found = walked(links((0, "0", "10"), (1, "15", "1"), (1, "10", "5"), (2, "16", "1")))
+    assert [step.link.pk for step in found] == [0, 2, 1, 3]
+    assert chain.broken_of(found) == []
+
+
+def test_a_circle_begins_where_the_following_record_goes_on() -> None:
+    """Nothing before it says with which of the two it began."""
+    assert broken((0, "100", "-10"), (0, "90", "10"), (1, "90", "1")) == []
+    assert broken((0, "100", "-10"), (0, "90", "10"), (1, "100", "1")) == []
+
+
+def test_around_a_record_that_cannot_be_placed_nothing_is_said() -> None:
+    assert broken((0, "0", "10"), (1, None, "-3"), (2, "700", "1"), (3, "702", "1")) == [(3, "1")]
+
+
+def test_a_moment_of_very_many_records_is_a_day_and_left_unchecked() -> None:
+    many = [(1, str(number), "1") for number in range(chain.MOST_AT_ONCE)]
+    assert broken((0, "0", "5"), *many) == [(1, "-5")]
+    assert broken((0, "0", "5"), *many, (1, "7", "1")) == []
+
+
+BALANCE = st.integers(0, 3).map(Decimal)
+TOLD = st.lists(st.tuples(st.integers(0, 3), BALANCE, BALANCE), max_size=7)
+
+
+def made(told: list[tuple[int, Decimal, Decimal]]) -> list[Moment]:
+    ordered = sorted(told, key=lambda one: one[0])
+    return list(
+        chain.moments(
+            Link(pk, AT + timedelta(seconds=second), before, after)
+            for pk, (second, before, after) in enumerate(ordered)
+        )
+    )
+
+
+def fewest(found: list[Moment]) -> float:
+    """How many breaks the best of all orders has."""
+    best = inf
+    for orders in product(*(permutations(moment) for moment in found)):
+        line = [one for order in orders for one in order]
+        best = min(best, sum(1 for one, other in pairwise(line) if one.after != other.before))
+    return best
+
+
+@given(TOLD)
+def test_nothing_is_broken_if_any_order_explains_the_balances(
+    told: list[tuple[int, Decimal, Decimal]],
+) -> None:
+    found = made(told)
+    steps = walked([one for moment in found for one in moment])
+    assert sorted(step.link.pk for step in steps) == list(range(len(told)))
+    assert [step.link.at for step in steps] == [one.at for moment in found for one in moment]
+    least, number = fewest(found) if told else 0, len(chain.broken_of(steps))
+    assert (number == 0) == (least == 0)
+    assert number >= least

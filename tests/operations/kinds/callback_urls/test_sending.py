@@ -1,0 +1,110 @@
+"""The request, the read before it, and the read that proves it."""
+
+import json
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from backoffice.accounts.models import User
+from backoffice.operations import services
+from backoffice.operations.errors import OneByOneError
+from backoffice.operations.models import Attempt, Operation
+from backoffice.operations.policy import check_in_bulk
+from backoffice.operations.states import Outcome, Status
+from tests import factories
+from tests.operations.kinds.callback_urls.steps import AFTER, BEFORE, sample
+from tests.sandbox_process import SandboxProcess
+from tests.stub_service import StubService
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def sent(maker: User, checker: User, **changes: Any) -> Operation:
+    pending = factories.of_kind("callback_url", sample(**changes), maker)
+    operation = factories.release(factories.countersigned(pending, checker), checker)
+    services.send_operation(operation.pk)
+    return Operation.objects.get(pk=operation.pk)
+
+
+def test_the_request_is_exactly_what_was_countersigned(
+    administrator: User, checker: User, service: StubService
+) -> None:
+    sent(administrator, checker)
+    assert service.changes == ["PUT /v2/callbackurl"]
+    assert json.loads(service.posts[0]) == {"callbackUrl": AFTER}
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "ends"),
+    [
+        (200, '{"success": true, "message": "Callback URL updated"}', Status.PROCESSING),
+        (400, '{"message": "callbackUrl must be an http or https URL"}', Status.FAILED),
+        (403, '{"message": "no scope"}', Status.FAILED),
+        (500, '{"message": "internal error"}', Status.UNKNOWN),
+    ],
+)
+def test_every_answer_leads_somewhere(
+    administrator: User, checker: User, service: StubService, status: int, body: str, ends: Status
+) -> None:
+    service.answer_post = lambda: (status, body)
+    assert sent(administrator, checker).status == ends
+
+
+@pytest.mark.parametrize(
+    "told",
+    ['"https://hooks.example.com/other"', f'"{AFTER}"', "null", "42"],
+    ids=["other", "new", "none", "odd"],
+)
+def test_it_is_not_sent_unless_the_old_address_is_the_one_that_was_countersigned(
+    administrator: User, checker: User, as_administrator: Client, service: StubService, told: str
+) -> None:
+    service.callback = told
+    operation = sent(administrator, checker)
+    assert (operation.status, service.changes) == (Status.APPROVED, [])
+    assert Attempt.objects.get(operation=operation).outcome == Outcome.NOT_SENT
+    assert "Nothing was changed" in as_administrator.get(f"/operations/{operation.pk}/").content.decode()
+
+
+def test_the_old_address_in_another_spelling_is_the_one_that_was_countersigned(
+    administrator: User, checker: User, service: StubService
+) -> None:
+    service.callback = f'"{BEFORE.replace("https://", "HTTPS://").replace(".com", ".COM:443")}"'
+    sent(administrator, checker)
+    assert service.changes == ["PUT /v2/callbackurl"]
+
+
+def test_it_is_countersigned_on_its_own_page_only(administrator: User) -> None:
+    with pytest.raises(OneByOneError):
+        check_in_bulk(factories.of_kind("callback_url", sample(), administrator))
+
+
+@pytest.mark.parametrize("status", [200, 500])
+@pytest.mark.parametrize(
+    ("told", "proven"),
+    [
+        (f'"{AFTER}"', True),
+        (f'"{AFTER}/"', False),
+        (f'"{BEFORE}"', False),
+        ("null", False),
+        ("42", False),
+        (f'"{AFTER.replace("https://", "HTTPS://")}"', True),
+        (f'"{AFTER.replace(".com", ".COM:443")}"', True),
+        (f'"{AFTER.replace(".com", ".com:8443")}"', False),
+    ],
+)
+def test_only_the_same_address_read_back_proves_it(
+    administrator: User, checker: User, service: StubService, status: int, told: str, proven: bool
+) -> None:
+    service.answer_post = lambda: (status, '{"success": true, "message": "ok"}')
+    operation = sent(administrator, checker)
+    service.callback = told
+    assert (services.confirm_operation(operation.pk).status == Status.SUCCEEDED) is proven
+
+
+def test_two_people_set_it_against_the_service(
+    administrator: User, checker: User, sandbox: SandboxProcess
+) -> None:
+    operation = sent(administrator, checker, previous="")
+    assert operation.status == Status.PROCESSING
+    assert services.confirm_operation(operation.pk).status == Status.SUCCEEDED

@@ -1,0 +1,53 @@
+"""Off-ramp payments as people fill them in, and one that was sent, as plain functions."""
+
+from typing import Any
+
+from django.test import Client
+from django.utils import timezone
+
+from backoffice.accounts.models import User
+from backoffice.operations import services
+from backoffice.operations.kinds.payment_form import PaymentPayload
+from backoffice.operations.models import Operation
+from tests import factories
+from tests.operations.kinds.samples import SAMPLES
+
+ADDRESS = "/operations/prepare/payment/"
+SUBMISSION = "7d0c1e2f-3a4b-4c6d-8e8f-101112131415"
+REFERENCE = "CS-7D0C1E2F3A4B4C6D8E8F"
+BUSINESS = "b5f1c2d94a7e4f0ba1c83d56"
+TO_BANK = {
+    "incoming_currency": "USDT",
+    "incoming_amount": "100",
+    "outgoing_currency": "NGN",
+    "outgoing_amount": "",
+    "customer_email": "customer@example.com",
+    "payment_type": "bank",
+    "country": "NG",
+    "bank_code": "044",
+    "account_number": "0123456789",
+    "typed_name": "",
+    "name_reason": "",
+    "service_username": "",
+    "rate_key": "",
+}
+TO_USER = {**TO_BANK, "payment_type": "profile", "service_username": "ngozi.eze", "account_number": ""}
+
+
+def of(**changes: Any) -> PaymentPayload:
+    return SAMPLES["payment"].model_copy(update=changes)  # type: ignore[return-value]
+
+
+def post(client: Client, typed: dict[str, str], step: str = "review", **more: str) -> Any:
+    return client.post(ADDRESS, {**typed, "submission": SUBMISSION, "step": step, **more})
+
+
+def sent(maker: User, checker: User, payload: PaymentPayload) -> Operation:
+    """A payment that was sent, with whatever came of it."""
+    operation = factories.countersigned(factories.of_kind("payment", payload, maker), checker)
+    services.release_operation(
+        operation.pk, actor=checker, digest=operation.digest, second_factor_at=timezone.now(), token=None
+    )
+    services.send_operation(operation.pk)
+    operation.refresh_from_db()
+    return operation

@@ -1,0 +1,144 @@
+"""Off-ramp payments: the request, and every end."""
+
+import json
+from decimal import Decimal
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from backoffice.accounts.models import User
+from backoffice.operations import services
+from backoffice.operations.models import Attempt, Operation
+from backoffice.operations.states import Outcome, Status
+from tests import factories
+from tests.operations.kinds.payments.steps import BUSINESS, REFERENCE, of, post, sent
+from tests.sandbox_process import SandboxProcess
+from tests.stub_service import StubService
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_the_request_to_a_bank_is_exactly_what_was_countersigned(
+    maker: User, checker: User, service: StubService
+) -> None:
+    sent(maker, checker, of(outgoing_amount=Decimal("150000.00"), rate_key="k-1"))
+    assert service.changes == ["POST /v2/payment"]
+    assert json.loads(service.posts[0], parse_float=Decimal) == {
+        "businessId": BUSINESS,
+        "reference": "CS-7D0C1E2F3A4B5C6D7E8F",
+        "incomingCurrency": "USDT",
+        "incomingAmount": Decimal(100),
+        "outgoingCurrency": "NGN",
+        "outgoingAmount": Decimal(150000),
+        "customerEmail": "customer@example.com",
+        "paymentType": "bank",
+        "rateKey": "k-1",
+        "country": "NG",
+        "accountNumber": "0123456789",
+        "accountName": "ADA CHIDINMA OBI",
+        "bank": "Access Bank",
+        "bankCode": "044",
+    }
+
+
+def test_the_request_to_a_user_names_no_account(maker: User, checker: User, service: StubService) -> None:
+    nothing = dict.fromkeys(
+        ("country", "bank", "bank_code", "account_number", "account_name", "typed_name"), ""
+    )
+    sent(maker, checker, of(payment_type="profile", service_username="ngozi.eze", **nothing))
+    assert json.loads(service.posts[0], parse_float=Decimal) == {
+        "businessId": BUSINESS,
+        "reference": "CS-7D0C1E2F3A4B5C6D7E8F",
+        "incomingCurrency": "USDT",
+        "incomingAmount": Decimal(100),
+        "outgoingCurrency": "NGN",
+        "customerEmail": "customer@example.com",
+        "paymentType": "profile",
+        "serviceUsername": "ngozi.eze",
+    }
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "ends"),
+    [
+        (200, '{"data": {"_id": "P-9", "state": "pending"}}', Status.SUCCEEDED),
+        (200, '{"data": {}}', Status.UNKNOWN),
+        (400, '{"message": "rateKey has expired"}', Status.FAILED),
+        (401, '{"message": "invalid api key"}', Status.FAILED),
+        (404, '{"message": "no such business"}', Status.FAILED),
+        (422, '{"message": "amount is too small"}', Status.FAILED),
+        (409, '{"message": "reference has been used"}', Status.UNKNOWN),
+        (500, '{"message": "internal error"}', Status.UNKNOWN),
+        (200, "<html>", Status.UNKNOWN),
+    ],
+)
+def test_every_answer_leads_somewhere(
+    maker: User, checker: User, service: StubService, status: int, body: str, ends: Status
+) -> None:
+    service.answer_post = lambda: (status, body)
+    assert sent(maker, checker, of()).status == ends
+
+
+def test_what_the_service_made_is_kept_as_it_told_it(
+    maker: User, checker: User, service: StubService
+) -> None:
+    made = {
+        "_id": "P-9",
+        "reference": "CS-7D0C1E2F3A4B5C6D7E8F",
+        "state": "Waiting for funds",
+        "address": "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t",
+        "expTime": "2026-11-21T10:00:00Z",
+        "incomingCurrency": "USDT",
+        "incomingAmount": 100,
+        "outgoingCurrency": "NGN",
+        "outgoingAmount": 158000.5,
+        "confirmedAmount": 0,
+        "rate": 1580.005,
+        "threadTS": "1.2",
+    }
+    service.answer_post = lambda: (200, json.dumps({"data": made}))
+    sent(maker, checker, of())
+    assert Attempt.objects.get().result == {
+        "id": "P-9",
+        "reference": "CS-7D0C1E2F3A4B5C6D7E8F",
+        "state": "Waiting for funds",
+        "address": "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t",
+        "expires_at": "2026-11-21T10:00:00+00:00",
+        "incoming_currency": "USDT",
+        "incoming_amount": "100",
+        "outgoing_currency": "NGN",
+        "outgoing_amount": "158000.5",
+        "confirmed_amount": "0",
+        "rate": "1580.005",
+    }
+
+
+def test_a_lost_answer_is_never_guessed_and_people_are_asked_at_once(
+    maker: User, checker: User, sandbox: SandboxProcess
+) -> None:
+    sandbox.fault("payments.create", "drop", when="after_execution")
+    operation = sent(maker, checker, of())
+    assert operation.status == Status.UNKNOWN
+    assert services.confirm_operation(operation.pk).status == Status.REVIEW
+    assert Attempt.objects.get().last_check.startswith("No read of the service shows what became of it")
+    assert Attempt.objects.get().outcome == Outcome.OPEN
+
+
+def test_two_people_create_a_payment_against_the_service(
+    as_maker: Client, checker: User, bank: dict[str, str], sandbox: SandboxProcess
+) -> None:
+    before = sandbox.balance("USDT")
+    digest = post(as_maker, bank).context["digest"]
+    post(as_maker, bank, "prepare", digest=digest)
+    operation = factories.countersigned(Operation.objects.get(), checker)
+    services.release_operation(
+        operation.pk, actor=checker, digest=operation.digest, second_factor_at=timezone.now(), token=None
+    )
+    services.send_operation(operation.pk)
+    assert Operation.objects.get().status == Status.SUCCEEDED
+    result = Attempt.objects.get().result or {}
+    assert (result["reference"], result["state"]) == (REFERENCE, "pending")
+    assert result["address"].startswith("T")
+    assert sandbox.pay_in(REFERENCE)["state"] != "pending"
+    assert sandbox.balance("USDT") == before

@@ -1,0 +1,54 @@
+"""A wallet transfer that is prepared, countersigned and sent, as plain functions."""
+
+from typing import Any
+
+from django.test import Client
+from django.utils import timezone
+
+from backoffice.accounts.models import User
+from backoffice.operations import services
+from backoffice.operations.kinds import KINDS
+from backoffice.operations.kinds.wallet_transfer import WalletTransferPayload
+from backoffice.operations.models import Operation
+from tests import factories
+from tests.operations.kinds.samples import SAMPLES
+
+ADDRESS = "/operations/prepare/wallet_transfer/"
+TRON = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
+EVM = "0xdAC17F958D2ee523a2206206994597C13D831ec7"
+
+FILLED_IN = {
+    "network": "TRC20",
+    "currency": "USDT",
+    "amount": "150.250000",
+    "address": TRON,
+    "wallet_type": "",
+    "memo": "invoice 88",
+}
+KIND = KINDS["wallet_transfer"]
+
+
+def of(**changes: Any) -> WalletTransferPayload:
+    return SAMPLES["wallet_transfer"].model_copy(update=changes)  # type: ignore[return-value]
+
+
+def prepared(maker: User, **changes: Any) -> Operation:
+    return factories.of_kind("wallet_transfer", of(**changes), maker)
+
+
+def released(maker: User, checker: User, **changes: Any) -> Operation:
+    return factories.release(factories.countersigned(prepared(maker, **changes), checker), checker)
+
+
+def review(client: Client, **changes: str) -> Any:
+    return client.post(ADDRESS, {**FILLED_IN, **changes, "step": "review"})
+
+
+def sign(operation: Operation, checker: User, typed: str) -> Operation:
+    return services.approve_operation(
+        operation.pk,
+        actor=checker,
+        digest=operation.digest,
+        second_factor_at=timezone.now(),
+        confirmation=typed,
+    )

@@ -1,0 +1,109 @@
+"""Whoever countersigns types the end of the address, and is told what is odd about it."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from backoffice.accounts.models import User
+from backoffice.operations import errors, policy, services
+from backoffice.operations.models import Operation
+from backoffice.operations.states import Status
+from tests.operations.kinds.wallet_transfers.steps import (
+    EVM,
+    KIND,
+    TRON,
+    of,
+    prepared,
+    released,
+    review,
+    sign,
+)
+from tests.stub_service import StubService
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def paid(maker: User, checker: User, service: StubService, **changes: Any) -> Operation:
+    """A wallet transfer that the service has accepted."""
+    operation = released(maker, checker, **changes)
+    services.send_operation(operation.pk)
+    operation.refresh_from_db()
+    assert operation.status == Status.PROCESSING
+    return operation
+
+
+def test_whoever_countersigns_types_the_end_of_the_address(maker: User, checker: User) -> None:
+    operation = prepared(maker)
+    for typed in ("", "gjLj6T", "jLj6t", "TR7NHq", TRON):
+        with pytest.raises(errors.ConfirmationWrongError):
+            sign(operation, checker, typed)
+    assert sign(operation, checker, " gjLj6t ").status == Status.APPROVED
+
+
+def test_the_page_asks_for_the_end_of_the_address_and_takes_no_other(as_checker: Client, maker: User) -> None:
+    operation = prepared(maker)
+    assert "Last 6 characters of the address" in as_checker.get(operation.get_absolute_url()).content.decode()
+    refused = as_checker.post(
+        f"{operation.get_absolute_url()}approve/", {"digest": operation.digest, "confirmation": "gjLj6x"}
+    )
+    assert refused.status_code == 422
+    assert Operation.objects.get().status == Status.PENDING
+
+
+def test_it_cannot_be_countersigned_among_many(maker: User) -> None:
+    with pytest.raises(errors.OneByOneError):
+        policy.check_in_bulk(prepared(maker))
+
+
+def test_the_first_time_is_said_until_the_address_was_paid(
+    maker: User, checker: User, service: StubService
+) -> None:
+    assert any("First time" in caution for caution in KIND.cautions(of()))
+    operation = prepared(maker)
+    assert any("First time" in caution for caution in KIND.cautions(of()))
+    services.cancel_operation(operation.pk, actor=maker)
+    assert any("First time" in caution for caution in KIND.cautions(of()))
+    paid(maker, checker, service)
+    assert KIND.cautions(of()) == []
+
+
+def test_a_failed_transfer_does_not_make_an_address_known(
+    maker: User, checker: User, service: StubService
+) -> None:
+    service.answer_post = lambda: (400, '{"message": "no"}')
+    services.send_operation(released(maker, checker).pk)
+    assert any("First time" in caution for caution in KIND.cautions(of()))
+
+
+def test_an_address_that_looks_like_one_paid_before_is_shown_beside_it(
+    as_maker: Client, maker: User, checker: User, service: StubService
+) -> None:
+    known = "0xabc1112223334445556667778889990001112def"
+    poison = "0xabc9992223334445556667778889990001112def"
+    before = paid(maker, checker, service, network="ERC20", address=known)
+    html = review(as_maker, network="ERC20", address=poison).content.decode()
+    assert "First time" in html
+    assert f"paid with {before.reference}" in html
+    assert "0xabc[111]222333" in html
+    assert "0xabc[999]222333" in html
+
+
+def test_addresses_that_are_unlike_are_not_shown(maker: User, checker: User, service: StubService) -> None:
+    paid(maker, checker, service)
+    cautions = KIND.cautions(of(network="ERC20", address=EVM))
+    assert [caution for caution in cautions if "Looks like" in caution] == []
+
+
+def test_what_no_checksum_protects_is_said() -> None:
+    (form, _) = KIND.cautions(of(network="ERC20", address=EVM.lower()))
+    assert "carries no checksum" in form
+    (network, _) = KIND.cautions(of(network="Lightning", address="lnbc1"))
+    assert "nothing was checked" in network
+    (wrong, _) = KIND.cautions(of(address="TR7"))
+    assert "can be no address" in wrong
+
+
+def test_the_warnings_take_two_queries(django_assert_num_queries: Any) -> None:
+    with django_assert_num_queries(2):
+        KIND.cautions(of())

@@ -1,0 +1,128 @@
+"""The request, every end of it, and how it is recognised in the list."""
+
+import json
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from backoffice.accounts.models import User
+from backoffice.operations import services
+from backoffice.operations.models import Attempt, Operation
+from backoffice.operations.services.confirming import settles_after
+from backoffice.operations.states import Status
+from payments_gateway import TransactionRecord
+from tests.operations.kinds.wallet_transfers.steps import EVM, KIND, TRON, of, prepared, released, sign
+from tests.operations.steps import let_pass
+from tests.sandbox_process import SandboxProcess
+from tests.stub_service import StubService
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_the_request_is_exactly_what_was_countersigned(
+    maker: User, checker: User, service: StubService
+) -> None:
+    services.send_operation(released(maker, checker, wallet_type="main").pk)
+    assert service.changes == ["POST /v2/wallet/transfer"]
+    assert '"amount": 150.250000' in service.posts[0]
+    assert json.loads(service.posts[0], parse_float=Decimal) == {
+        "network": "TRC20",
+        "currency": "USDT",
+        "address": TRON,
+        "amount": Decimal("150.25"),
+        "walletType": "main",
+        "memo": "invoice 88",
+    }
+
+
+def test_what_is_not_given_is_not_sent(maker: User, checker: User, service: StubService) -> None:
+    services.send_operation(released(maker, checker, memo="").pk)
+    assert set(json.loads(service.posts[0])) == {"network", "currency", "address", "amount"}
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "ends"),
+    [
+        (
+            200,
+            '{"data": {"transferDetail": {"transactionId": "T-9", "status": "processing"}}}',
+            Status.PROCESSING,
+        ),
+        (200, '{"data": {}}', Status.PROCESSING),
+        (400, '{"message": "address is not valid"}', Status.FAILED),
+        (401, '{"message": "invalid api key"}', Status.FAILED),
+        (404, '{"message": "no such wallet"}', Status.FAILED),
+        (422, '{"message": "insufficient funds"}', Status.FAILED),
+        (409, '{"message": "conflict"}', Status.UNKNOWN),
+        (500, '{"message": "internal error"}', Status.UNKNOWN),
+        (200, "<html>", Status.UNKNOWN),
+    ],
+)
+def test_every_answer_leads_somewhere(
+    maker: User, checker: User, service: StubService, status: int, body: str, ends: Status
+) -> None:
+    operation = released(maker, checker)
+    service.answer_post = lambda: (status, body)
+    services.send_operation(operation.pk)
+    assert Operation.objects.get().status == ends
+
+
+def test_an_unknown_one_is_recognised_in_the_list(
+    maker: User, checker: User, sandbox: SandboxProcess
+) -> None:
+    sandbox.fault("wallets.transfer", "drop", when="after_execution")
+    operation = released(maker, checker)
+    services.send_operation(operation.pk)
+    operation.refresh_from_db()
+    assert operation.status == Status.UNKNOWN
+    sandbox.settle("fullfiled")
+    let_pass(settles_after())
+    assert services.confirm_operation(operation.pk).status == Status.SUCCEEDED
+    assert Attempt.objects.get().service_transaction_id
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_ours"),
+    [
+        ({}, True),
+        ({"username": ""}, True),
+        ({"username": TRON}, True),
+        ({"username": "countersign-demo"}, True),
+        ({"username": EVM}, False),
+        ({"address": TRON, "username": ""}, True),
+        ({"address": EVM, "username": ""}, False),
+        ({"type": "withdrawal"}, False),
+        ({"currency": "USD"}, False),
+        ({"amount": Decimal("150.26")}, False),
+    ],
+)
+def test_it_is_recognised_by_type_currency_amount_and_address(changes: dict[str, Any], is_ours: bool) -> None:
+    told = {"transactionId": "T-1", "type": "sent", "currency": "USDT", "amount": Decimal("150.25")}
+    record = TransactionRecord.model_validate({**told, **changes})
+    assert KIND.recognises(of(), record) is is_ours  # type: ignore[union-attr]
+
+
+def test_capitals_do_not_make_another_address_where_the_network_knows_none() -> None:
+    told = {"transactionId": "T-1", "type": "sent", "currency": "USDT", "amount": 5, "username": EVM.lower()}
+    record = TransactionRecord.model_validate(told)
+    assert KIND.recognises(of(network="ERC20", address=EVM, amount=Decimal(5)), record)  # type: ignore[union-attr]
+    assert KIND.counterparty(of(address=EVM)).key == KIND.counterparty(of(address=EVM.lower())).key
+
+
+def test_two_people_send_crypto_against_the_service(
+    maker: User, checker: User, sandbox: SandboxProcess
+) -> None:
+    before = sandbox.balance("USDT")
+    operation = prepared(maker)
+    operation = sign(operation, checker, "gjLj6t")
+    services.release_operation(
+        operation.pk, actor=checker, digest=operation.digest, second_factor_at=timezone.now(), token=None
+    )
+    services.send_operation(operation.pk)
+    assert services.confirm_operation(operation.pk).status == Status.SUCCEEDED
+    taken = before - sandbox.balance("USDT")
+    attempt = Attempt.objects.get()
+    assert attempt.fee is not None
+    assert taken == of().amount + attempt.fee

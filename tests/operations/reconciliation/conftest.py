@@ -1,0 +1,38 @@
+"""The people who read it, and a matched withdrawal beside a movement of nobody's."""
+
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+
+from backoffice.accounts.models import User
+from backoffice.ledger.mirrored import Transaction
+from backoffice.operations.models import Attempt
+from backoffice.operations.services import reconciling
+from backoffice.operations.services.reconciling import reconcile
+from tests.operations.reconciliation.steps import listed, sent
+
+
+@pytest.fixture(autouse=True)
+def to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One call compares everything, however slow the machine is."""
+    monkeypatch.setattr(reconciling, "TURN", 3600.0)
+
+
+@pytest.fixture
+def as_auditor(sign_in: Callable[[Client, User], Client], auditor: User) -> Client:
+    return sign_in(Client(), auditor)
+
+
+@pytest.fixture
+def matched(maker: User) -> Attempt:
+    attempt = sent(maker, "T-1")
+    listed("T-1")
+    return attempt
+
+
+@pytest.fixture
+def unknown_movement(matched: Attempt) -> Transaction:
+    row = listed("X-1", counterparty="<b>Somebody</b>")
+    reconcile()
+    return row

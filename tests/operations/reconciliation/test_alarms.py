@@ -1,0 +1,162 @@
+"""What people have to look at becomes an incident, once, and stays one until somebody says what it was."""
+
+import re
+import threading
+from decimal import Decimal
+
+import pytest
+from django.db import IntegrityError, connection, transaction
+from django.test import Client
+from django.utils import timezone
+
+from backoffice.accounts.models import User
+from backoffice.audit.actions import Action
+from backoffice.audit.models import Entry
+from backoffice.ledger.mirrored import Transaction
+from backoffice.operations import reconciliation
+from backoffice.operations.metrics import exposition
+from backoffice.operations.models import Attempt, Operation
+from backoffice.operations.oversight import Incident
+from backoffice.operations.reconciled import Comparison, Reconciliation, Verdict
+from backoffice.operations.services import incidents, verdicts
+from backoffice.operations.services.incidents import acknowledge_incident
+from backoffice.operations.services.reconciling import reconcile
+from backoffice.operations.services.watching import GONE
+from tests.operations.reconciliation.steps import listed, long_since, read_until, sent, told_anew
+from tests.operations.steps import text_of
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_movement_that_nobody_prepared_raises_one_incident_for_good(
+    unknown_movement: Transaction, checker: User
+) -> None:
+    incident = Incident.objects.get()
+    assert (incident.about, incident.what) == (unknown_movement, verdicts.NOT_OURS)
+    assert incident.evidence["amount"] == "NGN 250,000.00"
+    told_anew(unknown_movement, status="failed")
+    reconcile()
+    acknowledge_incident(incident.pk, actor=checker, note="The shop's own integration")
+    told_anew(unknown_movement, amount=Decimal(3))
+    Reconciliation.objects.all().delete()
+    reconcile()
+    assert Incident.objects.get().is_open is False
+
+
+def test_it_is_on_record_with_who_took_note_of_it(unknown_movement: Transaction, checker: User) -> None:
+    acknowledge_incident(Incident.objects.get().pk, actor=checker, note="The shop's own integration")
+    entries = Entry.objects.filter(target_type="ledger.transaction", target_id=str(unknown_movement.pk))
+    raised, noted = entries.order_by("position")
+    assert (raised.action, noted.action) == (Action.INCIDENT_RAISED, Action.INCIDENT_ACKNOWLEDGED)
+    assert (noted.actor_id, noted.detail["note"]) == (checker.pk, "The shop's own integration")
+    assert noted.target_url == f"/transactions/{unknown_movement.pk}/"
+
+
+def test_what_matches_or_is_too_early_raises_nothing(matched: Attempt, maker: User) -> None:
+    sent(maker, "T-9", outcome="open", closed_at=None)
+    reconcile()
+    assert set(Comparison.objects.values_list("verdict", flat=True)) == {Verdict.MATCHED, Verdict.EARLY}
+    assert not Incident.objects.exists()
+
+
+def test_a_record_that_differs_or_is_missing_raises_one_about_the_operation(maker: User) -> None:
+    different, missing = sent(maker, "T-1"), sent(maker, "T-2")
+    listed("T-1", amount=Decimal(1))
+    read_until(long_since())
+    for _ in range(3):
+        Reconciliation.objects.all().delete()
+        reconcile()
+    told = {(one.operation, one.what) for one in Incident.objects.all()}
+    assert told == {(different.operation, verdicts.NOT_AS_SIGNED), (missing.operation, GONE)}
+    assert Incident.objects.count() == 2
+    evidence = Incident.objects.get(operation=different.operation).evidence
+    assert evidence["in the mirror"] == "amount 249,999.00 less there"
+
+
+def test_one_whose_incident_was_not_raised_yet_is_told_of_in_the_next_round(matched: Attempt) -> None:
+    row = listed("X-1")
+    reconcile()
+    Incident.objects.all().delete()
+    Comparison.objects.filter(transaction=row).update(needs_telling=True)  # as if killed in between
+    reconcile()
+    reconcile()
+    assert Incident.objects.get().about == row
+
+
+def test_the_database_holds_one_of_each_movement_and_one_thing_itself(
+    unknown_movement: Transaction, operation: Operation
+) -> None:
+    for twin in (
+        Incident(transaction=unknown_movement, what="x", evidence={}, at=timezone.now()),
+        Incident(transaction=listed("X-2"), operation=operation, what="x", evidence={}, at=timezone.now()),
+        Incident(what="x", evidence={}, at=timezone.now()),
+    ):
+        with pytest.raises(IntegrityError), transaction.atomic():
+            twin.save()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_several_at_once_tell_of_it_once(matched: Attempt) -> None:
+    for number in range(20):
+        listed(f"X-{number}")
+    threads = [threading.Thread(target=_compare) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    reconcile()
+    assert Incident.objects.count() == 20
+    assert Entry.objects.filter(action=Action.INCIDENT_RAISED).count() == 20
+
+
+def _compare() -> None:
+    try:
+        reconcile()
+    finally:
+        connection.close()
+
+
+def test_every_page_counts_them_until_somebody_took_note(
+    unknown_movement: Transaction, as_auditor: Client, checker: User
+) -> None:
+    reconciliation.forget()
+    assert '<span class="count" aria-label="1 unknown to us">1</span>' in text_of(as_auditor.get("/reports/"))
+    shown = text_of(as_auditor.get("/"))
+    assert "1 movement that nobody prepared here" in shown
+    assert "It is about a movement at the service that nobody prepared here; " in shown
+    acknowledge_incident(Incident.objects.get().pk, actor=checker, note="The shop's own integration")
+    reconciliation.forget()
+    assert "unknown to us" not in text_of(as_auditor.get("/reports/"))
+    assert "nobody prepared here" not in text_of(as_auditor.get("/"))
+
+
+def test_the_overview_tells_movements_from_other_incidents(
+    unknown_movement: Transaction, matched: Attempt, as_auditor: Client
+) -> None:
+    incidents.report(
+        matched.operation, what="The service shows something else", evidence={"transaction": "T-1"}
+    )
+    reconciliation.forget()
+    shown = text_of(as_auditor.get("/"))
+    assert "2 incidents are open." in shown
+    assert "1 is about a movement at the service that nobody prepared here; " in shown
+
+
+def test_an_approver_takes_note_on_its_page(unknown_movement: Transaction, as_checker: Client) -> None:
+    incident = Incident.objects.get()
+    shown = text_of(as_checker.get(incident.get_absolute_url()))
+    assert f'href="/transactions/{unknown_movement.pk}/"' in shown
+    assert "&lt;b&gt;Somebody&lt;/b&gt;" in shown
+    answer = as_checker.post(incident.get_absolute_url(), {"note": "The shop's own integration"})
+    assert answer.status_code == 302
+    assert "X-1" in text_of(as_checker.get("/operations/incidents/"))
+    shown = text_of(as_checker.get(f"/transactions/{unknown_movement.pk}/"))
+    assert "The shop&#x27;s own integration" in shown
+
+
+def test_metrics_tell_of_them(unknown_movement: Transaction) -> None:
+    told = exposition().decode()
+    assert 'countersign_reconciliation{result="matched"} 1.0' in told
+    assert 'countersign_reconciliation{result="unknown_to_us"} 1.0' in told
+    assert "countersign_unknown_movements_open 1.0" in told
+    assert re.search(r"^countersign_reconciliation_age_seconds \d+\.", told, re.MULTILINE)

@@ -1,0 +1,120 @@
+"""The page: sums by day and currency, the list with its filters, and what it says while there is nothing."""
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
+
+from backoffice.accounts.models import User
+from backoffice.core import clock
+from backoffice.ledger.mirrored import Transaction
+from backoffice.operations.models import Attempt, Operation
+from backoffice.operations.services.reconciling import reconcile
+from tests.ledger.transactions import add_up
+from tests.operations.reconciliation.steps import listed, reference, sent
+from tests.operations.steps import text_of
+
+pytestmark = pytest.mark.django_db
+PAGE = "/reconciliation/"
+
+
+def show(client: Client, **query: Any) -> str:
+    answer = client.get(PAGE, query)
+    assert answer.status_code == 200
+    return text_of(answer)
+
+
+def test_it_lists_what_matches_and_what_nobody_prepared(
+    as_auditor: Client, matched: Attempt, unknown_movement: Transaction
+) -> None:
+    shown = show(as_auditor)
+    assert reference(matched) in shown
+    assert f'href="/transactions/{unknown_movement.pk}/"' in shown
+    assert "&lt;b&gt;Somebody&lt;/b&gt;" in shown
+    assert "Open incident" in shown
+    assert "Matched 1</a>" in shown
+    assert "Unknown to us 1</a>" in shown
+
+
+@pytest.mark.parametrize(
+    ("query", "is_there"),
+    [
+        ({"verdict": "unknown_to_us"}, True),
+        ({"verdict": "matched"}, False),
+        ({"currency": "NGN"}, True),
+        ({"currency": "USD"}, False),
+        ({"since": "2026-03-01", "until": "2026-03-01"}, True),
+        ({"since": "2026-03-02"}, False),
+        ({"until": "2026-02-28"}, False),
+    ],
+)
+def test_filters_narrow_the_list(
+    as_auditor: Client, maker: User, query: dict[str, str], is_there: bool
+) -> None:
+    with clock.running_by(lambda: datetime(2026, 1, 1, tzinfo=UTC)):
+        sent(maker, "T-1")
+    listed("T-1", currency="USD", amount=Decimal(1))
+    listed("X-1", occurred_at=datetime(2026, 3, 1, 23, 59, 59, tzinfo=UTC))
+    reconcile()
+    assert ("X-1" in show(as_auditor, **query)) == is_there
+
+
+def test_it_adds_up_each_day_and_currency_with_what_came_in(as_auditor: Client, matched: Attempt) -> None:
+    now = timezone.now()
+    rows = [listed(f"D-{number}", direction="in", type="deposit", amount=Decimal(700)) for number in range(2)]
+    add_up(rows)
+    listed("X-1", currency="USD", amount=Decimal("12.5"), fee=None)
+    reconcile()
+    shown = show(as_auditor)
+    day = now.astimezone(UTC).date()
+    assert f"verdict=unknown_to_us&amp;currency=USD&amp;since={day}&amp;until={day}" in shown
+    assert "<small>12.50</small>" in shown
+    assert "2<small>1,400.00</small>" in shown
+    assert "<small>250,000.00</small>" in shown
+
+
+def test_a_long_list_goes_on_at_its_next_page(as_auditor: Client, operation: Operation) -> None:
+    for number in range(53):
+        listed(f"X-{number:02}", occurred_at=timezone.now() + timedelta(seconds=number))
+    reconcile()
+    first = show(as_auditor)
+    assert ("X-52" in first, "X-03" in first, "X-02" in first) == (True, True, False)
+    cursor = first.partition("?cursor=")[2].partition('"')[0]
+    second = text_of(as_auditor.get(f"{PAGE}?cursor={cursor}"))
+    assert ("X-02" in second, "X-00" in second, "X-03" in second) == (True, True, False)
+
+
+def test_htmx_gets_the_part_alone(as_auditor: Client, unknown_movement: Transaction) -> None:
+    answer = as_auditor.get(PAGE, headers={"HX-Request": "true"})
+    assert text_of(answer).strip().startswith('<div id="reconciliation">')
+
+
+def test_it_says_so_while_there_is_nothing(as_auditor: Client) -> None:
+    assert "It begins with the first operation that is prepared here." in show(as_auditor)
+
+
+def test_it_says_so_while_nothing_has_moved(as_auditor: Client, operation: Operation) -> None:
+    reconcile()
+    assert "Nothing has moved yet" in show(as_auditor)
+
+
+def test_a_wrong_filter_is_told_beside_its_field(as_auditor: Client) -> None:
+    answer = as_auditor.get(PAGE, {"since": "2026-03-02", "until": "2026-03-01"})
+    assert answer.status_code == 422
+    assert "This day is before the first one." in text_of(answer)
+
+
+def test_it_asks_eight_questions_at_most(
+    as_auditor: Client, maker: User, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    for number in range(5):
+        sent(maker, f"T-{number}")
+        listed(f"T-{number}")
+        listed(f"X-{number}")
+    reconcile()
+    with django_assert_max_num_queries(8):
+        show(as_auditor)

@@ -1,0 +1,9 @@
+"""The page of transactions, and what it shows, as plain functions."""
+
+from typing import Any
+
+PAGE = "/transactions/"
+
+
+def listed(answer: Any) -> list[str]:
+    return [row.transaction.transaction_id for row in answer.context["rows"]]

@@ -1,0 +1,64 @@
+"""The statement and the breaks of the balances as files: the same bytes on both engines."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from django.test import Client
+
+from backoffice.accounts.models import User
+from backoffice.ledger.mirrored import Break, Mirror
+from backoffice.reports import statement_report
+from backoffice.reports.catalogue import REPORTS
+from tests.ledger.test_breaks import merged, record
+from tests.reports.download import Download
+from tests.reports.test_golden import by_its_texts, by_the_database, wanted
+
+pytestmark = pytest.mark.django_db(transaction=True)  # a report reads by a connection of its own
+GOLDEN = Path(__file__).with_name("golden")
+Get = Callable[..., Download]
+
+
+@pytest.fixture(autouse=True)
+def _books() -> None:
+    Mirror.objects.create(pk=1)
+    merged(
+        record("A", 0, "100", "50.5", sender="=Ada"),
+        record("C", 1, "160.5", "1"),  # of one moment: its balance says that it follows
+        record("B", 1, "150.5", "10"),
+        record("D", 2, "161.5", "20.000000000000000001", type="withdrawal", fee="1.5"),
+        record("E", 3, "-3", "7"),
+        record("F", 4, None, "5"),
+        record("G", 5, "9", "1", type="transfer"),
+        record("H", 6, "9", "1", status="processing"),
+        record("X", 0, "0", "5", currency="USD"),
+    )
+    Break.objects.update(noticed_at="2026-03-04T06:00:00Z")
+
+
+@pytest.mark.parametrize("name", ["statement", "continuity"])
+def test_they_are_these_bytes(auditor: User, name: str) -> None:
+    one = wanted(REPORTS[name], auditor, "Africa/Lagos")
+    assert by_the_database(one) == (GOLDEN / f"{name}.csv").read_bytes()
+
+
+def test_the_breaks_are_the_same_bytes_whoever_writes_them(auditor: User) -> None:
+    one = wanted(REPORTS["continuity"], auditor)
+    assert by_its_texts(one) == by_the_database(one)
+
+
+@pytest.fixture
+def _reader(client: Client, auditor: User, sign_in: Callable[[Client, User], Client]) -> None:
+    sign_in(client, auditor)
+
+
+@pytest.mark.usefixtures("_reader")
+def test_a_statement_is_narrowed_and_of_any_length(download: Get, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = download("statement", currency="NGN").rows
+    monkeypatch.setattr(statement_report, "BATCH", 2)
+    assert download("statement", currency="NGN").rows == whole
+    assert {row["currency"] for row in whole} == {"NGN"}
+    later = download("statement", currency="NGN", since="2026-03-05").rows
+    assert [(row["line"], row["balance"]) for row in later] == [("opening", "10"), ("closing", "10")]
+    assert download("statement", until="2026-03-03").rows == []
+    assert download("continuity", currency="USD").rows == []

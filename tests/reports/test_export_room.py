@@ -1,0 +1,168 @@
+"""Exports are bounded: in number, for one person and for all, and in what they leave of the disk."""
+
+import errno
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from pytest_django import Settings
+
+from backoffice.accounts.models import User
+from backoffice.audit.models import Entry
+from backoffice.core import clock
+from backoffice.reports import services
+from backoffice.reports.errors import GoneError, NoRoomError
+from backoffice.reports.models import ExportJob, Schedule
+from backoffice.reports.services.room import DISK_FULL
+from backoffice.reports.states import State
+from tests.reports.asking import actions, asked_for, files, made, now, numbers
+from tests.reports.scheduling import is_due, kept
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("empty_folder", "public_address"),
+]
+SignIn = Callable[[Client, User], Client]
+MORE_THAN_ANY_DISK = 2**50  # megabytes
+
+
+def test_one_person_has_so_many_exports_and_no_more(
+    auditor: User, administrator: User, settings: Settings
+) -> None:
+    settings.EXPORTS_PER_PERSON = 2
+    first, _ = made(auditor), asked_for(auditor)
+
+    with pytest.raises(NoRoomError, match="2 exports of one person"):
+        asked_for(auditor)
+    with pytest.raises(NoRoomError):
+        services.request_again(first, actor=auditor)
+    asked_for(administrator)
+
+    services.remove_export(first.pk, actor=auditor)
+    asked_for(auditor)
+    assert ExportJob.objects.filter(person=auditor).count() == 3
+
+
+@pytest.mark.parametrize("state", [State.CANCELLED, State.FAILED, State.EXPIRED])
+def test_what_has_no_file_takes_no_room(auditor: User, settings: Settings, state: State) -> None:
+    settings.EXPORTS_PER_PERSON = 1
+    ExportJob.objects.filter(pk=asked_for(auditor).pk).update(state=state)
+    asked_for(auditor)
+
+
+def test_all_together_have_so_many_and_no_more(
+    auditor: User, administrator: User, settings: Settings
+) -> None:
+    settings.EXPORTS_IN_ALL = 1
+    asked_for(auditor)
+
+    with pytest.raises(NoRoomError, match="of all people together"):
+        asked_for(administrator)
+
+
+def test_a_file_is_removed_by_its_person_before_its_time(auditor: User) -> None:
+    job = made(auditor)
+    services.remove_export(job.pk, actor=auditor)
+
+    assert files() == []
+    assert now(job).state == State.EXPIRED
+    assert actions(job)[-1] == "export.removed"
+    with pytest.raises(GoneError):
+        services.remove_export(job.pk, actor=auditor)
+
+
+def test_no_export_begins_without_the_reserve_of_the_disk(auditor: User, settings: Settings) -> None:
+    job = asked_for(auditor)
+    settings.EXPORT_DISK_RESERVE_MB = MORE_THAN_ANY_DISK
+
+    with pytest.raises(NoRoomError, match="of this installation's disk are free"):
+        asked_for(auditor)
+    services.run_export(job.pk)
+
+    assert now(job).state == State.FAILED
+    assert "disk" in now(job).problem
+    assert files() == []
+
+
+def test_a_disk_that_runs_full_meanwhile_ends_the_export_and_leaves_nothing(
+    auditor: User, offer: Callable[[Callable[[], Iterator[object]]], None], settings: Settings
+) -> None:
+    begun: list[Path] = []
+
+    def growing() -> Iterator[object]:
+        yield from range(100_000)
+        begun.extend(Path(name) for name in files())
+        settings.EXPORT_DISK_RESERVE_MB = MORE_THAN_ANY_DISK
+        yield from range(100_000)
+
+    offer(growing)
+    job = numbers(auditor)
+    services.run_export(job.pk)
+
+    assert len(begun) == 1
+    assert now(job).state == State.FAILED
+    assert "disk" in now(job).problem
+    assert files() == []
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_disk_that_is_full_is_told_as_the_reason(
+    auditor: User, offer: Callable[[Callable[[], Iterator[object]]], None], number: int
+) -> None:
+    def full() -> Iterator[object]:
+        yield from range(100_000)
+        raise OSError(number, "what a write to a full disk raises")
+
+    offer(full)
+    job = numbers(auditor)
+    services.run_export(job.pk)
+
+    assert (now(job).state, now(job).problem) == (State.FAILED, DISK_FULL)
+    assert files() == []
+
+
+def test_the_page_says_it_beside_the_button_and_keeps_what_was_typed(
+    client: Client, auditor: User, sign_in: SignIn, settings: Settings
+) -> None:
+    settings.EXPORTS_PER_PERSON = 0
+    sent = {"then": "background", "group": "export", "columns": ["action"]}
+
+    answer = sign_in(client, auditor).post(reverse("reports:report", args=["audit-log"]), sent)
+
+    page = answer.content.decode()
+    assert answer.status_code == 422
+    assert "0 exports of one person" in page.partition('id="which-file"')[2].partition("<button")[0]
+    assert '<option value="export" selected>' in page
+    assert not ExportJob.objects.exists()
+
+
+def test_making_again_without_room_is_said_on_the_page(
+    client: Client, auditor: User, sign_in: SignIn, settings: Settings
+) -> None:
+    job, browser = made(auditor), sign_in(client, auditor)
+    settings.EXPORTS_PER_PERSON = 1
+
+    page = browser.post(reverse("reports:again", args=[job.pk]), follow=True).content.decode()
+
+    assert "1 exports of one person" in page
+    browser.post(reverse("reports:remove_export", args=[job.pk]))
+    assert "The file was removed." in browser.get(job.get_absolute_url()).content.decode()
+    assert Entry.objects.filter(action="export.removed").get().actor_id == auditor.pk
+
+
+def test_a_schedule_without_room_for_one_serves_the_others_and_says_so(
+    auditor: User, administrator: User, settings: Settings
+) -> None:
+    settings.EXPORTS_PER_PERSON = 1
+    schedule = kept(administrator, auditor, administrator)
+    asked_for(auditor)
+    is_due(schedule, clock.now())
+
+    assert services.run_schedules() == 1
+
+    of_schedule = ExportJob.objects.filter(schedule=Schedule.objects.get())
+    states = dict(of_schedule.values_list("person__pk", "state"))
+    assert states == {auditor.pk: State.FAILED, administrator.pk: State.WAITING}
+    assert "1 exports of one person" in of_schedule.get(person=auditor).problem

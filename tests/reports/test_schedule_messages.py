@@ -1,0 +1,131 @@
+"""The messages of schedules: a link that needs sign-in, to whoever may still read the report."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from django.core import mail
+from django.core.checks import run_checks
+from django.test import Client
+from django.urls import reverse
+from pytest_django import Settings
+
+from backoffice.accounts.models import User
+from backoffice.core import clock
+from backoffice.reports import services
+from backoffice.reports.models import ExportJob
+from backoffice.reports.services import mailing
+from backoffice.reports.states import State
+from tests.reports.scheduling import kept, ran
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("public_address")]
+WARNING = "reports.W001"
+
+
+def test_the_message_has_a_link_that_needs_sign_in_and_no_figures(auditor: User, client: Client) -> None:
+    job = ran(kept(auditor))
+
+    assert services.tell_recipients() == 1
+    assert services.tell_recipients() == 0
+
+    (message,) = mail.outbox
+    assert message.to == [auditor.email]
+    assert f"https://office.example{job.get_absolute_url()}" in message.body
+    assert "Every morning" in message.subject
+    assert str(job.rows) not in message.body.replace(str(job.pk), "").replace("seven", "")
+    assert job.sha256 not in message.body
+    assert message.attachments == []
+    assert "sign-in" in client.get(job.get_absolute_url())["Location"]
+
+
+def test_a_message_that_cannot_be_sent_is_tried_again(auditor: User, settings: Settings) -> None:
+    job = ran(kept(auditor))
+    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 1  # where nobody listens
+
+    assert services.tell_recipients() == 0
+
+    kept_at = ExportJob.objects.get(pk=job.pk).mail_at
+    assert kept_at is not None
+    assert kept_at > clock.now() + mailing.TRY_AGAIN_AFTER - timedelta(minutes=1)
+    settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
+    ExportJob.objects.filter(pk=job.pk).update(mail_at=clock.now())
+    assert services.tell_recipients() == 1
+
+
+def test_a_name_of_two_lines_makes_one_subject(auditor: User) -> None:
+    ran(kept(auditor, name="Every morning\nBcc: somebody@elsewhere.example"))
+
+    assert services.tell_recipients() == 1
+    assert mail.outbox[0].subject == "Countersign: Every morning Bcc: somebody@elsewhere.example"
+
+
+def test_without_a_public_address_no_message_leaves_and_the_schedule_says_so(
+    auditor: User, settings: Settings, client: Client, sign_in: Callable[[Client, User], Client]
+) -> None:
+    job = ran(kept(auditor))
+    settings.PUBLIC_URL = ""
+
+    assert services.tell_recipients() == 0
+    assert mail.outbox == []
+    page = sign_in(client, auditor).get(reverse("reports:schedules")).content.decode()
+    assert "Whoever runs this installation sets COUNTERSIGN_PUBLIC_URL" in page
+
+    settings.PUBLIC_URL = "https://office.example"
+    assert services.tell_recipients() == 1
+    assert f"https://office.example{job.get_absolute_url()}" in mail.outbox[0].body
+    assert "COUNTERSIGN_PUBLIC_URL" not in client.get(reverse("reports:schedules")).content.decode()
+
+
+def test_a_deployment_without_a_public_address_is_warned(settings: Settings) -> None:
+    def warned() -> list[str]:
+        return [str(found.msg) for found in run_checks(include_deployment_checks=True) if found.id == WARNING]
+
+    assert warned() == []
+    settings.PUBLIC_URL = ""
+    [words] = warned()
+    assert "COUNTERSIGN_PUBLIC_URL is not set" in words
+
+
+def test_the_owner_is_told_that_a_file_could_not_be_made_and_why(
+    auditor: User, administrator: User, client: Client, sign_in: Callable[[Client, User], Client]
+) -> None:
+    schedule = kept(administrator, auditor, filters={"actor": ["999999"]})
+
+    assert ran(schedule).state == State.FAILED
+    assert services.tell_recipients() == 1
+    assert services.tell_recipients() == 0
+
+    (message,) = mail.outbox
+    assert message.to == [administrator.email]
+    assert (
+        "Every morning: no file could be made for Femi Ade. A filter no longer makes sense." in message.body
+    )
+    assert f"https://office.example{reverse('reports:schedules')}" in message.body
+    page = sign_in(client, administrator).get(reverse("reports:schedules")).content.decode()
+    assert "no file could be made for Femi Ade: A filter no longer makes sense." in page
+
+
+def test_what_somebody_asked_for_and_failed_brings_no_message(auditor: User) -> None:
+    asked = {"report": "audit-log", "time_zone": "UTC", "filters": {"actor": ["999999"]}}
+    services.request_export(auditor, asked)
+    services.run_due()
+
+    assert ExportJob.objects.get().state == State.FAILED
+    assert services.tell_recipients() == 0
+
+
+def test_no_message_for_somebody_who_may_no_longer_read_it(auditor: User) -> None:
+    ran(kept(auditor))
+    auditor.groups.clear()
+
+    assert services.tell_recipients() == 0
+    assert mail.outbox == []
+
+
+def test_what_somebody_asked_for_brings_no_message(auditor: User) -> None:
+    services.request_export(auditor, {"report": "audit-log", "time_zone": "UTC"})
+    services.run_due()
+
+    assert ExportJob.objects.get().state == State.DONE
+    assert services.tell_recipients() == 0

@@ -1,0 +1,79 @@
+"""What keeps a webhook a hint: who is heard, how often, and that only a reading of the service moves anything."""
+
+from tests.sabotage.workshop import Safeguard
+
+_RECEIVING = "backoffice/webhooks/services/receiving.py"
+_LOOKING = "backoffice/webhooks/services/looking.py"
+_TESTS = "tests/webhooks"
+
+OF_WEBHOOKS = (
+    Safeguard(
+        "what the service did not sign starts nothing",
+        _RECEIVING,
+        {"Verdict(judged.verdict.value)": "Verdict.VALID"},
+        f"{_TESTS}/test_looking.py::test_what_the_service_did_not_sign_starts_nothing",
+    ),
+    Safeguard(
+        "the same delivery is kept once",
+        _RECEIVING,
+        {"hashlib.sha256(body)": "hashlib.sha256(body + str(now).encode())"},
+        f"{_TESTS}/test_keeping.py::test_the_same_a_hundred_times_at_once_is_one",
+    ),
+    Safeguard(
+        "a repeated delivery starts nothing",
+        _RECEIVING,
+        {"THEN webhooks_delivery.wanted_at": "THEN EXCLUDED.wanted_at"},
+        f"{_TESTS}/test_looking.py::test_a_repeat_starts_nothing_not_even_after_a_month",
+    ),
+    Safeguard(
+        "deliveries that are not valid are bounded",
+        _RECEIVING,
+        {"        _drop_oldest()\n": "        pass\n"},
+        f"{_TESTS}/test_keeping.py::test_what_is_not_valid_is_kept_in_bounds_the_newest",
+    ),
+    Safeguard(
+        "a delivery that is too long is not taken",
+        "backoffice/webhooks/views/receiver.py",
+        {
+            "    if declared > MOST_BYTES:\n": "    if not request:\n",
+            "    if len(body) > MOST_BYTES:\n": "    if not request:\n",
+        },
+        f"{_TESTS}/test_receiver.py::test_a_body_of_the_largest_size_is_read_and_one_byte_more_is_not",
+    ),
+    Safeguard(
+        "whoever does not know the address of the receiver is not heard",
+        "backoffice/webhooks/configuration.py",
+        {"constant_time_compare(told, settings.WEBHOOK_SECRET) and is_on()": "is_on()"},
+        f"{_TESTS}/test_receiver.py::test_a_wrong_address_is_no_address_and_leaves_no_trace",
+    ),
+    Safeguard(
+        "an address that can be guessed is no receiver",
+        "backoffice/webhooks/configuration.py",
+        {" and is_on()\n": "\n"},
+        f"{_TESTS}/test_receiver.py::test_without_a_secret_that_nobody_guesses_there_is_no_receiver",
+    ),
+    Safeguard(
+        "however many deliveries come the service is read once a second",
+        _LOOKING,
+        {' or not take_turn("webhooks", pause=EVERY)': ""},
+        f"{_TESTS}/test_looking.py::test_however_many_come_the_service_is_read_once_a_second",
+    ),
+    Safeguard(
+        "news that come while somebody looks lead to another look",
+        _LOOKING,
+        {"    operations.look_at_open()\n": "    operations.close_due()\n"},
+        f"{_TESTS}/test_looking.py::test_news_that_come_while_somebody_looks_lead_to_another_look",
+    ),
+    Safeguard(
+        "a re-read whose process dies is followed",
+        "backoffice/operations/services/news.py",
+        {"    _open().update(next_check_at=now + TURN_LASTS)\n": ""},
+        f"{_TESTS}/test_looking.py::test_whoever_dies_before_the_look_is_followed_by_the_sweeper",
+    ),
+    Safeguard(
+        "who sends a body for too long is hung up on",
+        "backoffice/webhooks/slow_senders.py",
+        {"            if until <= now:\n": "            if not hang_up:\n"},
+        f"{_TESTS}/test_slow_senders.py::test_only_those_whose_time_is_over_are_hung_up_on",
+    ),
+)

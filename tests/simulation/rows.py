@@ -1,0 +1,104 @@
+"""Our rows as the oracle reads them, past the ORM."""
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+
+LOCAL_KINDS = {"resolution", "resume"}
+
+OPERATIONS_QUERY = "SELECT id, kind, status, amount, payload, maker_id, reference FROM operations_operation"
+ATTEMPTS_QUERY = """
+    SELECT id, operation_id, balance, closed_at IS NULL, service_transaction_id, watermark_service_time, started_at,
+        resolution_id, last_check, answer LIKE 'Accepted%', watermark_balance
+    FROM operations_attempt ORDER BY id
+"""
+ENTRIES_QUERY = """
+    SELECT target_id, action FROM audit_entry
+    WHERE target_type = 'operations.operation' AND action LIKE 'operation.%' ORDER BY position
+"""
+SIGNED_QUERY = """
+    SELECT COUNT(DISTINCT approver_id) FROM operations_approval
+    JOIN operations_operation ON operations_operation.id = operation_id
+    JOIN accounts_user ON accounts_user.id = approver_id AND accounts_user.is_active
+    JOIN accounts_user_groups ON accounts_user_groups.user_id = approver_id
+    JOIN auth_group ON auth_group.id = group_id AND auth_group.name = ?
+    WHERE operation_id = ? AND approver_id <> operations_operation.maker_id
+        AND operations_approval.digest = operations_operation.digest
+"""
+
+
+class Operation:
+    """A row of ours."""
+
+    def __init__(self, row: tuple[Any, ...]) -> None:
+        key, self.kind, self.status, amount, payload, self.maker, self.reference = row
+        self.pk = UUID(key)
+        self.amount = Decimal(amount) if amount is not None else None
+        self.payload: dict[str, Any] = json.loads(payload)
+
+    def __str__(self) -> str:
+        return f"{self.reference} ({self.status})"
+
+    @property
+    def is_local(self) -> bool:
+        return self.kind in LOCAL_KINDS
+
+    @property
+    def content(self) -> tuple[str, str, Decimal, str]:
+        """In the service's words: type, currency, amount, destination."""
+        payload = self.payload
+        type_, currency, destination = {
+            "withdrawal": ("withdrawal", "currency", "account_number"),
+            "transfer": ("transfer", "currency", "receiver_username"),
+            "conversion": ("conversion", "from_currency", "to_currency"),
+            "wallet_transfer": ("sent", "currency", "address"),
+        }[self.kind]
+        return type_, payload[currency], Decimal(payload["amount"]), payload[destination]
+
+
+@dataclass
+class Attempt:
+    """A row of ours."""
+
+    pk: int
+    operation: UUID
+    balance: str | None
+    is_open: bool
+    names: str | None
+    mark: datetime | None
+    started_at: datetime
+    resolved_by: str | None
+    last_check: str
+    is_accepted: bool
+    balance_before: Decimal | None
+
+    @property
+    def is_in_doubt(self) -> bool:
+        return self.is_open and self.names is None and self.balance is not None
+
+
+def attempt_of(row: tuple[Any, ...]) -> Attempt:
+    pk, operation, balance, is_open, names, mark, started, resolved, last_check, accepted, before = row
+    return Attempt(
+        pk,
+        UUID(operation),
+        balance,
+        bool(is_open),
+        names,
+        _moment(mark) if mark else None,
+        _moment(started),
+        resolved,
+        last_check,
+        bool(accepted),
+        Decimal(before) if before is not None else None,
+    )
+
+
+def _moment(text: str | datetime) -> datetime:
+    found = text if isinstance(text, datetime) else datetime.fromisoformat(text)
+    return found if found.tzinfo else found.replace(tzinfo=connection.timezone)

@@ -1,0 +1,19 @@
+"""Which tests are run on the second engine, too: those that ask for the database, however they do."""
+
+import pytest
+
+from backoffice.accounts.models import User
+from tests.requirements_of_tests import asks_for_the_database
+
+
+@pytest.mark.django_db
+def test_one_with_the_mark_asks_for_the_database(request: pytest.FixtureRequest) -> None:
+    assert asks_for_the_database(request.node)
+
+
+def test_one_with_a_fixture_that_needs_it_does(request: pytest.FixtureRequest, maker: User) -> None:
+    assert asks_for_the_database(request.node)
+
+
+def test_any_other_does_not(request: pytest.FixtureRequest) -> None:
+    assert not asks_for_the_database(request.node)

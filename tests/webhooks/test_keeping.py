@@ -1,0 +1,147 @@
+"""Each body is kept once, with what it is worth by the keys of the day; what is worth nothing is bounded."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+from pytest_django import Settings
+
+from backoffice.webhooks.models import Delivery
+from backoffice.webhooks.services import receive_delivery, receiving
+from backoffice.webhooks.services.looking import TASK
+from backoffice.webhooks.states import Verdict
+from tests.core.test_queue import messages
+from tests.payments_gateway.vectors.make_vectors import FOLDER, RECORD, delivery, signed, written
+from tests.webhooks.conftest import UseKeys
+from tests.webhooks.steps import forged, news, only_delivery
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("receiver")]
+
+
+def rung() -> int:
+    """How often the doorbell was rung."""
+    return sum(message["headers"]["task"] == TASK for message in messages(""))
+
+
+def test_the_same_a_hundred_times_at_once_is_one() -> None:
+    body = news()
+
+    def receive(_: int) -> Verdict:
+        try:
+            return receive_delivery(body)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(8) as threads:
+        verdicts = list(threads.map(receive, range(100)))
+
+    assert verdicts == [Verdict.VALID] * 100
+    assert (only_delivery().times, only_delivery().wanted_at is None) == (100, False)
+
+
+def test_a_repeat_is_counted_with_its_time_and_changes_nothing_else() -> None:
+    body = news()
+    receive_delivery(body)
+    first = Delivery.objects.values().get()
+    receive_delivery(body)
+    again = Delivery.objects.values().get()
+    assert again["last_at"] > first["last_at"]
+    assert again == {**first, "last_at": again["last_at"], "times": 2}
+
+
+def test_a_replay_after_a_month_wants_nothing_again() -> None:
+    body = news()
+    receive_delivery(body)
+    Delivery.objects.update(wanted_at=None, received_at=timezone.now() - timedelta(days=31))
+    receive_delivery(body)
+    assert (only_delivery().wanted_at, only_delivery().times) == (None, 2)
+
+
+def test_new_ones_ring_once_a_second_and_all_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(receiving, "monotonic", lambda: 100.0)
+    before = rung()
+    for number in range(5):
+        receive_delivery(news(f"T-{number}"))
+    assert (rung() - before, Delivery.objects.filter(wanted_at__isnull=False).count()) == (1, 5)
+    monkeypatch.setattr(receiving, "monotonic", lambda: 101.0)
+    receive_delivery(news("T-6"))
+    assert rung() - before == 2
+
+
+def test_what_is_not_valid_is_kept_in_bounds_the_newest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(receiving, "MOST_NOT_VALID", 3)
+    receive_delivery(news())
+    for number in range(8):
+        receive_delivery(b"not a delivery %d" % number)
+    kept = [bytes(body) for body in Delivery.objects.order_by("pk").values_list("body", flat=True)]
+    assert kept[1:] == [b"not a delivery 5", b"not a delivery 6", b"not a delivery 7"]
+    assert Delivery.objects.filter(verdict=Verdict.VALID).count() == 1
+
+
+def test_while_the_service_changes_its_key_both_count(use_keys: UseKeys) -> None:
+    use_keys("current", "previous")
+    old = delivery(signature=signed(RECORD, "previous"))
+    assert [receive_delivery(old), receive_delivery(news())] == [Verdict.VALID] * 2
+    assert Delivery.objects.values("key").distinct().count() == 2
+
+
+def test_a_key_that_is_no_longer_in_force_counts_for_nothing(use_keys: UseKeys) -> None:
+    use_keys("previous")
+    assert receive_delivery(news()) == Verdict.INVALID
+
+
+def test_what_was_refused_counts_when_it_comes_again_after_the_new_key_is_known(use_keys: UseKeys) -> None:
+    body = news("T-7")
+    use_keys("previous")
+    receive_delivery(body)
+    assert only_delivery().wanted_at is None
+    use_keys("current")
+    assert receive_delivery(body) == Verdict.VALID
+    kept = only_delivery()
+    assert (kept.verdict, kept.times, kept.transaction_id, kept.problem) == ("valid", 2, "T-7", "")
+    assert kept.wanted_at is not None
+
+
+def test_what_was_valid_stays_so_after_its_key_is_gone(use_keys: UseKeys) -> None:
+    body = news()
+    receive_delivery(body)
+    use_keys("previous")
+    assert receive_delivery(body) == Verdict.INVALID
+    assert (only_delivery().verdict, only_delivery().times) == ("valid", 2)
+
+
+def test_new_keys_in_the_file_need_no_restart(settings: Settings, tmp_path: Path) -> None:
+    file = tmp_path / "keys.pem"
+    settings.WEBHOOK_KEYS = str(file)
+    file.write_text((FOLDER / "previous.pub.pem").read_text())
+    assert receive_delivery(news("T-1")) == Verdict.INVALID
+    file.write_text((FOLDER / "current.pub.pem").read_text() + "\n")
+    assert receive_delivery(news("T-2")) == Verdict.VALID
+
+
+@pytest.mark.parametrize("keys", ["", "/nowhere/keys.pem"])
+def test_without_keys_everything_is_kept_and_nothing_started(settings: Settings, keys: str) -> None:
+    settings.WEBHOOK_KEYS = keys
+    assert receive_delivery(news()) == Verdict.UNVERIFIED
+    assert only_delivery().wanted_at is None
+
+
+def test_a_payment_is_known_by_its_reference() -> None:
+    data = b'{"reference":"INV-77","state":"created"}'
+    receive_delivery(delivery(data, event=b"payment CREATED"))
+    assert (only_delivery().reference, only_delivery().transaction_id) == ("INV-77", "")
+
+
+def test_a_kind_that_nobody_knows_is_kept_by_its_name() -> None:
+    receive_delivery(delivery(b'{"lottery":"ticket"}', event=b"Bonus"))
+    assert (only_delivery().event, only_delivery().verdict) == ("Bonus", "valid")
+
+
+def test_no_forged_one_is_wanted() -> None:
+    for body in (forged(), written(RECORD, b""), b"nonsense"):
+        receive_delivery(body)
+    assert set(Delivery.objects.values_list("verdict", flat=True)) == {"invalid", "unsigned", "malformed"}
+    assert not Delivery.objects.filter(wanted_at__isnull=False).exists()

@@ -1,0 +1,191 @@
+"""The simulated service delivers to the receiver over real HTTP: honest, late, often, out of order and forged."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import requests
+from pytest_django import Settings
+
+from backoffice.accounts.models import User
+from backoffice.audit.models import Entry
+from backoffice.core import clock
+from backoffice.operations import services as operations
+from backoffice.operations.models import Attempt, Operation
+from backoffice.operations.states import Status
+from backoffice.webhooks.models import Delivery
+from backoffice.webhooks.services import look_due
+from tests import factories
+from tests.sandbox.receiving import eventually, in_state, point_to, tried
+from tests.sandbox_process import SandboxProcess
+from tests.webhooks.conftest import UseKeys
+from tests.webhooks.steps import ADDRESS, SECRET
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def pems(service: SandboxProcess) -> list[str]:
+    """The service's public keys, as it would give them to a merchant."""
+    answer = requests.get(f"{service.control}/webhooks/keys", timeout=30).json()
+    return [str(key["pem"]) for key in answer["keys"]]
+
+
+@pytest.fixture
+def service(
+    sandbox: SandboxProcess, settings: Settings, use_keys: UseKeys, live_server: Any
+) -> Iterator[SandboxProcess]:
+    """The service, which knows our address, and whose withdrawals settle when they are told to.
+
+    It delivers in its own time, and repeats what was refused: nothing may be on its way when the test is over, since it
+    would be kept among the rows of the next one. It delivers one after the other.
+    """
+    settings.WEBHOOK_SECRET = SECRET
+    use_keys(*pems(sandbox))
+    point_to(sandbox, f"{live_server.url}{ADDRESS}")
+    sandbox.options(settle_after=None)
+    yield sandbox
+    settings.WEBHOOK_SECRET = ""
+    sandbox.reset()
+    point_to(sandbox, f"{live_server.url}/hooks/of-nobody/")
+    sandbox.deposit("NGN", "1")
+    tried(sandbox)
+    sandbox.reset()
+
+
+@pytest.fixture
+def processing(service: SandboxProcess, maker: User, checker: User) -> Operation:
+    """A withdrawal that was sent and accepted, and will not be looked at by itself for hours."""
+    operation = factories.approved(maker, checker)
+    factories.release(operation, checker, service.token())
+    operations.send_operation(operation.pk)
+    operations.confirm_operation(operation.pk)
+    taken(1)
+    Delivery.objects.all().delete()
+    Attempt.objects.update(next_check_at=clock.now() + timedelta(hours=5))
+    operation.refresh_from_db()
+    assert operation.status == Status.PROCESSING
+    return operation
+
+
+def taken(count: int) -> list[Delivery]:
+    """What has arrived, the oldest first, once there is so much of it."""
+    eventually(lambda: Delivery.objects.count() >= count)
+    return list(Delivery.objects.order_by("pk"))
+
+
+def state() -> tuple[object, ...]:
+    """All that could have been moved."""
+    return (
+        list(Operation.objects.order_by("pk").values()),
+        list(Attempt.objects.order_by("pk").values()),
+        Entry.objects.count(),
+    )
+
+
+def test_an_honest_one_closes_the_operation_long_before_its_schedule(
+    processing: Operation, service: SandboxProcess
+) -> None:
+    service.settle()
+    (delivery,) = taken(1)
+    assert (delivery.verdict, delivery.transaction_id) == (
+        "valid",
+        Attempt.objects.get().service_transaction_id,
+    )
+    assert look_due() == 1
+    processing.refresh_from_db()
+    assert processing.status == Status.SUCCEEDED
+    in_state(service, "delivered", len(service.deliveries()))
+
+
+def test_an_unknown_one_is_closed_as_soon_as_it_is_told_of(
+    service: SandboxProcess, maker: User, checker: User
+) -> None:
+    service.fault("balances.withdraw", "drop", when="after_execution")
+    operation = factories.approved(maker, checker)
+    factories.release(operation, checker, service.token())
+    operations.send_operation(operation.pk)
+    operation.refresh_from_db()
+    assert operation.status == Status.UNKNOWN
+    Attempt.objects.update(
+        started_at=clock.now() - timedelta(minutes=5), next_check_at=clock.now() + timedelta(hours=5)
+    )
+    service.settle()
+    taken(2)
+    assert look_due() >= 1
+    operation.refresh_from_db()
+    assert operation.status == Status.SUCCEEDED
+
+
+def test_a_hundred_of_the_same_are_one_and_one_reading(
+    processing: Operation, service: SandboxProcess
+) -> None:
+    service.webhook_fault("duplicate", copies=99)
+    service.settle()
+    eventually(lambda: Delivery.objects.filter(times=100).exists())
+    assert Delivery.objects.count() == 1
+    assert look_due() == 1
+    assert not Delivery.objects.filter(wanted_at__isnull=False).exists()
+
+
+def test_out_of_order_the_end_is_the_same(processing: Operation, service: SandboxProcess) -> None:
+    service.webhook_fault("reorder", deliveries=3)
+    service.deposit("NGN", "1")
+    service.settle()
+    service.deposit("NGN", "2")
+    amounts = [delivery.transaction_id for delivery in taken(3)]
+    assert len(set(amounts)) == 3
+    look_due()
+    processing.refresh_from_db()
+    assert processing.status == Status.SUCCEEDED
+
+
+@pytest.mark.parametrize(
+    ("forgery", "verdict"),
+    [
+        ("wrong_signature", "invalid"),
+        ("stranger", "invalid"),
+        ("unsigned", "unsigned"),
+        ("malformed", "malformed"),
+        ("tampered_data", "invalid"),
+    ],
+)
+def test_a_forged_one_is_kept_with_its_verdict_and_moves_nothing(
+    processing: Operation, service: SandboxProcess, forgery: str, verdict: str
+) -> None:
+    before = state()
+    service.webhook_fault("forge", forgery=forgery)
+    service.settle()
+    (delivery,) = taken(1)
+    assert (delivery.verdict, delivery.problem != "", delivery.wanted_at) == (verdict, True, None)
+    assert look_due() == 0
+    assert state() == before
+
+
+def test_an_event_that_was_changed_is_a_hint_like_any_other(
+    processing: Operation, service: SandboxProcess
+) -> None:
+    """The signature does not cover it, and nothing goes by it: the service is read."""
+    service.webhook_fault("forge", forgery="tampered_event")
+    service.deposit("NGN", "1")
+    (delivery,) = taken(1)
+    assert (delivery.verdict, delivery.event) == ("valid", "Payment updated")
+    before = Operation.objects.values().get()
+    look_due()
+    assert Operation.objects.values().get() == before
+
+
+def test_after_the_service_has_changed_its_key_both_count_until_the_old_one_is_taken_out(
+    processing: Operation, service: SandboxProcess, use_keys: UseKeys
+) -> None:
+    requests.post(f"{service.control}/webhooks/keys", timeout=30).raise_for_status()
+    new, old = pems(service)
+    use_keys(new, old)
+    for amount in ("1", "2"):
+        service.deposit("NGN", amount)
+    assert {delivery.verdict for delivery in taken(2)} == {"valid"}
+    assert Delivery.objects.values("key").distinct().count() == 2
+    use_keys(new)
+    for amount in ("3", "4"):
+        service.deposit("NGN", amount)
+    assert sorted(delivery.verdict for delivery in taken(4)[2:]) == ["invalid", "valid"]

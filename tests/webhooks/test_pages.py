@@ -1,0 +1,167 @@
+"""What people see of deliveries, who sees it, and looking again because of one."""
+
+import re
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from pytest_django import DjangoAssertNumQueries, Settings
+
+from backoffice.accounts.models import User
+from backoffice.audit.models import Entry
+from backoffice.operations.models import Attempt
+from backoffice.webhooks import urls
+from backoffice.webhooks.models import Delivery
+from backoffice.webhooks.services import receive_delivery
+from tests import factories
+from tests.ledger import transactions
+from tests.operations.conftest import service as service
+from tests.operations.kinds.samples import SAMPLES
+from tests.operations.listing import NAMED, record, sent, shows
+from tests.payments_gateway.vectors.make_vectors import delivery
+from tests.stub_service import StubService
+from tests.webhooks.steps import forged, news, only_delivery
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("receiver")]
+SignIn = Callable[[Client, User], Client]
+PAGE = "/webhooks/"
+
+# What each role is answered with; the receiver itself is everybody's, and has tests of its own.
+#               method  maker checker auditor administrator outsider
+ROLES = ("maker", "checker", "auditor", "administrator", "outsider")
+ANSWERS = {
+    "deliveries": ("get",  200, 200, 200, 200, 403),
+    "delivery":   ("get",  200, 200, 200, 200, 403),
+    "look_again": ("post", 302, 302, 403, 302, 403),
+}  # fmt: skip
+
+
+def address_of(name: str) -> str:
+    return reverse(f"webhooks:{name}", args=[] if name == "deliveries" else [only_delivery().pk])
+
+
+@pytest.fixture
+def reader(client: Client, sign_in: SignIn, checker: User) -> Client:
+    return sign_in(client, checker)
+
+
+def text(client: Client, address: str = PAGE) -> str:
+    """The page in words, one space between them."""
+    return re.sub(r"\s+", " ", client.get(address).content.decode())
+
+
+def test_the_table_names_every_address() -> None:
+    assert {*ANSWERS, "receive"} == {pattern.name for pattern in urls.urlpatterns}
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("name", ANSWERS)
+def test_a_role_opens_what_the_table_says(
+    client: Client, sign_in: SignIn, request: pytest.FixtureRequest, name: str, role: str
+) -> None:
+    receive_delivery(news())
+    method, *answers = ANSWERS[name]
+    sign_in(client, request.getfixturevalue(role))
+    assert getattr(client, str(method))(address_of(name)).status_code == answers[ROLES.index(role)]
+
+
+def test_the_page_needs_six_queries_at_most(
+    reader: Client, django_assert_max_num_queries: DjangoAssertNumQueries, settings: Settings
+) -> None:
+    settings.PUBLIC_URL = "https://office.example"
+    for number in range(30):
+        receive_delivery(news(f"T-{number}"))
+    reader.get(PAGE)
+    with django_assert_max_num_queries(6):
+        assert reader.get(PAGE).status_code == 200
+
+
+def test_a_delivery_is_listed_with_its_verdict_and_how_often_it_came(reader: Client) -> None:
+    body = news("T-1")
+    for _ in range(3):
+        receive_delivery(body)
+    receive_delivery(forged())
+    html = text(reader)
+    assert '<span class="badge good">Valid</span>' in html
+    assert '<span class="badge bad">Invalid</span>' in html
+    assert '<td class="num" data-label="times">3</td>' in html
+    assert html.index("Invalid") < html.index(">Valid<")
+
+
+def test_it_leads_to_our_operation_and_to_the_transaction(
+    reader: Client, service: StubService, maker: User, checker: User
+) -> None:
+    shows(service, record("T-1", "processing"))
+    operation = sent(service, maker, checker, NAMED)
+    assert Attempt.objects.get().service_transaction_id == "T-1"
+    one = transactions.stored(transaction_id="T-1")
+    receive_delivery(news("T-1"))
+    for address in (PAGE, address_of("delivery")):
+        html = text(reader, address)
+        assert f'href="/operations/{operation.pk}/">{operation.reference}</a>' in html
+        assert f'href="/transactions/{one.pk}/">T-1</a>' in html
+
+
+def test_a_payment_is_found_by_its_reference(reader: Client, maker: User) -> None:
+    operation = factories.of_kind("payment", SAMPLES["payment"], maker)
+    reference = operation.payload["reference"].encode()
+    receive_delivery(delivery(b'{"reference":"%s","state":"paid"}' % reference, event=b"Payment updated"))
+    assert f">{operation.reference}</a>" in text(reader, address_of("delivery"))
+
+
+def test_older_ones_are_on_further_pages(reader: Client) -> None:
+    for number in range(51):
+        receive_delivery(news(f"T-{number}"))
+    first = reader.get(PAGE).content.decode()
+    assert first.count('class="row"') == 50
+    (older,) = re.findall(r'href="(\?cursor=[^"]+)" rel="next"', first)
+    assert reader.get(f"{PAGE}{older}").content.decode().count('class="row"') == 1
+
+
+def test_the_body_is_shown_as_it_came_and_is_no_html(reader: Client) -> None:
+    receive_delivery(b'<script>alert(1)</script>\xff\x00{"event"')
+    html = reader.get(address_of("delivery")).content.decode()
+    assert r"&lt;script&gt;alert(1)&lt;/script&gt;\xff\x00{&quot;event&quot;" in html
+
+
+def test_looking_again_is_on_record_and_wanted(reader: Client, checker: User) -> None:
+    receive_delivery(forged())
+    answer = reader.post(address_of("look_again"))
+    assert (answer.status_code, answer["Location"]) == (302, address_of("delivery"))
+    assert only_delivery().wanted_at is not None
+    entry = Entry.objects.get(action="delivery.looked_into")
+    assert (entry.actor, entry.target_url) == (checker, address_of("delivery"))
+
+
+def test_looking_again_is_never_done_by_a_link(reader: Client) -> None:
+    receive_delivery(news())
+    assert reader.get(address_of("look_again")).status_code == 405
+
+
+def test_who_only_reads_is_not_offered_to_look_again(client: Client, sign_in: SignIn, auditor: User) -> None:
+    receive_delivery(news())
+    assert "Look again" not in text(sign_in(client, auditor), address_of("delivery"))
+
+
+@pytest.mark.parametrize(
+    ("secret", "keys", "said"),
+    [
+        ("", "", "No deliveries are received here"),
+        ("s" * 32, "", "no public key of the service is configured"),
+        ("s" * 32, "/nowhere", "/nowhere cannot be read"),
+    ],
+)
+def test_the_page_says_what_is_not_configured(
+    reader: Client, settings: Settings, secret: str, keys: str, said: str
+) -> None:
+    settings.WEBHOOK_SECRET, settings.WEBHOOK_KEYS = secret, keys
+    assert said in text(reader)
+
+
+def test_the_page_says_which_key_is_and_when_the_last_valid_one_came(reader: Client) -> None:
+    assert "None has come yet" in text(reader)
+    receive_delivery(news())
+    assert only_delivery().key in text(reader)
+    assert "None has come yet" not in text(reader)
+    assert Delivery.objects.count() == 1
