@@ -6,7 +6,8 @@ SANDBOX_PORT ?= 8001
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: demo smoke test test-contract test-faults test-simulation check bench run clean lock
+.PHONY: demo smoke test test-contract test-faults faults-on-postgresql faults-on-sqlite sabotage test-simulation
+.PHONY: check types rules bench run clean lock
 
 demo: $(READY)  ## the whole product on this machine, against a simulated service
 	@$(BIN)/python -m stack.demo --port $(PORT) --sandbox-port $(SANDBOX_PORT)
@@ -27,9 +28,15 @@ FAULTS ?= whole
 FAULTS_SIZE = FAULTS=$(FAULTS) $(if $(filter sample,$(FAULTS)),RACE_ROUNDS=$${RACE_ROUNDS:-5})
 FAULTS_DATABASE ?= postgres://postgres@127.0.0.1:5432/countersign_faults
 
-test-faults: $(READY)  ## processes killed, wires cut, people raced, safeguards taken out; prints the figures; FAULTS=sample takes minutes
+test-faults: faults-on-postgresql faults-on-sqlite sabotage  ## processes killed, wires cut, people raced, safeguards taken out; prints the figures; FAULTS=sample takes minutes
+
+faults-on-postgresql: $(READY)
 	$(FAULTS_SIZE) COUNTERSIGN_TEST_DATABASE_URL=$(FAULTS_DATABASE) $(BIN)/pytest tests/faults $(ARGS)
+
+faults-on-sqlite: $(READY)
 	$(FAULTS_SIZE) env -u COUNTERSIGN_TEST_DATABASE_URL $(BIN)/pytest tests/faults $(ARGS)
+
+sabotage: $(READY)
 	$(BIN)/python -m tests.sabotage $(if $(filter sample,$(FAULTS)),--sample 10)
 
 test-simulation: $(READY)  ## 20,000 histories of people, processes and faults, from a new seed; prints what they showed
@@ -37,10 +44,14 @@ test-simulation: $(READY)  ## 20,000 histories of people, processes and faults, 
 	SIMULATION_SEED=$${SIMULATION_SEED:-$$($(BIN)/python -c 'import secrets; print(secrets.randbelow(2**31))')} \
 	$(BIN)/pytest tests/simulation --numprocesses 2 $(ARGS)
 
-check: $(READY)  ## formatting, lint, types, import directions, templates, migrations, deployment
+check: types rules  ## formatting, lint, types, import directions, templates, migrations, deployment
+
+types: $(READY)
+	$(BIN)/mypy
+
+rules: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/djade --target-version 5.2 --check $$(git ls-files 'templates/*.html' '*/templates/*.html')
 	$(BIN)/djhtml --tabwidth 2 --check $$(git ls-files 'templates/*.html')
