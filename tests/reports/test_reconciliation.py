@@ -64,7 +64,12 @@ def reconciled(maker: User, checker: User) -> None:
         ]
         later = BEGINNING + timedelta(hours=1)
         listed("T-1", occurred_at=attempts[0].started_at)
-        listed("T-2", occurred_at=later - timedelta(minutes=1), amount=Decimal("250000.000000000000000001"), fee=None)
+        listed(
+            "T-2",
+            occurred_at=later - timedelta(minutes=1),
+            amount=Decimal("250000.000000000000000001"),
+            fee=None,
+        )
         movement = listed(
             "=X-1", occurred_at=later, currency="USDT", amount=Decimal("0.000001"), fee=Decimal("-0.5")
         )
