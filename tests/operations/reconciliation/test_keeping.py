@@ -209,6 +209,17 @@ def test_nothing_is_written_twice(maker: User) -> None:
     assert (set(Comparison.objects.values_list("pk", flat=True)), everything_kept()) == before
 
 
+def test_ids_with_wide_gaps_cost_no_steps(maker: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reconciling, "STRETCH", 2)
+    monkeypatch.setattr(reconciling, "TURN", 0.5)
+    in_doubt(maker)  # so that something was prepared here before
+    for number in range(5):
+        listed(f"X-{number}", pk=10**9 * number + 1, amount=Decimal(number + 1))
+    reconcile()
+    assert set(verdicts()) == {f"X-{number}" for number in range(5)}
+    assert Reconciliation.objects.get().walk_rows_to is None
+
+
 def test_a_round_is_due_some_seconds_after_the_last(operation: Operation) -> None:
     assert [reconcile_due(), reconcile_due()] == [1, 0]
     Reconciliation.objects.update(at=timezone.now() - reconciling.EVERY)
