@@ -121,7 +121,7 @@ def _read_rows(scope: Scope, behind: int, begins_at: datetime | None) -> int:
     """Rows that did not come in, of our time; where the next stretch begins."""
     newest = _newest(Transaction.objects.all())
     stretch = Transaction.objects.filter(pk__gt=behind).order_by("pk").values_list("pk", flat=True)
-    to = min(newest, next(iter(stretch[STRETCH - 1 : STRETCH]), newest))  # rows, not ids: those may have wide gaps
+    to = min([newest, *stretch[STRETCH - 1 : STRETCH]])  # so many rows, not ids: those may have wide gaps
     found: list[int] = []
     if begins_at is not None and to > behind:
         rows = Transaction.objects.filter(pk__gt=behind, pk__lte=to, occurred_at__gte=begins_at)
