@@ -67,11 +67,15 @@ def run(stack: Stack) -> dict[str, Any]:
     }
 
 
-def prepare(browser: Browser) -> str:
-    """Prepare the withdrawal through its review; the path of the operation."""
+def prepare(browser: Browser, amount: Decimal = AMOUNT) -> str:
+    """Prepare the withdrawal through its review; the path of the operation. The same again would be refused."""
     form = browser.get("/operations/prepare/withdrawal/")
     review = browser.send(
-        form, "/prepare/withdrawal/", **WITHDRAWAL, typed_name="Somebody Else", step="review"
+        form,
+        "/prepare/withdrawal/",
+        **WITHDRAWAL | {"amount": str(amount)},
+        typed_name="Somebody Else",
+        step="review",
     )
     page = browser.send(review, "/prepare/withdrawal/", step="prepare")
     return "/" + page.url.split("/", 3)[3]

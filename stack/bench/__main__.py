@@ -42,16 +42,18 @@ def parts(size: Size) -> dict[str, Callable[[], Iterator[Measure]]]:
 
 
 def run(size: Size, only: list[str], into: Path) -> list[Measure]:
-    """Measure these parts, or all; tell each measure as it comes, and keep them."""
+    """Measure these parts, or all; tell each measure as it comes, and keep those, also where a later one fails."""
     prepare()
     measures: list[Measure] = []
-    for name, part in parts(size).items():
-        if only and name not in only:
-            continue
-        for measure in part():
-            print(measure, flush=True)
-            measures.append(measure)
-    write(measures, into)
+    try:
+        for name, part in parts(size).items():
+            if only and name not in only:
+                continue
+            for measure in part():
+                print(measure, flush=True)
+                measures.append(measure)
+    finally:
+        write(measures, into)
     return measures
 
 

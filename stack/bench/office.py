@@ -92,7 +92,7 @@ class Office:
         response = self._connection.getresponse()
         body = response.read()
         taken = (time.perf_counter() - began) * 1000
-        if response.status >= 400 and response.status != 422:
+        if response.status >= 400:
             raise BenchError(f"{path} answered {response.status}")
         return Answer(response.status, body, taken)
 

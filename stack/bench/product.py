@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from urllib.parse import urljoin
 
@@ -19,7 +20,7 @@ from payments_gateway.sandbox.wire.credentials import API_KEY, API_USER, USER_VE
 from stack.bench.measure import Measure, Sample
 from stack.browser import Browser
 from stack.processes import Stack, throwaway_sandbox, throwaway_stack
-from stack.smoke import WITHDRAWAL, prepare
+from stack.smoke import AMOUNT, WITHDRAWAL, prepare, wait_for_the_end
 
 # What each of them opens; `operation` is one that the first of them prepares for the occasion.
 PAGES = {
@@ -163,19 +164,22 @@ def _sent(name: str, broker: str, stack: Stack, limit: float) -> Measure:
     with Browser(stack.web) as maker, Browser(stack.web) as checker:
         maker.sign_in_at_the_demo("Tunde Bello")
         checker.sign_in_at_the_demo("Amara Okafor")
-        found = Sample([_one_latency(stack, maker, checker) for _ in range(ROUNDS)])
+        found = Sample(
+            [_one_latency(stack, maker, checker, AMOUNT + number) for number in range(1, ROUNDS + 1)]
+        )
     what = f"approve and send to the service, {broker}"
     return Measure(name, what, found.median, "ms", limit, spread=found.spread, rounds=ROUNDS)
 
 
-def _one_latency(stack: Stack, maker: Browser, checker: Browser) -> float:
-    operation = prepare(maker)
+def _one_latency(stack: Stack, maker: Browser, checker: Browser, amount: Decimal) -> float:
+    operation = prepare(maker, amount)
     token = stack.service_token()
     page = checker.get(operation)
     before, clicked = len(_arrivals(stack)), time.time()
     checker.send(page, "/approve-and-send/", token=token)
     while len(arrivals := _arrivals(stack)) == before:
         time.sleep(0.01)
+    wait_for_the_end(checker, operation)  # the next one of this balance waits for it
     return (arrivals[-1] - clicked) * 1000
 
 
