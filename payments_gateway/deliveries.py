@@ -88,7 +88,8 @@ class Delivery:
 
     `event` is the text as sent, and not covered by the signature. `data` has exact numbers (int, Decimal). Both are
     handed over whenever they could be read, so also for deliveries that are not valid; of a malformed one they are
-    empty. `key` is the one that signed, if any. `problem` says in words why the verdict is not valid.
+    empty. `key` is the one that signed, if any. `problem` says in words why the verdict is not valid. `identity` is
+    what `identity` says of its body.
     """
 
     verdict: Verdict
@@ -96,6 +97,7 @@ class Delivery:
     data: dict[str, object] = field(default_factory=dict)
     key: PublicKey | None = None
     problem: str = ""
+    identity: str = field(default="", compare=False)
     dialect: Dialect = field(default=_DIALECT, repr=False, compare=False)
 
     @property
@@ -148,14 +150,40 @@ def verify(body: bytes, public_keys: Sequence[PublicKey], dialect: Dialect = _DI
         members = raw_members(body)
         event, data, signature = _contents(members, dialect)
     except UnreadableError as exc:
-        return Delivery(Verdict.MALFORMED, problem=f"The delivery cannot be read: {exc}.", dialect=dialect)
-    judged = partial(Delivery, event=event, data=data, dialect=dialect)
+        problem = f"The delivery cannot be read: {exc}."
+        return Delivery(Verdict.MALFORMED, problem=problem, identity=_hashed(body), dialect=dialect)
+    raw, signed = _decoded(signature), members[dialect.delivery_data_member].encode()
+    judged = partial(Delivery, event=event, data=data, identity=_identity(body, signed, raw), dialect=dialect)
     if not signature:
         return judged(Verdict.UNSIGNED, problem="The delivery carries no signature.")
-    key = _signer(signature, members[dialect.delivery_data_member].encode(), public_keys)
+    key = next((key for key in public_keys if _has_signed(key, raw, signed)), None)
     if key is None:
         return judged(Verdict.INVALID, problem="No known key made this signature.")
     return judged(Verdict.VALID, key=key)
+
+
+def identity(body: bytes, dialect: Dialect = _DIALECT) -> str:
+    """What makes a delivery the same one however it is written: a SHA-256, in hex. Never raises for what a body holds.
+
+    It is taken over the bytes of `data` and of the signature, decoded. All the rest anybody can change who has seen one
+    delivery, and as often as they like: the event, further members, spaces, the spelling of the base64. The service
+    signs with a new salt each time, so two deliveries of its own differ. What carries no signature that can be read is
+    the same only byte for byte.
+    """
+    try:
+        members = raw_members(body)
+        _, _, signature = _contents(members, dialect)
+    except UnreadableError:
+        return _hashed(body)
+    return _identity(body, members[dialect.delivery_data_member].encode(), _decoded(signature))
+
+
+def _identity(body: bytes, signed: bytes, signature: bytes) -> str:
+    return _hashed(signed, signature) if signature else _hashed(body)
+
+
+def _hashed(*pieces: bytes) -> str:
+    return hashlib.sha256(b"".join(pieces)).hexdigest()
 
 
 def _contents(members: Mapping[str, str], dialect: Dialect) -> tuple[str, dict[str, object], str]:
@@ -171,14 +199,14 @@ def _contents(members: Mapping[str, str], dialect: Dialect) -> tuple[str, dict[s
     return event, data, signature or ""
 
 
-def _signer(signature: str, data: bytes, public_keys: Sequence[PublicKey]) -> PublicKey | None:
+def _decoded(signature: str) -> bytes:
+    """Its bytes; none where it is no base64, or longer than any signature."""
     if len(signature) > _LONGEST_SIGNATURE:
-        return None
+        return b""
     try:
-        raw = base64.b64decode(signature, validate=True)
+        return base64.b64decode(signature, validate=True)
     except ValueError:
-        return None
-    return next((key for key in public_keys if _has_signed(key, raw, data)), None)
+        return b""
 
 
 def _has_signed(key: PublicKey, signature: bytes, data: bytes) -> bool:

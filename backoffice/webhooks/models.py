@@ -1,4 +1,4 @@
-"""Deliveries received: each body once, with what it is worth and how often it came."""
+"""Deliveries received: each once, with what it is worth and how often it came."""
 
 from django.db import models
 from django.db.models import Q
@@ -9,13 +9,16 @@ from backoffice.webhooks.states import Verdict
 
 
 class Delivery(models.Model):
-    """One body, by its SHA-256, however often it came. It is a hint: no state of money follows from it.
+    """One delivery, however often it came. It is a hint: no state of money follows from it.
 
+    `identity` is its data with its signature, or the whole body where that is not signed: what comes with the same is a
+    repeat, whatever else it says. Kept is the first body, or the first that was valid, `digest` being its SHA-256.
     `wanted_at` is since when the service is to be read again because of it, null when that was done or is not wanted;
     `looked_at` when it was last done.
     """
 
-    digest = models.CharField(max_length=64, unique=True)
+    identity = models.CharField(max_length=64, unique=True)
+    digest = models.CharField(max_length=64)
     received_at = models.DateTimeField()
     last_at = models.DateTimeField()
     times = models.PositiveIntegerField(default=1)

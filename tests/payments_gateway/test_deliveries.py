@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from payments_gateway import Dialect, EventKind, PaymentNews, TransactionNews
-from payments_gateway.deliveries import Delivery, Verdict, verify
+from payments_gateway.deliveries import Delivery, Verdict, identity, verify
 from tests.payments_gateway.delivered import BOTH, KEYS
 from tests.payments_gateway.vectors.make_vectors import FOLDER, delivery, written
 
@@ -23,10 +23,23 @@ def test_every_vector_gets_its_verdict(vector: dict[str, Any]) -> None:
     assert found.event == vector["event"]
     assert found.key == KEYS.get(vector["signed_by"])
     assert bool(found.problem) is (found.verdict is not Verdict.VALID)
+    assert found.identity == identity(body)
 
 
 def test_the_vectors_hold_every_verdict() -> None:
     assert {vector["verdict"] for vector in VECTORS} == {verdict.value for verdict in Verdict}
+
+
+def test_a_delivery_is_the_same_by_its_data_and_signature_alone() -> None:
+    body = delivery()
+    same = (
+        body + b"\n",
+        body.replace(b'"event"', b'"x":1,"event"'),
+        body.replace(b"Transaction", b"Payment"),
+    )
+    assert {identity(other) for other in same} == {identity(body)}
+    another_salt, unsigned = delivery(), written(b"{}", b"")
+    assert len({identity(one) for one in (body, another_salt, unsigned, unsigned + b" ", b"", b" ")}) == 6
 
 
 def test_numbers_are_handed_over_exactly() -> None:

@@ -29,6 +29,7 @@ def _deliveries() -> None:
     for number, (verdict, problem, event, transaction_id, reference) in enumerate(told):
         at = FIRST + timedelta(hours=8 * number)
         Delivery.objects.create(
+            identity=f"{number:064x}",
             digest=f"{number:064x}",
             received_at=at,
             last_at=at + timedelta(minutes=number),

@@ -1,5 +1,7 @@
-"""Each body is kept once, with what it is worth by the keys of the day; what is worth nothing is bounded."""
+"""Each delivery is kept once, with what it is worth by the keys of the day; what is worth nothing is bounded."""
 
+import hashlib
+import json
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
@@ -19,6 +21,7 @@ from tests.webhooks.conftest import UseKeys
 from tests.webhooks.steps import forged, news, only_delivery
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("receiver")]
+_DIGITS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"  # of base64
 
 
 def rung() -> int:
@@ -50,6 +53,53 @@ def test_a_repeat_is_counted_with_its_time_and_changes_nothing_else() -> None:
     again = Delivery.objects.values().get()
     assert again["last_at"] > first["last_at"]
     assert again == {**first, "last_at": again["last_at"], "times": 2}
+
+
+def in_other_clothes(body: bytes) -> list[bytes]:
+    """The same data and signature, written in other ways that somebody who has them can think of."""
+    signature = json.loads(body)["signature"].encode()
+    assert signature.endswith(b"==")  # so its last digit has four bits that no byte needs
+    spelled = signature[:-3] + _DIGITS[_DIGITS.index(signature[-3]) + 1 :][:1] + b"=="
+    return [
+        body + b" ",
+        body.replace(b'"event":', b'"event" :'),
+        body.replace(b'"data"', rb'"d\u0061ta"'),
+        body.replace(b'"event"', b'"further":1,"event"'),
+        body.replace(b"Transaction updated", b"Deposit"),
+        body.replace(signature, spelled),
+        body.replace(signature, rb"\u00%02x" % signature[0] + signature[1:]),
+    ]
+
+
+def test_the_same_in_other_clothes_is_a_repeat() -> None:
+    body = news()
+    receive_delivery(body)
+    Delivery.objects.update(wanted_at=None)
+    first = Delivery.objects.values().get()
+    clothes = in_other_clothes(body)
+    assert len({body, *clothes}) == 8
+    for other in clothes:
+        assert receive_delivery(other) == Verdict.VALID
+    again = Delivery.objects.values().get()
+    assert again == {**first, "last_at": again["last_at"], "times": 8}
+
+
+def test_the_same_news_signed_anew_is_another() -> None:
+    for _ in range(2):
+        receive_delivery(news())
+    assert Delivery.objects.filter(wanted_at__isnull=False).count() == 2
+
+
+def test_the_first_body_that_was_valid_is_the_one_that_is_kept(use_keys: UseKeys) -> None:
+    body = news("T-7")
+    use_keys("previous")
+    receive_delivery(body.replace(b"Transaction updated", b"Deposit"))
+    use_keys("current")
+    receive_delivery(body)
+    receive_delivery(body + b" ")
+    kept = only_delivery()
+    assert (kept.event, kept.transaction_id, bytes(kept.body)) == ("Transaction updated", "T-7", body)
+    assert (kept.digest, kept.times) == (hashlib.sha256(body).hexdigest(), 3)
 
 
 def test_a_replay_after_a_month_wants_nothing_again() -> None:
@@ -123,10 +173,16 @@ def test_new_keys_in_the_file_need_no_restart(settings: Settings, tmp_path: Path
 
 
 @pytest.mark.parametrize("keys", ["", "/nowhere/keys.pem"])
-def test_without_keys_everything_is_kept_and_nothing_started(settings: Settings, keys: str) -> None:
+def test_without_keys_everything_is_kept_and_nothing_started(
+    settings: Settings, use_keys: UseKeys, keys: str
+) -> None:
     settings.WEBHOOK_KEYS = keys
-    assert receive_delivery(news()) == Verdict.UNVERIFIED
+    body = news()
+    assert receive_delivery(body) == Verdict.UNVERIFIED
     assert only_delivery().wanted_at is None
+    use_keys("current")
+    assert receive_delivery(body) == Verdict.VALID
+    assert (only_delivery().times, only_delivery().wanted_at is None) == (2, False)
 
 
 def test_a_payment_is_known_by_its_reference() -> None:

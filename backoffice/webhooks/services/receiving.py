@@ -1,4 +1,4 @@
-"""Keeps what arrives at our address, each body once. Moves nothing else."""
+"""Keeps what arrives at our address, each delivery once. Moves nothing else."""
 
 import hashlib
 from time import monotonic
@@ -16,31 +16,42 @@ from backoffice.webhooks.models import Delivery
 from backoffice.webhooks.services.looking import EVERY, TASK
 from backoffice.webhooks.states import Verdict
 from payments_gateway.deliveries import Delivery as Judged
-from payments_gateway.deliveries import verify
+from payments_gateway.deliveries import identity, verify
 
 MOST_NOT_VALID = 1000
 """Deliveries that are not valid and are kept, the newest: who knows the address must not fill the disk."""
 
 _FIELDS = [field for field in Delivery._meta.concrete_fields if not field.primary_key]
-# What a later verdict changes: a body that could not be verified then, for want of the key, and can be now.
-_OF_THE_VERDICT = ("verdict", "problem", "key", "event", "transaction_id", "reference")
+# What its first valid verdict changes: one that could not be verified before, for want of the key, and can be now. All
+# that the signature does not cover may be another's in what comes after that, so it stays as it was.
+_OF_THE_VERDICT = (
+    "verdict",
+    "problem",
+    "key",
+    "event",
+    "transaction_id",
+    "reference",
+    "digest",
+    "body",
+    "wanted_at",
+)
 # Nothing in these is anybody's text: the names are those of our own columns, values are parameters.
 _KEEP = f"""
     INSERT INTO webhooks_delivery ({", ".join(field.attname for field in _FIELDS)})
     VALUES ({", ".join(["%s"] * len(_FIELDS))})
-    ON CONFLICT (digest) DO UPDATE SET times = webhooks_delivery.times + 1, last_at = EXCLUDED.last_at
+    ON CONFLICT (identity) DO UPDATE SET times = webhooks_delivery.times + 1, last_at = EXCLUDED.last_at
 """  # noqa: S608
-_VALID_NOW = f""",
-    wanted_at = CASE WHEN webhooks_delivery.verdict = 'valid' THEN webhooks_delivery.wanted_at
-                ELSE EXCLUDED.wanted_at END,
-    {", ".join(f"{name} = EXCLUDED.{name}" for name in _OF_THE_VERDICT)}
-"""
+_UNLESS_VALID = (
+    "CASE WHEN webhooks_delivery.verdict = 'valid' THEN webhooks_delivery.{0} ELSE EXCLUDED.{0} END"
+)
+_VALID_NOW = "".join(f", {name} = {_UNLESS_VALID.format(name)}" for name in _OF_THE_VERDICT)
 _RETURNING = " RETURNING times, wanted_at IS NOT NULL"
 _rung_at = float("-inf")
 
 
 def receive_delivery(body: bytes) -> Verdict:
-    """Judge a body, keep it, and say what it is worth. Starts a re-read if the service signed it and it is new.
+    """Judge a body, keep it, and say what it is worth. Starts a re-read if the service signed it and it is new, which
+    is: nothing with the same data and signature came before, whatever is written around them.
 
     One statement keeps it and says that a re-read is wanted, so it is one commit: what was answered is not lost. A
     repeat is counted and starts nothing. Never raises for anything that a body can hold.
@@ -66,6 +77,7 @@ def _judged(body: bytes) -> Delivery:
     if not keys:
         delivery.verdict = Verdict.UNVERIFIED
         delivery.problem = "No public key of the service can be used, so nothing can be verified."
+        delivery.identity = identity(body, dialect())
         return delivery
     _note(delivery, verify(body, keys, dialect()))
     if delivery.verdict == Verdict.VALID:
@@ -76,6 +88,7 @@ def _judged(body: bytes) -> Delivery:
 def _note(delivery: Delivery, judged: Judged) -> None:
     """Write down what was found, and what people can look for, as far as it has room."""
     news = judged.news()
+    delivery.identity = judged.identity
     delivery.verdict = Verdict(judged.verdict.value)
     delivery.problem = judged.problem[:300]
     delivery.key = judged.key.fingerprint if judged.key else ""
