@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from datetime import time as time_of_day
 from decimal import Decimal
+from zoneinfo import ZoneInfo
 
 from django.db.models import QuerySet, Sum
 
@@ -17,6 +18,8 @@ from backoffice.operations.reconciling import INCOMING
 
 MAY_SEE = (permissions.VIEW, "ledger.view_transaction")
 """It tells of operations and of the service's transactions, so whoever reads it may see both."""
+DAYS_OF = ZoneInfo("UTC")
+"""Days are those of this zone, whoever looks, because the sums are kept so."""
 NEWEST_FIRST = ("-occurred_at", "-id")
 DAYS_SHOWN = timedelta(days=13)  # so many before the last one
 REMEMBERED_SECONDS = 5.0

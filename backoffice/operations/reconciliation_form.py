@@ -3,6 +3,7 @@
 from django import forms
 
 from backoffice.core.filters import NarrowingForm
+from backoffice.core.period import day_field
 from backoffice.ledger.facets import known_facets
 from backoffice.operations.reconciled import Verdict
 from backoffice.operations.reconciliation import Narrowing
@@ -16,6 +17,8 @@ def _currencies() -> list[tuple[str, str]]:
 class ReconciliationForm(NarrowingForm):
     """The filters. Days are those of UTC, whoever looks, because the sums are kept so."""
 
+    since = day_field("From, in UTC")
+    until = day_field("To, in UTC")
     verdict = forms.ChoiceField(
         required=False, label="Result", choices=[("", "Any result"), *Verdict.choices]
     )

@@ -10,10 +10,10 @@ from backoffice.reports.wanted import Wanted
 def file_name(wanted: Wanted) -> str:
     """`countersign-<report>-<first day>-to-<last day>.csv`, or with the time of the export where no day is set.
 
-    Days are of the zone that is wanted, the time is UTC.
+    Days are of the zone that is wanted, if the report has none of its own; the time is UTC.
     """
     now = timezone.now()
-    today = now.astimezone(wanted.zone).date()
+    today = now.astimezone(wanted.report.zone_of_days(wanted.zone)).date()
     period = wanted.report.period(wanted.form, today)
     start, end = f"countersign-{wanted.report.name}", wanted.format.value
     if period.since is None and period.until is None:

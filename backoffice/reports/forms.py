@@ -69,8 +69,10 @@ class ScheduleForm(forms.Form):
         super().__init__(data, initial=initial)
         recipients: Any = self.fields["recipients"]
         recipients.queryset = readers_of(report)
+        period: Any = self.fields["period"]
+        if report.own_zone:
+            period.help_text = f"The days of this report are those of {report.own_zone}."
         if not report.has_days:
-            period: Any = self.fields["period"]
             period.choices = [(RelativePeriod.AS_IT_STANDS, RelativePeriod.AS_IT_STANDS.label)]
 
     @property

@@ -4,7 +4,7 @@ from django.db.models import QuerySet
 
 from backoffice.accounts.models import User
 from backoffice.operations.reconciled import Comparison, VerdictTotal
-from backoffice.operations.reconciliation import MAY_SEE, NEWEST_FIRST
+from backoffice.operations.reconciliation import DAYS_OF, MAY_SEE, NEWEST_FIRST
 from backoffice.operations.reconciliation_form import ReconciliationForm
 from backoffice.reports.report import Column, StoredReport, chosen_period
 
@@ -61,6 +61,7 @@ RECONCILIATION = StoredReport(
     query=one_by_one,
     order=NEWEST_FIRST,
     period=chosen_period,
+    own_zone=DAYS_OF,
 )
 RECONCILIATION_BY_DAY = StoredReport(
     name="reconciliation-by-day",
@@ -79,4 +80,5 @@ RECONCILIATION_BY_DAY = StoredReport(
     query=added_up,
     order=("-day", "currency", "verdict"),
     period=chosen_period,
+    own_zone=DAYS_OF,
 )

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, Generic, TypeVar, cast
+from zoneinfo import ZoneInfo
 
 from django import forms
 from django.db.models import F, Model, QuerySet
@@ -81,6 +82,11 @@ class Declared(Generic[Filters]):
     form: type[Filters]
     columns: tuple[Column[Any], ...]
     period: Callable[[Filters, date], Period]
+    own_zone: ZoneInfo | None = None  # of its days, where they are not those of who asks
+
+    def zone_of_days(self, asked_in: ZoneInfo) -> ZoneInfo:
+        """The zone in which its days begin and end, for somebody who asks in this one."""
+        return self.own_zone or asked_in
 
     @property
     def header(self) -> list[str]:

@@ -1,7 +1,7 @@
 """A file says by its name what it is and of when."""
 
 from dataclasses import replace
-from datetime import date
+from datetime import UTC, date, datetime
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -32,6 +32,17 @@ def filled(**values: object) -> Wanted:
 )
 def test_the_days_stand_in_the_name(since: date | None, until: date | None, days: str) -> None:
     assert file_name(filled(since=since, until=until)) == f"countersign-operations-{days}.csv"
+
+
+def test_the_last_day_that_is_not_chosen_is_the_present_one_of_the_report(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(timezone, "now", lambda: datetime(2026, 3, 31, 20, tzinfo=UTC))
+    by_person = replace(filled(since=MARCH_1), zone=ZoneInfo("Asia/Tokyo"))
+    by_report = replace(by_person, report=REPORTS["reconciliation"])
+
+    assert file_name(by_person).endswith("-to-2026-04-01.csv")
+    assert file_name(by_report).endswith("-to-2026-03-31.csv")
 
 
 def test_without_days_the_time_stands_in_the_name() -> None:

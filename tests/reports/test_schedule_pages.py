@@ -88,6 +88,24 @@ def test_it_is_changed_paused_and_removed_by_its_owner(
     assert [entry.action.partition(".")[2] for entry in entries] == told
 
 
+def test_a_report_with_days_of_its_own_says_whose_they_are(
+    client: Client, auditor: User, sign_in: SignIn
+) -> None:
+    browser = sign_in(client, auditor)
+    schedule = kept(auditor, report="reconciliation", filters={}, columns=[])
+
+    assert "Yesterday; its days are those of UTC</dd>" in page(browser, "reports:schedules")
+    assert "The days of this report are those of UTC." in page(browser, "reports:schedule", schedule.pk)
+    form = page(browser, "reports:report", "reconciliation")
+    assert "From, in UTC" in form
+    assert "To, in UTC" in form
+    assert "in UTC" not in page(browser, "reports:report", "audit-log")
+
+
+def page(browser: Client, name: str, *arguments: object) -> str:
+    return browser.get(reverse(name, args=arguments)).content.decode()
+
+
 @pytest.mark.parametrize("deed", ["schedule", "pause", "resume", "remove"])
 def test_nobody_else_touches_it(
     client: Client, auditor: User, administrator: User, sign_in: SignIn, deed: str

@@ -60,6 +60,16 @@ def test_the_days_are_those_before_the_due_moment_in_its_zone(auditor: User) -> 
     assert (job.time_zone, job.columns) == ("Pacific/Auckland", ["position", "action"])
 
 
+def test_a_report_with_days_of_its_own_is_about_those_that_are_over_there(auditor: User) -> None:
+    """Six in the morning in Auckland is the evening before in UTC, so that day is not over."""
+    schedule = kept(auditor, report="reconciliation", filters={}, columns=[], time_zone="Pacific/Auckland")
+    is_due(schedule, datetime(2026, 3, 4, 17, tzinfo=UTC))
+    with clock.running_by(lambda: datetime(2026, 3, 4, 17, 1, tzinfo=UTC)):
+        services.run_schedules()
+
+    assert ExportJob.objects.get().filters == {"since": ["2026-03-03"], "until": ["2026-03-03"]}
+
+
 def test_two_beats_make_one_run(auditor: User) -> None:
     schedule = kept(auditor)
     is_due(schedule, clock.now())

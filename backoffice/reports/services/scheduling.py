@@ -14,6 +14,7 @@ from backoffice.audit.actions import Action
 from backoffice.core import clock
 from backoffice.reports.asking import report_for
 from backoffice.reports.calendar import Frequency, RelativePeriod, days_of, latest_due, next_due
+from backoffice.reports.catalogue import REPORTS
 from backoffice.reports.errors import NoRoomError, NotAllowedError, ScheduleError
 from backoffice.reports.models import Schedule
 from backoffice.reports.selectors import schedules_of, why_not_sent
@@ -115,7 +116,8 @@ def _send(schedule: Schedule, person: User, due_at: datetime) -> str:
 
 
 def _wish(schedule: Schedule, due_at: datetime) -> dict[str, Any]:
-    days = days_of(RelativePeriod(schedule.period), due_at.astimezone(ZoneInfo(schedule.time_zone)).date())
+    zone = REPORTS[schedule.report].zone_of_days(ZoneInfo(schedule.time_zone))
+    days = days_of(RelativePeriod(schedule.period), due_at.astimezone(zone).date())
     period = {"since": [str(days.since)], "until": [str(days.until)]} if days.since else {}
     names = ("report", "columns", "format", "has_mark", "time_zone")
     return {**{name: getattr(schedule, name) for name in names}, "filters": {**schedule.filters, **period}}

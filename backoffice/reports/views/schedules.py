@@ -29,7 +29,7 @@ def schedules(request: StaffRequest) -> HttpResponse:
     if not reports_for(request.user):
         raise PermissionDenied
     seen = [
-        (schedule, REPORTS[schedule.report].title, obstacles(schedule), failures(schedule))
+        (schedule, REPORTS[schedule.report], obstacles(schedule), failures(schedule))
         for schedule in schedules_seen_by(request.user)
         if schedule.report in REPORTS
     ]
