@@ -1,9 +1,11 @@
 """A connection of an export's own: it reads one moment, writes nothing, and can be broken off."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from itertools import islice
+from typing import TypeVar
 from zoneinfo import ZoneInfo
 
 from django.db import DEFAULT_DB_ALIAS, connections
@@ -14,10 +16,14 @@ from psycopg.pq import TransactionStatus
 from backoffice.reports.cells import json_text, moment, without_formula
 from backoffice.reports.sql_cells import SQLITE_JSON, SQLITE_MOMENT, SQLITE_TEXT
 
+Row = TypeVar("Row")
+
+_AT_ONCE = 500
 _HOUR, _WHOLE_SECONDS = len("2026-03-01 09"), len("2026-03-01 09:30:00")
 _BEFORE_THE_OFFSET = len("2026-03-01T10:30:00.000250")
 _HOURS_REMEMBERED = 10_000
 _LAST_OF_AN_HOUR = timedelta(minutes=59, seconds=59)
+_AS_DJANGO_READS = ZoneInfo("UTC")
 _GONE_WITHIN = "5s"  # a server at work looks so often whether this process is still there
 
 
@@ -41,6 +47,27 @@ def snapshot(zone: ZoneInfo, *, at_most: timedelta) -> Iterator[BaseDatabaseWrap
         _let_go(connection)
 
 
+def of_one_moment(rows: Iterator[Row], *, at_most: timedelta) -> Generator[Row, None, None]:
+    """The same rows, some at a time, however many questions they cost: all are answered from the same moment.
+
+    Between two rows this thread has its usual connection again: who takes them may write. A question that takes longer
+    than `at_most` is broken off.
+    """
+    with snapshot(_AS_DJANGO_READS, at_most=at_most) as connection:
+        while found := _taken(rows, connection):
+            yield from found
+
+
+def _taken(rows: Iterator[Row], connection: BaseDatabaseWrapper) -> list[Row]:
+    """Some more of them, with every question of this thread meanwhile asked by that connection."""
+    usual = connections[DEFAULT_DB_ALIAS]
+    connections[DEFAULT_DB_ALIAS] = connection
+    try:
+        return list(islice(rows, _AT_ONCE))
+    finally:
+        connections[DEFAULT_DB_ALIAS] = usual
+
+
 def _prepare_postgresql(connection: BaseDatabaseWrapper, zone: ZoneInfo, at_most: timedelta) -> None:
     with connection.cursor() as cursor:
         cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -52,7 +79,6 @@ def _prepare_postgresql(connection: BaseDatabaseWrapper, zone: ZoneInfo, at_most
 
 
 def _prepare_sqlite(connection: BaseDatabaseWrapper, zone: ZoneInfo) -> None:
-    """A SELECT of SQLite sees one moment from its first row to its last."""
 
     def cell_json(kept: str | None) -> str | None:
         return None if kept is None else without_formula(json_text(json.loads(kept)))
@@ -62,6 +88,7 @@ def _prepare_sqlite(connection: BaseDatabaseWrapper, zone: ZoneInfo) -> None:
     raw.create_function(SQLITE_TEXT, 1, without_formula, deterministic=True)
     raw.create_function(SQLITE_JSON, 1, cell_json, deterministic=True)
     raw.execute("PRAGMA query_only = ON")
+    raw.execute("BEGIN DEFERRED")  # its moment is that of the first question
 
 
 def moments_in(zone: ZoneInfo) -> Callable[[str | None], str | None]:

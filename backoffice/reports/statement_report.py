@@ -1,13 +1,13 @@
 """Statement: each currency from its opening balance over every movement to its closing balance.
 
-Whatever changes while it is read, the lines of a currency add up: each balance is that of the line above with what came
-in, without what went out and the fee. Where a transaction begins with another balance than was there, a line of its own
-says what lies open between the two.
+The lines are of one moment, though the sync merges while they are read, and those of a currency add up: each balance is
+that of the line above with what came in, without what went out and the fee. Where a transaction begins with another
+balance than was there, a line of its own says what lies open between the two.
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal, localcontext
 from itertools import islice, takewhile
 from operator import attrgetter
@@ -22,6 +22,9 @@ from backoffice.ledger.books.reading import landmark_before, last_before, walked
 from backoffice.ledger.forms import BooksForm
 from backoffice.ledger.mirrored import Transaction
 from backoffice.reports.report import BATCH, Column, Report, chosen_period, within
+from backoffice.reports.snapshot import of_one_moment
+
+_ONE_QUESTION = timedelta(minutes=5)
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,10 @@ class Line:
 
 def rows(_user: User, form: BooksForm) -> Iterator[Line]:
     """The chosen currency, or one after the other."""
+    return of_one_moment(_every_line(form), at_most=_ONE_QUESTION)
+
+
+def _every_line(form: BooksForm) -> Iterator[Line]:
     chosen = form.cleaned_data["currency"]
     for currency in [chosen] if chosen else currencies():
         yield from _lines(currency, *form.moments)
@@ -77,7 +84,7 @@ def _links(currency: str, since: datetime | None, until: datetime | None) -> Ite
 
 
 def _with_transactions(first: Iterable[Link], others: Iterator[Link]) -> Iterator[tuple[Link, Transaction]]:
-    """Each with its whole record, some at a time. What moved away meanwhile is told as it is now."""
+    """Each with its whole record, some at a time."""
     batch = [*first, *islice(others, BATCH)]
     while batch:
         found = Transaction.objects.in_bulk([link.pk for link in batch])

@@ -1,18 +1,22 @@
 """The statement and the breaks of the balances as files: the same bytes on both engines."""
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.utils import timezone
 
 from backoffice.accounts.models import User
 from backoffice.ledger.mirrored import Break, Mirror
-from backoffice.reports import statement_report
+from backoffice.reports import snapshot, statement_report
 from backoffice.reports.catalogue import REPORTS
+from backoffice.reports.reading import csv_of
 from tests.ledger.test_breaks import merged, record
 from tests.reports.download import Download
-from tests.reports.test_golden import by_its_texts, by_the_database, wanted
+from tests.reports.test_golden import LONG, by_its_texts, by_the_database, wanted
 
 pytestmark = pytest.mark.django_db(transaction=True)  # a report reads by a connection of its own
 GOLDEN = Path(__file__).with_name("golden")
@@ -45,6 +49,49 @@ def test_they_are_these_bytes(auditor: User, name: str) -> None:
 def test_the_breaks_are_the_same_bytes_whoever_writes_them(auditor: User) -> None:
     one = wanted(REPORTS["continuity"], auditor)
     assert by_its_texts(one) == by_the_database(one)
+
+
+def test_what_is_merged_while_a_statement_is_written_is_no_part_of_it(
+    auditor: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Something comes in before what was read and something changes behind it, after the first lines have left."""
+    monkeypatch.setattr(statement_report, "BATCH", 2)
+    monkeypatch.setattr(snapshot, "_AT_ONCE", 1)
+    one = wanted(REPORTS["statement"], auditor)
+    whole = by_the_database(one)
+    with timezone.override(one.zone), closing(csv_of(one, at_most=LONG)) as pieces:
+        begun = [next(pieces)]
+        merged(
+            record("D", 2, "161.5", "30"),
+            record("late", 4, "9", "1"),
+            record("Y", 0, "0", "5", currency="EUR"),
+        )
+        content = b"".join(chunk.content for chunk in [*begun, *pieces])
+
+    assert content == whole
+    assert b"late" in by_the_database(one)
+
+
+def test_who_takes_the_lines_may_write_meanwhile_and_leave_no_connection(auditor: User) -> None:
+    usual = connection.connection
+    with closing(csv_of(wanted(REPORTS["statement"], auditor), at_most=LONG)) as pieces:
+        next(pieces)
+        Break.objects.update(noticed_at="2026-03-04T07:00:00Z")
+
+    assert connection.connection is usual
+    assert transactions_of_others() == 0
+
+
+def transactions_of_others() -> int:
+    """Open ones, beside this connection's, in PostgreSQL; in SQLite none outlives its connection."""
+    if connection.vendor != "postgresql":
+        return 0
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+            " AND pid <> pg_backend_pid() AND xact_start IS NOT NULL"
+        )
+        return int(cursor.fetchone()[0])
 
 
 @pytest.fixture
