@@ -252,7 +252,7 @@ class Attempt(models.Model):
     named_at = models.DateTimeField(null=True)
     fee = ExactDecimalField(null=True)
     result = models.JSONField(null=True)
-    checks = models.PositiveSmallIntegerField(default=0)
+    checks = models.PositiveIntegerField(default=0)
     last_check = models.CharField(max_length=300, blank=True)
     next_check_at = models.DateTimeField(null=True, db_index=True)
     closed_at = models.DateTimeField(null=True)

@@ -57,6 +57,13 @@ def test_looking_often_does_not_bring_review_nearer(unknown: Operation, service:
         assert services.confirm_operation(unknown.pk).status == Status.UNKNOWN
 
 
+def test_however_often_one_was_looked_at_it_is_closed(processing: Operation, service: StubService) -> None:
+    """An operation that is under way for hours while webhooks come: PostgreSQL refuses what a column cannot count."""
+    Attempt.objects.update(checks=32_767)
+    assert confirmed(processing, service, record("T-1")).status == Status.SUCCEEDED
+    assert Attempt.objects.get().checks == 32_768
+
+
 def test_absence_sends_nothing_and_ends_in_review_after_a_day(
     unknown: Operation, service: StubService
 ) -> None:
