@@ -2,34 +2,48 @@
 
 import os
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from backoffice.webhooks import slow_senders
+from backoffice.webhooks.views.receiver import MOST_BYTES
 from stack.processes import free_port
+from tests.payments_gateway.vectors.make_vectors import FOLDER
 from tests.sandbox_process import ROOT
-from tests.webhooks.steps import ADDRESS, SECRET
+from tests.webhooks.steps import ADDRESS, SECRET, news
 
 PATIENCE = 120  # seconds
 
 
 @pytest.fixture(scope="module")
-def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    """Where the product's own server answers, with one thread. It has no tables: nothing here gets as far."""
-    number, folder = free_port(), tmp_path_factory.mktemp("server")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the server keeps what it keeps."""
+    return tmp_path_factory.mktemp("server")
+
+
+@pytest.fixture(scope="module")
+def port(folder: Path) -> Iterator[int]:
+    """Where the product's own server answers, with one thread. It has no tables but the one of deliveries."""
+    number = free_port()
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("COUNTERSIGN_")}
     own = {"COUNTERSIGN_DATA_DIR": str(folder), "COUNTERSIGN_WEBHOOK_SECRET": SECRET, "PYTHONPATH": str(ROOT)}
+    keys = {"COUNTERSIGN_WEBHOOK_KEYS": str(FOLDER / "current.pub.pem")}
+    environment = {**inherited, **own, **keys, "DJANGO_SETTINGS_MODULE": "backoffice.settings"}
     serve = ("-m", "gunicorn", "backoffice.wsgi", "--worker-class", "gthread", "--threads", "1")
+    migrate = (sys.executable, "manage.py", "migrate", "webhooks")
     with (folder / "log").open("wb") as log:
+        subprocess.run(migrate, cwd=ROOT, env=environment, stdout=log, stderr=log, check=True)
         server = subprocess.Popen(
             [sys.executable, *serve, "--bind", f"127.0.0.1:{number}"],
             cwd=ROOT,
-            env={**inherited, **own, "DJANGO_SETTINGS_MODULE": "backoffice.settings"},
+            env=environment,
             stdout=log,
             stderr=log,
         )
@@ -103,6 +117,49 @@ def test_who_ends_in_the_middle_of_a_body_is_refused(port: int) -> None:
 
 def test_a_body_that_is_too_long_is_refused_before_it_comes(port: int) -> None:
     with begun(port, 5_000_000) as connection:
+        assert b" 413 " in answer(connection)
+
+
+def in_chunks(port: int) -> socket.socket:
+    """A connection on which a body in chunks was announced, and none sent."""
+    connection = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
+    head = f"POST {ADDRESS} HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+    connection.sendall(head.encode())
+    return connection
+
+
+def chunk(piece: bytes) -> bytes:
+    """As it stands on the wire; the empty one is the last."""
+    return b"%x\r\n%s\r\n" % (len(piece), piece)
+
+
+def kept(folder: Path) -> int:
+    """How often anything came that was kept."""
+    with closing(sqlite3.connect(folder / "countersign.sqlite3")) as database:
+        return int(database.execute("SELECT coalesce(sum(times), 0) FROM webhooks_delivery").fetchone()[0])
+
+
+def test_a_body_in_chunks_is_read_whole(port: int) -> None:
+    body = news()
+    with in_chunks(port) as connection:
+        for piece in (body[:10], body[10:], b""):
+            connection.sendall(chunk(piece))
+        assert b" 200 " in answer(connection)
+
+
+@pytest.mark.parametrize("rest", [b"", chunk(news())[:-20], b"no length\r\n"])
+def test_chunks_without_an_end_are_refused_and_not_kept(port: int, folder: Path, rest: bytes) -> None:
+    before = kept(folder)
+    with in_chunks(port) as connection:
+        connection.sendall(chunk(b'{"event":') + rest)
+        connection.shutdown(socket.SHUT_WR)
+        assert b" 400 " in answer(connection)
+    assert kept(folder) == before
+
+
+def test_chunks_that_are_too_much_are_refused(port: int) -> None:
+    with in_chunks(port) as connection:
+        connection.sendall(chunk(b"x" * (MOST_BYTES + 1)) + chunk(b""))
         assert b" 413 " in answer(connection)
 
 

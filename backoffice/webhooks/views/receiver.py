@@ -7,8 +7,8 @@ from http import HTTPStatus
 
 from django.contrib.auth.decorators import login_not_required
 from django.http import Http404, HttpRequest, HttpResponse
-from django.http.request import UnreadablePostError
 from django.views.decorators.csrf import csrf_exempt
+from gunicorn.http.errors import ParseException
 
 from backoffice.webhooks import configuration, services
 from backoffice.webhooks.slow_senders import hurried
@@ -31,10 +31,10 @@ def receive(request: HttpRequest, secret: str) -> HttpResponse:
     if declared > MOST_BYTES:
         return HttpResponse(status=HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
     body = _body(request)
+    if body is None or len(body) < declared:
+        return HttpResponse(status=HTTPStatus.BAD_REQUEST)  # cut off on its way, so it is no delivery
     if len(body) > MOST_BYTES:
         return HttpResponse(status=HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-    if len(body) < declared:
-        return HttpResponse(status=HTTPStatus.BAD_REQUEST)  # cut off on its way, so it is no delivery
     verdict = services.receive_delivery(body)
     return HttpResponse(status=HTTPStatus.OK if verdict == Verdict.VALID else HTTPStatus.BAD_REQUEST)
 
@@ -47,13 +47,18 @@ def _declared(request: HttpRequest) -> int:
         return 0
 
 
-def _body(request: HttpRequest) -> bytes:
-    """What comes, up to one byte more than is taken; less than was declared if the sender is gone or too slow."""
+def _body(request: HttpRequest) -> bytes | None:
+    """What comes, up to one byte more than is taken; None or less than was declared if the sender is gone or too slow.
+
+    What comes in chunks is read from the server itself, because Django takes it for empty.
+    """
+    stream = request.META["wsgi.input"] if "HTTP_TRANSFER_ENCODING" in request.META else request
     with hurried(partial(_hang_up, request)):
         try:
-            return request.read(MOST_BYTES + 1)
-        except UnreadablePostError:
-            return b""
+            body: bytes = stream.read(MOST_BYTES + 1)
+        except (OSError, ParseException):  # the second: chunks that are badly cut
+            return None
+    return body
 
 
 def _hang_up(request: HttpRequest) -> None:
