@@ -1,4 +1,4 @@
-"""P2: the page of transactions, for every filter it offers and at any depth; and the overview."""
+"""P2: the page of transactions, for every filter it offers and at any depth; the overview; and the books."""
 
 import gzip
 import re
@@ -48,6 +48,12 @@ FILTERS = {
     "an id": "transaction_id=c4ca4238-a0b9-2382-0dcc-509a6f75849b",
 }
 OFFERED = {name: quote(query, safe="=&") for name, query in FILTERS.items()}
+BOOKS = {
+    "books.month": ("the statements of this month, all currencies", "/money/statements/"),
+    "books.whole": ("the statement of one currency over all its years", "/money/statements/?currency=NGN"),
+    "books.breaks": ("continuity", "/money/continuity/"),
+    "books.reconciled": ("reconciliation", "/reconciliation/"),
+}
 TIMES_THE_ADMIN = 50
 AT_MOST = 100  # milliseconds, for any filter: people feel no wait
 
@@ -63,6 +69,7 @@ def measures(large: Database, small: Database, rounds: int, rows: int, few: int)
         yield from _even(found, rounds, rows, few)
         yield _beside_rivals(web, rounds, rows)
         yield from _overview(web, rounds)
+        yield from _books(web, rounds)
 
 
 def _addresses(cursors: list[str] | None) -> dict[str, str]:
@@ -151,6 +158,13 @@ def _overview(web: Office, rounds: int) -> Iterator[Measure]:
     found = Sample([web.get("/").milliseconds for _ in range(rounds)])
     yield Measure("overview.time", "the overview", found.median, "ms", 50, spread=found.spread, rounds=rounds)
     yield from sizes("overview", "the overview", web, "/")
+
+
+def _books(web: Office, rounds: int) -> Iterator[Measure]:
+    for name, (what, path) in BOOKS.items():
+        web.get(path)
+        found = Sample([web.get(path).milliseconds for _ in range(rounds)])
+        yield Measure(name, what, found.median, "ms", spread=found.spread, rounds=rounds)
 
 
 def sizes(measure: str, what: str, web: Office, path: str) -> Iterator[Measure]:
