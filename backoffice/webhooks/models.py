@@ -13,6 +13,7 @@ class Delivery(models.Model):
 
     `identity` is its data with its signature, or the whole body where that is not signed: what comes with the same is a
     repeat, whatever else it says. Kept is the first body, or the first that was valid, `digest` being its SHA-256.
+    `valid_at` is when it first came with a signature that a key known by then confirms, null as long as none did.
     `wanted_at` is since when the service is to be read again because of it, null when that was done or is not wanted;
     `looked_at` when it was last done.
     """
@@ -29,6 +30,7 @@ class Delivery(models.Model):
     transaction_id = models.CharField(max_length=ID_LENGTH, blank=True)
     reference = models.CharField(max_length=200, blank=True)
     body = models.BinaryField()
+    valid_at = models.DateTimeField(null=True)
     wanted_at = models.DateTimeField(null=True)
     looked_at = models.DateTimeField(null=True)
 
@@ -38,7 +40,7 @@ class Delivery(models.Model):
         indexes = [
             models.Index(fields=["-received_at", "-id"], name="delivery_newest_first"),
             models.Index(
-                fields=["received_at"], condition=Q(verdict=Verdict.VALID), name="delivery_valid_by_time"
+                fields=["valid_at"], condition=Q(valid_at__isnull=False), name="delivery_valid_by_time"
             ),
             models.Index(fields=["id"], condition=~Q(verdict=Verdict.VALID), name="delivery_not_valid"),
             models.Index(fields=["id"], condition=Q(wanted_at__isnull=False), name="delivery_wanted"),

@@ -18,7 +18,6 @@ from backoffice.operations.selectors import operations_by_transaction, visible_o
 from backoffice.operations.states import Status
 from backoffice.webhooks import configuration
 from backoffice.webhooks.models import Delivery
-from backoffice.webhooks.states import Verdict
 
 NEWEST_FIRST = ("-received_at", "-id")
 NEWS_MAY_TAKE = timedelta(days=1)
@@ -88,8 +87,11 @@ def row_of(user: User, delivery: Delivery) -> Row:
 
 
 def last_valid_at() -> datetime | None:
-    """When the last valid delivery came that was new: whoever replays an old one brings no sign of life."""
-    newest: datetime | None = Delivery.objects.filter(verdict=Verdict.VALID).aggregate(at=Max("received_at"))[
+    """When the last valid delivery came that was new: whoever replays an old one brings no sign of life.
+
+    One that was refused at first, for want of the key, is new when it comes again and is valid.
+    """
+    newest: datetime | None = Delivery.objects.filter(valid_at__isnull=False).aggregate(at=Max("valid_at"))[
         "at"
     ]
     return newest

@@ -40,6 +40,7 @@ def _deliveries() -> None:
             transaction_id=transaction_id,
             reference=reference,
             key="ab" * 32 if verdict == "valid" else "",
+            valid_at=at if verdict == "valid" else None,
             looked_at=at if verdict == "valid" else None,
             body=b"{}",
         )

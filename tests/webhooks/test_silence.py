@@ -24,6 +24,7 @@ from tests.operations.conftest import service as service
 from tests.operations.kinds.samples import SAMPLES
 from tests.operations.listing import NAMED, record, sent, shows
 from tests.stub_service import StubService
+from tests.webhooks.conftest import UseKeys
 from tests.webhooks.steps import news
 
 SignIn = Callable[[Client, User], Client]
@@ -64,7 +65,7 @@ def deliver(hours: float) -> None:
     """Let the service have delivered so long ago, and the same have come again just now."""
     body = news()
     receive_delivery(body)
-    Delivery.objects.update(received_at=ago(hours))
+    Delivery.objects.update(received_at=ago(hours), valid_at=ago(hours))
     receive_delivery(body)
 
 
@@ -90,6 +91,23 @@ def test_silence_is_what_settled_a_day_ago_and_was_never_told_of(
     assert (found is not None) is is_silent
     if found is not None:
         assert (found.last_at is None) is (delivered is None)
+
+
+def test_one_that_was_refused_for_want_of_the_key_is_a_sign_of_life_once_it_is_valid(
+    ended: Operation, use_keys: UseKeys
+) -> None:
+    close(ended, 25)
+    use_keys("previous")
+    body = news()
+    receive_delivery(body)
+    Delivery.objects.update(received_at=ago(48))
+    assert silence() is not None
+    use_keys("current")
+    receive_delivery(body)
+    assert silence() is None
+    Delivery.objects.update(valid_at=ago(48))
+    receive_delivery(body)
+    assert silence() is not None
 
 
 def test_an_address_that_is_not_ours_is_none_of_our_silence(ended: Operation) -> None:

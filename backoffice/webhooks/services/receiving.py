@@ -33,6 +33,7 @@ _OF_THE_VERDICT = (
     "reference",
     "digest",
     "body",
+    "valid_at",
     "wanted_at",
 )
 # Nothing in these is anybody's text: the names are those of our own columns, values are parameters.
@@ -81,7 +82,7 @@ def _judged(body: bytes) -> Delivery:
         return delivery
     _note(delivery, verify(body, keys, dialect()))
     if delivery.verdict == Verdict.VALID:
-        delivery.wanted_at = now
+        delivery.valid_at = delivery.wanted_at = now
     return delivery
 
 
