@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from backoffice.accounts.models import User
@@ -127,9 +128,13 @@ def test_the_body_is_shown_as_it_came_and_is_no_html(reader: Client) -> None:
 
 def test_looking_again_is_on_record_and_wanted(reader: Client, checker: User) -> None:
     receive_delivery(forged())
+    assert "It started nothing.</p>" in text(reader, address_of("delivery"))
     answer = reader.post(address_of("look_again"))
     assert (answer.status_code, answer["Location"]) == (302, address_of("delivery"))
     assert only_delivery().wanted_at is not None
+    assert "It started nothing by itself: somebody wanted" in text(reader, address_of("delivery"))
+    Delivery.objects.update(wanted_at=None, looked_at=timezone.now())
+    assert "It started nothing by itself: somebody wanted" in text(reader, address_of("delivery"))
     entry = Entry.objects.get(action="delivery.looked_into")
     assert (entry.actor, entry.target_url) == (checker, address_of("delivery"))
 
