@@ -22,7 +22,8 @@ def listens(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-_DATABASE = {"db", "transactional_db", "live_server", "django_db_setup"}
+_DATABASE = {"db", "transactional_db", "live_server", "django_db_setup", "bench_server"}
+"""Fixtures that bring it. The last one brings databases of its own, on PostgreSQL or not at all."""
 
 NEEDS: dict[str, tuple[str, Callable[[], bool]]] = {
     "browser": ("Chromium is not installed", lambda: shutil.which("chromium") is not None),
