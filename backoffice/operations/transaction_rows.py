@@ -76,4 +76,5 @@ def _address(pk: int) -> str:
 
 @cache
 def _pattern() -> str:
-    return reverse("operations:transaction", args=[0]).replace("0", "{}")
+    before, _, behind = reverse("operations:transaction", args=[0]).rpartition("0")
+    return f"{before}{{}}{behind}"

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.urls import set_script_prefix
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from backoffice.accounts.models import User
+from backoffice.operations import transaction_rows
 from backoffice.operations.models import Operation, SavedFilter
 from tests import factories
 from tests.ledger.transactions import AT, add_up, store, stored, unsaved
@@ -48,6 +50,17 @@ def sent_as(operation: Operation, transaction_id: str) -> None:
 def test_the_amount_says_which_way_it_went(reader: Client, members: dict[str, Any], shown: str) -> None:
     stored(**members)
     assert shown.replace(">\n", ">") in text_of(reader.get(PAGE))
+
+
+def test_a_row_leads_to_its_page_under_whatever_address_all_is_served(reader: Client) -> None:
+    one = stored()
+    transaction_rows._pattern.cache_clear()
+    set_script_prefix("/desk10/")
+    try:
+        assert f'href="/desk10/transactions/{one.pk}/"' in text_of(reader.get(PAGE))
+    finally:
+        set_script_prefix("/")
+        transaction_rows._pattern.cache_clear()
 
 
 @pytest.mark.parametrize(
