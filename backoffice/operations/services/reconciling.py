@@ -26,7 +26,7 @@ from backoffice.operations.services.verdicts import Judged, keep, tell_people
 
 EVERY = timedelta(seconds=10)
 EVERYTHING_EVERY = timedelta(days=1)
-TURN = 5.0  # seconds: so long one call goes on while there is more
+TURN = 5.0  # seconds: so long one call compares, and so long it tells people, while there is more
 AT_ONCE = 500  # of each feed in one transaction
 STRETCH = 20_000  # rows of the mirror that one step passes over
 _OPERATION = Operation._meta.label_lower
@@ -57,11 +57,16 @@ def reconcile_due() -> int:
 
 
 def reconcile() -> None:
-    """Compare whatever is new, and go on with the walk through everything, up to the end or for some seconds."""
+    """Compare whatever is new, and go on with the walk through everything, up to the end or for some seconds.
+
+    Then tell people in the same way, whatever is left to compare.
+    """
     until = time.monotonic() + TURN
-    for act in (_step, lambda: tell_people(AT_ONCE)):
-        while act() and time.monotonic() < until:
-            pass
+    while _step() and time.monotonic() < until:
+        pass
+    until, told_to = time.monotonic() + TURN, tell_people(AT_ONCE, behind=0)
+    while told_to is not None and time.monotonic() < until:
+        told_to = tell_people(AT_ONCE, behind=told_to)
 
 
 @transaction.atomic(durable=True)

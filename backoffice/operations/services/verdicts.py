@@ -56,16 +56,16 @@ def keep(kept: Iterable[Comparison], judged: Iterable[Judged]) -> None:
     _add(sums)
 
 
-def tell_people(at_most: int) -> bool:
-    """Raise an incident for each verdict that people have to look at; whether there may be more.
+def tell_people(at_most: int, *, behind: int) -> int | None:
+    """Raise an incident for each verdict that people have to look at; where the next ones begin, None for no more.
 
     Each in a transaction of its own, by whoever wins it, as it stands then. Of the same thing people are told once
-    (`incidents`); what cannot be told stops no other.
+    (`incidents`); what cannot be told stops no other, however many there are.
     """
-    found = Comparison.objects.filter(needs_telling=True).order_by("pk").values_list("pk", flat=True)
-    rows = {pk: f"Telling people of comparison {pk}" for pk in found[:at_most]}
-    for_each(_tell_of, rows, failed=tell_nobody)
-    return len(rows) == at_most
+    found = Comparison.objects.filter(needs_telling=True, pk__gt=behind).order_by("pk")
+    pks = list(found.values_list("pk", flat=True)[:at_most])
+    for_each(_tell_of, {pk: f"Telling people of comparison {pk}" for pk in pks}, failed=tell_nobody)
+    return pks[-1] if len(pks) == at_most else None
 
 
 @transaction.atomic

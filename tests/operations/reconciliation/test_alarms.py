@@ -3,6 +3,7 @@
 import re
 import threading
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from django.db import IntegrityError, connection, transaction
@@ -18,7 +19,7 @@ from backoffice.operations.metrics import exposition
 from backoffice.operations.models import Attempt, Operation
 from backoffice.operations.oversight import Incident
 from backoffice.operations.reconciled import Comparison, Reconciliation, Verdict
-from backoffice.operations.services import incidents, verdicts
+from backoffice.operations.services import incidents, reconciling, verdicts
 from backoffice.operations.services.incidents import acknowledge_incident
 from backoffice.operations.services.reconciling import reconcile
 from backoffice.operations.services.watching import GONE
@@ -81,6 +82,25 @@ def test_one_whose_incident_was_not_raised_yet_is_told_of_in_the_next_round(matc
     reconcile()
     reconcile()
     assert Incident.objects.get().about == row
+
+
+def test_however_many_cannot_be_told_the_others_are(
+    matched: Attempt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reconciling, "AT_ONCE", 2)
+    monkeypatch.setattr(reconciling, "TURN", 20.0)
+    rows = [listed(f"X-{number}") for number in range(6)]
+    refused = {row.pk for row in rows[:4]}
+
+    def refuses(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if sql.startswith('INSERT INTO "operations_incident"') and refused & {*params}:
+            raise IntegrityError
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(refuses):
+        reconcile()
+    assert {one.about for one in Incident.objects.all()} == {*rows[4:]}
+    assert Comparison.objects.filter(needs_telling=True).count() == 4
 
 
 def test_the_database_holds_one_of_each_movement_and_one_thing_itself(
