@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 from django.db.models import QuerySet, Sum
 
+from backoffice.ledger.mirror.state import read_up_to
 from backoffice.ledger.mirror.totals import EXACT
 from backoffice.ledger.mirrored import DayTotal
 from backoffice.operations import permissions
@@ -119,6 +120,12 @@ def counts(chosen: Narrowing) -> list[tuple[str, str, int]]:
 def reconciliation() -> Reconciliation:
     """How far it has come; empty before the first round."""
     return Reconciliation.objects.filter(pk=1).first() or Reconciliation()
+
+
+def compared_up_to() -> datetime | None:
+    """What the service listed up to this moment is compared; None before its whole list was here."""
+    told, compared = read_up_to(), reconciliation().mirror_as_of
+    return min(told, compared) if told and compared else None
 
 
 def movements_to_look_at() -> int:

@@ -5,6 +5,7 @@ from django.db.models import QuerySet
 from backoffice.accounts.models import User
 from backoffice.ledger.books.continuity import NEWEST_FIRST, chosen_breaks
 from backoffice.ledger.forms import BooksForm
+from backoffice.ledger.mirror.state import read_up_to
 from backoffice.ledger.mirrored import Break
 from backoffice.reports.report import Column, StoredReport, chosen_period
 
@@ -35,4 +36,5 @@ CONTINUITY = StoredReport(
     query=query,
     order=NEWEST_FIRST,
     period=chosen_period,
+    told_up_to=read_up_to,
 )

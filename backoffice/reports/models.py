@@ -89,6 +89,12 @@ class ExportJob(models.Model):
     size = models.PositiveBigIntegerField(null=True)
     sha256 = models.CharField(max_length=64, blank=True)
 
+    # Of reports that read what the service lists.
+    covers_until = models.DateTimeField(
+        null=True
+    )  # where its days end, if they were over when it was asked for
+    as_of = models.DateTimeField(null=True)  # up to when the list was here when it was begun
+
     created_at = models.DateTimeField()
     started_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)

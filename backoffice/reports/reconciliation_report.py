@@ -4,7 +4,7 @@ from django.db.models import QuerySet
 
 from backoffice.accounts.models import User
 from backoffice.operations.reconciled import Comparison, VerdictTotal
-from backoffice.operations.reconciliation import DAYS_OF, MAY_SEE, NEWEST_FIRST
+from backoffice.operations.reconciliation import DAYS_OF, MAY_SEE, NEWEST_FIRST, compared_up_to
 from backoffice.operations.reconciliation_form import ReconciliationForm
 from backoffice.reports.report import Column, StoredReport, chosen_period
 
@@ -62,6 +62,7 @@ RECONCILIATION = StoredReport(
     order=NEWEST_FIRST,
     period=chosen_period,
     own_zone=DAYS_OF,
+    told_up_to=compared_up_to,
 )
 RECONCILIATION_BY_DAY = StoredReport(
     name="reconciliation-by-day",
@@ -81,4 +82,5 @@ RECONCILIATION_BY_DAY = StoredReport(
     order=("-day", "currency", "verdict"),
     period=chosen_period,
     own_zone=DAYS_OF,
+    told_up_to=compared_up_to,
 )

@@ -83,10 +83,15 @@ class Declared(Generic[Filters]):
     columns: tuple[Column[Any], ...]
     period: Callable[[Filters, date], Period]
     own_zone: ZoneInfo | None = None  # of its days, where they are not those of who asks
+    told_up_to: Callable[[], datetime | None] | None = None  # if it reads what the service lists, see `as_of`
 
     def zone_of_days(self, asked_in: ZoneInfo) -> ZoneInfo:
         """The zone in which its days begin and end, for somebody who asks in this one."""
         return self.own_zone or asked_in
+
+    def as_of(self) -> datetime | None:
+        """Up to when everything that the service listed can be read in it; None if that is not known, or not asked."""
+        return self.told_up_to() if self.told_up_to else None
 
     @property
     def header(self) -> list[str]:

@@ -20,6 +20,7 @@ from backoffice.ledger.books.chain import Link, effect
 from backoffice.ledger.books.checking import currencies
 from backoffice.ledger.books.reading import landmark_before, last_before, walked
 from backoffice.ledger.forms import BooksForm
+from backoffice.ledger.mirror.state import read_up_to
 from backoffice.ledger.mirrored import Transaction
 from backoffice.reports.report import BATCH, Column, Report, chosen_period, within
 from backoffice.reports.snapshot import of_one_moment
@@ -144,4 +145,5 @@ STATEMENT: Report[Line, BooksForm] = Report(
     rows=rows,
     counted=_counted,
     period=chosen_period,
+    told_up_to=read_up_to,
 )

@@ -4,6 +4,7 @@ from django.db.models import QuerySet
 
 from backoffice.accounts.models import User
 from backoffice.ledger.forms import TransactionsForm
+from backoffice.ledger.mirror.state import read_up_to
 from backoffice.ledger.mirrored import Transaction
 from backoffice.reports.report import Column, StoredReport, chosen_period
 
@@ -45,4 +46,5 @@ TRANSACTIONS = StoredReport(
     query=query,
     order=("-occurred_at", "-id"),
     period=chosen_period,
+    told_up_to=read_up_to,
 )

@@ -66,6 +66,17 @@ class MirrorState:
         return min(100, 100 * (self.page - 1) // self.pages) if self.pages else 0
 
 
+def read_up_to() -> datetime | None:
+    """Everything that the service listed up to this moment is here; None before its whole list was.
+
+    By whichever of the two clocks is behind: a record's time is the service's.
+    """
+    mirror = Mirror.objects.filter(pk=1, loaded_at__isnull=False).first()
+    if mirror is None or mirror.as_of is None:
+        return None
+    return min(mirror.as_of, mirror.service_time or mirror.as_of)
+
+
 def mirror_state() -> MirrorState:
     """As the sync left it, in one query."""
     gone = Transaction.objects.filter(missing_since__isnull=False).order_by().values(one=Value(1))

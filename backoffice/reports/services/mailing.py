@@ -1,20 +1,23 @@
 """Tells recipients of a schedule that their file is there, and its owner that there is none: a link that needs sign-in,
-and no figures."""
+how fresh the file is, and no figures."""
 
 import logging
 import smtplib
 from datetime import timedelta
+from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.core.mail import send_mail
 from django.db.models import QuerySet
 from django.urls import reverse
+from django.utils import timezone
 
 from backoffice.accounts.models import User
 from backoffice.core import clock
 from backoffice.reports.asking import report_for
 from backoffice.reports.catalogue import REPORTS
 from backoffice.reports.errors import NotAllowedError
+from backoffice.reports.freshness import how_fresh
 from backoffice.reports.models import ExportJob
 from backoffice.reports.states import State
 
@@ -64,10 +67,12 @@ def _say_where(job: ExportJob) -> bool:
     if not _may_read(job.person, job):
         return False
     title = _title(job)
+    with timezone.override(ZoneInfo(job.time_zone)):
+        news = f"{title}: the file is ready for you. {how_fresh(job)}".strip()
     return _post(
         job.person,
         title,
-        f"{title}: the file is ready for you.",
+        news,
         job.get_absolute_url(),
         "Sign in to take it away. It is kept for seven days.",
     )

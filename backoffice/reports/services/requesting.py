@@ -14,6 +14,7 @@ from backoffice.audit.actions import Action
 from backoffice.core import clock, queue
 from backoffice.reports.asking import report_for
 from backoffice.reports.errors import GoneError
+from backoffice.reports.freshness import days_over
 from backoffice.reports.models import ExportJob
 from backoffice.reports.services.moves import move
 from backoffice.reports.services.room import check_room
@@ -27,7 +28,10 @@ def request_export(user: User, wish: Mapping[str, Any], **of_schedule: Any) -> E
     """Put an export on the list for this person; a worker is told. Raises NotAllowedError, NoRoomError."""
     report = report_for(user, wish["report"])
     check_room(user)
-    job = ExportJob.objects.create(person=user, created_at=clock.now(), **wish, **of_schedule)
+    now = clock.now()
+    job = ExportJob.objects.create(
+        person=user, created_at=now, covers_until=days_over(report, wish, now), **wish, **of_schedule
+    )
     audit.record(
         Action.EXPORT_REQUESTED,
         actor=user,

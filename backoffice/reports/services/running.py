@@ -21,6 +21,7 @@ from backoffice.core.stopping import StoppedError
 from backoffice.reports.asking import wanted_by
 from backoffice.reports.errors import ExportError
 from backoffice.reports.file_name import file_name
+from backoffice.reports.freshness import held_back
 from backoffice.reports.making import chunks_of
 from backoffice.reports.models import ExportJob, folder
 from backoffice.reports.services.lease import LEASE, Lease, LeaseLostError
@@ -68,12 +69,15 @@ def run_export(pk: UUID) -> None:
 
 
 def _claimed(which: Q = Q()) -> ExportJob | None:  # noqa: B008 - a Q without conditions is never changed
-    """The oldest export that nobody holds, held from now on; None if there is none, or enough are being made."""
+    """The oldest export that nobody holds and that waits for nothing else, held from now on.
+
+    None if there is none, or enough are being made.
+    """
     now = clock.now()
     is_abandoned = Q(state=State.RUNNING, lease_until__lte=now)
     if ExportJob.objects.filter(state=State.RUNNING, lease_until__gt=now).count() >= settings.EXPORTS_AT_ONCE:
         return None
-    free = ExportJob.objects.filter(which, Q(state=State.WAITING) | is_abandoned)
+    free = ExportJob.objects.filter(which, Q(state=State.WAITING) | is_abandoned).exclude(held_back(now))
     for job in free.order_by("created_at", "pk")[: settings.EXPORTS_AT_ONCE + 1]:
         held = {"runner": uuid4(), "lease_until": now + LEASE, "started_at": now, "rows": 0}
         if move(job, State.RUNNING, tries=F("tries") + 1, **held):
@@ -89,6 +93,7 @@ def _run(job: ExportJob) -> None:
         check_disk()
         person = User.objects.get(pk=job.person_id)
         wanted = wanted_by(person, job, job.filters)
+        job.as_of = wanted.report.as_of()  # before anything is read: all up to then is in the file
         with timezone.override(wanted.zone):
             _make(job, wanted)
     except LeaseLostError:
@@ -133,7 +138,8 @@ def _put_on_record(job: ExportJob, wanted: Wanted, written: Written, final: Path
         job,
         State.DONE,
         **outcome,
-        name=file_name(wanted),
+        as_of=job.as_of,
+        name=file_name(wanted, job.as_of),
         stored_as=final.name,
         ended_at=now,
         expires_at=now + KEPT_FOR,
@@ -148,6 +154,7 @@ def _put_on_record(job: ExportJob, wanted: Wanted, written: Written, final: Path
             export=str(job.pk),
             report=job.report,
             **outcome,
+            **({"as_of": job.as_of} if job.as_of else {}),
         )
     return is_ours
 

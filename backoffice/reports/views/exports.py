@@ -12,11 +12,13 @@ from django_htmx.http import reswap, retarget
 
 from backoffice.accounts.decorators import polled
 from backoffice.accounts.http import StaffRequest
+from backoffice.core import clock
 from backoffice.core.pagination import keyset_page
 from backoffice.reports import services
 from backoffice.reports.asking import filters_in_words
 from backoffice.reports.catalogue import REPORTS, reports_for, roles_that_read
 from backoffice.reports.errors import GoneError, NoRoomError
+from backoffice.reports.freshness import held_back, how_fresh
 from backoffice.reports.models import ExportJob
 from backoffice.reports.selectors import exports_of
 
@@ -117,7 +119,15 @@ def _done(request: StaffRequest, pk: UUID, service: Callable[..., object]) -> Ht
 
 def _context(job: ExportJob) -> dict[str, object]:
     report = REPORTS[job.report]
-    return {"job": job, "report": report, "filters": filters_in_words(report, job.filters)}
+    waits = ExportJob.objects.filter(held_back(clock.now()), pk=job.pk).exists()
+    return {
+        "job": job,
+        "report": report,
+        "filters": filters_in_words(report, job.filters),
+        "waits_for_list": waits,
+        "read_up_to": report.as_of(),
+        "how_fresh": how_fresh(job),
+    }
 
 
 def _titled(jobs: Iterable[ExportJob]) -> list[tuple[ExportJob, str]]:

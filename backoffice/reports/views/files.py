@@ -13,6 +13,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_safe
 
 from backoffice.accounts.http import StaffRequest
+from backoffice.ledger.mirror.state import mirror_state
 from backoffice.reports import services
 from backoffice.reports.asking import wish_of
 from backoffice.reports.errors import BusyError, NoRoomError, TooLongError
@@ -66,6 +67,7 @@ def _file(wish: Asked) -> HttpResponseBase:
     estimate = estimated_rows(wanted)
     if is_big(wanted, estimate):
         return _offer(wish, _BIG, estimate)
+    as_of = wanted.report.as_of()
     try:
         export = Export(wanted, hang_up=partial(_hang_up, wish.request))
     except BusyError:
@@ -78,7 +80,7 @@ def _file(wish: Asked) -> HttpResponseBase:
     return StreamingHttpResponse(
         export,
         content_type=_TYPES[wanted.format],
-        headers={"Content-Disposition": f'attachment; filename="{file_name(wanted)}"'},
+        headers={"Content-Disposition": f'attachment; filename="{file_name(wanted, as_of)}"'},
     )
 
 
@@ -107,7 +109,9 @@ def _offer(wish: Asked, why: str, estimate: int | None, *, status: int = HTTPSta
 
 
 def _page(wish: Asked, *, refused: bool) -> HttpResponse:
-    context = {"report": wish.report, "form": wish.form, "file": wish.file}
+    context: dict[str, object] = {"report": wish.report, "form": wish.form, "file": wish.file}
+    if wish.report.told_up_to:
+        context["mirror"] = mirror_state()
     if not refused and wish.is_valid():
         context |= _size(wish.wanted)
     status = HTTPStatus.UNPROCESSABLE_ENTITY if refused else HTTPStatus.OK
