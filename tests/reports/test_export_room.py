@@ -2,19 +2,27 @@
 
 import errno
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
+from typing import Any
 
 import pytest
+from django.db import connection, transaction
 from django.test import Client
 from django.urls import reverse
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
+from backoffice.audit import services as audit
+from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
-from backoffice.core import clock
+from backoffice.core import clock, locks
 from backoffice.reports import services
 from backoffice.reports.errors import GoneError, NoRoomError
 from backoffice.reports.models import ExportJob, Schedule
+from backoffice.reports.services import room, scheduling
+from backoffice.reports.services.requesting import refuse_export
 from backoffice.reports.services.room import DISK_FULL
 from backoffice.reports.states import State
 from tests.reports.asking import actions, asked_for, files, made, now, numbers
@@ -150,6 +158,40 @@ def test_making_again_without_room_is_said_on_the_page(
     browser.post(reverse("reports:remove_export", args=[job.pk]))
     assert "The file was removed." in browser.get(job.get_absolute_url()).content.decode()
     assert Entry.objects.filter(action="export.removed").get().actor_id == auditor.pk
+
+
+def test_a_schedule_without_room_for_one_and_somebody_who_asks_wait_for_each_other_in_one_order(
+    auditor: User, administrator: User, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody asks in the moment in which the first recipient was refused and the second is to come."""
+    settings.EXPORTS_PER_PERSON = 1
+    schedule = kept(administrator, auditor, administrator)
+    asked_for(auditor)
+    is_due(schedule, clock.now())
+    holds, people = Event(), ThreadPoolExecutor(1)
+
+    def asks() -> None:
+        try:
+            with transaction.atomic():
+                locks.hold(room.EXPORTS)
+                holds.set()
+                audit.record(Action.EXPORT_REQUESTED, actor=administrator, target="the report of a test")
+        finally:
+            connection.close()
+
+    def refuse(*arguments: Any, **members: Any) -> ExportJob:
+        refused = refuse_export(*arguments, **members)
+        asking.append(people.submit(asks))
+        holds.wait(1)  # for ever, where nobody lets go of it meanwhile
+        return refused
+
+    asking: list[Future[None]] = []
+    monkeypatch.setattr(scheduling, "refuse_export", refuse)
+
+    assert services.run_schedules() == 1
+    assert [one.result(timeout=30) for one in asking] == [None]
+    people.shutdown()
+    assert ExportJob.objects.filter(schedule=schedule, state=State.WAITING).get().person == administrator
 
 
 def test_a_schedule_without_room_for_one_serves_the_others_and_says_so(

@@ -12,6 +12,8 @@ from backoffice.reports.errors import NoRoomError
 from backoffice.reports.models import ExportJob, folder
 from backoffice.reports.states import UNDER_WAY, State
 
+EXPORTS = "exports"
+"""The name under which people and schedules take turns to ask for one, before they hold the log."""
 _MEGABYTE = 1024 * 1024
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 DISK_FULL = (
@@ -21,7 +23,7 @@ DISK_FULL = (
 
 def check_room(person: User) -> None:
     """Raises NoRoomError where no further export may be asked for; others wait for this transaction's end."""
-    locks.hold("exports")
+    locks.hold(EXPORTS)
     check_disk()
     taken = ExportJob.objects.filter(state__in=UNDER_WAY | {State.DONE})
     if taken.filter(person=person).count() >= settings.EXPORTS_PER_PERSON:

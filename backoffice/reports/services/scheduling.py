@@ -11,7 +11,7 @@ from django.db import transaction
 from backoffice.accounts.models import User
 from backoffice.audit import services as audit
 from backoffice.audit.actions import Action
-from backoffice.core import clock
+from backoffice.core import clock, locks
 from backoffice.reports.asking import report_for
 from backoffice.reports.calendar import Frequency, RelativePeriod, days_of, latest_due, next_due
 from backoffice.reports.catalogue import REPORTS
@@ -19,6 +19,7 @@ from backoffice.reports.errors import NoRoomError, NotAllowedError, ScheduleErro
 from backoffice.reports.models import Schedule
 from backoffice.reports.selectors import schedules_of, why_not_sent
 from backoffice.reports.services.requesting import refuse_export, request_export
+from backoffice.reports.services.room import EXPORTS
 
 
 @transaction.atomic
@@ -90,6 +91,12 @@ def run_schedules() -> int:
 
 @transaction.atomic
 def _run(schedule: Schedule, now: datetime) -> bool:
+    """Ask for the export of each recipient, if nobody has for this moment; whether it was this call.
+
+    The turn is taken for all of them: who has no room gives up a turn of their own, while the log stays held, and
+    whoever takes it then waits for the log.
+    """
+    locks.hold(EXPORTS)
     due_at = latest_due(**_calendar(schedule), first=schedule.next_at, now=now)
     won = Schedule.objects.filter(pk=schedule.pk, next_at=schedule.next_at, is_paused=False)
     if not won.update(next_at=_next(schedule, due_at), last_at=due_at):
