@@ -18,7 +18,7 @@ from backoffice.accounts.models import User
 from backoffice.core.fields import SUMS
 from backoffice.ledger.books.chain import Link, effect
 from backoffice.ledger.books.checking import currencies
-from backoffice.ledger.books.reading import landmark_before, last_before, walked
+from backoffice.ledger.books.reading import landmark_before, last_before, links_behind
 from backoffice.ledger.forms import BooksForm
 from backoffice.ledger.mirror.state import read_up_to
 from backoffice.ledger.mirrored import Transaction
@@ -79,8 +79,7 @@ def _lines(currency: str, since: datetime | None, until: datetime | None) -> Ite
 
 def _links(currency: str, since: datetime | None, until: datetime | None) -> Iterator[Link]:
     landmark = landmark_before(currency, since) if since else None
-    links = (step.link for steps in walked(currency, landmark) for step in steps)
-    begun = (link for link in links if since is None or link.at >= since)
+    begun = (link for link in links_behind(currency, landmark) if since is None or link.at >= since)
     return takewhile(lambda link: until is None or link.at < until, begun)
 
 

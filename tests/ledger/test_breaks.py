@@ -1,7 +1,8 @@
 """The kept breaks are those that the rows show, whatever is merged, changes, moves, leaves the list and comes back."""
 
+import itertools
 import random
-from datetime import timedelta
+from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -11,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from backoffice.core import clock
-from backoffice.ledger.books import checking, reading
+from backoffice.ledger.books import chain, checking, reading
 from backoffice.ledger.mirror.lease import Lease
 from backoffice.ledger.mirror.merging import merge
 from backoffice.ledger.mirror.missing import mark_missing
@@ -148,9 +149,13 @@ def random_record(rng: random.Random) -> TransactionRecord:
     return record(f"T{rng.randrange(24)}", rng.randrange(12), before, rng.randrange(1, 3), **told)
 
 
+@pytest.mark.parametrize("most", [4, 1000])
 @pytest.mark.parametrize("seed", range(3))
-def test_what_is_kept_is_what_is_found_from_scratch(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_kept_is_what_is_found_from_scratch(
+    seed: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rng = random.Random(seed)  # noqa: S311 - to be repeatable, not secret
+    monkeypatch.setattr(chain, "MOST_UNSETTLED", most)
     for name in ("_AT_FIRST", "_AT_ONCE", "_LOOKED_BACK"):  # so that every seam between two reads occurs
         monkeypatch.setattr(reading, name, rng.randrange(2, 5))
     seen = set()
@@ -182,6 +187,52 @@ def test_a_change_is_examined_without_reading_the_rest() -> None:
     assert [one[:2] for one in kept()] == [("T30", "T31")]
 
 
+def by_the_day(number: int) -> list[TransactionRecord]:
+    """So many deposits of one, fifty on each day, which go round in a circle: no day tells where it ends."""
+    return [
+        record(f"D{k}", 0, k % 50, 1, createdAt=f"{date(2020, 1, 1) + timedelta(days=k // 50)}")
+        if k % 50 < 49
+        else record(
+            f"D{k}", 0, 49, 49, type="withdrawal", createdAt=f"{date(2020, 1, 1) + timedelta(days=k // 50)}"
+        )
+        for k in range(number)
+    ]
+
+
+def test_where_no_moment_tells_its_order_no_more_is_read_than_has_to_be() -> None:
+    """A service that tells days, each of which ends with the balance with which it began."""
+    merged(*by_the_day(3000))
+    with CaptureQueriesContext(connection) as queries:
+        merged(*by_the_day(3050)[3000:])
+        last = reading.last_before("NGN", clock.now())
+    assert last is not None
+    read = [
+        query["sql"] for query in queries if '"previous_balance"' in query["sql"] and "LIMIT" in query["sql"]
+    ]
+    assert sum(int(sql.rpartition("LIMIT ")[2]) for sql in read) < 10 * chain.reach()
+    assert list(checking.disagreements()) == []
+
+
+def pair(second: int, before: int) -> list[TransactionRecord]:
+    """One comes in and the same goes out, in whichever order."""
+    members = {"type": "withdrawal"}
+    return [
+        record(f"in{second}", second, before, 1),
+        record(f"out{second}", second, before + 1, 1, **members),
+    ]
+
+
+def test_what_is_left_unchecked_since_a_landmark_is_none_any_more_keeps_no_break(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(chain, "MOST_UNSETTLED", 4)
+    merged(*pair(1, 0), *pair(2, 0), record("T", 3, 0, 5), *pair(4, 5), *pair(5, 7))
+    assert [(one[2], one[3]) for one in kept()] == [(Kind.GAP, "2")]
+    merged(record("U", 3, 5, 5, type="withdrawal"))
+    assert kept() == []
+    assert list(checking.disagreements()) == []
+
+
 def check_all() -> int:
     return sum(1 for _ in iter(checking.check_due, 0))
 
@@ -200,6 +251,13 @@ def test_rows_that_were_here_before_breaks_were_kept_are_checked_piece_by_piece(
     with clock.running_by(lambda: timezone.now() + timedelta(days=1.01)):
         assert check_all() == 7
     assert {check.reached for check in BookCheck.objects.all()} == {None}
+
+
+def test_a_check_ends_where_the_history_ends_without_a_landmark(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checking, "AT_ONCE", 10)
+    merged(*by_the_day(100))
+    assert len(list(itertools.islice(iter(checking.check_due, 0), 5))) == 1
+    assert BookCheck.objects.get().whole_at is not None
 
 
 def test_what_a_defect_of_ours_left_is_mended_and_told(caplog: pytest.LogCaptureFixture) -> None:

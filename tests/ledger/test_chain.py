@@ -1,5 +1,7 @@
 """Where a chain of balances breaks, held against every order that the records of one moment could have."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from itertools import pairwise, permutations, product
@@ -26,10 +28,7 @@ def links(*told: tuple[int, str | None, str]) -> list[Link]:
 
 
 def walked(found: list[Link]) -> list[Step]:
-    steps: list[Step] = []
-    for stretch in chain.stretches(chain.moments(found)):
-        steps += chain.steps(stretch, steps[-1].link if steps else None)
-    return steps
+    return [step for stretch in chain.walk(chain.moments(found)) for step in stretch.steps]
 
 
 def broken(*told: tuple[int, str | None, str]) -> list[tuple[int, str]]:
@@ -93,24 +92,46 @@ def test_a_moment_of_very_many_records_is_a_day_and_left_unchecked() -> None:
     assert broken((0, "0", "5"), *many, (1, "7", "1")) == []
 
 
+def test_a_moment_whose_balances_tell_its_order_is_a_landmark_as_a_single_record_is() -> None:
+    told = [(0, "10", "5"), (0, "0", "10"), (0, "15", "-5")]
+    circle, gap = [(1, "10", "5"), (1, "15", "-5")], [(2, "10", "1"), (2, "12", "1")]
+    found = list(chain.moments(links(*told, *circle, *gap, (3, "13", "1"), (4, None, "1"), (4, "14", "1"))))
+    assert [moment.is_landmark for moment in found] == [True, False, False, True, True]
+    assert [link.pk for link in found[0].links] == [1, 0, 2]
+
+
+def pairs(first: int, number: int) -> list[tuple[int, str | None, str]]:
+    """So many moments in each of which one comes in and the same goes out, so that nothing tells their order."""
+    return [
+        one for second in range(first, first + number) for one in ((second, "0", "1"), (second, "1", "-1"))
+    ]
+
+
+def test_behind_very_many_records_without_a_landmark_nothing_is_said_up_to_the_next_one() -> None:
+    number = chain.MOST_UNSETTLED // 2
+    many = [(0, "0", "0"), *pairs(1, number)]
+    assert broken(*many, (number + 1, "7", "1")) == [(number + 1, "7")]
+    more = [*many, *pairs(number + 1, 2)]
+    assert broken(*more, (number + 3, "7", "1")) == []
+    assert broken(*more, (number + 3, "7", "1"), (number + 4, "9", "1")) == [(number + 4, "1")]
+
+
 BALANCE = st.integers(0, 3).map(Decimal)
 TOLD = st.lists(st.tuples(st.integers(0, 3), BALANCE, BALANCE), max_size=7)
 
 
-def made(told: list[tuple[int, Decimal, Decimal]]) -> list[Moment]:
+def in_turn(told: list[tuple[int, Decimal, Decimal]]) -> list[Link]:
     ordered = sorted(told, key=lambda one: one[0])
-    return list(
-        chain.moments(
-            Link(pk, AT + timedelta(seconds=second), before, after)
-            for pk, (second, before, after) in enumerate(ordered)
-        )
-    )
+    return [
+        Link(pk, AT + timedelta(seconds=second), before, after)
+        for pk, (second, before, after) in enumerate(ordered)
+    ]
 
 
 def fewest(found: list[Moment]) -> float:
     """How many breaks the best of all orders has."""
     best = inf
-    for orders in product(*(permutations(moment) for moment in found)):
+    for orders in product(*(permutations(moment.links) for moment in found)):
         line = [one for order in orders for one in order]
         best = min(best, sum(1 for one, other in pairwise(line) if one.after != other.before))
     return best
@@ -120,10 +141,44 @@ def fewest(found: list[Moment]) -> float:
 def test_nothing_is_broken_if_any_order_explains_the_balances(
     told: list[tuple[int, Decimal, Decimal]],
 ) -> None:
-    found = made(told)
-    steps = walked([one for moment in found for one in moment])
+    found = list(chain.moments(in_turn(told)))
+    steps = walked(in_turn(told))
     assert sorted(step.link.pk for step in steps) == list(range(len(told)))
-    assert [step.link.at for step in steps] == [one.at for moment in found for one in moment]
+    assert [step.link.at for step in steps] == [one.at for one in in_turn(told)]
     least, number = fewest(found) if told else 0, len(chain.broken_of(steps))
     assert (number == 0) == (least == 0)
     assert number >= least
+
+
+@contextmanager
+def soon_given_up() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chain, "MOST_UNSETTLED", 3)
+        patch.setattr(chain, "MOST_AT_ONCE", 3)
+        yield
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), BALANCE, BALANCE), max_size=24))
+def test_taken_up_at_a_landmark_it_goes_on_as_from_its_beginning(
+    told: list[tuple[int, Decimal, Decimal]],
+) -> None:
+    with soon_given_up():
+        every = in_turn(told)
+        whole = walked(every)
+        for stretch in chain.walk(chain.moments(every)):
+            if stretch.landmark:
+                behind = [link for link in every if link.at > stretch.landmark.last.at]
+                again = [
+                    step for one in chain.walk(chain.moments(behind), stretch.landmark) for step in one.steps
+                ]
+                assert again == whole[len(whole) - len(behind) :]
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), BALANCE, BALANCE), max_size=24))
+def test_the_last_landmark_is_seen_within_reach(told: list[tuple[int, Decimal, Decimal]]) -> None:
+    with soon_given_up():
+        every = in_turn(told)
+        [*_, last] = [None, *(one.landmark for one in chain.walk(chain.moments(every)) if one.landmark)]
+        near = every[-chain.reach() :]
+        seen = chain.last_landmark(near, is_all=len(near) == len(every))
+        assert (seen and seen.last) == (last and last.last)

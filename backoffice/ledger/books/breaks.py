@@ -1,7 +1,8 @@
 """Keeps the breaks of the chain: what stands in the table is what the rows show, at every commit.
 
-A row that is new, changed, moved or gone can only matter between the landmark before it and the landmark behind it
-(`chain`), so nothing else is read again. Everything happens in the caller's transaction, which holds "mirror".
+A row that is new, changed, moved or gone can only matter between the landmark before it and the first one behind it
+that was there without it (`chain`), so nothing else is read again. Everything happens in the caller's transaction,
+which holds "mirror".
 """
 
 from collections import defaultdict, deque
@@ -14,8 +15,9 @@ from operator import or_
 from django.db.models import Q
 
 from backoffice.core import clock
+from backoffice.ledger.books import chain
 from backoffice.ledger.books.causes import kinds_of
-from backoffice.ledger.books.chain import Broken, Moment, broken_of, ends_at_landmark
+from backoffice.ledger.books.chain import Broken, Landmark, broken_of
 from backoffice.ledger.books.reading import landmark_before, walked
 from backoffice.ledger.mirrored import Break
 
@@ -68,15 +70,15 @@ def differences(examined: list[Examined]) -> tuple[list[Break], list[Break]]:
     )
 
 
-def examine(currency: str, landmark: Moment | None, most: float = float("inf")) -> Examined:
+def examine(currency: str, landmark: Landmark | None, most: float = float("inf")) -> Examined:
     """The chain behind this landmark, for about so many records, up to a landmark or to its end."""
     broken: list[Broken] = []
-    links, since = 0, landmark[0].at if landmark else None
-    for steps in walked(currency, landmark):
-        broken += broken_of(steps)
-        links += len(steps)
-        if links >= most:
-            return Examined(currency, since, steps[-1].link.at, broken)
+    links, since = 0, landmark.last.at if landmark else None
+    for stretch in walked(currency, landmark):
+        broken += broken_of(stretch.steps)
+        links += len(stretch.steps)
+        if links >= most and stretch.landmark:
+            return Examined(currency, since, stretch.landmark.last.at, broken)
     return Examined(currency, since, None, broken)
 
 
@@ -86,17 +88,25 @@ def _around(currency: str, moments: set[datetime]) -> Iterator[Examined]:
         landmark = landmark_before(currency, waiting[0])
         broken: list[Broken] = []
         until: datetime | None = None
-        for steps in walked(currency, landmark):
-            broken += broken_of(steps)
-            until = steps[-1].link.at
+        behind = 0  # records behind the last of these moments
+        for stretch in walked(currency, landmark):
+            broken += broken_of(stretch.steps)
+            until = stretch.steps[-1].link.at
+            behind += len(stretch.steps)
             while waiting and waiting[0] < until:
                 waiting.popleft()
-            if ends_at_landmark(steps) and (not waiting or waiting[0] > until):
+                behind = 0
+            if _is_landmark_still(stretch.landmark, behind) and (not waiting or waiting[0] > until):
                 break
         else:
             waiting.clear()
             until = None
-        yield Examined(currency, landmark[0].at if landmark else None, until, broken)
+        yield Examined(currency, landmark.last.at if landmark else None, until, broken)
+
+
+def _is_landmark_still(landmark: Landmark | None, behind: int) -> bool:
+    """Whether it was one before a change so many records ahead of it: a moment that was given up depends on those."""
+    return landmark is not None and (not landmark.unsettled or behind > chain.MOST_UNSETTLED)
 
 
 def _kept(examined: list[Examined]) -> Iterator[Break]:

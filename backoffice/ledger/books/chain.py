@@ -6,7 +6,9 @@ order (a path that takes every record once, found as Hierholzer found it). So a 
 the records of one moment explains the balances.
 
 A record that tells no balance before it, no direction or no time cannot be placed. Its moment is left unchecked, and
-the chain begins anew behind it.
+the chain begins anew behind it. So it does behind a moment whose own balances tell its order, as that of a single
+record: they lead from one balance to another one, whatever came before. Such a moment is a landmark. Where none comes
+for long, moments are left unchecked up to the next one, so that nobody ever has to read far.
 """
 
 from collections import Counter, defaultdict
@@ -14,13 +16,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from itertools import chain, groupby, pairwise
-from typing import NamedTuple, TypeAlias
+from itertools import chain, groupby, pairwise, zip_longest
+from typing import NamedTuple
 
 from backoffice.ledger.mirror.totals import EXACT
 
 MOST_AT_ONCE = 200
 """Records of one moment. Where there are more, the service tells no moments but days, and nothing is checked."""
+MOST_UNSETTLED = 1_000
+"""Records without a landmark. Behind so many the moments up to the next one are left unchecked."""
 
 
 class Link(NamedTuple):
@@ -62,8 +66,29 @@ class Step(NamedTuple):
         return Broken(self.previous, self.link, self.previous.after, self.link.before)
 
 
-Moment: TypeAlias = list[Link]
-"""All links that tell the same moment, by `pk`. Either all of them can be placed, or none."""
+class Moment(NamedTuple):
+    """All links that tell the same moment: in their order where their own balances tell it, otherwise by `pk`.
+
+    Either all of them can be placed, or none. `is_landmark`: what it leaves does not depend on what came before, so
+    that the chain can be taken up there.
+    """
+
+    links: list[Link]
+    is_landmark: bool
+
+
+class Landmark(NamedTuple):
+    """Where the chain was taken up: the last link there, and how many there are without one if it was given up."""
+
+    last: Link
+    unsettled: int = 0
+
+
+class Stretch(NamedTuple):
+    """What is put in order together: up to a landmark, or to the end of the history where it is None."""
+
+    steps: list[Step]
+    landmark: Landmark | None
 
 
 @dataclass(frozen=True)
@@ -95,53 +120,80 @@ def link(pk: int, at: datetime, before: Decimal | None, adds: Decimal | None) ->
 
 def moments(links: Iterable[Link]) -> Iterator[Moment]:
     """The links by their moments; they come in order of time and `pk`."""
-    for at, group in groupby(links, key=lambda one: one.at):
-        moment = list(group)
-        is_placed = len(moment) <= MOST_AT_ONCE and all(one.after is not None for one in moment)
-        yield moment if is_placed else [Link(one.pk, at, None, None) for one in moment]
+    for _, group in groupby(links, key=lambda one: one.at):
+        yield _moment(list(group))
 
 
-def is_landmark(moment: Moment) -> bool:
-    """Whether what it leaves does not depend on what came before: here the chain can be taken up anywhere."""
-    return len(moment) == 1 or moment[0].after is None
+def landmarks(history: Iterable[Moment], unsettled: int = 0) -> Iterator[tuple[Moment, Landmark | None]]:
+    """The moments, each with the landmark that it is, if it is one.
 
-
-def stretches(history: Iterable[Moment]) -> Iterator[list[Moment]]:
-    """The moments, cut behind every landmark: each stretch can be put in order by itself."""
-    stretch: list[Moment] = []
+    `unsettled` is how many links without one came before; behind too many of them moments are given up, and each of
+    these is one. So what a moment is depends on so many links before it and on no others.
+    """
     for moment in history:
+        unsettled = 0 if moment.is_landmark else unsettled + len(moment.links)
+        one = _unplaced(moment.links) if unsettled > MOST_UNSETTLED else moment
+        yield one, Landmark(one.links[-1], unsettled) if one.is_landmark else None
+
+
+def reach() -> int:
+    """Of so many links in a row, wherever they begin, enough are whole moments to see the last landmark."""
+    return MOST_UNSETTLED + MOST_AT_ONCE + 1
+
+
+def last_landmark(links: list[Link], *, is_all: bool) -> Landmark | None:
+    """The last one in these, which are some of the history if not all; None if it cannot be seen in them."""
+    history = list(moments(links))
+    if not is_all and history[0].links[0].after is not None:
+        del history[0]  # more of it may lie further back; what cannot be placed is no other for that
+    found = [landmark for _, landmark in landmarks(history) if landmark]
+    return found[-1] if found else None
+
+
+def walk(history: Iterable[Moment], landmark: Landmark | None = None) -> Iterator[Stretch]:
+    """The history behind this landmark, or all of it, cut behind every landmark: each stretch has its own order."""
+    previous, unsettled = landmark or (None, 0)
+    stretch: list[Moment] = []
+    for moment, here in landmarks(history, unsettled):
         stretch.append(moment)
-        if is_landmark(moment):
-            yield stretch
-            stretch = []
+        if here is not None:
+            yield Stretch(steps(stretch, previous), here)
+            previous, stretch = here.last, []
     if stretch:
-        yield stretch
+        yield Stretch(steps(stretch, previous), None)
 
 
 def steps(stretch: list[Moment], previous: Link | None) -> list[Step]:
     """The links of one stretch in the order with the fewest breaks, behind the link of the landmark before it."""
-    if len(stretch) == 1 and len(stretch[0]) == 1:  # as nearly all are
-        [only] = stretch[0]
-        return [Step(only, previous)]
-    courses = [_Course(0, previous, [])]
-    for moment, following in pairwise([*stretch, []]):
-        courses = _further(courses, moment, following)
-    told: list[Step] = []
-    for one in _links(min(courses, key=lambda course: course.breaks)):
-        told.append(Step(one, previous))
-        previous = one
-    return told
-
-
-def ends_at_landmark(steps: list[Step]) -> bool:
-    """Whether what follows can be put in order by itself: so it is behind every stretch but perhaps the last."""
-    last = steps[-1].link
-    return last.after is None or len(steps) == 1 or steps[-2].link.at != last.at
+    order = stretch[0].links if len(stretch) == 1 and stretch[0].is_landmark else _best(stretch, previous)
+    return list(map(Step, order, chain([previous], order)))
 
 
 def broken_of(steps: list[Step]) -> list[Broken]:
     """Where they do not fit."""
     return [broken for step in steps if (broken := step.broken)]
+
+
+def _moment(links: list[Link]) -> Moment:
+    if len(links) == 1:
+        return Moment(links, is_landmark=True)
+    if len(links) > MOST_AT_ONCE or any(one.after is None for one in links):
+        return _unplaced(links)
+    begun = _begun(links)
+    order = in_order(links, begun[0]) if begun else links
+    is_told = bool(begun) and not _breaks(order)
+    return Moment(order if is_told else links, is_landmark=is_told)
+
+
+def _unplaced(links: list[Link]) -> Moment:
+    return Moment([Link(one.pk, one.at, None, None) for one in links], is_landmark=True)
+
+
+def _best(stretch: list[Moment], previous: Link | None) -> list[Link]:
+    courses = [_Course(0, previous, [])]
+    for moment, following in zip_longest(stretch, stretch[1:]):
+        courses = _further(courses, moment, following)
+    return _links(min(courses, key=lambda course: course.breaks))
 
 
 def _links(course: _Course | None) -> list[Link]:
@@ -152,57 +204,65 @@ def _links(course: _Course | None) -> list[Link]:
     return list(chain.from_iterable(reversed(orders)))
 
 
-def _further(courses: list[_Course], moment: Moment, following: Moment) -> list[_Course]:
+def _further(courses: list[_Course], moment: Moment, following: Moment | None) -> list[_Course]:
     """The best course to each balance that this moment can leave."""
-    if moment[0].after is None:
-        best = min(courses, key=lambda course: course.breaks)
-        return [_Course(best.breaks, moment[-1], moment, best)]
     found: dict[Decimal | None, _Course] = {}
-    for start in _starts(courses, moment, following):
-        order = in_order(moment, start)
-        inside = sum(1 for one, other in pairwise(order) if one.after != other.before)
+    for order in _orders(courses, moment, following):
+        inside, end = _breaks(order), order[-1].after
         for course in courses:
             breaks = course.breaks + inside + (Step(order[0], course.last).broken is not None)
-            end = order[-1].after
             if end not in found or breaks < found[end].breaks:
                 found[end] = _Course(breaks, order[-1], order, course)
     return list(found.values())
 
 
-def _starts(courses: list[_Course], moment: Moment, following: Moment) -> list[Decimal]:
+def _orders(courses: list[_Course], moment: Moment, following: Moment | None) -> Iterator[list[Link]]:
+    """Those that are tried: of a landmark its own, of others from every balance that it may begin with."""
+    if moment.is_landmark:
+        yield moment.links
+        return
+    for start in _starts(courses, moment.links, following.links if following else []):
+        yield in_order(moment.links, start)
+
+
+def _breaks(order: list[Link]) -> int:
+    return sum(1 for one, other in pairwise(order) if one.after != other.before)
+
+
+def _starts(courses: list[_Course], links: list[Link], following: list[Link]) -> list[Decimal]:
     """The balances that its first link may begin with: those that were left, and those that nothing in it leads to.
 
     Where it only leads round in a circle, it may begin wherever the following one goes on.
     """
     left = {course.last.after for course in courses if course.last is not None}
-    begun = Counter(one.before for one in moment)
-    begun.subtract(one.after for one in moment)
-    going_on = {one.before for one in following}
-    balances = sorted({one.before for one in moment if one.before is not None})
-    chosen = [one for one in balances if one in left or begun[one] > 0 or one in going_on]
-    return chosen or balances[:1]
+    chosen = left | set(_begun(links)) | {one.before for one in following}
+    balances = _balances(links)
+    return [one for one in balances if one in chosen] or balances[:1]
 
 
-def in_order(moment: Moment, start: Decimal) -> list[Link]:
-    """Its links so that each follows from the one before, as far as any order can: the first begins with `start`."""
+def in_order(links: list[Link], start: Decimal) -> list[Link]:
+    """These so that each follows from the one before, as far as any order can: the first begins with `start`.
+
+    What cannot be reached from there begins where more of them begin than lead to, or goes round in a circle.
+    """
     leading: dict[Decimal | None, list[Link]] = defaultdict(list)
-    for one in reversed(moment):
+    for one in reversed(links):
         leading[one.before].append(one)
     order: list[Link] = []
-    begin: Decimal | None = start
-    while begin is not None:
+    for begin in (start, *_begun(links), *_balances(links)):
         order += _trail(leading, begin)
-        begin = _next_start(leading)
     return order
 
 
-def _next_start(leading: dict[Decimal | None, list[Link]]) -> Decimal | None:
-    """Where the links that are left begin best: where fewer lead to than begin."""
-    surplus = Counter({before: len(links) for before, links in leading.items() if links})
-    balances = sorted(before for before in surplus if before is not None)
-    for links in leading.values():
-        surplus.subtract(one.after for one in links)
-    return next((one for one in balances if surplus[one] > 0), balances[0] if balances else None)
+def _begun(links: list[Link]) -> list[Decimal]:
+    """The balances that more of these begin with than lead to, in order."""
+    surplus = Counter(one.before for one in links)
+    surplus.subtract(one.after for one in links)
+    return [one for one in _balances(links) if surplus[one] > 0]
+
+
+def _balances(links: list[Link]) -> list[Decimal]:
+    return sorted({one.before for one in links if one.before is not None})
 
 
 def _trail(leading: dict[Decimal | None, list[Link]], start: Decimal) -> list[Link]:

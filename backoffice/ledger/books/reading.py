@@ -14,7 +14,7 @@ from django.db.models import QuerySet
 
 from backoffice.core.pagination import Order, Position, Read, Stretch, behind, reader_of
 from backoffice.ledger.books import chain
-from backoffice.ledger.books.chain import Link, Moment, Step
+from backoffice.ledger.books.chain import Landmark, Link
 from backoffice.ledger.mirrored import Transaction
 
 ORDER = ("occurred_at", "id")
@@ -72,48 +72,43 @@ def link_of(row: Transaction) -> Link:
     return _link([getattr(row, name) for name in _COLUMNS])
 
 
-def landmark_before(currency: str, moment: datetime) -> Moment | None:
-    """The last landmark before that moment; None if there is none."""
+def landmark_before(currency: str, moment: datetime) -> Landmark | None:
+    """The last landmark before that moment; None if there is none. Reads no further back than `chain.reach`."""
     rows = listed(currency).filter(occurred_at__lt=moment).reverse()
     size = _LOOKED_BACK
     while True:
         newest = [_link(row) for row in rows.values_list(*_COLUMNS)[:size]]
         is_all = len(newest) < size
-        found = list(chain.moments(newest[::-1]))
-        for one in reversed(found if is_all else found[1:]):  # of the first one more may lie further back
-            if chain.is_landmark(one):
-                return one
-        if is_all:
-            return None
-        size *= 10
+        landmark = chain.last_landmark(newest[::-1], is_all=is_all)
+        if landmark or is_all:
+            return landmark
+        size = min(size * 10, chain.reach())
 
 
-def walked(currency: str, landmark: Moment | None) -> Iterator[list[Step]]:
-    """What stands behind this landmark, or everything, by stretches: each but the last ends at a landmark."""
-    previous = landmark[-1] if landmark else None
-    links = _links(currency, landmark[0].at if landmark else None)
-    for stretch in chain.stretches(chain.moments(links)):
-        steps = chain.steps(stretch, previous)
-        yield steps
-        previous = steps[-1].link
+def walked(currency: str, landmark: Landmark | None) -> Iterator[chain.Stretch]:
+    """What stands behind this landmark, or everything, by stretches."""
+    return chain.walk(chain.moments(_links(currency, landmark.last.at if landmark else None)), landmark)
+
+
+def links_behind(currency: str, landmark: Landmark | None) -> Iterator[Link]:
+    """The same, link by link."""
+    return (step.link for stretch in walked(currency, landmark) for step in stretch.steps)
 
 
 def links_between(currency: str, first: datetime, last: datetime) -> Iterator[Link]:
     """The chain from the one moment to the other, both included, in its order."""
-    stretches = walked(currency, landmark_before(currency, first))
-    links = takewhile(lambda link: link.at <= last, (step.link for steps in stretches for step in steps))
+    links = takewhile(lambda link: link.at <= last, links_behind(currency, landmark_before(currency, first)))
     return (link for link in links if link.at >= first)
 
 
 def last_before(currency: str, moment: datetime) -> Link | None:
     """The record that stands last before that moment; None if there is none."""
     landmark = landmark_before(currency, moment)
-    last = landmark[-1] if landmark else None
-    for steps in walked(currency, landmark):
-        earlier = [step.link for step in steps if step.link.at < moment]
-        last = earlier[-1] if earlier else last
-        if len(earlier) < len(steps):
+    last = landmark.last if landmark else None
+    for link in links_behind(currency, landmark):
+        if link.at >= moment:
             break
+        last = link
     return last
 
 

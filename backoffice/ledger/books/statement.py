@@ -15,7 +15,7 @@ from django.db.models import QuerySet
 from backoffice.core.fields import SUMS
 from backoffice.ledger.books.chain import Link
 from backoffice.ledger.books.counting import UpTo, count_up_to
-from backoffice.ledger.books.reading import landmark_before, last_before, link_of, listed, walked
+from backoffice.ledger.books.reading import landmark_before, last_before, link_of, links_behind, listed
 from backoffice.ledger.mirrored import UNTOLD, Break, Facet, Mirror, Transaction
 from backoffice.ledger.models import BalanceSnapshot
 from backoffice.ledger.volumes import sums_between
@@ -154,8 +154,9 @@ def movements(currency: str, since: datetime | None, until: datetime | None) -> 
 
 def _first(currency: str, since: datetime | None) -> Link | None:
     landmark = landmark_before(currency, since) if since else None
-    links = (step.link for steps in walked(currency, landmark) for step in steps)
-    return next((link for link in links if since is None or link.at >= since), None)
+    return next(
+        (link for link in links_behind(currency, landmark) if since is None or link.at >= since), None
+    )
 
 
 def _movements(
