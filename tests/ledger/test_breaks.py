@@ -260,6 +260,16 @@ def test_a_check_ends_where_the_history_ends_without_a_landmark(monkeypatch: pyt
     assert BookCheck.objects.get().whole_at is not None
 
 
+def test_the_currency_that_was_checked_longest_ago_is_checked_first() -> None:
+    merged(record("A", 0, 0, 10), record("B", 1, 1, 1, currency="USD"), record("C", 2, 1, 1, currency="XAF"))
+    for currency, hours in (("NGN", 25), ("USD", 30)):
+        BookCheck.objects.create(currency=currency, whole_at=clock.now() - timedelta(hours=hours))
+    turns = []
+    while checking.check_due():
+        turns.append(BookCheck.objects.latest("whole_at").currency)
+    assert turns == ["XAF", "USD", "NGN"]
+
+
 def test_what_a_defect_of_ours_left_is_mended_and_told(caplog: pytest.LogCaptureFixture) -> None:
     merged(record("A", 0, 0, 10), record("B", 1, 15, 1))
     check_all()

@@ -6,7 +6,7 @@ defect of ours may have left.
 
 import logging
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from django.db import transaction
 
@@ -20,6 +20,7 @@ logger = logging.getLogger(__name__)
 EVERY = timedelta(days=1)
 AT_ONCE = 10_000
 """Records in one transaction: whoever merges meanwhile waits a fraction of a second."""
+_NEVER = datetime.min.replace(tzinfo=UTC)
 _NEXT = timedelta(microseconds=1)
 
 
@@ -52,11 +53,12 @@ def currencies() -> list[str]:
 
 
 def _due() -> Iterator[str]:
+    """Those whose turn it is, the one first whose last check is the oldest: so each has its turn."""
     checks = {check.currency: check for check in BookCheck.objects.all()}
     before = clock.now() - EVERY
-    for currency in currencies():
-        check = checks.get(currency)
-        if check is None or check.reached or check.whole_at is None or check.whole_at <= before:
+    ended = {currency: checks[currency].whole_at if currency in checks else None for currency in currencies()}
+    for currency, whole_at in sorted(ended.items(), key=lambda one: one[1] or _NEVER):
+        if whole_at is None or whole_at <= before or checks[currency].reached:
             yield currency
 
 
