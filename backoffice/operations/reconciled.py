@@ -20,6 +20,8 @@ class Verdict(models.TextChoices):
 
 
 ALARMING = frozenset({Verdict.DIFFERENT, Verdict.MISSING, Verdict.UNKNOWN})
+MAY_TURN_UP = Q(verdict=Verdict.EARLY) | Q(verdict=Verdict.MISSING, transaction__isnull=True)
+"""Comparisons that what no feed tells may change. Ask in these very words: there is an index of them."""
 
 
 class Comparison(models.Model):
@@ -53,6 +55,7 @@ class Comparison(models.Model):
             models.Index(fields=["-occurred_at", "-id"], name="comparison_newest"),
             models.Index(fields=["verdict", "-occurred_at", "-id"], name="comparison_by_verdict"),
             models.Index(fields=["id"], name="comparison_needs_telling", condition=Q(needs_telling=True)),
+            models.Index(fields=["id"], name="comparison_may_turn_up", condition=MAY_TURN_UP),
         ]
         constraints = [
             models.CheckConstraint(
@@ -91,7 +94,7 @@ class VerdictTotal(models.Model):
 
 
 class Reconciliation(models.Model):
-    """How far it has come: one row. What it has seen of each feed, and where the daily walk through everything stands.
+    """How far it has come: one row. What it has seen of each feed, and where its walks through what is kept stand.
 
     Each feed is numbered in the order of its commits: the mirror's rows and changes by the mirror's lock, audit entries
     by the head of their chain.
@@ -108,6 +111,12 @@ class Reconciliation(models.Model):
     walk_begun_at = models.DateTimeField(null=True)
     walk_attempts_to = models.BigIntegerField(null=True)
     walk_rows_to = models.BigIntegerField(null=True)
+
+    # The walks through what is open, of which no feed tells. Null: the next one begins with the first.
+    early_rows_to = models.BigIntegerField(null=True)
+    going_on_to = models.BigIntegerField(null=True)
+    may_turn_up_to = models.BigIntegerField(null=True)
+    may_turn_up_as_of = models.DateTimeField(null=True)  # how fresh the mirror was when that one began
 
     class Meta:
         default_permissions = ()

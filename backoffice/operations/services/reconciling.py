@@ -20,7 +20,7 @@ from backoffice.audit.models import Entry
 from backoffice.core import clock, locks
 from backoffice.ledger.mirrored import Mirror, Transaction, TransactionChange
 from backoffice.operations.models import Attempt, Operation
-from backoffice.operations.reconciled import Comparison, Reconciliation, Verdict
+from backoffice.operations.reconciled import MAY_TURN_UP, Comparison, Reconciliation, Verdict
 from backoffice.operations.reconciling import INCOMING, judged_attempt, judged_movement
 from backoffice.operations.services.verdicts import Judged, keep, tell_people
 
@@ -77,7 +77,7 @@ def _step() -> bool:
     mirror = Mirror.objects.filter(pk=1).first() or Mirror()  # read first: see `judged_attempt`
     if state.begins_at is None:
         state.begins_at = _first_preparation()
-    scope = _scope(state, has_moved=mirror.loaded_at is not None and mirror.as_of != state.mirror_as_of)
+    scope = _scope(state, mirror)
     state.at, state.mirror_as_of = clock.now(), mirror.as_of
     state.save()
     _judge(scope, state.begins_at, mirror)
@@ -108,17 +108,18 @@ def _first_preparation() -> datetime | None:
     return Operation.objects.order_by("prepared_at").values_list("prepared_at", flat=True).first()
 
 
-def _scope(state: Reconciliation, *, has_moved: bool) -> Scope:
+def _scope(state: Reconciliation, mirror: Mirror) -> Scope:
     """The next stretch of each feed; the state then stands behind it."""
     scope = Scope()
     state.rows_to = _read_rows(scope, state.rows_to, state.begins_at)
     state.changes_to = _read_changes(scope, state.changes_to)
     state.entries_to = _read_entries(scope, state.entries_to)
     if state.walk_attempts_to is not None:
-        state.walk_attempts_to = _walk_attempts(scope, state.walk_attempts_to)
+        found, state.walk_attempts_to = _next(scope, Attempt.objects.all(), state.walk_attempts_to)
+        scope.attempts.update(found)
     if state.walk_rows_to is not None:
         state.walk_rows_to = _walk_rows(scope, state.walk_rows_to, state)
-    _add_what_is_open(scope, has_moved=has_moved)
+    _walk_what_is_open(scope, state, mirror)
     return scope
 
 
@@ -157,13 +158,13 @@ def _read_entries(scope: Scope, behind: int) -> int:
     return found[-1][0] if found else behind
 
 
-def _walk_attempts(scope: Scope, behind: int) -> int | None:
-    """The next attempts of all; None behind the last one."""
-    attempts = Attempt.objects.filter(pk__gt=behind).order_by("pk")
-    found = list(attempts.values_list("pk", flat=True)[:AT_ONCE])
-    scope.attempts.update(found)
-    scope.is_cut |= len(found) == AT_ONCE
-    return found[-1] if len(found) == AT_ONCE else None
+def _next(scope: Scope, rows: QuerySet[Any], behind: int | None) -> tuple[list[int], int | None]:
+    """The next of these, and where those after them begin; None behind the last one."""
+    following = rows.filter(pk__gt=behind or 0).order_by("pk")
+    found = list(following.values_list("pk", flat=True)[:AT_ONCE])
+    is_cut = len(found) == AT_ONCE
+    scope.is_cut |= is_cut
+    return found, found[-1] if is_cut else None
 
 
 def _walk_rows(scope: Scope, behind: int, state: Reconciliation) -> int | None:
@@ -174,18 +175,26 @@ def _walk_rows(scope: Scope, behind: int, state: Reconciliation) -> int | None:
     return to if to < state.rows_to else None
 
 
-def _add_what_is_open(scope: Scope, *, has_moved: bool) -> None:
-    """What time alone decides, what may turn up yet, and attempts that got a transaction and go on.
+def _walk_what_is_open(scope: Scope, state: Reconciliation, mirror: Mirror) -> None:
+    """The next of what time alone decides, of what may turn up yet, and of attempts that got a transaction and go on.
 
     Of those no feed tells: what turns up may claim to be from before our time, or to have come in. Attempts wait for
-    the mirror to have moved, since before the first load all of them may be too early.
+    the mirror to have moved since the last walk through them began, since before the first load all of them may be too
+    early.
     """
-    scope.take(Comparison.objects.filter(verdict=Verdict.EARLY, attempt__isnull=True))
-    if has_moved:
-        never_there = Q(verdict=Verdict.MISSING, transaction__isnull=True)
-        scope.take(Comparison.objects.filter(Q(verdict=Verdict.EARLY) | never_there, attempt__isnull=False))
+    early_rows = Comparison.objects.filter(verdict=Verdict.EARLY, attempt__isnull=True)
+    kept, state.early_rows_to = _next(scope, early_rows, state.early_rows_to)
+    has_moved = mirror.loaded_at is not None and mirror.as_of != state.may_turn_up_as_of
+    if state.may_turn_up_to is not None or has_moved:
+        if state.may_turn_up_to is None:
+            state.may_turn_up_as_of = mirror.as_of
+        attempts = Comparison.objects.filter(MAY_TURN_UP, attempt__isnull=False)
+        found, state.may_turn_up_to = _next(scope, attempts, state.may_turn_up_to)
+        kept += found
+    scope.take(Comparison.objects.filter(pk__in=kept))
     going_on = Attempt.objects.filter(closed_at__isnull=True, service_transaction_id__isnull=False)
-    scope.attempts.update(going_on.values_list("pk", flat=True))
+    found, state.going_on_to = _next(scope, going_on, state.going_on_to)
+    scope.attempts.update(found)
 
 
 def _judge(scope: Scope, begins_at: datetime | None, mirror: Mirror) -> None:

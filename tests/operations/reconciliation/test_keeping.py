@@ -220,6 +220,38 @@ def test_ids_with_wide_gaps_cost_no_steps(maker: User, monkeypatch: pytest.Monke
     assert Reconciliation.objects.get().walk_rows_to is None
 
 
+def test_what_is_open_is_walked_through_in_bounds_up_to_the_last(
+    maker: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after an upgrade: everything that is here is too early at first, and nothing of it is news later."""
+    for number in range(7):
+        sent(maker, f"T-{number}")
+    reconcile()
+    assert list(verdicts().values()) == [Verdict.EARLY] * 7
+    monkeypatch.setattr(reconciling, "AT_ONCE", 2)
+    monkeypatch.setattr(reconciling, "TURN", 0.0)  # a round is one step
+    left = []
+    for minutes in range(4):  # and the mirror moves meanwhile
+        read_until(long_since() + timedelta(minutes=minutes))
+        reconcile()
+        left.append(Comparison.objects.filter(verdict=Verdict.EARLY).count())
+    assert left == [5, 3, 1, 0]
+
+
+def test_open_ones_beyond_the_bound_are_looked_at_in_turn(
+    maker: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempts = [sent(maker, None, outcome=Outcome.OPEN, closed_at=None, balance=None) for _ in range(5)]
+    reconcile()
+    for attempt in attempts:  # no entry tells of it
+        Attempt.objects.filter(pk=attempt.pk).update(service_transaction_id=f"T-{attempt.pk}")
+    monkeypatch.setattr(reconciling, "AT_ONCE", 2)
+    monkeypatch.setattr(reconciling, "TURN", 0.0)
+    for known in (2, 4, 5):
+        reconcile()
+        assert len(verdicts()) == known
+
+
 def test_a_round_is_due_some_seconds_after_the_last(operation: Operation) -> None:
     assert [reconcile_due(), reconcile_due()] == [1, 0]
     Reconciliation.objects.update(at=timezone.now() - reconciling.EVERY)
