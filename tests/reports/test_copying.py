@@ -1,8 +1,10 @@
 """What PostgreSQL writes itself: of one moment, in large pieces, read only, and ended when nobody reads any longer."""
 
+import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import closing
+from dataclasses import replace
 from datetime import timedelta
 from zoneinfo import ZoneInfo
 
@@ -13,13 +15,19 @@ from django.db.models import Func, TextField, Value
 from psycopg.errors import QueryCanceled, UndefinedFunction
 
 from backoffice.accounts.models import User
+from backoffice.core import stopping
 from backoffice.ledger.mirrored import Transaction
+from backoffice.reports import services
+from backoffice.reports.catalogue import REPORTS
 from backoffice.reports.csv_encoding import CHUNK_BYTES, Chunk
 from backoffice.reports.reading import csv_of
 from backoffice.reports.report import Column, StoredReport, no_period
+from backoffice.reports.services import lease
 from backoffice.reports.snapshot import snapshot
+from backoffice.reports.states import State
 from backoffice.reports.wanted import Wanted
 from tests.reports import odd_values
+from tests.reports.asking import asked_for, now
 
 pytestmark = pytest.mark.django_db(transaction=True)
 LONG = timedelta(minutes=5)
@@ -128,6 +136,43 @@ def test_a_reader_who_goes_away_ends_the_query(auditor: User) -> None:
     pieces.close()
 
     assert until(lambda: at_work() == 0)
+
+
+@on_postgresql
+@pytest.mark.parametrize("end", ["cancel", "stop"])
+def test_an_export_ends_while_the_server_finds_no_row(
+    auditor: User, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    odd_values.stored()
+    monkeypatch.setattr(lease, "RENEWED_EVERY", 0.02)
+    slow = replace(
+        REPORTS["audit-log"], name="slow", columns=(Column("slow", "", SLEEP), Column("again", "", SLEEP))
+    )
+    monkeypatch.setitem(REPORTS, slow.name, slow)
+    job = asked_for(auditor, report=slow.name, columns=[])
+
+    def make() -> None:
+        try:
+            services.run_export(job.pk)
+        finally:
+            connection.close()
+
+    maker = threading.Thread(target=make)
+    maker.start()
+    try:
+        assert until(lambda: at_work() == 1)
+        if end == "cancel":
+            services.cancel_export(job.pk, actor=auditor)
+        else:
+            stopping.asked.set()
+        maker.join(10)
+        assert not maker.is_alive()
+    finally:
+        stopping.asked.clear()
+        maker.join()
+
+    assert at_work() == 0
+    assert now(job).state == (State.CANCELLED if end == "cancel" else State.WAITING)
 
 
 @on_postgresql
