@@ -274,7 +274,7 @@ class Mirror(models.Model):
 
 
 class Sighting(models.Model):
-    """A transaction that the present `COUNT` pass has seen. Empty between such passes."""
+    """A transaction that the service's list had since the present `COUNT` pass began. Empty between such passes."""
 
     transaction_id = models.BigIntegerField(primary_key=True)  # the row's `id`
 

@@ -18,7 +18,7 @@ from backoffice.ledger.mirror.on_postgresql import OnPostgresql
 from backoffice.ledger.mirror.on_sqlite import OnSqlite
 from backoffice.ledger.mirror.rows import Row, Words, kept, rows_of
 from backoffice.ledger.mirror.totals import Differences
-from backoffice.ledger.mirror.writing import Writer, Writing, not_settled
+from backoffice.ledger.mirror.writing import Writer, Writing, not_settled, note_sightings
 from backoffice.ledger.mirrored import Mirror, Transaction, TransactionChange
 from payments_gateway import TransactionRecord
 
@@ -54,7 +54,7 @@ def merge_rows(told: Mapping[str, Row], *, known_before: datetime | None = None)
 
     In the caller's transaction; whoever else merges waits for its end. Rows that say it already are not written. A
     record that changed gets a `TransactionChange`; the totals go along. With `known_before`, what was first seen at
-    that moment or later does not count as known.
+    that moment or later does not count as known. Whoever told them, a `COUNT` pass that is under way has seen them.
     """
     rows = list(told.values())
     locks.hold("mirror")
@@ -72,6 +72,8 @@ def merge_rows(told: Mapping[str, Row], *, known_before: datetime | None = None)
     changes = _changes(known)
     if new or changes:
         _write(writer, new, changes, now)
+    if Mirror.objects.filter(pk=1, pass_depth=Mirror.Depth.COUNT).exists():
+        note_sightings()
     return Merged(len(new), sum(1 for change in changes if change.after), is_known)
 
 

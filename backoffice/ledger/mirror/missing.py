@@ -32,7 +32,7 @@ def forget_sightings() -> None:
 
 
 def mark_missing(lease: Lease, begun_at: datetime) -> None:
-    """Mark what was here when the `COUNT` pass began and was not seen by it, with an entry in its history.
+    """Mark what was here when the `COUNT` pass began and in no page read since, with an entry in its history.
 
     It is taken out of the totals, and comes back into them if the service lists it again (`merging`). Some at a time,
     each of which is a durable transaction of its own: whoever comes after one that was broken off marks the rest, since

@@ -17,7 +17,6 @@ from backoffice.ledger.mirror.merging import merge_rows
 from backoffice.ledger.mirror.missing import forget_sightings, mark_missing, number_missing
 from backoffice.ledger.mirror.newest import read_newest
 from backoffice.ledger.mirror.steps import Place, Step, steps
-from backoffice.ledger.mirror.writing import note_sightings
 from backoffice.ledger.mirrored import Mirror
 
 EVERY = timedelta(days=1)
@@ -57,7 +56,7 @@ def read_on(lease: Lease, *, until: float, tell: Callable[[Mirror], object]) -> 
     mirror = Mirror.objects.get(pk=1)
     place = Place(mirror.pass_page, mirror.pass_total)
     for step in steps(place, lease, until=until, is_enough=lambda _: False):
-        _merge(lease, mirror, step)
+        _merge(lease, step)
         tell(Mirror.objects.get(pk=1))
         if step.is_last:
             _end(lease, mirror)
@@ -65,12 +64,10 @@ def read_on(lease: Lease, *, until: float, tell: Callable[[Mirror], object]) -> 
         read_newest(lease)  # what came before the first page was read is here, so it has to be counted, too
 
 
-def _merge(lease: Lease, mirror: Mirror, step: Step) -> None:
+def _merge(lease: Lease, step: Step) -> None:
     with transaction.atomic(durable=True):
         lease.prove()
         merge_rows(step.rows)
-        if mirror.pass_depth == Depth.COUNT:
-            note_sightings()
         Mirror.objects.filter(pk=1).update(
             pass_page=step.place.page,
             pass_pages=step.pages,

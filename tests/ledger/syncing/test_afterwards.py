@@ -5,7 +5,11 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from backoffice.ledger.mirrored import Sighting, Transaction, TransactionChange
+from backoffice.ledger.mirror import day
+from backoffice.ledger.mirror.lease import Lease
+from backoffice.ledger.mirror.newest import read_newest
+from backoffice.ledger.mirror.passes import begin_pass, read_on
+from backoffice.ledger.mirrored import Mirror, Sighting, Transaction, TransactionChange
 from tests.ledger.long_list import LongList, member, numbered
 from tests.ledger.syncing.steps import DAY, HOUR, MINUTE, come_by, here, load, state
 
@@ -82,6 +86,31 @@ def test_a_record_that_leaves_the_list_stays_and_says_since_when(service: LongLi
     assert row.missing_since is None
     assert row.changes.count() == 2
     assert state().missing == 0
+
+
+@pytest.mark.parametrize("which", ["a round", "the last day"])
+def test_what_is_listed_anew_behind_the_back_of_a_count_has_not_left_the_list(
+    service: LongList, which: str
+) -> None:
+    """It stood on a page that the count had not read yet, and comes back on one that it has read."""
+    service.listed = numbered(700)
+    load()
+    del service.listed[690]
+    moved, lease = service.listed[-1], Lease.take()
+    assert lease is not None
+    begin_pass(lease, Mirror.Depth.COUNT)
+    while Mirror.objects.get().pass_page < 4:
+        read_on(lease, until=0.0, tell=lambda _: None)
+    service.listed.insert(0, service.listed.pop())
+    if which == "a round":
+        read_newest(lease)
+    else:
+        day.read_on(lease, until=0.0, tell=lambda _: None)
+    while Mirror.objects.get().pass_depth:
+        read_on(lease, until=0.0, tell=lambda _: None)
+    marked = TransactionChange.objects.values_list("transaction__transaction_id", flat=True)
+    assert moved["transactionId"] not in marked
+    assert len(marked) == 1
 
 
 def test_a_record_without_a_time_keeps_the_moment_at_which_it_was_first_seen(service: LongList) -> None:
