@@ -15,7 +15,7 @@ class Delivery(models.Model):
     repeat, whatever else it says. Kept is the first body, or the first that was valid, `digest` being its SHA-256.
     `valid_at` is when it first came with a signature that a key known by then confirms, null as long as none did.
     `wanted_at` is since when the service is to be read again because of it, null when that was done or is not wanted;
-    `looked_at` when it was last done.
+    `looked_at` when that was last taken up.
     """
 
     identity = models.CharField(max_length=64, unique=True)

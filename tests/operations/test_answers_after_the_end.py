@@ -119,7 +119,7 @@ class TestWhileNothingIsDecided:
         seen = Look(clock.now(), [others])
         attempt = Attempt.objects.get()
         record_answer(attempt.pk, ACCEPTED)
-        confirming._note(released.pk, attempt.pk, seen, None)
+        confirming._note(released.pk, attempt, seen, None)
         attempt.refresh_from_db()
         assert (status_of(released), attempt.service_transaction_id) == (Status.PROCESSING, "T-1")
 

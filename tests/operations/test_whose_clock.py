@@ -1,5 +1,6 @@
 """What two processes must agree on goes by the database's clock, and not by that of the machine that asks."""
 
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
@@ -13,7 +14,7 @@ from backoffice.accounts.policy import is_fresh
 from backoffice.audit import services as audit
 from backoffice.audit.actions import Action
 from backoffice.core import clock
-from backoffice.ledger.turns import take_turn
+from backoffice.ledger.turns import next_turn, take_turn, turn_held
 from backoffice.operations.kinds.base import Debit
 from backoffice.operations.models import Attempt, Operation
 from backoffice.operations.selectors import REPEATED_WITHIN, paid_before
@@ -57,6 +58,41 @@ def test_a_turn_is_taken_by_the_database() -> None:
         with clock.running_by(partial(_stands, THEN + timedelta(seconds=seconds))):
             turns.append(take_turn("balances", pause=MINUTE))
     assert turns == [True, False, True]
+
+
+def test_a_turn_that_is_held_keeps_others_out_until_it_is_given_back() -> None:
+    with clock.running_by(partial(_stands, THEN)):
+        with (
+            turn_held("looking", at_most=MINUTE) as is_ours,
+            turn_held("looking", at_most=MINUTE) as is_theirs,
+        ):
+            assert (is_ours, is_theirs) == (True, False)
+        assert take_turn("looking", pause=MINUTE)
+
+
+def test_a_turn_is_given_back_whatever_went_wrong() -> None:
+    with clock.running_by(partial(_stands, THEN)):
+        with suppress(LookupError), turn_held("looking", at_most=MINUTE):
+            raise LookupError
+        assert take_turn("looking", pause=MINUTE)
+
+
+def test_a_turn_whose_holder_is_gone_is_anothers_after_its_time_and_is_not_given_back_for_it() -> None:
+    with ExitStack() as gone:
+        gone.enter_context(clock.running_by(partial(_stands, THEN)))
+        gone.enter_context(turn_held("looking", at_most=MINUTE))
+        gone.enter_context(clock.running_by(partial(_stands, THEN + MINUTE)))
+        assert take_turn("looking", pause=MINUTE)
+    with clock.running_by(partial(_stands, THEN + MINUTE)):
+        assert not take_turn("looking", pause=MINUTE)
+
+
+def test_all_who_want_a_turn_before_it_comes_share_it() -> None:
+    times = []
+    for seconds in (0, 10, 59, 60, 61, 200):
+        with clock.running_by(partial(_stands, THEN + timedelta(seconds=seconds))):
+            times.append((next_turn("others", pause=MINUTE) - THEN).total_seconds())
+    assert times == [0, 60, 60, 120, 120, 200]
 
 
 @pytest.mark.parametrize(("later", "found"), [(timedelta(0), True), (2 * MINUTE, False)])

@@ -201,9 +201,9 @@ IN_THE_PROOF = (
         "what is people's to settle is not closed by the machine",
         _CONFIRMING,
         {
-            "filter(pk=attempt_id, closed_at__isnull=True).first()\n"
+            "filter(pk=looked_at.pk, closed_at__isnull=True).first()\n"
             "    if attempt is None or operation.status not in AWAITING_THE_SERVICE:\n": (
-                "filter(pk=attempt_id, closed_at__isnull=True).first()\n    if attempt is None:\n"
+                "filter(pk=looked_at.pk, closed_at__isnull=True).first()\n    if attempt is None:\n"
             )
         },
         f"{_DOUBTS}::test_a_look_that_comes_late_leaves_to_people_what_is_theirs_by_now",

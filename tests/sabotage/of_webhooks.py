@@ -4,7 +4,9 @@ from tests.sabotage.workshop import Safeguard
 
 _RECEIVING = "backoffice/webhooks/services/receiving.py"
 _LOOKING = "backoffice/webhooks/services/looking.py"
+_NEWS = "backoffice/operations/services/news.py"
 _TESTS = "tests/webhooks"
+_OF_NEWS = "tests/operations/test_news.py"
 
 OF_WEBHOOKS = (
     Safeguard(
@@ -65,15 +67,39 @@ OF_WEBHOOKS = (
         f"{_TESTS}/test_looking.py::test_however_many_come_the_service_is_read_once_a_second",
     ),
     Safeguard(
-        "news that come while somebody looks lead to another look",
+        "however many deliveries come one process looks",
         _LOOKING,
-        {"    operations.look_at_open()\n": "    operations.close_due()\n"},
-        f"{_TESTS}/test_looking.py::test_news_that_come_while_somebody_looks_lead_to_another_look",
+        {"        if is_ours:\n": "        if wanted:\n"},
+        f"{_TESTS}/test_looking.py::test_while_somebody_looks_nobody_else_does_and_what_is_named_is_due",
+    ),
+    Safeguard(
+        "what no delivery names is looked at once in 15 seconds",
+        _NEWS,
+        {'next_turn("news of others", pause=OTHERS_EVERY)': "now"},
+        f"{_OF_NEWS}::test_what_is_not_named_is_looked_at_once_in_a_while_however_many_news_come",
+    ),
+    Safeguard(
+        "news put off nothing that is due",
+        _NEWS,
+        {"next_check_at__gt=soon": "next_check_at__isnull=False"},
+        f"{_OF_NEWS}::test_of_more_than_one_round_looks_at_none_is_forgotten_while_news_come",
+    ),
+    Safeguard(
+        "news that come while somebody looks lead to another look",
+        "backoffice/operations/services/confirming.py",
+        {"    if asked_for and attempt.next_check_at:\n": "    if not attempt:\n"},
+        f"{_TESTS}/test_looking.py::test_news_that_are_taken_up_while_somebody_looks_lead_to_another_look",
+    ),
+    Safeguard(
+        "what a delivery names is looked at at once",
+        _NEWS,
+        {".update(next_check_at=now)": ".update(next_check_at=soon)"},
+        f"{_OF_NEWS}::test_what_is_named_need_not_wait_for_that",
     ),
     Safeguard(
         "a re-read whose process dies is followed",
-        "backoffice/operations/services/news.py",
-        {"    _open().update(next_check_at=now + TURN_LASTS)\n": ""},
+        _NEWS,
+        {".update(next_check_at=now)": ".exists()", ".update(next_check_at=soon)": ".exists()"},
         f"{_TESTS}/test_looking.py::test_whoever_dies_before_the_look_is_followed_by_the_sweeper",
     ),
     Safeguard(

@@ -12,6 +12,7 @@ from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.core import clock
 from backoffice.ledger.mirrored import Mirror
+from backoffice.ledger.turns import turn_held
 from backoffice.operations import services as operations
 from backoffice.operations.models import Attempt, Operation
 from backoffice.operations.oversight import Incident
@@ -21,7 +22,7 @@ from backoffice.operations.states import Status
 from backoffice.webhooks.models import Delivery
 from backoffice.webhooks.services import look_again, look_due, looking, receive_delivery
 from tests.operations.conftest import service as service
-from tests.operations.listing import NAMED, record, sent, shows
+from tests.operations.listing import NAMED, NAMELESS, record, sent, shows
 from tests.payments_gateway.vectors.make_vectors import RECORD, written
 from tests.stub_service import StubService
 from tests.webhooks.steps import deliver, forged, news, only_delivery
@@ -72,10 +73,26 @@ def test_what_the_delivery_says_moves_nothing(processing: Operation, told: str) 
     assert not Entry.objects.filter(action__in=[Action.OPERATION_SUCCEEDED, Action.OPERATION_FAILED]).exists()
 
 
-def test_one_of_an_unknown_transaction_is_as_good_a_hint(processing: Operation, service: StubService) -> None:
-    shows(service, record("T-1"))
+def test_one_of_an_unknown_transaction_has_those_looked_at_that_have_none_yet(
+    service: StubService, maker: User, checker: User
+) -> None:
+    operation = sent(service, maker, checker, NAMELESS)
+    Attempt.objects.update(next_check_at=clock.now() + timedelta(hours=5))
+    shows(service, record("of nobody we know"))
     receive_delivery(news("of nobody we know"))
     look_due()
+    assert status(operation) == Status.SUCCEEDED
+
+
+def test_one_of_an_unknown_transaction_makes_all_others_due(
+    processing: Operation, service: StubService
+) -> None:
+    shows(service, record("T-1"))
+    before = reads(service)
+    receive_delivery(news("of nobody we know"))
+    look_due()
+    assert reads(service) == before
+    assert close_due() == 1
     assert status(processing) == Status.SUCCEEDED
 
 
@@ -115,7 +132,7 @@ def test_however_many_come_the_service_is_read_once_a_second(
         receive_delivery(news(f"T-{number}"))
     assert look_due() == 20
     before = reads(service)
-    receive_delivery(news("T-20"))
+    receive_delivery(news("T-1", "failed"))
     assert (look_due(), reads(service)) == (0, before)
     a_second_later(monkeypatch)
     assert look_due() == 1
@@ -140,23 +157,51 @@ def test_news_that_come_while_somebody_looks_lead_to_another_look(
     assert status(processing) == Status.SUCCEEDED
 
 
+def test_news_that_are_taken_up_while_somebody_looks_lead_to_another_look(
+    processing: Operation, service: StubService
+) -> None:
+    def settles_and_tells() -> None:
+        service.before_get = lambda: None
+        receive_delivery(news("T-1"))
+        looking._take_up()
+        connection.close()  # that of the thread in which the service answers
+
+    service.before_get = settles_and_tells
+    Attempt.objects.update(next_check_at=clock.now())
+    assert close_due() == 1
+    assert status(processing) == Status.PROCESSING
+    shows(service, record("T-1"))
+    assert close_due() == 1
+    assert status(processing) == Status.SUCCEEDED
+
+
+def test_while_somebody_looks_nobody_else_does_and_what_is_named_is_due(
+    processing: Operation, service: StubService
+) -> None:
+    shows(service, record("T-1"))
+    before = reads(service)
+    receive_delivery(news("T-1"))
+    with turn_held("webhooks, looking", at_most=timedelta(minutes=1)):
+        assert (look_due(), reads(service)) == (1, before)
+    assert close_due() == 1
+    assert status(processing) == Status.SUCCEEDED
+
+
 def test_whoever_dies_before_the_look_is_followed_by_the_sweeper(
     processing: Operation, service: StubService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class KilledError(BaseException):
         pass
 
-    def die() -> int:
+    def die(_named: set[str]) -> int:
         raise KilledError
 
     shows(service, record("T-1"))
     receive_delivery(news("T-1"))
     with monkeypatch.context() as patched:
-        patched.setattr(operations, "look_at_open", die)
+        patched.setattr(operations, "look_at_news", die)
         with pytest.raises(KilledError):
             look_due()
-    later = clock.now() + timedelta(seconds=11)
-    monkeypatch.setattr(clock, "_source", lambda: later)
     assert close_due() == 1
     assert status(processing) == Status.SUCCEEDED
 
@@ -196,6 +241,7 @@ def test_a_person_may_have_it_read_again_because_of_any_of_them(
     shows(service, record("T-1"))
     look_again(only_delivery().pk, actor=checker)
     assert look_due() == 1
+    close_due()  # the forged one names nothing
     assert status(processing) == Status.SUCCEEDED
     entry = Entry.objects.get(action=Action.DELIVERY_LOOKED_INTO)
     assert (entry.actor, entry.detail) == (checker, {"verdict": only_delivery().verdict})

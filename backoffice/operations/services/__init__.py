@@ -15,7 +15,7 @@ from backoffice.operations.services.heartbeats import note_round
 from backoffice.operations.services.incidents import acknowledge_incident
 from backoffice.operations.services.inspecting import inspect_due
 from backoffice.operations.services.moves import record_refusal
-from backoffice.operations.services.news import expect_news, look_at_open
+from backoffice.operations.services.news import expect_news, look_at_news
 from backoffice.operations.services.pausing import pause_sending
 from backoffice.operations.services.reconciling import reconcile_due
 from backoffice.operations.services.recording import fill_in_result, record_silence
@@ -57,7 +57,7 @@ __all__ = [
     "fill_in_result",
     "inspect_due",
     "lapse_release",
-    "look_at_open",
+    "look_at_news",
     "look_before",
     "note_round",
     "pause_sending",

@@ -50,21 +50,24 @@ def confirm_operation(operation_id: UUID, *, actor: User | None = None) -> Opera
         return operation
     seen = look(operation, attempt)
     fault_points.reach("confirm.seen")
-    noted = _note(operation_id, attempt.pk, seen, actor)
+    noted = _note(operation_id, attempt, seen, actor)
     fault_points.reach("confirm.closed")
     return noted
 
 
 @transaction.atomic
-def _note(operation_id: UUID, attempt_id: int, seen: Look, actor: User | None) -> Operation:
+def _note(operation_id: UUID, looked_at: Attempt, seen: Look, actor: User | None) -> Operation:
     """Write down one look at the list, and move the operation where the look proves something."""
     operation = Operation.objects.get_locked(operation_id)
-    attempt = Attempt.objects.select_for_update().filter(pk=attempt_id, closed_at__isnull=True).first()
+    attempt = Attempt.objects.select_for_update().filter(pk=looked_at.pk, closed_at__isnull=True).first()
     if attempt is None or operation.status not in AWAITING_THE_SERVICE:
         return operation
     attempt.checks += 1
     attempt.last_check = _said(operation, attempt, seen)[:300]
+    asked_for = attempt.next_check_at if attempt.next_check_at != looked_at.next_check_at else None
     attempt.next_check_at = _next_look(operation, attempt, seen)
+    if asked_for and attempt.next_check_at:
+        attempt.next_check_at = min(asked_for, attempt.next_check_at)  # for news that this look did not see
     _conclude(operation, attempt, seen, actor)
     attempt.save()
     return operation

@@ -1,47 +1,39 @@
 """What the service announces is a reason to look again at once, and for nothing else: only a look closes anything."""
 
 from collections.abc import Collection
-from uuid import UUID
-
-from django.db import transaction
-from django.db.models import QuerySet
+from datetime import timedelta
 
 from backoffice.core import clock
 from backoffice.ledger import mirroring
-from backoffice.operations.models import Attempt
-from backoffice.operations.services.apart import for_each
-from backoffice.operations.services.confirming import confirm_operation
-from backoffice.operations.services.sweeping import AT_ONCE, TURN_LASTS
-from backoffice.operations.states import AWAITING_THE_SERVICE
+from backoffice.ledger.turns import next_turn
+from backoffice.operations.models import IN_DOUBT, Attempt
+from backoffice.operations.services.sweeping import look_at_due
+
+OTHERS_EVERY = timedelta(seconds=15)
+"""What is open and not named is not looked at more often because of news, however many come."""
 
 
-@transaction.atomic
 def expect_news(transaction_ids: Collection[str]) -> None:
     """Have everything read that news may be about: open attempts, the closed ones of these transactions, the mirror.
 
-    The caller looks at the open ones as soon as this is committed (`look_at_open`), and so has their turn: if it dies,
-    the sweeper looks when the turn is over. A closed one is looked at while it is still watched. The schedules go by
-    time alone, so a further look uses nothing up.
+    The open ones of these transactions are due from now on; every other open one, since it may be meant as well, when
+    `OTHERS_EVERY` lets it be. None is put off, and whoever looks at one just now leaves that standing (`confirming`):
+    the sweeper looks if nobody else does. A closed one is looked at while it is still watched. The schedules go by time
+    alone, so a further look uses nothing up.
+
+    Each statement stands by itself, and all of them may be done twice: no row is held while another is waited for. They
+    ask the attempts' own columns only, so that one that moves meanwhile is judged as it is then.
     """
-    now = clock.now()
-    _open().update(next_check_at=now + TURN_LASTS)
-    watched = Attempt.objects.filter(service_transaction_id__in=transaction_ids, closed_at__isnull=False)
-    watched.filter(watch_next_at__gt=now).update(watch_next_at=now)
     mirroring.ask_for_round()
+    now = clock.now()
+    soon = next_turn("news of others", pause=OTHERS_EVERY)
+    named = Attempt.objects.filter(service_transaction_id__in=transaction_ids)
+    named.filter(closed_at__isnull=False, watch_next_at__gt=now).update(watch_next_at=now)
+    named.filter(closed_at__isnull=True, next_check_at__gt=now).update(next_check_at=now)
+    Attempt.objects.filter(closed_at__isnull=True, next_check_at__gt=soon).update(next_check_at=soon)
 
 
-def look_at_open() -> int:
-    """Look for the outcome of everything that is open, beginning now; how many were looked at.
-
-    Not by the schedule: a look that is under way may have read the list before the news, and puts the next one off.
-    """
-    in_turn = _open().order_by("next_check_at").values_list("operation_id", "operation__reference")
-    return len(for_each(confirm_operation, dict(in_turn[:AT_ONCE]), failed=_note_failure))
-
-
-def _note_failure(operation_id: UUID, failure: str) -> None:
-    _open().filter(operation=operation_id).update(last_check=failure)
-
-
-def _open() -> QuerySet[Attempt]:
-    return Attempt.objects.filter(closed_at__isnull=True, operation__status__in=AWAITING_THE_SERVICE)
+def look_at_news(transaction_ids: Collection[str]) -> int:
+    """Look at what is due of these transactions, and then at what is due and has none yet; how many were looked at."""
+    named = Attempt.objects.filter(service_transaction_id__in=transaction_ids)
+    return sum(look_at_due(those) for those in (named, Attempt.objects.filter(IN_DOUBT)))

@@ -6,7 +6,7 @@ What goes wrong with one operation stops no other (`apart`).
 from datetime import timedelta
 from uuid import UUID
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from backoffice.core import clock
 from backoffice.operations import turns
@@ -36,8 +36,12 @@ def send_due() -> int:
 
 def close_due() -> int:
     """Look for the outcome of what was sent and is not proven to have ended; how many were looked for."""
-    now = clock.now()
-    due = Attempt.objects.filter(next_check_at__lte=now, operation__status__in=AWAITING_THE_SERVICE)
+    return look_at_due(Attempt.objects.all())
+
+
+def look_at_due(attempts: QuerySet[Attempt]) -> int:
+    """The same of these attempts. What has been due for longest comes first; what others look at is left to them."""
+    due = attempts.filter(next_check_at__lte=clock.now(), operation__status__in=AWAITING_THE_SERVICE)
     in_turn = due.order_by("next_check_at").select_related("operation")
     rows = {each: each.operation.reference for each in in_turn[:AT_ONCE]}
     return sum(for_each(_look_at, rows, failed=_note_failure))

@@ -143,7 +143,7 @@ def test_a_transaction_that_another_took_since_we_looked_closes_nothing(
     attempt = Attempt.objects.get(operation=unknown)
     seen = look(unknown, attempt)
     assert bind_transaction(Attempt.objects.get(operation=other), "T-7")
-    assert confirming._note(unknown.pk, attempt.pk, seen, None).status == Status.UNKNOWN
+    assert confirming._note(unknown.pk, attempt, seen, None).status == Status.UNKNOWN
     assert Attempt.objects.get(operation=unknown).outcome == Outcome.OPEN
 
 
