@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from backoffice.core import stopping
 from backoffice.reports.cells import cell
-from backoffice.reports.copying import copied
+from backoffice.reports.copying import Check, copied
 from backoffice.reports.csv_encoding import Chunk, encode, head
 from backoffice.reports.report import Report, StoredReport
 from backoffice.reports.snapshot import snapshot
@@ -22,11 +22,13 @@ Texts = tuple[str | None, ...]
 Item = TypeVar("Item")
 
 
-def csv_of(wanted: Wanted, *, at_most: timedelta) -> Generator[Chunk, None, None]:
+def csv_of(
+    wanted: Wanted, *, at_most: timedelta, check: Check = stopping.check
+) -> Generator[Chunk, None, None]:
     """The file in chunks: the line of headings by itself, once the rows have begun to come, then the rows."""
     match wanted.report:
         case StoredReport() as report:
-            yield from _stored_csv(wanted, report, at_most)
+            yield from _stored_csv(wanted, report, at_most, check)
         case Report() as report:
             rows = _begun(_worked_out(wanted, report))
             yield _headings(wanted)
@@ -44,13 +46,14 @@ def rows_of(wanted: Wanted, *, at_most: timedelta) -> Generator[Texts, None, Non
 
 
 def _stored_csv(
-    wanted: Wanted, report: StoredReport[Any], at_most: timedelta
+    wanted: Wanted, report: StoredReport[Any], at_most: timedelta, check: Check
 ) -> Generator[Chunk, None, None]:
     columns = len(wanted.columns)
     with snapshot(wanted.zone, at_most=at_most) as connection:
         select = select_of(wanted, report, connection)
         if select is not None and connection.vendor == "postgresql":
-            yield from copied(select, connection, headings=_headings(wanted), columns=columns)
+            headings = _headings(wanted)
+            yield from copied(select, connection, headings=headings, columns=columns, check=check)
         else:
             rows = _begun(texts(select, connection))
             yield _headings(wanted)

@@ -2,6 +2,7 @@
 
 import logging
 import secrets
+from contextlib import closing
 from datetime import datetime, timedelta
 from itertools import takewhile
 from pathlib import Path
@@ -16,7 +17,7 @@ from psycopg import Error as PostgresError
 from backoffice.accounts.models import User
 from backoffice.audit import services as audit
 from backoffice.audit.actions import Action
-from backoffice.core import clock
+from backoffice.core import clock, stopping
 from backoffice.core.stopping import StoppedError
 from backoffice.reports.asking import wanted_by
 from backoffice.reports.errors import ExportError
@@ -110,12 +111,14 @@ def _run(job: ExportJob) -> None:
 
 
 def _make(job: ExportJob, wanted: Wanted) -> None:
-    chunks = chunks_of(wanted, at_most=AT_MOST)
-    try:
-        with Lease(job) as lease:
+    with Lease(job) as lease:
+
+        def check() -> None:
+            stopping.check()
+            lease.check()
+
+        with closing(chunks_of(wanted, at_most=AT_MOST, check=check)) as chunks:
             written = write(chunks, folder() / f"{secrets.token_urlsafe(24)}.part", lease)
-    finally:
-        chunks.close()
     _finish(job, wanted, written)
 
 
