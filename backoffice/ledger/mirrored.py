@@ -259,6 +259,7 @@ class Mirror(models.Model):
     pass_read = models.BigIntegerField(default=0)  # records, those of pages that were read again included
     pass_tries = models.PositiveSmallIntegerField(default=0)  # how often it ended with less than was counted
     whole_at = models.DateTimeField(null=True)  # when the last pass through the whole list ended
+    whole_begun_at = models.DateTimeField(null=True)  # and when it had begun
 
     day_begun_at = models.DateTimeField(null=True)  # empty between passes
     day_page = models.BigIntegerField(default=1)

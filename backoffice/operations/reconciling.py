@@ -127,8 +127,7 @@ def _is_read_since(attempt: Attempt, mirror: Mirror) -> bool:
         return False
     if attempt.sought_from >= mirror.day_at - ONE_DAY:
         return True
-    # Of a reading of the whole list we know when it ended: one that takes longer than a day proves nothing here.
-    return mirror.whole_at is not None and mirror.whole_at >= attempt.closed_at + GRACE + ONE_DAY
+    return mirror.whole_begun_at is not None and mirror.whole_begun_at >= attempt.closed_at + GRACE
 
 
 def _has_no_end(attempt: Attempt, listed: Transaction) -> bool:

@@ -123,6 +123,17 @@ def test_the_last_day_counts_as_read_from_when_its_reading_began(service: LongLi
     assert mirror().day_begun_at is None
 
 
+def test_of_a_whole_reading_it_is_kept_when_it_began_however_long_it_took(
+    service: LongList, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mirroring, "TURN", 0.0)
+    come_by(DAY, turns=1)
+    began, before = mirror().pass_begun_at, mirror().whole_begun_at
+    assert (began != before, mirror().pass_depth) == (True, "whole")
+    come_by(DAY + DAY, turns=100)
+    assert mirror().whole_begun_at == began
+
+
 def test_a_whole_reading_that_took_long_does_not_stand_for_the_last_day(service: LongList) -> None:
     begun = timezone.now() - DAY
     Mirror.objects.update(pass_depth="whole", pass_begun_at=begun, pass_page=14, day_at=None, pass_total=1500)

@@ -106,6 +106,7 @@ def _finish(lease: Lease) -> None:
         Mirror.objects.filter(pk=1).update(
             pass_depth="",
             whole_at=now,
+            whole_begun_at=mirror.pass_begun_at,
             loaded_at=mirror.loaded_at or now,
             day_at=max(filter(None, (mirror.day_at, mirror.pass_begun_at)), default=None),
         )

@@ -64,10 +64,10 @@ def told_anew(row: Transaction, **changes: Any) -> None:
     )
 
 
-def read_until(moment: datetime) -> None:
-    """The mirror has read the list back a day, and ended at this moment."""
+def read_until(moment: datetime, *, whole_took: timedelta = timedelta(hours=24)) -> None:
+    """The mirror has read the list back a day, and the whole of it in so long, and ended at this moment."""
     times = {"loaded_at": moment, "as_of": moment, "day_at": moment, "whole_at": moment}
-    Mirror.objects.update_or_create(pk=1, defaults=times)
+    Mirror.objects.update_or_create(pk=1, defaults={**times, "whole_begun_at": moment - whole_took})
 
 
 def long_since() -> datetime:

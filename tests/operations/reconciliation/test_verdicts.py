@@ -242,6 +242,9 @@ def test_one_that_was_settled_days_later_is_missing_only_once_the_whole_list_was
     read_until(attempt.closed_at + timedelta(hours=2))
     reconcile()
     assert list(verdicts().values()) == [Verdict.EARLY]
-    read_until(attempt.closed_at + timedelta(hours=26))
+    read_until(attempt.closed_at + timedelta(hours=28), whole_took=timedelta(hours=28))
+    reconcile()
+    assert list(verdicts().values()) == [Verdict.EARLY]  # where that began it was not over yet
+    read_until(attempt.closed_at + timedelta(hours=29), whole_took=timedelta(hours=28))
     reconcile()
     assert list(verdicts().values()) == [Verdict.MISSING]
