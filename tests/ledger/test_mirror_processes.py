@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from io import StringIO
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -155,6 +156,28 @@ def test_the_command_holds_the_totals_against_the_rows(service: LongList) -> Non
     with pytest.raises(CommandError, match="1 totals or breaks differ"):
         call_command("mirror", "--verify", stdout=said)
     assert "kept 4 of 37.5, fees 0.75; counted 3 of 37.5, fees 0.75" in said.getvalue()
+
+
+def test_what_is_merged_while_totals_are_held_against_the_rows_is_no_difference(service: LongList) -> None:
+    service.listed = numbered(3)
+    mirroring.load(lambda _: None)
+    service.grow("late")
+    turns: list[int] = []
+
+    def merge_first(execute: Callable[..., Any], sql: str, *rest: Any) -> Any:
+        """The rows were counted, and before the totals are read another process merges one more."""
+        if not turns and 'FROM "ledger_daytotal"' in sql:
+            thread = threading.Thread(target=closing(lambda: turns.append(mirroring.mirror_now())))
+            thread.start()
+            thread.join(WITHIN)
+        return execute(sql, *rest)
+
+    said = StringIO()
+    with connection.execute_wrapper(merge_first):
+        call_command("mirror", "--verify", stdout=said)
+    assert turns == [1]
+    assert "late" in here()
+    assert said.getvalue() == "Every total and every break agrees with its rows.\n"
 
 
 def test_two_at_once_read_once_and_the_second_one_is_heard(service: LongList) -> None:

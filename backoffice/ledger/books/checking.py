@@ -39,7 +39,10 @@ def check_due() -> int:
 
 
 def disagreements() -> Iterator[str]:
-    """Every break that is kept and not there, or there and not kept: for a command, minutes for ten million rows."""
+    """Every break that is kept and not there, or there and not kept: for a command, minutes for ten million rows.
+
+    In a transaction that sees one state of the database, or while no sync runs.
+    """
     for currency in currencies():
         gone, new = differences([examine(currency, None)])
         yield from (f"{broken} is kept, but the rows do not show it" for broken in gone)

@@ -8,6 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 from backoffice.core.context import calling
 from backoffice.ledger import mirroring
 from backoffice.ledger.books.checking import disagreements
+from backoffice.ledger.books.reading import one_moment
 from backoffice.ledger.mirror.rows import UnfitRecordError
 from backoffice.ledger.mirror.state import mirror_state
 from backoffice.ledger.mirror.totals import discrepancies
@@ -56,7 +57,8 @@ class Command(BaseCommand):
         self.stdout.write(f"{state.rows:,} transactions are here; the service counts {state.listed:,}.")
 
     def _verify(self) -> None:
-        found = [*map(str, discrepancies()), *disagreements()]
+        with one_moment():
+            found = [*map(str, discrepancies()), *disagreements()]
         for difference in found:
             self.stdout.write(difference)
         if found:
