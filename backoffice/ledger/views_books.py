@@ -38,7 +38,10 @@ class Line:
 @require_safe
 @permission_required(VIEW, raise_exception=True)
 def statements(request: HttpRequest) -> HttpResponse:
-    """Every currency of the period in short, or one with its movements; this month unless days are chosen."""
+    """Every currency of the period in short, or one with its movements.
+
+    The period is this month as long as nothing is chosen; a choice without days is the whole history.
+    """
     today = timezone.localdate()
     form = BooksForm(request.GET if request.GET else {"since": today.replace(day=1), "until": today})
     context: dict[str, object] = {"form": form}

@@ -5,11 +5,12 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal, localcontext
 
 import pytest
+from django.db import connection
 
 from backoffice.core.fields import SUMS
 from backoffice.ledger.chosen import Chosen
 from backoffice.ledger.mirrored import Transaction
-from backoffice.ledger.volumes import Volume, volumes
+from backoffice.ledger.volumes import Volume, sums_between, volumes
 from tests.ledger.transactions import add_up, store, unsaved
 
 pytestmark = pytest.mark.django_db
@@ -26,7 +27,7 @@ def rows() -> list[Transaction]:
             occurred_at=DAY + after,
             currency=("NGN", "USDT")[number % 2],
             direction=("in", "out")[number % 3 == 0],
-            amount=Decimal(10) ** 17 + Decimal(f"0.{number:018d}"),
+            amount=Decimal(f"{10**17}.{number:018d}"),
         )
         for number, after in enumerate(HOURS)
     ]
@@ -45,6 +46,13 @@ def test_they_are_exact_whatever_part_of_a_day_is_chosen(
             for row in chosen.apply(Transaction.objects.all()):
                 sums[row.currency, row.direction] += row.amount
         assert volumes(chosen) == [Volume(*key, amount) for key, amount in sorted(sums.items())]
+
+
+def test_where_the_database_adds_up_exactly_no_day_is_carried_out_of_it(rows: list[Transaction]) -> None:
+    known = [row.facet_id for row in rows]
+    told = [facet_id for facet_id, *_ in sums_between(known, None, None)]
+    days = {(row.facet_id, row.occurred_at.date()) for row in rows}
+    assert len(told) == (len(set(known)) if connection.vendor == "postgresql" else len(days))
 
 
 @pytest.mark.parametrize(

@@ -121,7 +121,8 @@ class Statement:
 def statement(currency: str, since: datetime | None, until: datetime | None) -> Statement:
     """Reads days at both ends of the period, sums of the days between, and the records that cannot be placed.
 
-    Of these and of breaks no more than `MOST`; so the length of the period hardly matters.
+    Of these and of breaks no more than `MOST`. What takes longer for a longer period is to add up its days, some sums
+    each (`volumes`): that of ten million transactions is a matter of days, not of transactions.
     """
     before = last_before(currency, since) if since else None
     first, last = _first(currency, since), last_before(currency, until or _THE_END)
