@@ -1,4 +1,4 @@
-"""The breaks of the balances, how far they were checked, and each currency in the order of time."""
+"""The breaks of the balances, and how far they were checked."""
 
 import django.db.models.deletion
 from django.db import migrations, models
@@ -57,10 +57,6 @@ class Migration(migrations.Migration):
                 "ordering": ("-at", "-id"),
                 "default_permissions": (),
             },
-        ),
-        migrations.AddIndex(
-            model_name="transaction",
-            index=models.Index(fields=["currency", "occurred_at", "id"], name="transaction_by_currency"),
         ),
         migrations.AddField(
             model_name="break",
