@@ -38,7 +38,9 @@ class _Arrivals:
 def copied(
     select: Select, connection: BaseDatabaseWrapper, *, headings: Chunk, columns: int, check: Check
 ) -> Generator[Chunk, None, None]:
-    """The headings, then what the server writes, in pieces of at least 128 kB. Raises psycopg's errors and those of `check`.
+    """The headings, then what the server writes, in pieces of at least 128 kB.
+
+    Raises psycopg's errors, and what `check` raises.
 
     What the server refuses within a moment is raised before the headings. It says nothing of its consent until its
     first 8 kB are full, so after that moment they come without.
