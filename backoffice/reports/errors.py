@@ -22,7 +22,7 @@ class NoRoomError(ExportError):
 
 
 class BusyError(ExportError):
-    """All places for files that are made while somebody waits are taken."""
+    """All places for files that are sent while somebody waits are taken."""
 
 
 class ScheduleError(ExportError):

@@ -1,4 +1,4 @@
-"""The few places for files that are made while somebody waits: each holds a thread of this web process."""
+"""The few places for files that are sent while somebody waits: each holds a thread of this web process."""
 
 from threading import BoundedSemaphore
 
@@ -14,7 +14,7 @@ class Place:
 
     def __init__(self) -> None:
         if not _places.acquire(blocking=False):
-            raise BusyError("Other files are being made just now.")
+            raise BusyError("Other files are being sent just now.")
         self._is_held = True
 
     def leave(self) -> None:

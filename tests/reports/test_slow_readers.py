@@ -9,17 +9,22 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from django.db import connection
+from django.test import Client
+from django.urls import reverse
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
 from backoffice.audit.models import Entry
 from backoffice.ledger.forms import TransactionsForm
 from backoffice.reports import slots
-from backoffice.reports.services import streaming
+from backoffice.reports.models import ExportJob
+from backoffice.reports.services import streaming, taking_away
 from backoffice.reports.services.streaming import Export, TooSlowError
+from backoffice.reports.services.taking_away import TakenAway
 from backoffice.reports.transactions_report import TRANSACTIONS
 from backoffice.reports.wanted import Wanted
 from tests.ledger.transactions import store, unsaved
+from tests.reports.asking import made
 from tests.reports.test_streaming import begin, recorded
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -153,6 +158,80 @@ def test_a_paused_client_costs_neither_place_nor_query_nor_thread(
     assert queries_at_work() == 0
     theirs.close()
     ours.close()
+
+
+@pytest.mark.usefixtures("empty_folder")
+def test_a_paused_client_of_a_finished_file_costs_neither_place_nor_thread(
+    auditor: User, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streaming, "PIECE_WITHIN", timedelta(seconds=1))
+    monkeypatch.setattr(streaming, "_LOOKS_EVERY", 0.05)
+    job = finished(auditor, b"x" * 4_000_000)
+    ours, theirs = socket.socketpair()
+    broken: list[bool] = []
+
+    def serve() -> None:
+        file = TakenAway(job.pk, actor=auditor, hang_up=lambda: ours.shutdown(socket.SHUT_RDWR))
+        try:
+            for piece in file:
+                ours.sendall(piece)
+        except OSError:
+            broken.append(True)
+        finally:
+            file.close()
+            connection.close()
+
+    server = threading.Thread(target=serve)
+    server.start()
+    server.join(WITHIN)
+
+    assert not server.is_alive()
+    assert broken == [True]
+    assert places(settings) == settings.EXPORT_STREAMS
+    theirs.close()
+    ours.close()
+
+
+@pytest.mark.usefixtures("empty_folder")
+def test_a_big_file_may_take_the_time_of_a_slow_line(auditor: User, clock: Callable[[float], None]) -> None:
+    file = TakenAway(finished(auditor, b"x" * 1_000_000).pk, actor=auditor)
+    allowed = streaming.AT_MOST.total_seconds() + 1_000_000 / taking_away.SLOWEST
+    for _ in range(4):
+        next(file)
+        clock(allowed / 4)
+    next(file)
+    clock(1)
+    with pytest.raises(TooSlowError):
+        next(file)
+    file.close()
+
+
+@pytest.mark.usefixtures("empty_folder")
+def test_finished_files_have_the_same_few_places_and_leave_them(
+    client: Client, auditor: User, sign_in: Callable[[Client, User], Client], settings: Settings
+) -> None:
+    job = finished(auditor, b"x" * 200_000)
+    browser, address = sign_in(client, auditor), reverse("reports:download", args=[job.pk])
+    held = [browser.get(address) for _ in range(settings.EXPORT_STREAMS)]
+
+    refused = browser.get(address, follow=True)
+    assert "Other files are being sent just now." in refused.content.decode()
+    assert Entry.objects.filter(action="export.downloaded").count() == settings.EXPORT_STREAMS
+
+    for answer in held:
+        assert (answer["Content-Length"], len(b"".join(answer))) == ("200000", 200_000)
+    assert places(settings) == settings.EXPORT_STREAMS
+    job.file.unlink()
+    assert "no longer there" in browser.get(address, follow=True).content.decode()
+    assert places(settings) == settings.EXPORT_STREAMS
+
+
+def finished(person: User, content: bytes) -> ExportJob:
+    """An export whose file is this."""
+    job = made(person)
+    job.file.write_bytes(content)
+    ExportJob.objects.filter(pk=job.pk).update(size=len(content))
+    return job
 
 
 def queries_at_work() -> int:

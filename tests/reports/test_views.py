@@ -225,7 +225,7 @@ def test_where_all_places_are_taken_the_background_is_offered_at_once(
         place.leave()
 
     assert response.status_code == 503
-    assert "Other files are being made" in response.content.decode()
+    assert "Other files are being sent" in response.content.decode()
     assert not Entry.objects.exists()
 
 

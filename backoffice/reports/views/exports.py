@@ -1,11 +1,13 @@
 """Exports in the background: only their own person sees them, and only while the report may still be read."""
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from uuid import UUID
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.http import FileResponse, HttpResponse
+from django.http import HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_POST, require_safe
 from django_htmx.http import reswap, retarget
@@ -17,10 +19,13 @@ from backoffice.core.pagination import keyset_page
 from backoffice.reports import services
 from backoffice.reports.asking import filters_in_words
 from backoffice.reports.catalogue import REPORTS, reports_for, roles_that_read
-from backoffice.reports.errors import GoneError, NoRoomError
+from backoffice.reports.errors import BusyError, GoneError, NoRoomError
 from backoffice.reports.freshness import held_back, how_fresh
 from backoffice.reports.models import ExportJob
 from backoffice.reports.selectors import exports_of
+from backoffice.reports.services.taking_away import TakenAway
+from backoffice.reports.views.sending import file_answer, hang_up
+from backoffice.reports.wanted import Format
 
 NEWEST_FIRST = ("-created_at", "-id")
 AT_ONCE = 25
@@ -92,15 +97,20 @@ def remove(request: StaffRequest, pk: UUID) -> HttpResponse:
 
 
 @require_GET
-def download(request: StaffRequest, pk: UUID) -> HttpResponse | FileResponse:
+def download(request: StaffRequest, pk: UUID) -> HttpResponseBase:
     """The finished file."""
     _own(request, pk)
     try:
-        job, file = services.hand_out(pk, actor=request.user)
+        file = TakenAway(pk, actor=request.user, hang_up=partial(hang_up, request))
     except GoneError:
         messages.warning(request, "This file is no longer there. Have it made again.")
         return redirect("reports:export", pk)
-    return FileResponse(file, as_attachment=True, filename=job.name)
+    except BusyError:
+        messages.warning(request, "Other files are being sent just now. Try again in a moment.")
+        return redirect("reports:export", pk)
+    answer = file_answer(file, Format(file.job.format), file.job.name)
+    answer["Content-Length"] = str(file.job.size)
+    return answer
 
 
 def _own(request: StaffRequest, pk: UUID) -> ExportJob:

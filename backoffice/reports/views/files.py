@@ -1,12 +1,10 @@
 """Files: at once where they are small, in the background where they are big or somebody wants it so."""
 
-import socket
-from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
 from urllib.parse import urlencode
 
-from django.http import HttpResponse, QueryDict, StreamingHttpResponse
+from django.http import HttpResponse, QueryDict
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -21,15 +19,12 @@ from backoffice.reports.estimating import estimated_rows, is_big
 from backoffice.reports.file_name import file_name
 from backoffice.reports.services.streaming import Export
 from backoffice.reports.views.asked import Asked, asked
-from backoffice.reports.wanted import Format, Wanted
+from backoffice.reports.views.sending import file_answer, hang_up
+from backoffice.reports.wanted import Wanted
 from payments_gateway import GatewayError
 
-_TYPES = {
-    Format.CSV: "text/csv; charset=utf-8; header=present",
-    Format.XLSX: "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-}
 _BIG = "It is big, so it is made in the background: you need not wait, and nobody else has to."
-_BUSY = "Other files are being made just now. Try again in a moment, or have it made in the background."
+_BUSY = "Other files are being sent just now. Try again in a moment, or have it made in the background."
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -69,7 +64,7 @@ def _file(wish: Asked) -> HttpResponseBase:
         return _offer(wish, _BIG, estimate)
     as_of = wanted.report.as_of()
     try:
-        export = Export(wanted, hang_up=partial(_hang_up, wish.request))
+        export = Export(wanted, hang_up=partial(hang_up, wish.request))
     except BusyError:
         return _offer(wish, _BUSY, estimate, status=HTTPStatus.SERVICE_UNAVAILABLE)
     except TooLongError as exc:
@@ -77,19 +72,7 @@ def _file(wish: Asked) -> HttpResponseBase:
     except GatewayError as exc:
         failed = {"report": wish.report, "error": exc, "again": f"{_link(wish)}?{_address(wish)}"}
         return render(wish.request, "reports/unavailable.html", failed, status=HTTPStatus.BAD_GATEWAY)
-    return StreamingHttpResponse(
-        export,
-        content_type=_TYPES[wanted.format],
-        headers={"Content-Disposition": f'attachment; filename="{file_name(wanted, as_of)}"'},
-    )
-
-
-def _hang_up(request: StaffRequest) -> None:
-    """End the connection, so that the thread that sends into it is free again. Servers of tests have none to give."""
-    connection: socket.socket | None = request.META.get("gunicorn.socket")
-    if connection is not None:
-        with suppress(OSError):  # it has ended by itself
-            connection.shutdown(socket.SHUT_RDWR)
+    return file_answer(export, wanted.format, file_name(wanted, as_of))
 
 
 def _in_background(wish: Asked) -> HttpResponse:
