@@ -167,7 +167,8 @@ EXPORT_STREAMS: int = env.int("COUNTERSIGN_EXPORT_STREAMS", default=2)
 EXPORTS_AT_ONCE: int = env.int("COUNTERSIGN_EXPORTS_AT_ONCE", default=2)
 # So many may wait, be made or be kept, and so much of the disk they leave to everything else.
 EXPORTS_PER_PERSON: int = env.int("COUNTERSIGN_EXPORTS_PER_PERSON", default=20)
-EXPORTS_IN_ALL: int = env.int("COUNTERSIGN_EXPORTS_IN_ALL", default=200)
+EXPORTS_IN_ALL: int = env.int("COUNTERSIGN_EXPORTS_IN_ALL", default=1000)
+EXPORTS_OF_SCHEDULES: int = env.int("COUNTERSIGN_EXPORTS_OF_SCHEDULES", default=200)  # for one person
 EXPORT_DISK_RESERVE_MB: int = env.int("COUNTERSIGN_EXPORT_DISK_RESERVE_MB", default=512)
 
 # E-mail, for scheduled reports: a link and no figures. Without a server it is written to the log of the process.

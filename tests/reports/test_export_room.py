@@ -20,13 +20,13 @@ from backoffice.audit.models import Entry
 from backoffice.core import clock, locks
 from backoffice.reports import services
 from backoffice.reports.errors import GoneError, NoRoomError
-from backoffice.reports.models import ExportJob, Schedule
+from backoffice.reports.models import ExportJob
 from backoffice.reports.services import room, scheduling
 from backoffice.reports.services.requesting import refuse_export
 from backoffice.reports.services.room import DISK_FULL
 from backoffice.reports.states import State
 from tests.reports.asking import actions, asked_for, files, made, now, numbers
-from tests.reports.scheduling import is_due, kept
+from tests.reports.scheduling import is_due, kept, ran
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -164,9 +164,9 @@ def test_a_schedule_without_room_for_one_and_somebody_who_asks_wait_for_each_oth
     auditor: User, administrator: User, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody asks in the moment in which the first recipient was refused and the second is to come."""
-    settings.EXPORTS_PER_PERSON = 1
+    settings.EXPORTS_OF_SCHEDULES = 1
+    ran(kept(auditor))
     schedule = kept(administrator, auditor, administrator)
-    asked_for(auditor)
     is_due(schedule, clock.now())
     holds, people = Event(), ThreadPoolExecutor(1)
 
@@ -197,14 +197,33 @@ def test_a_schedule_without_room_for_one_and_somebody_who_asks_wait_for_each_oth
 def test_a_schedule_without_room_for_one_serves_the_others_and_says_so(
     auditor: User, administrator: User, settings: Settings
 ) -> None:
-    settings.EXPORTS_PER_PERSON = 1
+    settings.EXPORTS_OF_SCHEDULES = 1
+    ran(kept(auditor))
     schedule = kept(administrator, auditor, administrator)
-    asked_for(auditor)
     is_due(schedule, clock.now())
 
     assert services.run_schedules() == 1
 
-    of_schedule = ExportJob.objects.filter(schedule=Schedule.objects.get())
+    of_schedule = ExportJob.objects.filter(schedule=schedule)
     states = dict(of_schedule.values_list("person__pk", "state"))
     assert states == {auditor.pk: State.FAILED, administrator.pk: State.WAITING}
-    assert "1 exports of one person" in of_schedule.get(person=auditor).problem
+    assert (
+        "1 files of schedules may wait or be kept for one person" in of_schedule.get(person=auditor).problem
+    )
+
+
+def test_files_of_schedules_and_what_people_ask_for_leave_each_other_room(
+    auditor: User, administrator: User, settings: Settings
+) -> None:
+    settings.EXPORTS_PER_PERSON, settings.EXPORTS_IN_ALL = 1, 2
+    made_before = asked_for(auditor)
+    schedule = kept(auditor, auditor, administrator)
+    for _ in range(3):
+        is_due(schedule, clock.now())
+        assert services.run_schedules() == 1
+    services.remove_schedule(schedule.pk, actor=auditor)
+
+    assert ExportJob.objects.filter(state=State.WAITING).exclude(pk=made_before.pk).count() == 6
+    asked_for(administrator)
+    with pytest.raises(NoRoomError, match="1 exports of one person"):
+        asked_for(auditor)

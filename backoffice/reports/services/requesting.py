@@ -17,7 +17,7 @@ from backoffice.reports.errors import GoneError
 from backoffice.reports.freshness import days_over
 from backoffice.reports.models import ExportJob
 from backoffice.reports.services.moves import move
-from backoffice.reports.services.room import check_room
+from backoffice.reports.services.room import check_room, check_room_of_schedules
 from backoffice.reports.states import State
 
 RUN = "reports.run_export"
@@ -27,7 +27,10 @@ RUN = "reports.run_export"
 def request_export(user: User, wish: Mapping[str, Any], **of_schedule: Any) -> ExportJob:
     """Put an export on the list for this person; a worker is told. Raises NotAllowedError, NoRoomError."""
     report = report_for(user, wish["report"])
-    check_room(user)
+    if of_schedule:
+        check_room_of_schedules(user)
+    else:
+        check_room(user)
     now = clock.now()
     job = ExportJob.objects.create(
         person=user, created_at=now, covers_until=days_over(report, wish, now), **wish, **of_schedule

@@ -4,6 +4,7 @@ import errno
 import shutil
 
 from django.conf import settings
+from django.db.models import QuerySet
 from django.template.defaultfilters import filesizeformat
 
 from backoffice.accounts.models import User
@@ -22,10 +23,13 @@ DISK_FULL = (
 
 
 def check_room(person: User) -> None:
-    """Raises NoRoomError where no further export may be asked for; others wait for this transaction's end."""
+    """Raises NoRoomError where no further export may be asked for; others wait for this transaction's end.
+
+    What schedules make counts apart: it keeps nobody from asking, and they keep no schedule from running.
+    """
     locks.hold(EXPORTS)
     check_disk()
-    taken = ExportJob.objects.filter(state__in=UNDER_WAY | {State.DONE})
+    taken = _taken().filter(due_at=None)
     if taken.filter(person=person).count() >= settings.EXPORTS_PER_PERSON:
         raise NoRoomError(
             f"{settings.EXPORTS_PER_PERSON} exports of one person may wait or be kept at once, and so many do. "
@@ -36,6 +40,21 @@ def check_room(person: User) -> None:
             f"{settings.EXPORTS_IN_ALL} exports of all people together may wait or be kept at once, and so many do. "
             "Remove those that you no longer need under Exports, and ask your colleagues to."
         )
+
+
+def check_room_of_schedules(person: User) -> None:
+    """The same for what schedules make for this person: each person has room of their own."""
+    locks.hold(EXPORTS)
+    check_disk()
+    if _taken().filter(due_at__isnull=False, person=person).count() >= settings.EXPORTS_OF_SCHEDULES:
+        raise NoRoomError(
+            f"{settings.EXPORTS_OF_SCHEDULES} files of schedules may wait or be kept for one person at once, and so "
+            "many do. Its recipient removes some under Exports, or waits until their seven days are over."
+        )
+
+
+def _taken() -> QuerySet[ExportJob]:
+    return ExportJob.objects.filter(state__in=UNDER_WAY | {State.DONE})
 
 
 def check_disk() -> None:
