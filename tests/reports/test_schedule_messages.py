@@ -8,6 +8,7 @@ from django.core import mail
 from django.core.checks import run_checks
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
@@ -51,6 +52,23 @@ def test_a_message_that_cannot_be_sent_is_tried_again(auditor: User, settings: S
     settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
     ExportJob.objects.filter(pk=job.pk).update(mail_at=clock.now())
     assert services.tell_recipients() == 1
+
+
+def test_a_message_that_cannot_be_sent_is_given_up_after_seven_days(
+    auditor: User, settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    job = ran(kept(auditor, filters={"actor": ["999999"]}))
+    assert (job.state, job.ended_at is not None) == (State.FAILED, True)
+    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 1  # where nobody listens
+
+    for days, is_kept in ((6, True), (8, False), (9, False)):
+        with clock.running_by(lambda days=days: timezone.now() + timedelta(days=days)):
+            assert services.tell_recipients() == 0
+        assert (ExportJob.objects.get(pk=job.pk).mail_at is not None) is is_kept
+
+    assert caplog.text.count("could not be sent") == 1
+    assert caplog.text.count("given up") == 1
 
 
 def test_a_name_of_two_lines_makes_one_subject(auditor: User) -> None:

@@ -24,6 +24,7 @@ from backoffice.reports.states import State
 logger = logging.getLogger(__name__)
 
 TRY_AGAIN_AFTER = timedelta(minutes=5)
+GIVEN_UP_AFTER = timedelta(days=7)
 
 
 def tell_recipients() -> int:
@@ -32,7 +33,8 @@ def tell_recipients() -> int:
     None leaves while nobody has told this installation its own address: its link would lead nowhere. It waits.
 
     Each message is taken by moving its time on, so one that cannot be sent, or whose sender dies, is tried again
-    later: a recipient may get two, and never none.
+    later: a recipient may get two, and never none. After seven days it is given up: the file is gone, and what failed
+    stands on the page of the schedules.
     """
     if not settings.PUBLIC_URL:
         return 0
@@ -49,8 +51,11 @@ def _tell(job: ExportJob) -> bool:
     try:
         is_sent = _send(job)
     except (smtplib.SMTPException, OSError) as exc:
-        logger.warning("The message about the export %s could not be sent: %s", job.pk, exc)
-        return False
+        if job.ended_at is None or job.ended_at > clock.now() - GIVEN_UP_AFTER:
+            logger.warning("The message about the export %s could not be sent: %s", job.pk, exc)
+            return False
+        logger.error("The message about the export %s was given up after seven days: %s", job.pk, exc)
+        is_sent = False
     ExportJob.objects.filter(pk=job.pk).update(mail_at=None)
     return is_sent
 
