@@ -1,7 +1,8 @@
 """The messages of schedules: a link that needs sign-in, to whoever may still read the report."""
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import partial
 
 import pytest
 from django.core import mail
@@ -63,12 +64,16 @@ def test_a_message_that_cannot_be_sent_is_given_up_after_seven_days(
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 1  # where nobody listens
 
     for days, is_kept in ((6, True), (8, False), (9, False)):
-        with clock.running_by(lambda days=days: timezone.now() + timedelta(days=days)):
+        with clock.running_by(partial(later_by, timedelta(days=days))):
             assert services.tell_recipients() == 0
         assert (ExportJob.objects.get(pk=job.pk).mail_at is not None) is is_kept
 
     assert caplog.text.count("could not be sent") == 1
     assert caplog.text.count("given up") == 1
+
+
+def later_by(length: timedelta) -> datetime:
+    return timezone.now() + length
 
 
 def test_a_name_of_two_lines_makes_one_subject(auditor: User) -> None:

@@ -54,7 +54,7 @@ def _tell(job: ExportJob) -> bool:
         if job.ended_at is None or job.ended_at > clock.now() - GIVEN_UP_AFTER:
             logger.warning("The message about the export %s could not be sent: %s", job.pk, exc)
             return False
-        logger.error("The message about the export %s was given up after seven days: %s", job.pk, exc)
+        logger.warning("The message about the export %s was given up after seven days: %s", job.pk, exc)
         is_sent = False
     ExportJob.objects.filter(pk=job.pk).update(mail_at=None)
     return is_sent
