@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from backoffice.core import fault_points
 from tests.simulation.courses import COURSES, SETTLEMENTS, Settlement
 from tests.simulation.ending import check_the_end
+from tests.simulation.news import TOLD
 from tests.simulation.office import DECISIONS, KINDS, NO_OPERATION, Office
 from tests.simulation.profile import Figures
 from tests.simulation.world import CAST, Fate, Stage
@@ -120,6 +121,43 @@ class Histories(RuleBasedStateMachine):
     @rule(number=which, person=st.none() | people, fate=fates)
     def look(self, number: int, person: str | None, fate: Fate | None) -> None:
         self.office.look(self.operation(number), person, fate)
+
+    @precondition(has_room)
+    @rule(
+        kind=kinds,
+        amount=amounts,
+        course=courses,
+        settlement=settlements,
+        time=seconds(1, 30, 4 * 3_600),
+        told=st.sampled_from(TOLD),
+        fate=fates,
+    )
+    def order_and_hear_of_it(
+        self,
+        kind: str,
+        amount: int,
+        course: str,
+        settlement: Settlement,
+        time: timedelta,
+        told: str,
+        fate: Fate | None,
+    ) -> None:
+        pk = self.office.order(kind, amount)
+        self.service.will(course, settlement)
+        self.office.deliver(str(pk))
+        self.world.wait(time)
+        self.office.hear(0, told)
+        self.office.look_into_deliveries(fate)
+
+    @rule(number=which, told=st.sampled_from(TOLD), is_rung=st.booleans(), fate=fates)
+    def a_delivery_arrives(self, number: int, told: str, is_rung: bool, fate: Fate | None) -> None:
+        self.office.hear(number, told)
+        if is_rung:
+            self.office.look_into_deliveries(fate)
+
+    @rule(fate=fates)
+    def look_into_deliveries(self, fate: Fate | None) -> None:
+        self.office.look_into_deliveries(fate)
 
     @precondition(has_frozen)
     @rule(number=which)

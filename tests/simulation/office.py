@@ -15,6 +15,7 @@ from pydantic import SecretStr
 
 from backoffice.accounts.models import User
 from backoffice.core import clock
+from backoffice.ledger.models import Turn
 from backoffice.operations import pause, services, tasks
 from backoffice.operations.errors import OperationError
 from backoffice.operations.kinds import KindForm, Payload, content_of
@@ -28,8 +29,12 @@ from backoffice.operations.services import apart
 from backoffice.operations.services.apart import put_off
 from backoffice.operations.services.recording import grace
 from backoffice.operations.states import AWAITING_THE_SERVICE, UNDECIDED, Status
+from backoffice.webhooks.models import Delivery
+from backoffice.webhooks.services import receive_delivery
+from backoffice.webhooks.tasks import look as look_into_deliveries
 from tests import factories
 from tests.simulation.courses import FULFILLED, Settlement
+from tests.simulation.news import leaving_none_out, moving_nothing
 from tests.simulation.oracle import Oracle
 from tests.simulation.world import CAST, SECOND_APPROVAL_ABOVE, Fate, KilledError, Process, Stage, doorbells
 
@@ -187,6 +192,16 @@ class Office:
         actor = self.people[person] if person else None
         self._process(lambda: services.confirm_operation(pk, actor=actor), fate)
 
+    def hear(self, number: int, told: str) -> None:
+        """A delivery of the service arrives, and moves nothing."""
+        with moving_nothing(self.world):
+            receive_delivery(self.world.service.delivery(number, told))
+
+    def look_into_deliveries(self, fate: Fate | None = None) -> None:
+        """A worker reads the service because of deliveries, if it wins the turn."""
+        with leaving_none_out(self.world):
+            self._process(look_into_deliveries, fate)
+
     def thaw(self, process: Process) -> None:
         self.world.thaw(process)
         self.rung += doorbells()
@@ -212,6 +227,7 @@ class Office:
             while self.rung:
                 self.work()
             self.sweep()
+            self.look_into_deliveries()
             self.oracle.check()
             due = self._due()
             if due is None:
@@ -241,6 +257,8 @@ class Office:
         found = [due["due"] for due in dues if due["due"] is not None]
         silent = waiting.filter(operation__status=Status.SENDING).aggregate(due=Min("deadline_at"))["due"]
         found += [silent + grace()] if silent else []
+        if Delivery.objects.filter(wanted_at__isnull=False).exists():
+            found.append(Turn.objects.get(what="webhooks").next_at)
         return min(found, default=None)
 
     def _process(self, work: Callable[[], object], fate: Fate | None) -> None:

@@ -90,8 +90,8 @@ def attempt_of(row: tuple[Any, ...]) -> Attempt:
         balance,
         bool(is_open),
         names,
-        _moment(mark) if mark else None,
-        _moment(started),
+        moment(mark) if mark else None,
+        moment(started),
         resolved,
         last_check,
         bool(accepted),
@@ -99,6 +99,7 @@ def attempt_of(row: tuple[Any, ...]) -> Attempt:
     )
 
 
-def _moment(text: str | datetime) -> datetime:
+def moment(text: str | datetime) -> datetime:
+    """A time as SQLite tells it."""
     found = text if isinstance(text, datetime) else datetime.fromisoformat(text)
     return found if found.tzinfo else found.replace(tzinfo=connection.timezone)

@@ -9,6 +9,7 @@ from email.utils import format_datetime
 from typing import Any
 from uuid import UUID
 
+from tests.payments_gateway.vectors.make_vectors import delivery, signed
 from tests.simulation.courses import COURSES, FULFILLED, Course, Reply, Settlement
 from tests.simulation.wire import Bytes, Call, Line, answer
 
@@ -21,6 +22,12 @@ _MOVES = {
     "/v2/balance/transfer": ("transfer", "currency", "receiverUsername"),
     "/v2/balance/convert": ("conversion", "fromCurrency", "toCurrency"),
     "/v2/wallet/transfer": ("sent", "currency", "address"),
+}
+
+_TOLD_WRONGLY: dict[str, dict[str, Any]] = {
+    "stale": {"status": "processing"},
+    "wrong": {"status": "failed"},
+    "of nothing": {"transactionId": "nothing we know"},
 }
 
 
@@ -72,6 +79,7 @@ class Service:
     names_receivers: bool = True
     ledger: list[Transaction] = field(default_factory=list)
     late: list[tuple[datetime, Call, UUID | None, Settlement]] = field(default_factory=list)
+    delivered: list[bytes] = field(default_factory=list)
 
     def now(self) -> datetime:
         return self.true_time() + self.clock_is_off
@@ -123,6 +131,20 @@ class Service:
         )
         self.ledger.append(made)
         return made
+
+    def delivery(self, number: int, told: str) -> bytes:
+        """The body of a webhook, signed, about a transaction: those that take their time come first, the newest first.
+
+        How true it is, `told` says (`news.TOLD`).
+        """
+        if told == "again" and self.delivered:
+            return self.delivered[-1]
+        known = sorted(self.ledger, key=lambda each: (bool(each.ends.after), each.created_at), reverse=True)
+        about = self._line(known[number % len(known)]) if known else {}
+        about |= _TOLD_WRONGLY.get(told, {})
+        data = json.dumps(about).encode()
+        self.delivered.append(delivery(data, signed(data, "stranger") if told == "of nobody's" else None))
+        return self.delivered[-1]
 
     def shown(self) -> list[Transaction]:
         """What the list shows now, newest first."""

@@ -198,3 +198,21 @@ def test_each_debit_beside_the_one_that_closed_it_is_told(office: Office, course
     check_the_end(office)
     assert {incident.what for incident in Incident.objects.all()} == {watching.TWICE}
     assert Incident.objects.count() == 2
+
+
+def test_a_look_from_before_the_news_does_not_put_off_the_one_they_want(office: Office) -> None:
+    ours = office.order("withdrawal", 100)
+    office.world.service.will("named", Settlement("fulfilled", timedelta(hours=3)))
+    office.work()
+    office.world.wait(timedelta(hours=2))
+    office.sweep()
+    office.look(ours, None, Fate("confirm.seen", is_deadly=False))
+    office.world.wait(timedelta(hours=1))
+    office.hear(0, "as it is")
+    office.look_into_deliveries(Fate("confirm.seen", is_deadly=True))
+    office.thaw(office.world.frozen[0])
+    assert office.status(ours) == "processing"
+    office.world.wait(timedelta(seconds=11))
+    office.sweep()
+    assert office.status(ours) == "succeeded"
+    check_the_end(office)

@@ -25,7 +25,9 @@ from backoffice.celery import app
 from backoffice.core import clock
 from backoffice.operations import pause
 from backoffice.operations.models import Attempt
+from backoffice.operations.services.releasing import SEND_TASK
 from tests import factories
+from tests.payments_gateway.vectors.make_vectors import FOLDER
 from tests.simulation.service import Service
 from tests.simulation.wire import leading_to
 
@@ -42,6 +44,7 @@ CAST = {
 SETTINGS = {
     "GATEWAY_URL": "http://127.0.0.1:9/v2",
     "GATEWAY_URL_V4": "http://127.0.0.1:9/v4",
+    "WEBHOOK_KEYS": str(FOLDER / "current.pub.pem"),
     "SECOND_APPROVAL_ABOVE": dict.fromkeys(("NGN", "USD", "USDT"), SECOND_APPROVAL_ABOVE),
 }
 _LOG_OF_MOVES = """
@@ -282,4 +285,5 @@ def doorbells() -> list[str]:
             except queue.Empty:
                 return rung
             message.ack()
-            rung.append(message.payload[0][0])
+            if message.headers["task"] == SEND_TASK:
+                rung.append(message.payload[0][0])
