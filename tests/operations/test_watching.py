@@ -67,7 +67,7 @@ def test_a_success_that_the_service_calls_failed_by_now_is_news(
 
 
 def test_a_success_whose_transaction_is_gone_is_news(succeeded: Operation, service: StubService) -> None:
-    assert watched(service) == {watching.GONE}
+    assert watched(service) == {watching.NOT_LISTED}
 
 
 def test_a_list_that_does_not_reach_that_far_proves_no_absence(

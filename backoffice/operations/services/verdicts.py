@@ -14,10 +14,13 @@ from backoffice.operations.reconciled import ALARMING, Comparison, Verdict, Verd
 from backoffice.operations.reconciling import Judgement
 from backoffice.operations.services import incidents
 from backoffice.operations.services.apart import for_each, tell_nobody
-from backoffice.operations.services.watching import GONE
+from backoffice.operations.services.watching import FAILED_SINCE, NOT_LISTED, SUCCEEDED_SINCE, evidence
 
 NOT_OURS = "The service shows a movement that nobody prepared here"
 NOT_AS_SIGNED = "The service's record is not what was countersigned"
+ANOTHER_FEE = "The service's record tells another fee than is on record"
+ANOTHER_END = "The service's record does not show the end that is on record"
+_CONTRARY = {"fulfilled here, failed there": FAILED_SINCE, "failed here, fulfilled there": SUCCEEDED_SINCE}
 
 Judged = tuple[Attempt | None, Transaction | None, Judgement | None]
 Key = tuple[str, int]
@@ -115,8 +118,8 @@ def _add(sums: Mapping[Total, Sum]) -> None:
 
 def _tell(row: Comparison) -> None:
     if row.attempt is not None:
-        what = GONE if row.verdict == Verdict.MISSING else NOT_AS_SIGNED
-        incidents.report(row.attempt.operation, what=what, evidence=_held_against(row, row.attempt))
+        for what, shown in _contradictions(row, row.attempt).items():
+            incidents.report(row.attempt.operation, what=what, evidence=shown)
     elif row.transaction is not None:
         incidents.report_movement(row.transaction, what=NOT_OURS, evidence=_shown(row.transaction))
 
@@ -133,10 +136,25 @@ def _shown(movement: Transaction) -> dict[str, str]:
     return {name: text for name, text in told.items() if text}
 
 
-def _held_against(row: Comparison, attempt: Attempt) -> dict[str, str]:
-    transaction_id = attempt.service_transaction_id or "no transaction of the service"
-    on_record = f"{attempt.get_outcome_display()}, attempt {attempt.number}, {transaction_id}"
+def _contradictions(row: Comparison, attempt: Attempt) -> dict[str, dict[str, str]]:
+    """What contradicts the record, each with what shows it: in the words of the watch where that may tell the same."""
+    if row.verdict == Verdict.MISSING:
+        return {NOT_LISTED: evidence(attempt, None)}
+    differences: dict[str, list[str]] = defaultdict(list)
+    for difference in row.difference.split("; "):
+        differences[_what(difference)].append(difference)
+    on_record = evidence(attempt, None)["on record"]
     return {
-        "on record": on_record,
-        "in the mirror": row.difference or "nothing, although it reaches that far",
+        what: evidence(attempt, row.transaction)
+        if what in _CONTRARY.values()
+        else {"on record": on_record, "in the mirror": "; ".join(found)}
+        for what, found in differences.items()
     }
+
+
+def _what(difference: str) -> str:
+    if difference.startswith("fee "):
+        return ANOTHER_FEE
+    if difference.startswith(("fulfilled here, ", "failed here, ")):
+        return _CONTRARY.get(difference, ANOTHER_END)
+    return NOT_AS_SIGNED

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from backoffice.core import clock
 from backoffice.core.display import format_amount
 from backoffice.ledger import selectors as ledger
+from backoffice.ledger.mirrored import Transaction
 from backoffice.operations.errors import UnreadableContentError
 from backoffice.operations.kinds import MoneyKind, content_of
 from backoffice.operations.models import IN_DOUBT, Attempt
@@ -41,7 +42,7 @@ LEASE = timedelta(minutes=10)
 AT_ONCE = 500
 
 FAILED_SINCE = "The service reports as failed what is closed as succeeded"
-GONE = "The transaction by which it was closed is gone from the service's list"
+NOT_LISTED = "The service's list does not show its transaction"
 SUCCEEDED_SINCE = "The service reports as executed what is closed as failed"
 EXECUTED_AFTER_ALL = "The service shows a debit that looks like this one, which is on record as not executed"
 TWICE = "The service shows a second debit that looks like this one"
@@ -114,7 +115,7 @@ def _watch(currency: str, attempts: Sequence[Attempt]) -> None:
         unclear = [record for record in found if any(_may_be(other, record) for other in others)]
         clear = [record for record in found if record not in unclear]
         for what, record in _news(attempt, reading, clear):
-            incidents.report(attempt.operation, what=what, evidence=_evidence(attempt, record))
+            incidents.report(attempt.operation, what=what, evidence=evidence(attempt, record))
         later = now + LOOK_AGAIN_AFTER if unclear else _next_watch(attempt, now)
         _look_next(attempt, later)
 
@@ -132,7 +133,7 @@ def _news(
         if own is not None and own.status == "failed":
             yield FAILED_SINCE, own
         if attempt.service_transaction_id and own is None and reading.reaches(attempt):
-            yield GONE, None
+            yield NOT_LISTED, None
         if attempt.service_transaction_id:
             yield from ((TWICE, debit) for debit in debits)
         return
@@ -196,14 +197,15 @@ def _is_listed(attempt: Attempt) -> bool:
     return isinstance(kind, MoneyKind)
 
 
-def _evidence(attempt: Attempt, record: TransactionRecord | None) -> dict[str, str]:
+def evidence(attempt: Attempt, record: TransactionRecord | Transaction | None) -> dict[str, str]:
+    """The end on record beside what the list shows, None for nothing: the same texts for the same, whoever finds it."""
     on_record = f"{attempt.get_outcome_display()}, attempt {attempt.number}"
     if attempt.service_transaction_id:
         on_record = f"{on_record}, transaction {attempt.service_transaction_id}"
     if record is None:
         return {"on record": on_record, "in the list": "nothing, although it reaches that far"}
     at = f" of {record.created_at:%Y-%m-%d %H:%M:%S} UTC" if record.created_at else ""
-    amount = f"{record.currency} {format_amount(record.amount, record.currency)}"
+    amount = f"{record.currency} {format_amount(abs(record.amount), record.currency)}"
     shown = f"{record.transaction_id}{at}: {amount}, {record.status}"
     return {"on record": on_record, "in the list": shown}
 

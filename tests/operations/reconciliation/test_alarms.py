@@ -13,8 +13,10 @@ from django.utils import timezone
 from backoffice.accounts.models import User
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
+from backoffice.ledger import selectors as ledger
+from backoffice.ledger.mirror.merging import merge
 from backoffice.ledger.mirrored import Transaction
-from backoffice.operations import reconciliation
+from backoffice.operations import reconciliation, services
 from backoffice.operations.metrics import exposition
 from backoffice.operations.models import Attempt, Operation
 from backoffice.operations.oversight import Incident
@@ -22,9 +24,12 @@ from backoffice.operations.reconciled import Comparison, Reconciliation, Verdict
 from backoffice.operations.services import incidents, reconciling, verdicts
 from backoffice.operations.services.incidents import acknowledge_incident
 from backoffice.operations.services.reconciling import reconcile
-from backoffice.operations.services.watching import GONE
+from backoffice.operations.services.watching import FAILED_SINCE, NOT_LISTED, SUCCEEDED_SINCE
+from tests.operations.listing import NAMED, record, shows
+from tests.operations.listing import sent as processed
 from tests.operations.reconciliation.steps import listed, long_since, read_until, sent, told_anew
 from tests.operations.steps import text_of
+from tests.stub_service import StubService
 
 pytestmark = pytest.mark.django_db
 
@@ -68,10 +73,59 @@ def test_a_record_that_differs_or_is_missing_raises_one_about_the_operation(make
         Reconciliation.objects.all().delete()
         reconcile()
     told = {(one.operation, one.what) for one in Incident.objects.all()}
-    assert told == {(different.operation, verdicts.NOT_AS_SIGNED), (missing.operation, GONE)}
+    assert told == {(different.operation, verdicts.NOT_AS_SIGNED), (missing.operation, NOT_LISTED)}
     assert Incident.objects.count() == 2
     evidence = Incident.objects.get(operation=different.operation).evidence
     assert evidence["in the mirror"] == "amount 249,999.00 less there"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "told", "whats"),
+    [
+        ("succeeded", {"amount": Decimal(1)}, {verdicts.NOT_AS_SIGNED}),
+        ("succeeded", {"currency": "USD"}, {verdicts.NOT_AS_SIGNED}),
+        ("succeeded", {"fee": Decimal(75)}, {verdicts.ANOTHER_FEE}),
+        ("succeeded", {"status": "failed"}, {FAILED_SINCE}),
+        ("failed", {"status": "fulfilled"}, {SUCCEEDED_SINCE}),
+        ("succeeded", {"status": "reversed"}, {verdicts.ANOTHER_END}),
+        ("succeeded", {"status": "failed", "fee": None}, {FAILED_SINCE, verdicts.ANOTHER_FEE}),
+        ("succeeded", {"missing_since": timezone.now()}, {NOT_LISTED}),
+    ],
+)
+def test_an_incident_says_what_contradicts_the_record(
+    maker: User, outcome: str, told: dict[str, Any], whats: set[str]
+) -> None:
+    sent(maker, outcome=outcome)
+    listed(**told)
+    read_until(long_since())
+    reconcile()
+    assert set(Incident.objects.values_list("what", flat=True)) == whats
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("ended", "since", "what"),
+    [
+        ("fullfiled", "failed", FAILED_SINCE),
+        ("failed", "fullfiled", SUCCEEDED_SINCE),
+        ("fullfiled", None, NOT_LISTED),
+    ],
+)
+def test_what_the_watch_and_the_reconciliation_find_is_one_incident(
+    service: StubService, maker: User, checker: User, ended: str, since: str | None, what: str
+) -> None:
+    operation = processed(service, maker, checker, NAMED)
+    told = record("T-1", ended)
+    shows(service, told)
+    services.confirm_operation(operation.pk)
+    shows(service, *[told | {"status": since}] if since else [])
+    Attempt.objects.update(watch_next_at=timezone.now())
+    services.watch_due()
+    merge(ledger.recent_transactions("NGN", back_to=operation.prepared_at))
+    read_until(long_since())
+    reconcile()
+    assert Comparison.objects.get().verdict in {Verdict.DIFFERENT, Verdict.MISSING}
+    assert Incident.objects.get().what == what
 
 
 def test_one_whose_incident_was_not_raised_yet_is_told_of_in_the_next_round(matched: Attempt) -> None:
