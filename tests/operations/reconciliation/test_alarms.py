@@ -121,7 +121,8 @@ def test_what_the_watch_and_the_reconciliation_find_is_one_incident(
     shows(service, *[told | {"status": since}] if since else [])
     Attempt.objects.update(watch_next_at=timezone.now())
     services.watch_due()
-    merge(ledger.recent_transactions("NGN", back_to=operation.prepared_at))
+    with transaction.atomic():
+        merge(ledger.recent_transactions("NGN", back_to=operation.prepared_at))
     read_until(long_since())
     reconcile()
     assert Comparison.objects.get().verdict in {Verdict.DIFFERENT, Verdict.MISSING}
