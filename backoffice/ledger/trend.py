@@ -52,10 +52,14 @@ def balances_over_thirty_days(now: datetime) -> list[tuple[Balance, Trend]]:
 
 
 def _slots(now: datetime) -> list[datetime]:
-    """Where the readings of thirty days are looked for: every hour of the last day, twice in each day before."""
+    """Where the readings of thirty days are looked for: every hour of the last day, twice in each day before.
+
+    And every quarter of the hours in which the thirty days begin, since the sentence tells what came of them.
+    """
     hour = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
     slots = [hour - timedelta(hours=back) for back in range(LONG_REACH // timedelta(hours=1))]
-    return [slot for back, slot in enumerate(slots) if back < 24 or slot.hour % 12 == 0]
+    beginning = [hour - LONG_REACH + quarter * timedelta(minutes=15) for quarter in range(12)]
+    return [*beginning, *(slot for back, slot in enumerate(slots) if back < 24 or slot.hour % 12 == 0)]
 
 
 def trend_of(
@@ -97,7 +101,7 @@ def _sentence(readings: Sequence[Reading], currency: str) -> str:
     span = _span(readings[-1].at - readings[0].at)
     return (
         f"Last {span}: {moved if last != first else 'unchanged'}, lowest {format_amount(lowest, currency)}, "
-        f"highest {format_amount(highest, currency)}"
+        f"highest {format_amount(highest, currency)} of {len(readings)} readings"
     )
 
 

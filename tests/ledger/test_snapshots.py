@@ -14,7 +14,7 @@ from backoffice.celery import app
 from backoffice.ledger import services
 from backoffice.ledger.models import Balance, BalanceSnapshot, Turn
 from backoffice.ledger.tasks import keep_snapshots
-from backoffice.ledger.trend import trend_of
+from backoffice.ledger.trend import LONG_REACH, balances_over_thirty_days, trend_of
 from tests.ledger.balances import balance, snapshot
 from tests.stub_service import StubService
 
@@ -114,7 +114,28 @@ def test_the_trend_goes_from_the_oldest_to_the_last_reading() -> None:
     trend = trend_of(balance(amount="200"), earlier)
     assert [x for x, _ in points(trend.points)] == pytest.approx([120, 180, 240], abs=1)
     assert [y for _, y in points(trend.points)] == [44, 4, 24]
-    assert trend.sentence == "Last 12 h: up 100.00, lowest 100.00, highest 300.00"
+    assert trend.sentence == "Last 12 h: up 100.00, lowest 100.00, highest 300.00 of 3 readings"
+
+
+@pytest.mark.parametrize("at", ["00:00", "11:59", "12:03", "13:02", "23:58"])
+def test_thirty_days_begin_where_they_begin_at_any_time_of_the_day(at: str) -> None:
+    now = datetime.fromisoformat(f"2026-11-22T{at}:30+00:00")
+    balance(amount="300", at=now)
+    for hours in range(24 * 31):
+        moment = services.slot_of(now - timedelta(hours=hours, minutes=1))
+        BalanceSnapshot.objects.create(
+            currency="NGN",
+            slot=moment,
+            as_of=moment + timedelta(minutes=1),
+            amount=1000 + hours,
+            total_received=0,
+            total_sent=0,
+            transaction_count=0,
+        )
+    [(_, trend)] = balances_over_thirty_days(now)
+    begins = min(kept.as_of for kept in BalanceSnapshot.objects.all() if kept.as_of >= now - LONG_REACH)
+    first = BalanceSnapshot.objects.get(as_of=begins).amount
+    assert f"Last 30 d: down {first - 300:,.2f}, lowest 300.00" in trend.sentence
 
 
 def test_a_balance_that_never_moved_lies_in_the_middle() -> None:
