@@ -12,6 +12,7 @@ from django.test import Client
 from backoffice.accounts.models import User
 from backoffice.ledger.mirrored import Transaction, TransactionChange
 from backoffice.operations.transaction_words import facts
+from tests import factories
 from tests.ledger.transactions import AT, stored
 from tests.operations.steps import text_of
 from tests.operations.transactions.steps import PAGE
@@ -78,3 +79,17 @@ def test_a_long_id_among_words_stays_in_one_piece(reader: Client) -> None:
     told = 'Reversal of <span class="id">6b028d38161a52ca0e4b7609</span>'
     assert told in page_of(reader, one)
     assert told in text_of(reader.get(PAGE))
+
+
+def test_the_operation_that_caused_it_leads_to_it_and_it_to_the_operation(
+    reader: Client, maker: User
+) -> None:
+    one = stored(transaction_id="TX/1 &2")
+    operation = factories.prepared(maker)
+    factories.attempt(operation, service_transaction_id=one.transaction_id)
+    page = text_of(reader.get(operation.get_absolute_url()))
+    link = re.search(r'href="([^"]*)">In the service', page)
+    assert link is not None
+    listed = text_of(reader.get(unescape(link[1])))
+    assert f'href="{PAGE}{one.pk}/"' in listed
+    assert operation.reference in listed
