@@ -87,6 +87,8 @@ function addCounters(root) {
 
 /* ---- a form is sent once; the server would find the same operation anyway ---- */
 
+const DOWNLOAD_BEGINS = 1500;  // milliseconds
+
 function release(form) {
   delete form.dataset.sent;
   for (const button of form.querySelectorAll("[aria-busy]")) button.removeAttribute("aria-busy");
@@ -102,6 +104,8 @@ document.addEventListener("submit", (event) => {
   }
   form.dataset.sent = "yes";
   event.submitter?.setAttribute("aria-busy", "true");
+  // A file leaves the page as it is, so nothing else would let its form be sent again.
+  if (event.submitter?.matches("[data-downloads]")) setTimeout(release, DOWNLOAD_BEGINS, form);
 }, true);
 
 window.addEventListener("pageshow", (event) => {

@@ -1,0 +1,30 @@
+"""The page of a report is of use after its file has come, too."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.office import AUDITOR, Office
+from tests.browser.steps import button, path_of, press
+
+pytestmark = [pytest.mark.browser, pytest.mark.stack]
+
+
+@pytest.mark.parametrize("name", ["statement", "transactions"])
+def test_a_double_click_on_download_brings_one_file_and_the_page_stays_of_use(
+    office: Office, name: str
+) -> None:
+    page = office.page_of(AUDITOR)
+    page.goto(f"/reports/{name}/")
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(request.url) if request.method == "POST" else None)
+    with page.expect_download() as file:
+        button(page, "Download").dblclick()
+    assert file.value.suggested_filename.endswith(".csv")
+    expect(button(page, "Download")).not_to_have_attribute("aria-busy", "true")
+    assert len(sent) == 1
+    with page.expect_download():
+        press(page, "Download")
+    expect(button(page, "Download")).not_to_have_attribute("aria-busy", "true")
+    press(page, "Make it in the background")
+    page.wait_for_url("**/reports/exports/*/")
+    assert path_of(page).startswith("/reports/exports/")
