@@ -14,8 +14,12 @@ from backoffice.reports.wanted import Format
 
 
 class FileForm(forms.Form):
-    """Which columns, in what kind of file. Nothing chosen: all columns, as CSV."""
+    """Which columns, in what kind of file. Nothing asked about them: all columns, as CSV.
 
+    `chooses` says that columns were offered, so that none of them is not taken for all.
+    """
+
+    chooses = forms.BooleanField(required=False, widget=forms.HiddenInput)
     columns = forms.MultipleChoiceField(required=False, widget=forms.CheckboxSelectMultiple)
     format = forms.ChoiceField(required=False, label="File", choices=Format.choices)
     has_mark = forms.BooleanField(required=False, label="For old versions of Excel (with a byte order mark)")
@@ -26,11 +30,29 @@ class FileForm(forms.Form):
         columns: Any = self.fields["columns"]
         columns.choices = [(column.header, column.header) for column in report.columns]
 
+    def clean(self) -> dict[str, Any]:
+        """Refuse a file without columns."""
+        values = self.cleaned_data
+        if values["chooses"] and not values.get("columns", True):
+            self.add_error("columns", "Choose at least one column.")
+        return values
+
     @property
     def offered(self) -> list[tuple[str, str, bool]]:
         """Heading, explanation and whether it is chosen, of every column in the order of the file."""
-        chosen = set(self["columns"].value() or self.report.header)
-        return [(column.header, column.about, column.header in chosen) for column in self.report.columns]
+        return [
+            (column.header, column.about, column.header in self._chosen) for column in self.report.columns
+        ]
+
+    @property
+    def count(self) -> int:
+        """How many of the offered columns are chosen."""
+        return sum(is_chosen for _, _, is_chosen in self.offered)
+
+    @property
+    def _chosen(self) -> set[str]:
+        chosen = set(self["columns"].value())
+        return chosen if chosen or self["chooses"].value() else set(self.report.header)
 
 
 class ScheduleForm(forms.Form):

@@ -14,6 +14,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 from backoffice.accounts.models import User
 from backoffice.audit.models import Entry
 from backoffice.reports.catalogue import REPORTS
+from backoffice.reports.models import ExportJob
 from backoffice.reports.slots import Place
 from tests import factories
 from tests.reports import odd_values
@@ -287,6 +288,35 @@ def test_a_refused_form_comes_back_with_what_was_typed(reader: Client) -> None:
     assert html.count("Enter a valid date.") == 1
     assert 'value="status" checked' in html
     assert 'value="reference" checked' not in html
+
+
+def test_the_columns_that_were_chosen_stand_open_on_a_refused_form(reader: Client) -> None:
+    sent = {"chooses": "on", "columns": ["type", "currency", "amount"], "least": "abc"}
+
+    html = reader.post(page_of("transactions"), sent).content.decode()
+
+    assert re.search(r"<details[^>]* open>\s*<summary>3 of \d+ columns</summary>", html)
+    assert html.partition('class="headings"')[2].partition("</ul>")[0].count(" checked>") == 3
+
+
+def test_a_file_of_no_columns_is_not_taken_for_one_of_all(reader: Client) -> None:
+    answer = reader.post(page_of("operations"), {"chooses": "on", "then": "background"})
+
+    html = answer.content.decode()
+    assert answer.status_code == 422
+    assert "Choose at least one column." in html
+    assert re.search(r"<details[^>]* open>\s*<summary>0 of \d+ columns</summary>", html)
+    assert " checked>" not in html.partition('class="headings"')[2].partition("</ul>")[0]
+    assert not ExportJob.objects.exists()
+
+
+def test_where_columns_are_not_asked_about_all_of_them_come(reader: Client) -> None:
+    reader.post(page_of("operations"), {"then": "background"})
+
+    assert ExportJob.objects.get().columns == []
+    html = reader.get(page_of("operations")).content.decode()
+    assert 'type="hidden" name="chooses"' in html
+    assert re.search(r"<details class=\"fold\">\s*<summary>\d+ columns; choose some of them</summary>", html)
 
 
 def test_no_link_to_a_file_is_marked_as_a_download() -> None:
