@@ -17,14 +17,14 @@ class Incident(models.Model):
     """News that contradicts what is on record about an operation, or a movement at the service that is none of ours.
 
     It changes nothing; people find out what is true. What was shown once stays as it was. Further evidence of the same
-    is a further incident, which names the one before; a movement is told of once.
+    is a further incident, which names the one before.
     """
 
     operation = models.ForeignKey(
         "operations.Operation", on_delete=models.PROTECT, null=True, related_name="incidents"
     )
-    transaction = models.OneToOneField(
-        Transaction, on_delete=models.PROTECT, null=True, related_name="incident"
+    transaction = models.ForeignKey(
+        Transaction, on_delete=models.PROTECT, null=True, related_name="incidents"
     )
     what = models.CharField(max_length=200)
     evidence = models.JSONField()  # name and text of what was seen
@@ -54,6 +54,11 @@ class Incident(models.Model):
                 fields=["operation", "what"],
                 condition=Q(further_to__isnull=True),
                 name="incident_first_once_per_operation",
+            ),
+            models.UniqueConstraint(
+                fields=["transaction"],
+                condition=Q(further_to__isnull=True),
+                name="incident_first_once_per_movement",
             ),
             models.CheckConstraint(
                 condition=Q(seen_at__isnull=True, seen_by__isnull=True, note="")

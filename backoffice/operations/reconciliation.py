@@ -7,7 +7,7 @@ from datetime import time as time_of_day
 from decimal import Decimal
 from zoneinfo import ZoneInfo
 
-from django.db.models import QuerySet, Sum
+from django.db.models import OuterRef, QuerySet, Subquery, Sum
 
 from backoffice.ledger.mirror.state import read_up_to
 from backoffice.ledger.mirror.totals import EXACT
@@ -24,6 +24,9 @@ DAYS_OF = ZoneInfo("UTC")
 NEWEST_FIRST = ("-occurred_at", "-id")
 DAYS_SHOWN = timedelta(days=13)  # so many before the last one
 REMEMBERED_SECONDS = 5.0
+_LAST_INCIDENT = Incident.objects.filter(
+    transaction=OuterRef("transaction"), followed_by__isnull=True
+).order_by()
 
 
 @dataclass(frozen=True)
@@ -36,8 +39,13 @@ class Narrowing:
     until: date | None = None
 
     def comparisons(self) -> QuerySet[Comparison]:
-        """The verdicts, each with what it is about."""
-        found = Comparison.objects.select_related("attempt__operation", "transaction__incident")
+        """The verdicts, each with what it is about, and with the last incident about a movement of nobody's."""
+        found = Comparison.objects.select_related("attempt__operation", "transaction").annotate(
+            incident=Subquery(_LAST_INCIDENT.values("pk")),
+            noted_at=Subquery(_LAST_INCIDENT.values("seen_at")),
+            noted_by=Subquery(_LAST_INCIDENT.values("seen_by__full_name")),
+            note=Subquery(_LAST_INCIDENT.values("note")),
+        )
         if self.verdict:
             found = found.filter(verdict=self.verdict)
         if self.currency:
@@ -130,7 +138,8 @@ def compared_up_to() -> datetime | None:
 
 def movements_to_look_at() -> int:
     """How many movements at the service nobody prepared here, and nobody has taken note of."""
-    return Incident.objects.filter(transaction__isnull=False, seen_at__isnull=True).count()
+    open_ones = Incident.objects.filter(transaction__isnull=False, seen_at__isnull=True)
+    return open_ones.order_by().values("transaction").distinct().count()
 
 
 class _Memory:

@@ -100,9 +100,17 @@ def judged_movement(
     verdict, difference = Verdict.UNKNOWN, ""
     if meant := [attempt.operation.reference for attempt in in_doubt if _may_be(attempt, listed)]:
         verdict, difference = Verdict.EARLY, f"it may be {', '.join(meant)}, which is not known yet"
-    elif not listed.direction:
-        difference = "the service does not tell which way it went"
+    else:
+        difference = "; ".join(_of_a_movement(listed))
     return Judgement(verdict, listed.occurred_at, listed.currency, listed.amount, listed.fee, difference)
+
+
+def _of_a_movement(listed: Transaction) -> Iterator[str]:
+    """What is not usual of it. Its status stands here also because people are told again when it is another."""
+    if not listed.direction:
+        yield "the service does not tell which way it went"
+    if listed.status != "fulfilled":
+        yield f"{listed.status or 'no status'} there"
 
 
 def _moved_money(attempt: Attempt) -> bool:

@@ -53,10 +53,10 @@ RECONCILIATION = StoredReport(
         Column("missing_since", "Since when the service lists it no more", "transaction__missing_since"),
         Column(
             "noted_by",
-            "Who took note of a movement of nobody's",
-            "transaction__incident__seen_by__full_name",
+            "Who took note of a movement of nobody's, as it was told last",
+            "noted_by",
         ),
-        Column("note", "What was found", "transaction__incident__note"),
+        Column("note", "What was found", "note"),
     ),
     query=one_by_one,
     order=NEWEST_FIRST,

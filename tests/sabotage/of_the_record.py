@@ -189,7 +189,7 @@ ON_RECORD = (
         "reconciled: a movement that nobody prepared raises one incident",
         "backoffice/operations/services/verdicts.py",
         {"        incidents.report_movement(row.transaction, what": "        dict(row=row.transaction, what"},
-        f"{_TESTS}/reconciliation/test_alarms.py::test_a_movement_that_nobody_prepared_raises_one_incident_for_good",
+        f"{_TESTS}/reconciliation/test_alarms.py::test_a_movement_that_is_another_since_it_was_noted_is_told_of_again_and_once",
     ),
     Safeguard(
         "nothing is recorded outside the transaction of the change",

@@ -15,6 +15,8 @@ from backoffice.operations.errors import IncidentSeenError, NoteMissingError
 from backoffice.operations.models import Operation
 from backoffice.operations.oversight import Incident
 
+_UNDER_WAY = "processing"
+
 
 @transaction.atomic
 def report(operation: Operation, *, what: str, evidence: Mapping[str, str]) -> Incident:
@@ -40,13 +42,28 @@ def report(operation: Operation, *, what: str, evidence: Mapping[str, str]) -> I
 
 @transaction.atomic
 def report_movement(movement: Transaction, *, what: str, evidence: Mapping[str, str]) -> Incident:
-    """Put on record a movement at the service that is no operation of ours. Of each one people are told once."""
+    """Put on record a movement at the service that is no operation of ours.
+
+    Of each one people are told once, and once more whenever its amount, currency or status is one of which they were
+    not told: what was noted while it was small or had failed must not hide what it is now. What was under way may end.
+    """
     told = {name: storable(text) for name, text in evidence.items()}
-    defaults = {"what": what, "evidence": told, "at": clock.now()}
-    incident, is_new = Incident.objects.get_or_create(transaction=movement, defaults=defaults)
-    if is_new:
-        _audit(incident)
-    return incident
+    last: Incident | None = None
+    while True:  # as in `report`
+        defaults = {"what": what, "evidence": told, "at": clock.now()}
+        incident, is_new = Incident.objects.get_or_create(
+            transaction=movement, further_to=last, defaults=defaults
+        )
+        if is_new:
+            _audit(incident)
+        if _tells_of(incident.evidence, told):
+            return incident
+        last = incident
+
+
+def _tells_of(before: Mapping[str, str], told: Mapping[str, str]) -> bool:
+    is_of_its_status = before.get("status") in {told.get("status"), _UNDER_WAY}
+    return before.get("amount") == told.get("amount") and is_of_its_status
 
 
 def _audit(incident: Incident) -> None:

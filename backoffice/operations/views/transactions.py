@@ -57,7 +57,7 @@ def transactions_count(request: StaffRequest) -> HttpResponse:
 @permission_required(VIEW, raise_exception=True)
 def transaction(request: StaffRequest, pk: int) -> HttpResponse:
     """All that the service told of one, what it told before, and the operation behind it."""
-    found = get_object_or_404(Transaction.objects.select_related("incident__seen_by"), pk=pk)
+    found = get_object_or_404(Transaction, pk=pk)
     context = {
         "transaction": found,
         "sign": SIGNS.get(found.direction, ""),
@@ -66,6 +66,7 @@ def transaction(request: StaffRequest, pk: int) -> HttpResponse:
         "facts": transaction_words.facts(found),
         "as_told": transaction_words.as_told(found),
         "changes": transaction_words.changes(found),
+        "incidents": found.incidents.select_related("seen_by"),
     }
     return render(request, "operations/transaction.html", context)
 

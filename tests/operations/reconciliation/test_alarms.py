@@ -34,19 +34,65 @@ from tests.stub_service import StubService
 pytestmark = pytest.mark.django_db
 
 
-def test_a_movement_that_nobody_prepared_raises_one_incident_for_good(
+def test_a_movement_that_nobody_prepared_raises_one_incident_for_good_as_long_as_it_stays_the_same(
     unknown_movement: Transaction, checker: User
 ) -> None:
     incident = Incident.objects.get()
     assert (incident.about, incident.what) == (unknown_movement, verdicts.NOT_OURS)
     assert incident.evidence["amount"] == "NGN 250,000.00"
-    told_anew(unknown_movement, status="failed")
+    told_anew(unknown_movement, fee=Decimal(75), counterparty="Somebody else")
     reconcile()
     acknowledge_incident(incident.pk, actor=checker, note="The shop's own integration")
-    told_anew(unknown_movement, amount=Decimal(3))
+    told_anew(unknown_movement, occurred_at=timezone.now())
     Reconciliation.objects.all().delete()
     reconcile()
     assert Incident.objects.get().is_open is False
+
+
+@pytest.mark.parametrize(
+    ("noted", "since"),
+    [
+        ({"amount": Decimal(1)}, {"amount": Decimal(5_000_000)}),
+        ({"currency": "NGN"}, {"currency": "USD"}),
+        ({"status": "failed"}, {"status": "fulfilled"}),
+    ],
+)
+def test_a_movement_that_is_another_since_it_was_noted_is_told_of_again_and_once(
+    matched: Attempt, checker: User, as_auditor: Client, noted: dict[str, Any], since: dict[str, Any]
+) -> None:
+    row = listed("X-1", **noted)
+    reconcile()
+    first = Incident.objects.get()
+    acknowledge_incident(first.pk, actor=checker, note="It is nothing")
+    for told in (since, noted, since):
+        told_anew(row, **told)
+        reconcile()
+    Reconciliation.objects.all().delete()
+    reconcile()
+    further = Incident.objects.get(further_to=first)
+    assert (further.about, further.is_open, Incident.objects.count()) == (row, True, 2)
+    reconciliation.forget()
+    assert reconciliation.movements_on_pages() == 1
+    assert "Open incident" in text_of(as_auditor.get("/reconciliation/"))
+    shown = text_of(as_auditor.get(f"/transactions/{row.pk}/"))
+    assert "(further evidence)" in shown
+    assert "It is nothing" in shown
+
+
+def test_a_movement_that_was_under_way_may_end(matched: Attempt) -> None:
+    row = listed("X-1", status="processing")
+    reconcile()
+    told_anew(row, status="fulfilled")
+    reconcile()
+    assert Incident.objects.get().evidence["status"] == "processing"
+
+
+def test_two_open_incidents_of_one_movement_are_one_movement_to_look_at(matched: Attempt) -> None:
+    row = listed("X-1")
+    reconcile()
+    told_anew(row, amount=Decimal(3))
+    reconcile()
+    assert (Incident.objects.count(), reconciliation.movements_to_look_at()) == (2, 1)
 
 
 def test_it_is_on_record_with_who_took_note_of_it(unknown_movement: Transaction, checker: User) -> None:
