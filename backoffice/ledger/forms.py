@@ -1,7 +1,7 @@
 """What people ask for: which transactions, and whose bank account."""
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 from django import forms
@@ -123,8 +123,7 @@ class TransactionListForm(TransactionsForm):
     sort = forms.ChoiceField(
         required=False, label="Order", choices=[(name, label) for name, (label, _) in ORDERS.items()]
     )
-    jump = day_field("Go to")
-    not_narrowing = frozenset({"sort", "jump"})
+    not_narrowing = frozenset({"sort"})
 
     @property
     def order(self) -> Order:
@@ -133,8 +132,8 @@ class TransactionListForm(TransactionsForm):
 
     @property
     def fields_beside_text(self) -> list[forms.BoundField]:
-        """What stands in the fold; the day to go to stands below the list."""
-        return [field for field in self.visible_fields() if field.name not in {"text", "jump"}]
+        """What stands in the fold."""
+        return [field for field in self.visible_fields() if field.name != "text"]
 
     @property
     def before(self) -> str:
@@ -150,6 +149,17 @@ class TransactionListForm(TransactionsForm):
     def is_in_time(self) -> bool:
         """Whether a day has its place in this order."""
         return self.order[0].lstrip("-") == "occurred_at"
+
+
+class JumpForm(forms.Form):
+    """A day to go to within the list: no filter, so that a day that makes no sense takes no list away."""
+
+    jump = day_field("Go to")
+
+    @property
+    def day(self) -> date | None:
+        """None where no day is asked for, or one that makes no sense: then the field says so."""
+        return self.cleaned_data["jump"] if self.is_valid() else None
 
 
 class BooksForm(NarrowingForm):

@@ -16,7 +16,7 @@ from django_htmx.middleware import HtmxDetails
 
 from backoffice.accounts.models import User
 from backoffice.core.shell import shell
-from backoffice.ledger.forms import TransactionListForm
+from backoffice.ledger.forms import JumpForm, TransactionListForm
 from backoffice.ledger.listing import transaction_page
 from backoffice.ledger.mirror.state import mirror_state
 from backoffice.operations.shell import sending_pause, waiting
@@ -71,7 +71,8 @@ class Sides:
 
     def _context(self, form: TransactionListForm) -> dict[str, Any]:
         form.is_valid()
-        return {"form": form, "page": self.page, "rows": self.rows, "mirror": self.mirror}
+        jump = JumpForm(self.request.GET, renderer=form.renderer)
+        return {"form": form, "jump": jump, "page": self.page, "rows": self.rows, "mirror": self.mirror}
 
     def _query(self, **changes: Any) -> str:
         """As the tag `querystring` does."""

@@ -1,5 +1,7 @@
 """The transactions of the mirror, each with the operation of ours that caused it."""
 
+from datetime import date
+
 from django.contrib.auth.decorators import permission_required
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -9,7 +11,7 @@ from django_htmx.http import push_url
 from backoffice.accounts.decorators import polled
 from backoffice.accounts.http import StaffRequest
 from backoffice.core.pagination import Page
-from backoffice.ledger.forms import TransactionListForm
+from backoffice.ledger.forms import JumpForm, TransactionListForm
 from backoffice.ledger.listing import Count, cursor_to, transaction_count, transaction_page
 from backoffice.ledger.mirror.state import mirror_state
 from backoffice.ledger.mirrored import Transaction
@@ -25,12 +27,13 @@ VIEW = "ledger.view_transaction"
 @permission_required(VIEW, raise_exception=True)
 def transactions(request: StaffRequest) -> HttpResponse:
     """One page of the list, narrowed by the filters in the address; only the rows where htmx asks."""
-    form = TransactionListForm(request.GET)
-    if form.is_valid() and form.cleaned_data["jump"] and form.is_in_time:
-        return redirect(f"{request.path}?{_at_the_day(request, form)}")
+    form, jump = TransactionListForm(request.GET), JumpForm(request.GET)
+    if form.is_valid() and form.is_in_time and jump.day:
+        return redirect(f"{request.path}?{_at_the_day(request, form, jump.day)}")
     page = _page(request, form) if form.is_valid() else None
     context = {
         "form": form,
+        "jump": jump,
         "page": page,
         "rows": _rows(request, page.rows) if page else [],
         "mirror": mirror_state(),
@@ -93,10 +96,10 @@ def _count(form: TransactionListForm) -> Count | None:
         return None
 
 
-def _at_the_day(request: StaffRequest, form: TransactionListForm) -> str:
+def _at_the_day(request: StaffRequest, form: TransactionListForm, day: date) -> str:
     """The same address, at the page where the chosen day begins."""
     address = request.GET.copy()
-    address["cursor"] = cursor_to(form.cleaned_data["jump"], form.chosen(), form.order)
+    address["cursor"] = cursor_to(day, form.chosen(), form.order)
     del address["jump"]
     return address.urlencode()
 

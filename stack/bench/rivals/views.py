@@ -11,7 +11,7 @@ from import_export import resources
 
 from backoffice.accounts.http import StaffRequest
 from backoffice.ledger.chosen import NEWEST_FIRST
-from backoffice.ledger.forms import TransactionListForm
+from backoffice.ledger.forms import JumpForm, TransactionListForm
 from backoffice.ledger.mirror.state import mirror_state
 from backoffice.ledger.mirrored import Transaction
 from backoffice.operations.transaction_rows import Row
@@ -61,7 +61,12 @@ def offset(request: StaffRequest) -> HttpResponse:
     rows = Transaction.objects.order_by(*NEWEST_FIRST)[at : at + 50]
     form = TransactionListForm(request.GET)
     form.is_valid()
-    context = {"form": form, "page": {"rows": rows}, "rows": [Row(row, None) for row in rows]}
+    context = {
+        "form": form,
+        "jump": JumpForm(request.GET),
+        "page": {"rows": rows},
+        "rows": [Row(row, None) for row in rows],
+    }
     return render(request, "operations/transactions.html", {**context, "mirror": mirror_state()})
 
 

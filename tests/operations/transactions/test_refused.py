@@ -1,6 +1,7 @@
 """What makes no sense among the filters is said once, kept out of addresses where it must be, and lists nothing."""
 
 import re
+from html import unescape
 
 import pytest
 from django.db import connection
@@ -8,9 +9,9 @@ from django.test import Client
 
 from backoffice.ledger import walking
 from backoffice.ledger.mirrored import Facet
-from tests.ledger.transactions import stored
+from tests.ledger.transactions import store, stored, unsaved
 from tests.operations.steps import text_of
-from tests.operations.transactions.steps import PAGE
+from tests.operations.transactions.steps import PAGE, listed
 
 pytestmark = pytest.mark.django_db
 
@@ -50,6 +51,27 @@ def test_the_list_alone_says_why_it_is_not_there(reader: Client) -> None:
     html = text_of(reader.get(PAGE, {"currency": "EUR"}, headers={"HX-Request": "true"}))
     assert "Select a valid choice" in html
     assert "Nothing is listed until this is mended" in html
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [("1999-01-01", "Choose a day from 2000-01-01 to 2099-12-31"), ("abc", "Enter a valid date")],
+)
+def test_a_day_that_cannot_be_gone_to_says_so_and_leaves_the_list(
+    reader: Client, typed: str, said: str
+) -> None:
+    rows = store([unsaved(currency="USD") for _ in range(51)])
+    stored(currency="NGN")
+    answer = reader.get(PAGE, {"currency": "USD", "jump": typed})
+    assert answer.status_code == 200
+    assert len(listed(answer)) == 50
+    html = unescape(text_of(answer))
+    assert re.search(rf'<span class="error" id="id_jump_error">{said}', html)
+    assert re.search(rf'name="jump" value="{typed}"[^>]* aria-invalid="true"', html)
+    [further] = re.findall(r'href="([^"]+)" rel="next"', html)
+    rest = reader.get(further)
+    assert listed(rest) == [rows[0].transaction_id]
+    assert "id_jump_error" not in text_of(rest)
 
 
 @pytest.mark.parametrize("name", ["text", "counterparty"])
