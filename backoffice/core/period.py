@@ -12,10 +12,13 @@ _OUT_OF_REACH = f"Choose a day from {FIRST_DAY} to {LAST_DAY}."
 
 
 def day_field(label: str) -> forms.DateField:
+    """The browser knows the first and the last day too: while a year is being typed it holds the form back."""
     return forms.DateField(
         required=False,
         label=label,
-        widget=forms.DateInput(attrs={"type": "date"}),
+        widget=forms.DateInput(
+            attrs={"type": "date", "min": FIRST_DAY.isoformat(), "max": LAST_DAY.isoformat()}
+        ),
         validators=[MinValueValidator(FIRST_DAY, _OUT_OF_REACH), MaxValueValidator(LAST_DAY, _OUT_OF_REACH)],
     )
 

@@ -1,5 +1,7 @@
 """Everything can be done without a mouse, and one always sees where one is."""
 
+import re
+
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
@@ -54,6 +56,19 @@ def test_a_slash_goes_to_the_search_and_escape_closes_the_menu(office: Office) -
     page.keyboard.press("Escape")
     expect(menu.get_by_role("link", name="My account")).to_be_hidden()
     expect(menu.locator("summary")).to_be_focused()
+
+
+@pytest.mark.parametrize("address", ["/transactions/", "/operations/"])
+def test_a_day_that_is_typed_is_asked_for_once_its_year_is_complete(office: Office, address: str) -> None:
+    page = office.page_of(MAKER)
+    page.goto(address)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if "since=" in request.url else None)
+    page.get_by_label("From", exact=True).focus()
+    page.keyboard.type("10152026", delay=50)
+    expect(page).to_have_url(re.compile("since=2026-10-15"))
+    assert len([url for url in asked if "/count/" not in url]) == 1
+    expect(page.get_by_role("alert")).to_have_count(0)
 
 
 def test_letters_go_through_the_rows_and_choose_them(office: Office) -> None:
