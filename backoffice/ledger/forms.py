@@ -1,7 +1,9 @@
 """What people ask for: which transactions, and whose bank account."""
 
+import re
 from collections.abc import Callable
 from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
 
 from django import forms
@@ -19,6 +21,7 @@ _DIRECTIONS = (("in", "In"), ("out", "Out"))
 # Filters stand in the address, and so in logs and histories, where account numbers do not belong. The service tells
 # none with its transactions, so nothing is lost; by the same pattern the browser does not even send one.
 _NO_ACCOUNT = r"(?![\d\s\-]{8,}$).*"
+_GROUPED = re.compile(r"[0-9]{1,3}(,[0-9]{3})+(\.[0-9]+)?")
 _ADVICE = "Account numbers do not belong into an address. Use the search at the top, or the whole id under Transaction."
 
 
@@ -32,15 +35,24 @@ def _words(column: str, everything: str) -> Callable[[], list[tuple[str, str]]]:
     return choices
 
 
-def _amount(label: str) -> forms.DecimalField:
-    return forms.DecimalField(
+class AmountField(forms.DecimalField):
+    """An amount to look for, in digits, or grouped as amounts are shown here. What moves money takes digits alone."""
+
+    def to_python(self, value: Any) -> Decimal | None:
+        """`1,234,567.89` is what `1234567.89` is; commas in other places are refused."""
+        text = str(value or "").strip()
+        return super().to_python(text.replace(",", "") if _GROUPED.fullmatch(text) else value)
+
+
+def _amount(label: str) -> AmountField:
+    return AmountField(
         required=False,
         label=label,
         min_value=0,
         max_digits=DIGITS,
         decimal_places=DECIMALS,
         widget=forms.TextInput(attrs={"inputmode": "decimal", "size": "10", "autocomplete": "off"}),
-        error_messages={"invalid": "Enter an amount with digits and one point only, for example 1000.50."},
+        error_messages={"invalid": "Enter an amount in digits, for example 1000.50 or 1,000.50."},
     )
 
 

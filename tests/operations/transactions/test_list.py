@@ -111,6 +111,15 @@ def test_filters_stand_in_the_address_and_stay_in_every_link(reader: Client) -> 
     assert listed(reader.get(back)) == listed(page)
 
 
+@pytest.mark.parametrize("typed", ["300,000", "300,000.00", "299999.99", " 300,000 "])
+def test_an_amount_is_looked_for_as_it_is_shown(reader: Client, typed: str) -> None:
+    found = stored(amount=Decimal(300_000))
+    stored(amount=Decimal("299999.98"))
+    assert listed(reader.get(PAGE, {"least": typed})) == [found.transaction_id]
+    million = stored(amount=Decimal("1234567.89"))
+    assert listed(reader.get(PAGE, {"least": "1,234,567.89"})) == [million.transaction_id]
+
+
 def test_days_are_those_of_the_person_who_asks(reader: Client, auditor: User) -> None:
     late = stored(occurred_at=AT.replace(hour=23, minute=30))
     User.objects.filter(pk=auditor.pk).update(time_zone="Africa/Lagos")
