@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable
 from datetime import date, datetime
-from decimal import Decimal
 from typing import Any
 
 from django import forms
@@ -38,7 +37,7 @@ def _words(column: str, everything: str) -> Callable[[], list[tuple[str, str]]]:
 class AmountField(forms.DecimalField):
     """An amount to look for, in digits, or grouped as amounts are shown here. What moves money takes digits alone."""
 
-    def to_python(self, value: Any) -> Decimal | None:
+    def to_python(self, value: Any) -> Any:
         """`1,234,567.89` is what `1234567.89` is; commas in other places are refused."""
         text = str(value or "").strip()
         return super().to_python(text.replace(",", "") if _GROUPED.fullmatch(text) else value)
