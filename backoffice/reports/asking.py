@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from django.forms import Form
+from django.forms import ChoiceField, Form, ModelChoiceField
 from django.http import QueryDict
 
 from backoffice.accounts.models import User
@@ -43,9 +43,30 @@ def form_of(report: AnyReport, texts: Texts) -> Form:
 
 def filters_in_words(report: AnyReport, texts: Texts) -> list[tuple[str, str]]:
     """Label and words of each filter, as on the report's page; one that no longer makes sense as it was typed."""
-    form = form_of(report, texts)
-    form.is_valid()
-    return [_in_words(form, name, typed) for name, typed in texts.items()]
+    return FiltersInWords()(report, texts)
+
+
+class FiltersInWords:
+    """The same for any number of exports and schedules: the people whom a filter may name are read once for all."""
+
+    def __init__(self) -> None:
+        self._named: dict[tuple[str, str], list[tuple[str, str]]] = {}
+
+    def __call__(self, report: AnyReport, texts: Texts) -> list[tuple[str, str]]:
+        form = form_of(report, texts)
+        for name in texts:
+            field = form.fields.get(name)
+            if isinstance(field, ModelChoiceField):
+                choices = self._read((report.name, name), field)
+                form.fields[name] = ChoiceField(choices=choices, label=field.label)
+        form.is_valid()
+        order = [*form.fields, *texts]
+        return [_in_words(form, name, texts[name]) for name in sorted(texts, key=order.index)]
+
+    def _read(self, of: tuple[str, str], field: "ModelChoiceField[Any]") -> list[tuple[str, str]]:
+        if of not in self._named:
+            self._named[of] = [(str(one.pk), str(one)) for one in field.queryset or ()]
+        return self._named[of]
 
 
 def _in_words(form: Form, name: str, typed: list[str]) -> tuple[str, str]:

@@ -162,6 +162,15 @@ def saved_account(office: Office, page: Page) -> None:
     expect(page.locator("[aria-invalid=true]")).to_have_count(1)
 
 
+def exports_of_long_words(_office: Office, page: Page) -> None:
+    """What was made, narrowed by the longest word that goes in."""
+    page.goto(f"/reports/operations/?text={LONG_WORD[:190]}")
+    steps.press(page, "Make it in the background")
+    page.wait_for_url("**/reports/exports/*/")
+    page.goto("/reports/exports/")
+    expect(page.get_by_text(LONG_WORD[:190])).to_be_visible()
+
+
 def new_recovery_codes(office: Office, page: Page) -> None:
     """They are stored at once, because nobody may go on before that, not even somebody who has to sign in again."""
     with office.screenless_browser_of(MAKER) as browser:
@@ -259,6 +268,7 @@ PLACES = [
     Place(CHECKER, "a report", at("/reports/transactions/")),
     Place(CHECKER, "no export", at("/reports/exports/")),
     Place(CHECKER, "an export", sending("/reports/operations/", "Make it in the background")),
+    Place(CHECKER, "exports", exports_of_long_words),
     Place(CHECKER, "no schedule", at("/reports/schedules/")),
     Place(CHECKER, "a schedule", at("/reports/operations/schedule/")),
     Place(

@@ -3,11 +3,15 @@
 from collections.abc import Callable
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
+from pytest_django import DjangoAssertNumQueries
 
 from backoffice.accounts.models import User
 from backoffice.audit.models import Entry
+from backoffice.reports.catalogue import REPORTS
 from backoffice.reports.models import ExportJob
 from backoffice.reports.states import State
 from tests.reports.asking import asked_for, made, now
@@ -210,3 +214,31 @@ def test_the_list_has_the_persons_own_newest_first(
 
     assert page.index(address("export", second)) < page.index(address("export", first))
     assert page.count('class="row"') == 2
+
+
+def test_the_list_tells_exports_of_one_report_apart(reader: Client, auditor: User) -> None:
+    asked_for(auditor, filters={"since": ["2026-11-21"], "group": ["export"]}, columns=[])
+    asked_for(auditor, columns=["position", "actor"])
+
+    for path in (reverse("reports:exports"), reverse("reports:list")):
+        page = reader.get(path).content.decode()
+        assert ">About: Export · From: 21 Nov 2026</small>" in page
+        assert f">2 of {len(REPORTS['audit-log'].columns)} columns</small>" in page
+
+
+def test_whom_the_filters_of_a_list_name_is_read_once_for_all(
+    reader: Client,
+    auditor: User,
+    administrator: User,
+    django_assert_num_queries: DjangoAssertNumQueries,
+) -> None:
+    asked_for(auditor, filters={"actor": [str(auditor.pk)]})
+    with CaptureQueriesContext(connection) as of_one:
+        reader.get(reverse("reports:exports"))
+    asked_for(auditor, filters={"actor": [str(administrator.pk)]})
+
+    with django_assert_num_queries(len(of_one)):
+        page = reader.get(reverse("reports:exports")).content.decode()
+
+    assert f"Person: {auditor}" in page
+    assert f"Person: {administrator}" in page

@@ -128,3 +128,15 @@ def test_a_recipient_sees_it_without_its_buttons(
 
     assert "Every morning" in page
     assert reverse("reports:remove", args=[schedule.pk]) not in page
+
+
+def test_whoever_receives_it_sees_what_it_was_made_with(
+    client: Client, auditor: User, administrator: User, sign_in: SignIn
+) -> None:
+    kept(auditor, administrator, filters={"group": ["export"], "actor": [str(auditor.pk)]})
+
+    seen = page(sign_in(client, administrator), "reports:schedules")
+
+    assert "<dt>About</dt><dd>Export</dd>" in seen
+    assert f"<dt>Person</dt><dd>{auditor}</dd>" in seen
+    assert "<dt>Columns</dt><dd>position, action</dd>" in seen

@@ -17,11 +17,12 @@ from backoffice.accounts.http import StaffRequest
 from backoffice.core import clock
 from backoffice.core.pagination import keyset_page
 from backoffice.reports import services
-from backoffice.reports.asking import filters_in_words
+from backoffice.reports.asking import FiltersInWords, filters_in_words
 from backoffice.reports.catalogue import REPORTS, reports_for, roles_that_read
 from backoffice.reports.errors import BusyError, GoneError, NoRoomError
 from backoffice.reports.freshness import held_back, how_fresh
 from backoffice.reports.models import ExportJob
+from backoffice.reports.report import AnyReport
 from backoffice.reports.selectors import exports_of
 from backoffice.reports.services.taking_away import TakenAway
 from backoffice.reports.views.sending import file_answer, hang_up
@@ -39,7 +40,7 @@ def report_list(request: StaffRequest) -> HttpResponse:
         raise PermissionDenied
     context = {
         "reports": [(report, roles_that_read(report)) for report in reports],
-        "jobs": _titled(exports_of(request.user).order_by(*NEWEST_FIRST)[:3]),
+        "jobs": _told(exports_of(request.user).order_by(*NEWEST_FIRST)[:3]),
     }
     return render(request, "reports/list.html", context)
 
@@ -49,7 +50,7 @@ def exports(request: StaffRequest) -> HttpResponse:
     """What this person had made in the background, the newest first."""
     cursor = request.GET.get("cursor")
     page = keyset_page(exports_of(request.user), order=NEWEST_FIRST, cursor=cursor, size=AT_ONCE)
-    return render(request, "reports/exports.html", {"page": page, "jobs": _titled(page.rows)})
+    return render(request, "reports/exports.html", {"page": page, "jobs": _told(page.rows)})
 
 
 @require_safe
@@ -140,5 +141,7 @@ def _context(job: ExportJob) -> dict[str, object]:
     }
 
 
-def _titled(jobs: Iterable[ExportJob]) -> list[tuple[ExportJob, str]]:
-    return [(job, REPORTS[job.report].title) for job in jobs]
+def _told(jobs: Iterable[ExportJob]) -> list[tuple[ExportJob, AnyReport, list[tuple[str, str]]]]:
+    """Each with its report and the words of its filters."""
+    in_words, reports = FiltersInWords(), [(job, REPORTS[job.report]) for job in jobs]
+    return [(job, report, in_words(report, job.filters)) for job, report in reports]

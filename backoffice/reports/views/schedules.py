@@ -11,7 +11,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from backoffice.accounts.http import StaffRequest
 from backoffice.reports import services
-from backoffice.reports.asking import filters_in_words, wish_of
+from backoffice.reports.asking import FiltersInWords, filters_in_words, wish_of
 from backoffice.reports.catalogue import REPORTS, reports_for
 from backoffice.reports.errors import ExportError, ScheduleError
 from backoffice.reports.forms import ScheduleForm, typed_before
@@ -28,10 +28,11 @@ def schedules(request: StaffRequest) -> HttpResponse:
     """Those that the person made or receives."""
     if not reports_for(request.user):
         raise PermissionDenied
+    in_words = FiltersInWords()
     seen = [
-        (schedule, REPORTS[schedule.report], obstacles(schedule), failures(schedule))
+        (schedule, report, in_words(report, schedule.filters), obstacles(schedule), failures(schedule))
         for schedule in schedules_seen_by(request.user)
-        if schedule.report in REPORTS
+        if (report := REPORTS.get(schedule.report))
     ]
     context = {"schedules": seen, "has_address": bool(settings.PUBLIC_URL)}
     return render(request, "reports/schedules.html", context)
