@@ -79,7 +79,9 @@ class ScheduleForm(forms.Form):
         validators=[validate_time_zone],
         widget=forms.TextInput(attrs={"list": "zones", "autocomplete": "off"}),
     )
-    period = forms.ChoiceField(label="About which days", choices=RelativePeriod.choices)
+    period = forms.ChoiceField(
+        label="About which days", initial=RelativePeriod.YESTERDAY, choices=RelativePeriod.choices
+    )
     recipients = forms.ModelMultipleChoiceField(
         User.objects.none(),
         widget=forms.CheckboxSelectMultiple,

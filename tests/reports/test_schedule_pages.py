@@ -140,3 +140,26 @@ def test_whoever_receives_it_sees_what_it_was_made_with(
     assert "<dt>About</dt><dd>Export</dd>" in seen
     assert f"<dt>Person</dt><dd>{auditor}</dd>" in seen
     assert "<dt>Columns</dt><dd>position, action</dd>" in seen
+
+
+def test_a_schedule_is_about_yesterday_unless_somebody_says_otherwise(
+    client: Client, auditor: User, sign_in: SignIn
+) -> None:
+    browser = sign_in(client, auditor)
+    schedule = kept(auditor, period="as_it_stands")
+
+    assert '<option value="yesterday" selected>' in page(browser, "reports:new_schedule", "audit-log")
+    assert '<option value="as_it_stands" selected>' in page(browser, "reports:schedule", schedule.pk)
+    assert '<option value="yesterday"' not in page(browser, "reports:new_schedule", "incidents")
+
+
+def test_before_a_schedule_is_removed_its_owner_is_asked(
+    client: Client, auditor: User, sign_in: SignIn
+) -> None:
+    schedule = kept(auditor)
+
+    seen = page(sign_in(client, auditor), "reports:schedules")
+
+    folded = seen.partition("<summary>Remove…</summary>")[2].partition("</details>")[0]
+    assert f'action="{reverse("reports:remove", args=[schedule.pk])}"' in folded
+    assert seen.count(reverse("reports:remove", args=[schedule.pk])) == 1
