@@ -8,7 +8,6 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.urls import reverse
-from django.utils import timezone
 
 from backoffice.accounts.models import User
 from backoffice.accounts.models.user import validate_time_zone
@@ -144,9 +143,9 @@ class ExportJob(models.Model):
         return State(self.state) in UNDER_WAY
 
     @property
-    def is_past(self) -> bool:
-        """Whether the time of its file is over, by the clock of this machine: for the words of a page."""
-        return self.expires_at is not None and self.expires_at <= timezone.now()
+    def has_rows(self) -> bool:
+        """Whether its rows are those of a file that is being made, is there or was there."""
+        return self.state in {State.RUNNING, State.DONE, State.EXPIRED, State.REMOVED}
 
     @property
     def stage(self) -> str:

@@ -12,6 +12,7 @@ class State(TextChoices):
     FAILED = "failed", "Failed"
     CANCELLED = "cancelled", "Cancelled"
     EXPIRED = "expired", "Expired"
+    REMOVED = "removed", "Removed"
 
 
 EDGES: dict[State, frozenset[State]] = {
@@ -19,10 +20,11 @@ EDGES: dict[State, frozenset[State]] = {
     # To running again when the lease of a killed worker ran out, and back to waiting when its worker was told to end:
     # another one starts anew, from nothing.
     State.RUNNING: frozenset({State.WAITING, State.RUNNING, State.DONE, State.FAILED, State.CANCELLED}),
-    State.DONE: frozenset({State.EXPIRED}),
+    State.DONE: frozenset({State.EXPIRED, State.REMOVED}),
     State.FAILED: frozenset(),
     State.CANCELLED: frozenset(),
     State.EXPIRED: frozenset(),
+    State.REMOVED: frozenset(),
 }
 
 UNDER_WAY = frozenset({State.WAITING, State.RUNNING})

@@ -11,6 +11,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from backoffice.accounts.models import User
 from backoffice.audit.models import Entry
+from backoffice.core import clock
 from backoffice.reports.catalogue import REPORTS
 from backoffice.reports.models import ExportJob
 from backoffice.reports.states import State
@@ -242,3 +243,28 @@ def test_whom_the_filters_of_a_list_name_is_read_once_for_all(
 
     assert f"Person: {auditor}" in page
     assert f"Person: {administrator}" in page
+
+
+def test_what_its_person_removed_has_not_expired(reader: Client, auditor: User) -> None:
+    job = made(auditor)
+
+    page = reader.post(address("remove_export", job), follow=True).content.decode()
+
+    assert '<span class="badge ">Removed</span>' in page
+    assert "You removed the file." in page
+    ExportJob.objects.filter(pk=job.pk).update(expires_at=clock.now())
+    assert "You removed the file." in reader.get(address("export", job)).content.decode()
+
+
+@pytest.mark.parametrize(
+    ("state", "told"),
+    [(State.RUNNING, "7"), (State.DONE, "7"), (State.EXPIRED, "7"), (State.REMOVED, "7")]
+    + [(state, "") for state in (State.WAITING, State.CANCELLED, State.FAILED)],
+)
+def test_rows_are_told_of_a_file_alone(reader: Client, auditor: User, state: State, told: str) -> None:
+    job = made(auditor)
+    ExportJob.objects.filter(pk=job.pk).update(state=state, rows=7)
+
+    page = reader.get(reverse("reports:exports")).content.decode()
+
+    assert f'data-label="Rows">{told}</td>' in page

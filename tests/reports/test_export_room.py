@@ -3,11 +3,13 @@
 import errno
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from importlib import import_module
 from pathlib import Path
 from threading import Event
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.db import connection, transaction
 from django.test import Client
 from django.urls import reverse
@@ -53,7 +55,7 @@ def test_one_person_has_so_many_exports_and_no_more(
     assert ExportJob.objects.filter(person=auditor).count() == 3
 
 
-@pytest.mark.parametrize("state", [State.CANCELLED, State.FAILED, State.EXPIRED])
+@pytest.mark.parametrize("state", [State.CANCELLED, State.FAILED, State.EXPIRED, State.REMOVED])
 def test_what_has_no_file_takes_no_room(auditor: User, settings: Settings, state: State) -> None:
     settings.EXPORTS_PER_PERSON = 1
     ExportJob.objects.filter(pk=asked_for(auditor).pk).update(state=state)
@@ -75,10 +77,23 @@ def test_a_file_is_removed_by_its_person_before_its_time(auditor: User) -> None:
     services.remove_export(job.pk, actor=auditor)
 
     assert files() == []
-    assert now(job).state == State.EXPIRED
+    assert now(job).state == State.REMOVED
     assert actions(job)[-1] == "export.removed"
     with pytest.raises(GoneError):
         services.remove_export(job.pk, actor=auditor)
+
+
+def test_those_that_were_removed_of_old_are_known_by_their_time(auditor: User) -> None:
+    migration = import_module("backoffice.reports.migrations.0003_removed_by_its_person")
+    removed, expired = made(auditor), made(auditor)
+    ExportJob.objects.update(state=State.EXPIRED, stored_as="")
+    ExportJob.objects.filter(pk=expired.pk).update(expires_at=clock.now())
+
+    migration.tell_removed_ones(apps, None)
+    assert (now(removed).state, now(expired).state) == (State.REMOVED, State.EXPIRED)
+
+    migration.tell_none(apps, None)
+    assert (now(removed).state, now(expired).state) == (State.EXPIRED, State.EXPIRED)
 
 
 def test_no_export_begins_without_the_reserve_of_the_disk(auditor: User, settings: Settings) -> None:
@@ -156,7 +171,7 @@ def test_making_again_without_room_is_said_on_the_page(
 
     assert "1 exports of one person" in page
     browser.post(reverse("reports:remove_export", args=[job.pk]))
-    assert "The file was removed." in browser.get(job.get_absolute_url()).content.decode()
+    assert "You removed the file." in browser.get(job.get_absolute_url()).content.decode()
     assert Entry.objects.filter(action="export.removed").get().actor_id == auditor.pk
 
 

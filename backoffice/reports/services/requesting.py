@@ -88,7 +88,7 @@ def remove_export(pk: UUID, *, actor: User) -> ExportJob:
     job = ExportJob.objects.get(pk=pk)
     path = job.file
     with transaction.atomic():
-        if not job.stored_as or not move(job, State.EXPIRED, stored_as=""):
+        if not job.stored_as or not move(job, State.REMOVED, stored_as=""):
             raise GoneError("There is no file to remove.")
         audit.record(Action.EXPORT_REMOVED, actor=actor, target=job_name(job), export=str(job.pk))
     path.unlink(missing_ok=True)
