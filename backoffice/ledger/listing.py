@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass
 from datetime import date
+from decimal import Decimal
 
 from django.db import connection
 from django.db.models import Sum
@@ -12,6 +13,7 @@ from backoffice.core.period import end_of, start_of
 from backoffice.ledger import facets, walking
 from backoffice.ledger.chosen import NEWEST_FIRST, Chosen
 from backoffice.ledger.mirrored import DayTotal, Transaction
+from backoffice.ledger.walking import Summed
 
 COUNTED = 10_000
 
@@ -62,6 +64,18 @@ def transaction_count(chosen: Chosen, *, most: int = COUNTED) -> Count:
         number = chosen.apply(Transaction.objects.order_by())[: most + 1].count()
         is_all = number <= most
     return Count(number, is_exact=True) if is_all else Count(max(number, _about(chosen)), is_exact=False)
+
+
+def sums_of_few(chosen: Chosen, *, most: int = COUNTED) -> list[Summed] | None:
+    """What they add up to, row by row; None where there are more than `most`. One facet may come many times."""
+    if _is_walked(chosen):
+        return walking.sums(chosen, most=most)
+    rows = chosen.apply(Transaction.objects.order_by())[: most + 1]
+    found = [
+        Summed(facet_id, 1, missing=1, amount=Decimal(0)) if missing_since else Summed(facet_id, 1, 0, amount)
+        for facet_id, amount, missing_since in rows.values_list("facet_id", "amount", "missing_since")
+    ]
+    return found if len(found) <= most else None
 
 
 def _is_walked(chosen: Chosen) -> bool:

@@ -12,7 +12,8 @@ from django.db.models import QuerySet, Sum
 from backoffice.core.fields import SUMS
 from backoffice.ledger import facets
 from backoffice.ledger.chosen import Chosen
-from backoffice.ledger.mirrored import DayTotal, Transaction
+from backoffice.ledger.listing import sums_of_few
+from backoffice.ledger.mirrored import DayTotal, Facet, Transaction
 
 Sums = tuple[int, int, Decimal, Decimal]
 
@@ -26,33 +27,53 @@ class Volume:
     amount: Decimal
 
 
-def volumes(chosen: Chosen) -> list[Volume]:
-    """Exact sums, the currencies in order; none where a text, an amount or an id narrows the list.
+@dataclass(frozen=True)
+class Summary:
+    """Exact sums, the currencies in order. What the service lists no more is left out of them, so many."""
 
-    What the service lists no more stands in the list and does not count (`left_out`).
-    The totals of whole UTC days tell the most of it, and rows are read of the parts of days at both ends alone: so it
-    takes no longer for ten million transactions than for the days that they fill, times the facets of a day.
+    volumes: list[Volume]
+    left_out: int
+
+
+def summary(chosen: Chosen) -> Summary | None:
+    """None where rows would have to be read through, and there are too many of them. Raises TooWideError.
+
+    The totals of days tell no text, amount or id: there the rows themselves are added up, where they are few.
     """
-    if _has_no_sums(chosen):
-        return []
+    if not _has_no_totals(chosen):
+        return Summary(_of_days(chosen), _missing(chosen))
+    found = sums_of_few(chosen)
+    if found is None:
+        return None
+    known = Facet.objects.in_bulk({one.facet_id for one in found})
+    return Summary(
+        _by_direction(known, ((one.facet_id, one.amount) for one in found if one.number > one.missing)),
+        sum(one.missing for one in found),
+    )
+
+
+def _of_days(chosen: Chosen) -> list[Volume]:
+    """The totals of whole UTC days tell the most of it, and rows are read of the parts of days at both ends alone: so
+    it takes no longer for ten million transactions than for the days that they fill, times the facets of a day.
+    """
     known = {facet.pk: facet for facet in facets.known_facets()}
+    sums = sums_between(chosen.facets_of(known.values()), chosen.since, chosen.until)
+    return _by_direction(known, ((facet_id, amount) for facet_id, _, amount, _ in sums))
+
+
+def _by_direction(known: dict[int, Facet], amounts: Iterable[tuple[int, Decimal]]) -> list[Volume]:
     sums: dict[tuple[str, str], Decimal] = defaultdict(Decimal)
     with localcontext(SUMS):
-        chosen_facets = chosen.facets_of(known.values())
-        for facet_id, _, amount, _ in sums_between(chosen_facets, chosen.since, chosen.until):
+        for facet_id, amount in amounts:
             sums[known[facet_id].currency, known[facet_id].direction] += amount
     return [Volume(currency, direction, amount) for (currency, direction), amount in sorted(sums.items())]
 
 
-def left_out(chosen: Chosen) -> int:
-    """How many of these transactions the service lists no more, so that none of `volumes` has them."""
-    if _has_no_sums(chosen):
-        return 0
+def _missing(chosen: Chosen) -> int:
     return chosen.apply(Transaction.objects.filter(missing_since__isnull=False)).count()
 
 
-def _has_no_sums(chosen: Chosen) -> bool:
-    """Whether rows would have to be read through."""
+def _has_no_totals(chosen: Chosen) -> bool:
     is_of_some_amounts = (chosen.least, chosen.most) != (None, None)
     return bool(chosen.names_somebody or chosen.transaction_id or is_of_some_amounts)
 

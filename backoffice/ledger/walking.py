@@ -24,6 +24,7 @@ with an `ORDER BY` and a `LIMIT` of its own: so PostgreSQL reads it in this orde
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 from django.db import OperationalError, connection, transaction
@@ -100,6 +101,28 @@ class Walk:
         rows = select(f"{_column(order)}, id", named("", self.rows, "walked"))
         found = fetch(Sql(f"{rows.text} OFFSET {self.limit - 1:d}", rows.values))
         return [str(found[0][0]), found[0][1]] if found else None
+
+
+class Summed(NamedTuple):
+    """How many of a facet there are, how many of them the service lists no more, and what the others add up to."""
+
+    facet_id: int
+    number: int
+    missing: int
+    amount: Decimal
+
+
+class Whole(NamedTuple):
+    """Rows among which all that fit are, if they are not too many, and what has to be asked of each."""
+
+    rows: Sql
+    besides: list[Sql]
+    walk: Walk | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Not where a walk ends before the transactions do."""
+        return self.walk is None or self.walk.end(NEWEST_FIRST) is None
 
 
 class TooWideError(Exception):
@@ -182,14 +205,29 @@ def count(chosen: Chosen, *, most: int) -> tuple[int, bool]:
         return (0, True) if ways.is_empty else _count(ways, most)
 
 
+def sums(chosen: Chosen, *, most: int) -> list[Summed] | None:
+    """What they add up to, by facet; None where counting them would end before all are counted."""
+    with patience():
+        ways = Ways(chosen, said_by(chosen))
+        if ways.is_empty:
+            return []
+        whole = _whole(ways, most)
+        found = _summed(whole.rows, whole.besides, most)
+        return found if sum(one.number for one in found) <= most and whole.is_whole else None
+
+
 def _count(ways: Ways, most: int) -> tuple[int, bool]:
+    whole = _whole(ways, most)
+    number = _counted(whole.rows, whole.besides, most)
+    return number, number <= most and whole.is_whole
+
+
+def _whole(ways: Ways, most: int) -> Whole:
     exact = ways.in_order(NEWEST_FIRST) or ways.in_order(_LARGEST_FIRST) or ways.of_few(NEWEST_FIRST)
     if exact is not None:
-        number = _counted(exact.rows(exact.order, max(most, GATHERED) + 1), exact.besides, most)
-        return number, number <= most
+        return Whole(exact.rows(exact.order, max(most, GATHERED) + 1), exact.besides)
     walk = ways.walked(NEWEST_FIRST, WALKED)
-    number = _counted(walk.rows, walk.besides, most)
-    return number, number <= most and walk.end(NEWEST_FIRST) is None
+    return Whole(walk.rows, walk.besides, walk)
 
 
 def _stretch(chosen: Chosen, order: Order, position: Position | None, limit: int) -> Stretch[Transaction]:
@@ -251,6 +289,18 @@ def _counted(rows: Sql, besides: list[Sql], most: int) -> int:
     fitting = select("1", named("", rows, "rows"), besides, limit=most + 1)
     [[number]] = fetch(select("count(*)", named("", fitting, "fitting")))
     return int(number)
+
+
+def _summed(rows: Sql, besides: list[Sql], most: int) -> list[Summed]:
+    """By facet. The few that the service lists no more have an index of their own, so no other row is fetched."""
+    fitting = select("id, facet_id, amount", named("", rows, "rows"), besides, limit=most + 1)
+    missing = (
+        "LEFT JOIN (SELECT id FROM ledger_transaction WHERE missing_since IS NOT NULL) missing USING (id)"
+    )
+    both = named("", fitting, f"fitting {missing}")
+    amount = "coalesce(sum(amount) FILTER (WHERE missing.id IS NULL), 0)"
+    found = select(f"facet_id, count(*), count(missing.id), {amount}", both)
+    return [Summed(*row) for row in fetch(Sql(f"{found.text} GROUP BY facet_id", found.values))]
 
 
 def _behind(order: Order, position: Position | None) -> list[Sql]:

@@ -21,7 +21,7 @@ from backoffice.ledger.mirror.merging import merge
 from backoffice.ledger.mirror.missing import mark_missing
 from backoffice.ledger.mirror.totals import discrepancies
 from backoffice.ledger.mirrored import DayTotal, Mirror, Sighting, Transaction, TransactionChange
-from backoffice.ledger.volumes import left_out, volumes
+from backoffice.ledger.volumes import Summary, summary
 from payments_gateway import TransactionRecord
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -146,10 +146,15 @@ def two_of_three() -> None:
 def test_neither_the_overview_nor_the_list_adds_it_up() -> None:
     [flow] = flows(FIRST.date())
     assert (flow.received, flow.count) == (Decimal(11), 2)
-    for chosen in (Chosen(), Chosen(since=FIRST, until=FIRST + timedelta(hours=1))):
-        assert [volume.amount for volume in volumes(chosen)] == [Decimal(11)]
-        assert left_out(chosen) == 1
-    assert left_out(Chosen(currency="USD")) == left_out(Chosen(text="ada")) == 0
+    within = Chosen(since=FIRST, until=FIRST + timedelta(hours=1))
+    for chosen in (Chosen(), within, Chosen(least=Decimal(1), currency="NGN")):
+        added_up = summary(chosen)
+        assert added_up is not None
+        assert ([volume.amount for volume in added_up.volumes], added_up.left_out) == ([Decimal(11)], 1)
+    for chosen in (Chosen(least=Decimal(100)), Chosen(transaction_id="C")):
+        assert summary(chosen) == Summary([], 1)
+    for chosen in (Chosen(currency="USD"), Chosen(text="ada")):
+        assert summary(chosen) == Summary([], 0)
 
 
 @pytest.mark.usefixtures("two_of_three")

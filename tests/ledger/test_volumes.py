@@ -8,9 +8,11 @@ import pytest
 from django.db import connection
 
 from backoffice.core.fields import SUMS
+from backoffice.ledger import walking
 from backoffice.ledger.chosen import Chosen
+from backoffice.ledger.listing import sums_of_few, transaction_count
 from backoffice.ledger.mirrored import Transaction
-from backoffice.ledger.volumes import Volume, sums_between, volumes
+from backoffice.ledger.volumes import Volume, summary, sums_between
 from tests.ledger.transactions import add_up, store, unsaved
 
 pytestmark = pytest.mark.django_db
@@ -35,17 +37,27 @@ def rows() -> list[Transaction]:
     return made
 
 
+def plain_sums(chosen: Chosen) -> list[Volume]:
+    sums: dict[tuple[str, str], Decimal] = defaultdict(Decimal)
+    with localcontext(SUMS):
+        for row in chosen.apply(Transaction.objects.all()):
+            sums[row.currency, row.direction] += row.amount
+    return [Volume(*key, amount) for key, amount in sorted(sums.items())]
+
+
+def volumes(chosen: Chosen) -> list[Volume]:
+    added_up = summary(chosen)
+    assert added_up is not None
+    return added_up.volumes
+
+
 @pytest.mark.parametrize("until", [*MOMENTS, DAY + timedelta(days=3)], ids=str)
 @pytest.mark.parametrize("since", MOMENTS, ids=str)
 def test_they_are_exact_whatever_part_of_a_day_is_chosen(
     rows: list[Transaction], since: datetime | None, until: datetime | None
 ) -> None:
     for chosen in (Chosen(since=since, until=until), Chosen(since=since, until=until, currency="USDT")):
-        sums: dict[tuple[str, str], Decimal] = defaultdict(Decimal)
-        with localcontext(SUMS):
-            for row in chosen.apply(Transaction.objects.all()):
-                sums[row.currency, row.direction] += row.amount
-        assert volumes(chosen) == [Volume(*key, amount) for key, amount in sorted(sums.items())]
+        assert volumes(chosen) == plain_sums(chosen)
 
 
 def test_where_the_database_adds_up_exactly_no_day_is_carried_out_of_it(rows: list[Transaction]) -> None:
@@ -57,9 +69,34 @@ def test_where_the_database_adds_up_exactly_no_day_is_carried_out_of_it(rows: li
 
 @pytest.mark.parametrize(
     "chosen",
-    [Chosen(text="ada"), Chosen(counterparty="ada"), Chosen(least=Decimal(1)), Chosen(transaction_id="T")],
+    [
+        Chosen(text="ada"),
+        Chosen(counterparty="ada", currency="NGN"),
+        Chosen(least=Decimal(10**17), since=DAY, direction="out"),
+        Chosen(most=Decimal(10**17)),
+        Chosen(text="nobody"),
+    ],
 )
-def test_nothing_is_added_up_where_rows_would_have_to_be_read_through(
+def test_rows_are_added_up_where_no_total_of_a_day_tells_them(
     rows: list[Transaction], chosen: Chosen
 ) -> None:
-    assert volumes(chosen) == []
+    number = transaction_count(chosen).number
+    assert volumes(chosen) == plain_sums(chosen)
+    assert sums_of_few(chosen, most=number) is not None
+    assert sums_of_few(chosen, most=number - 1) is None or number == 0
+
+
+def test_an_id_is_added_up_alone(rows: list[Transaction]) -> None:
+    one = rows[3]
+    assert volumes(Chosen(transaction_id=one.transaction_id)) == [
+        Volume(one.currency, one.direction, one.amount)
+    ]
+
+
+@pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite looks through all rows")
+def test_a_walk_that_ends_before_the_rows_adds_nothing_up(
+    rows: list[Transaction], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(walking, "GATHERED", 2)
+    monkeypatch.setattr(walking, "WALKED", 5)
+    assert summary(Chosen(least=Decimal(1), since=DAY)) is None

@@ -15,7 +15,7 @@ from backoffice.ledger.forms import JumpForm, TransactionListForm
 from backoffice.ledger.listing import Count, cursor_to, transaction_count, transaction_page
 from backoffice.ledger.mirror.state import mirror_state
 from backoffice.ledger.mirrored import Transaction
-from backoffice.ledger.volumes import left_out, volumes
+from backoffice.ledger.volumes import Summary, summary
 from backoffice.ledger.walking import TooWideError
 from backoffice.operations import selectors, transaction_words
 from backoffice.operations.transaction_rows import SIGNS, TONES, Row
@@ -84,14 +84,22 @@ def _page(request: StaffRequest, form: TransactionListForm) -> Page[Transaction]
 
 
 def _sums(form: TransactionListForm) -> dict[str, object]:
-    chosen = form.chosen()
-    return {"count": _count(form), "volumes": volumes(chosen), "left_out": left_out(chosen)}
+    count = _count(form)
+    return {"count": count, "sums": _summary(form) if count else None}
 
 
 def _count(form: TransactionListForm) -> Count | None:
     """None where counting them takes too long."""
     try:
         return transaction_count(form.chosen())
+    except TooWideError:
+        return None
+
+
+def _summary(form: TransactionListForm) -> Summary | None:
+    """None where adding them up takes too long."""
+    try:
+        return summary(form.chosen())
     except TooWideError:
         return None
 

@@ -14,6 +14,7 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from backoffice.accounts.models import User
+from backoffice.ledger import volumes
 from backoffice.operations import transaction_rows
 from backoffice.operations.models import Operation, SavedFilter
 from tests import factories
@@ -183,6 +184,17 @@ def test_the_page_asks_for_the_count_when_it_is_there(reader: Client) -> None:
         sum_of_naira = '<span class="money"><span>NGN</span> 500,001.00</span>'
         assert f'2 transactions · <span class="nowrap">out {sum_of_naira}</span></p>' in html
     assert "0 transactions</p>" in text_of(reader.get(COUNT, {"text": "nobody"}))
+
+
+def test_what_is_looked_for_by_amount_is_added_up_or_said_to_be_too_many(
+    reader: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store([unsaved(amount=Decimal(number)) for number in (1, 20, 300)])
+    html = text_of(reader.get(COUNT, {"least": "20"}))
+    assert '2 transactions · <span class="nowrap">out <span class="money"><span>NGN</span> 320.00<' in html
+    monkeypatch.setattr(volumes, "sums_of_few", lambda _: None)
+    assert "not added up: there are too many" in text_of(reader.get(COUNT, {"least": "20"}))
+    assert "not added up" not in text_of(reader.get(COUNT, {"currency": "NGN"}))
 
 
 def test_htmx_gets_the_rows_alone_and_a_restored_page_gets_all(reader: Client) -> None:
