@@ -19,15 +19,17 @@ from payments_gateway.money import CURRENCIES
 
 
 class FilterForm(NarrowingForm):
-    """The filters of the list of operations; a report of operations reads the same names."""
+    """The filters of the list of operations; a report of operations reads the same names.
+
+    Browsers send the first choice of a list where nothing was chosen: in each it is the one that leaves nothing out.
+    """
 
     not_narrowing = frozenset({"tab"})
 
     tab = forms.ChoiceField(
         required=False,
         label="Which",
-        choices=[(name, label) for name, (label, _) in TABS.items()],
-        initial=EVERYTHING,
+        choices=[(name, TABS[name][0]) for name in sorted(TABS, key=lambda name: name != EVERYTHING)],
     )
     text = forms.CharField(
         required=False,

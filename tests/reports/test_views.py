@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pytest
 from django.db import connection
+from django.forms import ChoiceField
 from django.test import Client
 from django.urls import reverse
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from backoffice.accounts.models import User
 from backoffice.audit.models import Entry
+from backoffice.operations.selectors import EVERYTHING
+from backoffice.reports.asking import form_of
 from backoffice.reports.catalogue import REPORTS
 from backoffice.reports.models import ExportJob
 from backoffice.reports.slots import Place
@@ -326,3 +329,10 @@ def test_no_link_to_a_file_is_marked_as_a_download() -> None:
 
     assert links
     assert [link for link in links if " download" in link] == []
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_a_page_that_nobody_narrowed_leaves_nothing_out(name: str) -> None:
+    lists = [field for field in form_of(REPORTS[name], {}).fields.values() if isinstance(field, ChoiceField)]
+    sent_by_browsers = {next(iter(field.choices))[0] for field in lists}
+    assert sent_by_browsers <= {"", EVERYTHING}
