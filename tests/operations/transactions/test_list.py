@@ -186,6 +186,14 @@ def test_the_page_asks_for_the_count_when_it_is_there(reader: Client) -> None:
     assert "0 transactions</p>" in text_of(reader.get(COUNT, {"text": "nobody"}))
 
 
+def test_what_can_be_done_with_the_list_stands_before_its_rows(reader: Client) -> None:
+    stored()
+    before, _, behind = text_of(reader.get(PAGE, {"currency": "NGN"})).partition("<table")
+    for tool in ('id="count"', 'aria-label="Go to a day"', "Save these filters", "Export CSV"):
+        assert tool in before
+        assert tool not in behind
+
+
 def test_what_is_looked_for_by_amount_is_added_up_or_said_to_be_too_many(
     reader: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
