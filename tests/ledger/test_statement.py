@@ -88,6 +88,14 @@ def test_opening_and_movements_lead_to_the_closing_balance(
     assert one.adds_up == (told[-1] == "0")
 
 
+def test_nothing_has_no_sign(chain: None, reader: Client) -> None:
+    moved = page(reader, STATEMENTS, currency="NGN", since="2026-03-03")
+    for amount in ("+10.00", "−58.250000000000000001", "−1.75"):  # noqa: RUF001 - the sign that the page has
+        assert f"<dd>{amount}</dd>" in moved
+    still = page(reader, STATEMENTS, currency="NGN", since="2026-03-04", until="2026-03-04")
+    assert still.count("<dd>0.00</dd>") == 3
+
+
 def test_what_does_not_add_up_is_what_the_breaks_in_the_period_say(chain: None) -> None:
     merged(on("03-03T11:00", "gap", "130", "5"))
     one = statement("NGN", at("03-03T00:00"), None)
