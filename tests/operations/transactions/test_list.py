@@ -173,6 +173,10 @@ def test_a_list_that_is_narrowed_to_nothing_says_what_to_do(reader: Client) -> N
     assert "No transaction yet" in text_of(reader.get(PAGE))
     stored()
     assert "Take a filter away" in text_of(reader.get(PAGE, {"direction": "in"}))
+    assert "reference of an operation" not in text_of(reader.get(PAGE, {"direction": "in"}))
+    assert "reference of an operation is found by the search at the top" in text_of(
+        reader.get(PAGE, {"text": "W-BG599Q"})
+    )
 
 
 def test_the_page_asks_for_the_count_when_it_is_there(reader: Client) -> None:
