@@ -21,11 +21,10 @@ Texts of people go into queries as parameters alone. Each scan names the columns
 with an `ORDER BY` and a `LIMIT` of its own: so PostgreSQL reads it in this order, and no further, whatever it expects.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.db import OperationalError, connection, transaction
 from psycopg.errors import QueryCanceled
@@ -35,72 +34,13 @@ from backoffice.ledger import facets
 from backoffice.ledger.chosen import NEWEST_FIRST, Chosen
 from backoffice.ledger.mirrored import Facet, Transaction
 from backoffice.ledger.naming import Said, said_by, said_of_each
-from backoffice.ledger.pieces import Sql, cross, fetch, named, ordered, select, union
+from backoffice.ledger.pieces import Sql, fetch, named, ordered, select
+from backoffice.ledger.scans import Keys, Scan, Walk, column_of
 
 LOOKED, GATHERED, WALKED = 2_000, 10_000, 30_000
 PATIENCE = 5.0  # seconds
 _LARGEST_FIRST: Order = ("-amount", "-id")
 _TYPES = {"occurred_at": "timestamptz", "amount": "numeric", "id": "bigint"}
-_COLUMNS = "occurred_at, amount, id, facet_id, names_key"  # what every index of the list has
-_TABLE = Sql("ledger_transaction")
-
-
-class Keys(NamedTuple):
-    """Those of an index that begins with this column."""
-
-    column: str
-    type: str
-    values: Sequence[Any]
-
-
-@dataclass(frozen=True)
-class Scan:
-    """Some keys of one index, which holds each one's transactions in this order, and so in the reverse of it.
-
-    Without a key, an index of all transactions. `within` narrows the index itself; `besides` has to be asked of each
-    row. `alone` is a row that no key leads to.
-    """
-
-    order: Order
-    within: list[Sql]
-    besides: list[Sql]
-    of: Keys | None = None
-    alone: Sql | None = None
-
-    def rows(self, order: Order, limit: int, *more: Sql) -> Sql:
-        """The first so many rows of each key; together they are not in order."""
-        narrowed = [*self.within, *more]
-        if self.of is None:
-            return select(_COLUMNS, _TABLE, narrowed, order, limit)
-        of_one = select(_COLUMNS, _TABLE, [Sql(f"{self.of.column} = one.key"), *narrowed], order, limit)
-        keys = Sql(f"unnest(%s::{self.of.type}[]) one (key)", [self.of.values])
-        rows = select("found.*", cross(keys, named("LATERAL", of_one, "found")))
-        if self.alone is None:
-            return rows
-        return union(rows, select(_COLUMNS, _TABLE, [self.alone, *narrowed]))
-
-    def merged(self, order: Order, limit: int, *more: Sql) -> Sql:
-        """The first rows of all keys together, in order, no key read further than needed. Dear to plan."""
-        if self.of is None:
-            return self.rows(order, limit, *more)
-        keys = [Sql(f"{self.of.column} = %s", [key]) for key in self.of.values]
-        scans = [select(_COLUMNS, _TABLE, [key, *self.within, *more], order, limit) for key in keys]
-        return select("*", named("", union(*scans), "scans"), [], order, limit)
-
-
-@dataclass(frozen=True)
-class Walk:
-    """Rows in the order of the list, at most `limit` of them, and what has to be asked of each."""
-
-    rows: Sql
-    besides: list[Sql]
-    limit: int
-
-    def end(self, order: Order) -> Position | None:
-        """Where it stops; None if that is the end of the transactions."""
-        rows = select(f"{_column(order)}, id", named("", self.rows, "walked"))
-        found = fetch(Sql(f"{rows.text} OFFSET {self.limit - 1:d}", rows.values))
-        return [str(found[0][0]), found[0][1]] if found else None
 
 
 class Summed(NamedTuple):
@@ -157,18 +97,19 @@ class Ways:
         """The one whose index alone knows the answer and its order."""
         ways = (self.by_name, self.by_time, self.by_amount)
         return next(
-            (way for way in ways if way and not way.besides and _column(way.order) == _column(order)), None
+            (way for way in ways if way and not way.besides and column_of(way.order) == column_of(order)),
+            None,
         )
 
     def of_few(self, order: Order) -> Scan | None:
         """One that leads to few rows, if there is one, and if walking along it is not as good."""
-        skipped = self.by_time if self._is_along_facets and _column(order) == "occurred_at" else None
+        skipped = self.by_time if self._is_along_facets and column_of(order) == "occurred_at" else None
         ways = (way for way, is_narrow in self._small if way and is_narrow and way is not skipped)
         return next((way for way in ways if _is_small(way)), None)
 
     def walked(self, order: Order, limit: int, *more: Sql) -> Walk:
         """The next rows in this order, at most so many."""
-        way = self.by_amount if _column(order) == "amount" else self._along_time
+        way = self.by_amount if column_of(order) == "amount" else self._along_time
         return Walk(way.merged(order, limit, *more), way.besides, limit)
 
 
@@ -322,7 +263,3 @@ def _transactions(rows: Sql, besides: list[Sql], order: Order, limit: int) -> li
 
 def _facets_counted(rows: list[Transaction]) -> int:
     return int(vars(rows[0])["facets_counted"]) if rows else Facet.objects.count()
-
-
-def _column(order: Order) -> str:
-    return order[0].lstrip("-")
