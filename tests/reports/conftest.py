@@ -10,10 +10,17 @@ from django.test import Client
 from django.urls import reverse
 from pytest_django import Settings
 
+from backoffice.accounts.models import User
 from backoffice.reports import catalogue
 from backoffice.reports.models import folder
 from backoffice.reports.report import Column, Report, no_period
 from tests.reports.download import Download
+
+
+@pytest.fixture
+def reader(client: Client, auditor: User, sign_in: Callable[[Client, User], Client]) -> Client:
+    """The auditor's browser."""
+    return sign_in(client, auditor)
 
 
 @pytest.fixture

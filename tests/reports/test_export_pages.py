@@ -23,11 +23,6 @@ PAGES = ("export", "progress", "download")
 DEEDS = ("cancel", "again", "remove_export")
 
 
-@pytest.fixture
-def reader(client: Client, auditor: User, sign_in: SignIn) -> Client:
-    return sign_in(client, auditor)
-
-
 def address(page: str, job: ExportJob) -> str:
     return reverse(f"reports:{page}", args=[job.pk])
 
