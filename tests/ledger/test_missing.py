@@ -4,10 +4,8 @@ import random
 from collections import defaultdict
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, localcontext
-from importlib import import_module
 
 import pytest
-from django.apps import apps
 from django.db import transaction
 
 from backoffice.core import clock
@@ -155,12 +153,3 @@ def test_neither_the_overview_nor_the_list_adds_it_up() -> None:
         assert summary(chosen) == Summary([], 1)
     for chosen in (Chosen(currency="USD"), Chosen(text="ada")):
         assert summary(chosen) == Summary([], 0)
-
-
-@pytest.mark.usefixtures("two_of_three")
-def test_sums_of_before_are_put_right_when_this_is_installed() -> None:
-    migration = import_module("backoffice.ledger.migrations.0010_sums_of_what_is_listed")
-    migration.put_in(apps, None)  # as they were
-    assert DayTotal.objects.get().amount == 111
-    migration.take_out(apps, None)
-    assert (DayTotal.objects.get().amount, DayTotal.objects.get().count) == (11, 2)

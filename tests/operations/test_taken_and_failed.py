@@ -4,8 +4,10 @@ import json
 from datetime import timedelta
 
 import pytest
+from django.utils import timezone
 
 from backoffice.accounts.models import User
+from backoffice.audit.models import Entry
 from backoffice.operations import services
 from backoffice.operations.models import ID_LENGTH, Attempt, Operation
 from backoffice.operations.services.looking import WINDOW
@@ -34,6 +36,24 @@ def taken(service: StubService, maker: User, checker: User) -> Operation:
 def confirmed(operation: Operation, service: StubService, *records: dict[str, object]) -> str:
     shows(service, *records)
     return services.confirm_operation(operation.pk).status
+
+
+@pytest.mark.parametrize(("answer", "named"), [({"transactionId": "T-1"}, "T-1"), ({}, None)])
+def test_the_attempt_and_the_audit_log_record_whether_the_service_named_it(
+    service: StubService, maker: User, checker: User, answer: dict[str, str], named: str | None
+) -> None:
+    shows(service)
+    service.answer_post = lambda: (200, json.dumps({"data": answer}))
+    operation = factories.release(factories.approved(maker, checker), checker)
+    services.send_operation(operation.pk)
+    shows(service, record("T-1", "processing"))
+    services.confirm_operation(operation.pk)
+    attempt = Attempt.objects.get()
+    assert attempt.service_transaction_id == "T-1"
+    assert (attempt.named_at is not None) == (named is not None)
+    assert attempt.named_at is None or attempt.started_at <= attempt.named_at <= timezone.now()
+    entries = Entry.objects.filter(target_id=str(operation.pk), detail__has_key="named_transaction_id")
+    assert [entry.detail["named_transaction_id"] for entry in entries] == [named]
 
 
 def test_its_failure_proves_nothing_while_ours_may_still_stand_in_the_list(

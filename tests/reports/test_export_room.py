@@ -3,13 +3,11 @@
 import errno
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from importlib import import_module
 from pathlib import Path
 from threading import Event
 from typing import Any
 
 import pytest
-from django.apps import apps
 from django.db import connection, transaction
 from django.test import Client
 from django.urls import reverse
@@ -81,19 +79,6 @@ def test_a_file_is_removed_by_its_person_before_its_time(auditor: User) -> None:
     assert actions(job)[-1] == "export.removed"
     with pytest.raises(GoneError):
         services.remove_export(job.pk, actor=auditor)
-
-
-def test_those_that_were_removed_of_old_are_known_by_their_time(auditor: User) -> None:
-    migration = import_module("backoffice.reports.migrations.0003_removed_by_its_person")
-    removed, expired = made(auditor), made(auditor)
-    ExportJob.objects.update(state=State.EXPIRED, stored_as="")
-    ExportJob.objects.filter(pk=expired.pk).update(expires_at=clock.now())
-
-    migration.tell_removed_ones(apps, None)
-    assert (now(removed).state, now(expired).state) == (State.REMOVED, State.EXPIRED)
-
-    migration.tell_none(apps, None)
-    assert (now(removed).state, now(expired).state) == (State.EXPIRED, State.EXPIRED)
 
 
 def test_no_export_begins_without_the_reserve_of_the_disk(auditor: User, settings: Settings) -> None:

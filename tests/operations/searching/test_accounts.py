@@ -3,16 +3,14 @@
 import re
 from decimal import Decimal
 from html import unescape
-from importlib import import_module
 
 import pytest
-from django.apps import apps
 from django.test import Client
 
 from backoffice.accounts.models import User
 from backoffice.operations.models import Operation
 from tests import factories
-from tests.operations.searching.steps import found, paid, search
+from tests.operations.searching.steps import paid, search
 from tests.operations.steps import text_of
 
 pytestmark = pytest.mark.django_db
@@ -59,15 +57,6 @@ def test_the_beneficiary_of_an_operation_that_is_not_there_was_paid_nothing(
     as_maker: Client, operation: Operation
 ) -> None:
     assert not as_maker.get("/operations/", {"beneficiary_of": "W-NOBODY"}).context["page"].rows
-
-
-def test_operations_from_before_accounts_were_kept_are_found_too(
-    as_maker: Client, operation: Operation
-) -> None:
-    Operation.objects.update(beneficiary_account=None)
-    assert found(as_maker, "0123456789") == []
-    import_module("backoffice.operations.migrations.0004_search_and_saved_filters").name_accounts(apps, None)
-    assert found(as_maker, "0123456789") == [operation.reference]
 
 
 def test_only_who_was_paid_is_a_beneficiary(as_maker: Client, maker: User) -> None:

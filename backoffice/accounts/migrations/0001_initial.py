@@ -32,9 +32,7 @@ class Migration(migrations.Migration):
                     "is_superuser",
                     models.BooleanField(
                         default=False,
-                        help_text=(
-                            "Designates that this user has all permissions without explicitly assigning them."
-                        ),
+                        help_text="Designates that this user has all permissions without explicitly assigning them.",
                         verbose_name="superuser status",
                     ),
                 ),
@@ -63,10 +61,7 @@ class Migration(migrations.Migration):
                     "groups",
                     models.ManyToManyField(
                         blank=True,
-                        help_text=(
-                            "The groups this user belongs to. A user will get all permissions granted to "
-                            "each of their groups."
-                        ),
+                        help_text="The groups this user belongs to. A user will get all permissions granted to each of their groups.",
                         related_name="user_set",
                         related_query_name="user",
                         to="auth.group",
@@ -88,6 +83,12 @@ class Migration(migrations.Migration):
             options={
                 "ordering": ["full_name", "pk"],
                 "default_permissions": ("view",),
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("email", django.db.models.functions.text.Lower("email"))),
+                        name="user_email_in_lower_case",
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
@@ -99,10 +100,7 @@ class Migration(migrations.Migration):
                     models.DateTimeField(
                         blank=True,
                         default=None,
-                        help_text=(
-                            "A timestamp of the last failed verification attempt. Null if last attempt "
-                            "succeeded."
-                        ),
+                        help_text="A timestamp of the last failed verification attempt. Null if last attempt succeeded.",
                         null=True,
                     ),
                 ),
@@ -142,6 +140,9 @@ class Migration(migrations.Migration):
             ],
             options={
                 "default_permissions": (),
+                "constraints": [
+                    models.UniqueConstraint(fields=("user", "confirmed"), name="authenticator_one_of_each")
+                ],
             },
         ),
         migrations.CreateModel(
@@ -206,18 +207,5 @@ class Migration(migrations.Migration):
             options={
                 "default_permissions": (),
             },
-        ),
-        migrations.AddConstraint(
-            model_name="user",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("email", django.db.models.functions.text.Lower("email"))),
-                name="user_email_in_lower_case",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="authenticatordevice",
-            constraint=models.UniqueConstraint(
-                fields=("user", "confirmed"), name="authenticator_one_of_each"
-            ),
         ),
     ]

@@ -1,79 +1,53 @@
-"""Every transaction as the service last told it, what it said before, and sums by day.
-
-SQLite keeps triggers with the table: a later migration that makes it rebuild `ledger_transactionchange` has to create
-them again.
-"""
-
 import django.db.models.deletion
 from django.db import migrations, models
 
 import backoffice.core.fields
 
-SQLITE_INSTALL = [
-    """
-    CREATE TRIGGER ledger_transactionchange_no_update BEFORE UPDATE ON ledger_transactionchange
-    BEGIN SELECT RAISE(ABORT, 'The history of transactions is append-only'); END
-    """,
-    """
-    CREATE TRIGGER ledger_transactionchange_no_delete BEFORE DELETE ON ledger_transactionchange
-    BEGIN SELECT RAISE(ABORT, 'The history of transactions is append-only'); END
-    """,
-    # INSERT OR REPLACE removes the old row without firing the trigger above.
-    """
-    CREATE TRIGGER ledger_transactionchange_no_replace BEFORE INSERT ON ledger_transactionchange
-    WHEN EXISTS (SELECT 1 FROM ledger_transactionchange WHERE id = NEW.id)
-    BEGIN SELECT RAISE(ABORT, 'The history of transactions is append-only'); END
-    """,
-]
-SQLITE_REMOVE = [
-    "DROP TRIGGER ledger_transactionchange_no_update",
-    "DROP TRIGGER ledger_transactionchange_no_delete",
-    "DROP TRIGGER ledger_transactionchange_no_replace",
-]
-POSTGRESQL_INSTALL = [
-    """
-    CREATE FUNCTION ledger_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
-    BEGIN
-        RAISE EXCEPTION 'The history of transactions is append-only' USING ERRCODE = 'integrity_constraint_violation';
-    END $$
-    """,
-    """
-    CREATE TRIGGER ledger_transactionchange_append_only BEFORE UPDATE OR DELETE ON ledger_transactionchange
-    FOR EACH ROW EXECUTE FUNCTION ledger_refuse()
-    """,
-    """
-    CREATE TRIGGER ledger_transactionchange_no_truncate BEFORE TRUNCATE ON ledger_transactionchange
-    FOR EACH STATEMENT EXECUTE FUNCTION ledger_refuse()
-    """,
-    # ALWAYS: not even a session that plays the part of a replica gets around them.
-    "ALTER TABLE ledger_transactionchange ENABLE ALWAYS TRIGGER ledger_transactionchange_append_only",
-    "ALTER TABLE ledger_transactionchange ENABLE ALWAYS TRIGGER ledger_transactionchange_no_truncate",
-]
-POSTGRESQL_REMOVE = [
-    "DROP TRIGGER ledger_transactionchange_append_only ON ledger_transactionchange",
-    "DROP TRIGGER ledger_transactionchange_no_truncate ON ledger_transactionchange",
-    "DROP FUNCTION ledger_refuse()",
-]
-INSTALL = {"sqlite": SQLITE_INSTALL, "postgresql": POSTGRESQL_INSTALL}
-REMOVE = {"sqlite": SQLITE_REMOVE, "postgresql": POSTGRESQL_REMOVE}
-
-
-def install_triggers(apps, schema_editor):
-    for statement in INSTALL[schema_editor.connection.vendor]:
-        schema_editor.execute(statement, params=None)
-
-
-def remove_triggers(apps, schema_editor):
-    for statement in REMOVE[schema_editor.connection.vendor]:
-        schema_editor.execute(statement, params=None)
-
 
 class Migration(migrations.Migration):
-    dependencies = [
-        ("ledger", "0004_turns"),
-    ]
+    initial = True
+
+    dependencies = []
 
     operations = [
+        migrations.CreateModel(
+            name="Balance",
+            fields=[
+                ("currency", models.CharField(max_length=12, primary_key=True, serialize=False)),
+                ("amount", backoffice.core.fields.ExactDecimalField()),
+                ("total_received", backoffice.core.fields.ExactDecimalField()),
+                ("total_sent", backoffice.core.fields.ExactDecimalField()),
+                ("transaction_count", models.BigIntegerField()),
+                ("as_of", models.DateTimeField()),
+            ],
+            options={
+                "ordering": ("currency",),
+                "permissions": [("view_transaction", "Can view transactions")],
+                "default_permissions": ("view",),
+            },
+        ),
+        migrations.CreateModel(
+            name="BookCheck",
+            fields=[
+                ("currency", models.TextField(primary_key=True, serialize=False)),
+                ("reached", models.DateTimeField(null=True)),
+                ("whole_at", models.DateTimeField(null=True)),
+            ],
+            options={
+                "default_permissions": (),
+            },
+        ),
+        migrations.CreateModel(
+            name="Reading",
+            fields=[
+                ("question", models.CharField(max_length=200, primary_key=True, serialize=False)),
+                ("value", models.TextField()),
+                ("at", models.DateTimeField(db_index=True)),
+            ],
+            options={
+                "default_permissions": (),
+            },
+        ),
         migrations.CreateModel(
             name="Sighting",
             fields=[
@@ -81,6 +55,47 @@ class Migration(migrations.Migration):
             ],
             options={
                 "default_permissions": (),
+            },
+        ),
+        migrations.CreateModel(
+            name="Turn",
+            fields=[
+                ("what", models.CharField(max_length=20, primary_key=True, serialize=False)),
+                ("next_at", models.DateTimeField()),
+            ],
+            options={
+                "default_permissions": (),
+            },
+        ),
+        migrations.CreateModel(
+            name="BalanceSnapshot",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("currency", models.CharField(max_length=12)),
+                ("slot", models.DateTimeField()),
+                ("amount", backoffice.core.fields.ExactDecimalField()),
+                ("total_received", backoffice.core.fields.ExactDecimalField()),
+                ("total_sent", backoffice.core.fields.ExactDecimalField()),
+                ("transaction_count", models.BigIntegerField()),
+                ("as_of", models.DateTimeField()),
+            ],
+            options={
+                "ordering": ("-as_of", "-id"),
+                "default_permissions": (),
+                "indexes": [
+                    models.Index(fields=["slot"], name="balance_snapshot_by_slot"),
+                    models.Index(fields=["-as_of", "-id"], name="balance_snapshot_newest"),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("currency", "slot"), name="balance_snapshot_once_per_slot"
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
@@ -121,6 +136,7 @@ class Migration(migrations.Migration):
                 ("round_begun_at", models.DateTimeField(null=True)),
                 ("wanted_at", models.DateTimeField(null=True)),
                 ("lease_holder", models.UUIDField(null=True)),
+                ("lease_since", models.DateTimeField(null=True)),
                 ("lease_until", models.DateTimeField(null=True)),
                 (
                     "pass_depth",
@@ -129,7 +145,6 @@ class Migration(migrations.Migration):
                         choices=[
                             ("whole", "the whole list"),
                             ("count", "the whole list, noting each record, to find those that left it"),
-                            ("day", "a day back"),
                         ],
                         max_length=5,
                     ),
@@ -141,6 +156,10 @@ class Migration(migrations.Migration):
                 ("pass_read", models.BigIntegerField(default=0)),
                 ("pass_tries", models.PositiveSmallIntegerField(default=0)),
                 ("whole_at", models.DateTimeField(null=True)),
+                ("whole_begun_at", models.DateTimeField(null=True)),
+                ("day_begun_at", models.DateTimeField(null=True)),
+                ("day_page", models.BigIntegerField(default=1)),
+                ("day_total", models.BigIntegerField(default=0)),
                 ("day_at", models.DateTimeField(null=True)),
             ],
             options={
@@ -191,6 +210,89 @@ class Migration(migrations.Migration):
             options={
                 "ordering": ("-occurred_at", "-id"),
                 "default_permissions": (),
+                "indexes": [
+                    models.Index(fields=["-occurred_at", "-id"], name="transaction_newest"),
+                    models.Index(
+                        fields=["facet", "occurred_at", "id", "amount"], name="transaction_by_facet"
+                    ),
+                    models.Index(
+                        fields=["facet", "amount", "id", "occurred_at"], name="transaction_by_amount"
+                    ),
+                    models.Index(fields=["currency", "occurred_at", "id"], name="transaction_by_currency"),
+                    models.Index(
+                        condition=models.Q(
+                            ("previous_balance__isnull", True),
+                            ("created_at__isnull", True),
+                            ("direction", ""),
+                            _connector="OR",
+                        ),
+                        fields=["currency", "occurred_at"],
+                        name="transaction_untold",
+                    ),
+                    models.Index(
+                        condition=models.Q(("missing_since__isnull", False)),
+                        fields=["missing_since"],
+                        name="transaction_missing",
+                    ),
+                ],
+                "constraints": [models.UniqueConstraint(fields=("transaction_id",), name="transaction_once")],
+            },
+        ),
+        migrations.CreateModel(
+            name="Break",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("currency", models.TextField()),
+                ("at", models.DateTimeField()),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[
+                            ("gap", "Something is missing"),
+                            ("vanished", "A record has left the list"),
+                            ("changed", "A record was changed"),
+                            ("fee", "A fee was not taken"),
+                            ("unmoved", "A record moved nothing"),
+                        ],
+                        max_length=8,
+                    ),
+                ),
+                ("expected", backoffice.core.fields.SumField()),
+                ("found", backoffice.core.fields.ExactDecimalField()),
+                ("difference", backoffice.core.fields.SumField()),
+                ("direction", models.TextField()),
+                ("noticed_at", models.DateTimeField()),
+                (
+                    "after",
+                    models.OneToOneField(
+                        db_constraint=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="broken_chain",
+                        to="ledger.transaction",
+                    ),
+                ),
+                (
+                    "before",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="ledger.transaction",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ("-at", "-id"),
+                "default_permissions": (),
+                "indexes": [
+                    models.Index(fields=["currency", "at", "id"], name="break_by_currency"),
+                    models.Index(fields=["-at", "-id"], name="break_newest"),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -217,6 +319,7 @@ class Migration(migrations.Migration):
             options={
                 "ordering": ("-seen_at", "-id"),
                 "default_permissions": (),
+                "indexes": [models.Index(fields=["-seen_at", "-id"], name="transaction_change_newest")],
             },
         ),
         migrations.CreateModel(
@@ -249,25 +352,4 @@ class Migration(migrations.Migration):
                 "constraints": [models.UniqueConstraint(fields=("day", "facet"), name="day_total_once")],
             },
         ),
-        migrations.AddIndex(
-            model_name="transaction",
-            index=models.Index(fields=["-occurred_at", "-id"], name="transaction_newest"),
-        ),
-        migrations.AddIndex(
-            model_name="transaction",
-            index=models.Index(
-                condition=models.Q(("missing_since__isnull", False)),
-                fields=["missing_since"],
-                name="transaction_missing",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="transaction",
-            constraint=models.UniqueConstraint(fields=("transaction_id",), name="transaction_once"),
-        ),
-        migrations.AddIndex(
-            model_name="transactionchange",
-            index=models.Index(fields=["-seen_at", "-id"], name="transaction_change_newest"),
-        ),
-        migrations.RunPython(install_triggers, remove_triggers),
     ]

@@ -1,0 +1,801 @@
+import uuid
+
+import django.db.models.deletion
+import django.db.models.functions.text
+from django.conf import settings
+from django.db import migrations, models
+
+import backoffice.core.fields
+
+
+class Migration(migrations.Migration):
+    initial = True
+
+    dependencies = [
+        migrations.swappable_dependency(settings.AUTH_USER_MODEL),
+        ("ledger", "0001_initial"),
+    ]
+
+    operations = [
+        migrations.CreateModel(
+            name="Heartbeat",
+            fields=[
+                ("job", models.CharField(max_length=40, primary_key=True, serialize=False)),
+                ("at", models.DateTimeField()),
+            ],
+            options={
+                "default_permissions": (),
+            },
+        ),
+        migrations.CreateModel(
+            name="Operation",
+            fields=[
+                (
+                    "id",
+                    models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False),
+                ),
+                ("reference", models.CharField(max_length=12, unique=True)),
+                ("kind", models.CharField(max_length=32)),
+                ("payload", models.JSONField()),
+                ("digest", models.CharField(max_length=64)),
+                ("sentence", models.CharField(max_length=300)),
+                ("currency", models.CharField(blank=True, max_length=12)),
+                ("amount", backoffice.core.fields.ExactDecimalField(null=True)),
+                ("counterparty", models.CharField(blank=True, max_length=200)),
+                ("counterparty_detail", models.CharField(blank=True, max_length=200)),
+                ("content_key", models.CharField(editable=False, max_length=64, null=True)),
+                ("beneficiary_key", models.CharField(editable=False, max_length=200, null=True)),
+                ("beneficiary_account", models.CharField(editable=False, max_length=200, null=True)),
+                (
+                    "status",
+                    models.CharField(
+                        choices=[
+                            ("pending", "Pending"),
+                            ("approved", "Approved"),
+                            ("sending", "Sending"),
+                            ("processing", "Processing"),
+                            ("unknown", "Unknown"),
+                            ("review", "Review"),
+                            ("succeeded", "Succeeded"),
+                            ("failed", "Failed"),
+                            ("rejected", "Rejected"),
+                            ("expired", "Expired"),
+                            ("cancelled", "Cancelled"),
+                        ],
+                        default="pending",
+                        max_length=16,
+                    ),
+                ),
+                ("reason", models.CharField(blank=True, max_length=500)),
+                ("approvals_needed", models.PositiveSmallIntegerField()),
+                ("rule", models.CharField(max_length=300)),
+                ("prepared_at", models.DateTimeField()),
+                ("expires_at", models.DateTimeField()),
+                ("decided_at", models.DateTimeField(null=True)),
+                ("closed_at", models.DateTimeField(null=True)),
+                (
+                    "maker",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="operations_prepared",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "prepared_from",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="copies",
+                        to="operations.operation",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ("-prepared_at", "-id"),
+                "permissions": [
+                    ("prepare_operation", "Can prepare operations that move money"),
+                    ("propose_change", "Can prepare changes of keys, accounts and addresses at the service"),
+                    ("approve_operation", "Can approve or reject operations that others prepared"),
+                    ("release_operation", "Can send approved operations"),
+                    ("resolve_operation", "Can propose what became of operations whose outcome is not known"),
+                    ("pause_sending", "Can stop all sending alone, and propose that it goes on"),
+                ],
+                "default_permissions": ("view",),
+                "indexes": [
+                    models.Index(fields=["-prepared_at", "-id"], name="operation_newest"),
+                    models.Index(fields=["status", "-prepared_at", "-id"], name="operation_by_status"),
+                    models.Index(
+                        fields=["beneficiary_key", "amount", "prepared_at"], name="operation_by_beneficiary"
+                    ),
+                    models.Index(
+                        fields=["beneficiary_account", "-prepared_at", "-id"], name="operation_by_account"
+                    ),
+                    models.Index(
+                        condition=models.Q(("closed_at__isnull", True)),
+                        fields=["-prepared_at", "-id"],
+                        name="operation_open",
+                    ),
+                    models.Index(
+                        condition=models.Q(("closed_at__isnull", False)),
+                        fields=["closed_at", "status"],
+                        name="operation_ended",
+                    ),
+                    models.Index(
+                        condition=models.Q(("decided_at__isnull", False)),
+                        fields=["decided_at", "status", "prepared_at"],
+                        name="operation_decided",
+                    ),
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("approvals_needed__gte", 1)),
+                        name="operation_needs_a_second_person",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            (
+                                "status__in",
+                                [
+                                    "pending",
+                                    "approved",
+                                    "sending",
+                                    "processing",
+                                    "unknown",
+                                    "review",
+                                    "succeeded",
+                                    "failed",
+                                    "rejected",
+                                    "expired",
+                                    "cancelled",
+                                ],
+                            )
+                        ),
+                        name="operation_status_known",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(
+                                ("closed_at__isnull", False),
+                                (
+                                    "status__in",
+                                    frozenset(["cancelled", "expired", "failed", "rejected", "succeeded"]),
+                                ),
+                            ),
+                            models.Q(
+                                models.Q(
+                                    (
+                                        "status__in",
+                                        frozenset(
+                                            ["cancelled", "expired", "failed", "rejected", "succeeded"]
+                                        ),
+                                    ),
+                                    _negated=True,
+                                ),
+                                ("closed_at__isnull", True),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="operation_closed_has_time",
+                    ),
+                    models.UniqueConstraint(
+                        condition=models.Q(("status__in", frozenset(["approved", "pending"]))),
+                        fields=("content_key",),
+                        name="operation_content_waits_once",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Attempt",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("number", models.PositiveSmallIntegerField()),
+                ("digest", models.CharField(max_length=64)),
+                ("started_at", models.DateTimeField()),
+                ("deadline_at", models.DateTimeField()),
+                ("balance", models.CharField(editable=False, max_length=12, null=True)),
+                ("watermark_transaction_id", models.TextField(blank=True)),
+                ("watermark_balance", backoffice.core.fields.ExactDecimalField(null=True)),
+                ("watermark_service_time", models.DateTimeField(null=True)),
+                ("watermark_shown", models.JSONField(null=True)),
+                (
+                    "outcome",
+                    models.CharField(
+                        choices=[
+                            ("open", "Open"),
+                            ("not_sent", "Not sent"),
+                            ("token_refused", "Token refused"),
+                            ("rejected", "Rejected by the service"),
+                            ("succeeded", "Succeeded"),
+                            ("failed", "Failed at the service"),
+                        ],
+                        default="open",
+                        max_length=16,
+                    ),
+                ),
+                ("answer_status", models.PositiveSmallIntegerField(null=True)),
+                ("answer", models.CharField(blank=True, max_length=500)),
+                ("service_transaction_id", models.CharField(max_length=500, null=True, unique=True)),
+                ("named_at", models.DateTimeField(null=True)),
+                ("fee", backoffice.core.fields.ExactDecimalField(null=True)),
+                ("result", models.JSONField(null=True)),
+                ("checks", models.PositiveIntegerField(default=0)),
+                ("last_check", models.CharField(blank=True, max_length=300)),
+                ("next_check_at", models.DateTimeField(db_index=True, null=True)),
+                ("closed_at", models.DateTimeField(null=True)),
+                ("watch_next_at", models.DateTimeField(db_index=True, null=True)),
+                (
+                    "released_by",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "operation",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="attempts",
+                        to="operations.operation",
+                    ),
+                ),
+                (
+                    "resolution",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="operations.operation",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ("number",),
+                "default_permissions": (),
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(
+                            ("closed_at__isnull", True), ("service_transaction_id__isnull", True)
+                        ),
+                        fields=("balance",),
+                        name="attempt_one_in_doubt_per_balance",
+                    ),
+                    models.UniqueConstraint(fields=("operation", "number"), name="attempt_number_once"),
+                    models.UniqueConstraint(
+                        condition=models.Q(("closed_at__isnull", True)),
+                        fields=("operation",),
+                        name="attempt_one_open_per_operation",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("closed_at__isnull", True), ("outcome", "open")),
+                            models.Q(
+                                models.Q(("outcome", "open"), _negated=True), ("closed_at__isnull", False)
+                            ),
+                            _connector="OR",
+                        ),
+                        name="attempt_closed_has_outcome",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Inspection",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("begun_at", models.DateTimeField()),
+                ("at", models.DateTimeField(null=True)),
+                ("took", models.FloatField(default=0)),
+                ("violations", models.JSONField(default=dict)),
+                ("log_position", models.PositiveBigIntegerField(default=0)),
+                ("log_hash", models.CharField(blank=True, max_length=64)),
+                ("looked_to", models.UUIDField(null=True)),
+                ("countersigned", models.PositiveIntegerField(default=0)),
+                ("countersigned_within", models.DurationField(null=True)),
+            ],
+            options={
+                "default_permissions": (),
+                "constraints": [
+                    models.CheckConstraint(condition=models.Q(("pk", 1)), name="inspection_one_row")
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Incident",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("what", models.CharField(max_length=200)),
+                ("evidence", models.JSONField()),
+                ("at", models.DateTimeField()),
+                ("seen_at", models.DateTimeField(null=True)),
+                ("note", models.CharField(blank=True, max_length=500)),
+                (
+                    "further_to",
+                    models.OneToOneField(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="followed_by",
+                        to="operations.incident",
+                    ),
+                ),
+                (
+                    "seen_by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "transaction",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="incidents",
+                        to="ledger.transaction",
+                    ),
+                ),
+                (
+                    "operation",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="incidents",
+                        to="operations.operation",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ("-at", "-pk"),
+                "permissions": [
+                    ("acknowledge_incident", "Can take note of incidents, saying what was found")
+                ],
+                "default_permissions": (),
+                "indexes": [
+                    models.Index(fields=["-at", "-id"], name="incident_newest"),
+                    models.Index(
+                        condition=models.Q(("seen_at__isnull", True)),
+                        fields=["-at", "-id"],
+                        name="incident_open",
+                    ),
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("operation__isnull", True), ("transaction__isnull", False)),
+                            models.Q(("operation__isnull", False), ("transaction__isnull", True)),
+                            _connector="OR",
+                        ),
+                        name="incident_is_about_one_thing",
+                    ),
+                    models.UniqueConstraint(
+                        condition=models.Q(("further_to__isnull", True)),
+                        fields=("operation", "what"),
+                        name="incident_first_once_per_operation",
+                    ),
+                    models.UniqueConstraint(
+                        condition=models.Q(("further_to__isnull", True)),
+                        fields=("transaction",),
+                        name="incident_first_once_per_movement",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("note", ""), ("seen_at__isnull", True), ("seen_by__isnull", True)),
+                            models.Q(
+                                ("seen_at__isnull", False),
+                                ("seen_by__isnull", False),
+                                models.Q(("note", ""), _negated=True),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="incident_seen_by_a_person_with_a_note",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Approval",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("digest", models.CharField(max_length=64)),
+                ("comment", models.CharField(blank=True, max_length=500)),
+                ("at", models.DateTimeField()),
+                (
+                    "approver",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="approvals",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "maker",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "operation",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="approvals",
+                        to="operations.operation",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ("at",),
+                "default_permissions": (),
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("operation", "approver"), name="approval_once_per_person"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("approver", models.F("maker")), _negated=True),
+                        name="approval_never_by_the_maker",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Pause",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("paused_at", models.DateTimeField()),
+                ("reason", models.CharField(max_length=500)),
+                ("ended_at", models.DateTimeField(null=True)),
+                (
+                    "ended_by",
+                    models.OneToOneField(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="operations.operation",
+                    ),
+                ),
+                (
+                    "paused_by",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+            ],
+            options={
+                "default_permissions": (),
+                "constraints": [
+                    models.UniqueConstraint(
+                        models.Value(1),
+                        condition=models.Q(("ended_at__isnull", True)),
+                        name="pause_stands_once",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("ended_at__isnull", True), ("ended_by__isnull", True)),
+                            models.Q(("ended_at__isnull", False), ("ended_by__isnull", False)),
+                            _connector="OR",
+                        ),
+                        name="pause_ended_by_two_people",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Reconciliation",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("begins_at", models.DateTimeField(null=True)),
+                ("at", models.DateTimeField(null=True)),
+                ("mirror_as_of", models.DateTimeField(null=True)),
+                ("rows_to", models.BigIntegerField(default=0)),
+                ("changes_to", models.BigIntegerField(default=0)),
+                ("entries_to", models.BigIntegerField(default=0)),
+                ("walk_begun_at", models.DateTimeField(null=True)),
+                ("walk_attempts_to", models.BigIntegerField(null=True)),
+                ("walk_rows_to", models.BigIntegerField(null=True)),
+                ("early_rows_to", models.BigIntegerField(null=True)),
+                ("going_on_to", models.BigIntegerField(null=True)),
+                ("may_turn_up_to", models.BigIntegerField(null=True)),
+                ("may_turn_up_as_of", models.DateTimeField(null=True)),
+            ],
+            options={
+                "default_permissions": (),
+                "constraints": [
+                    models.CheckConstraint(condition=models.Q(("pk", 1)), name="reconciliation_one_row")
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="SavedAccount",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.CharField(max_length=60)),
+                ("beneficiary_key", models.CharField(max_length=200, unique=True)),
+                ("bank", models.CharField(max_length=200)),
+                ("account_name", models.CharField(max_length=200)),
+                ("saved_at", models.DateTimeField()),
+                (
+                    "saved_by",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+            ],
+            options={
+                "ordering": (django.db.models.functions.text.Lower("name"), "pk"),
+                "default_permissions": (),
+                "constraints": [
+                    models.UniqueConstraint(
+                        django.db.models.functions.text.Lower("name"), name="saved_account_name_once"
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="SavedFilter",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.CharField(max_length=60)),
+                ("is_shared", models.BooleanField(default=False)),
+                (
+                    "of",
+                    models.CharField(
+                        choices=[("list", "Operations"), ("transactions", "Transactions")],
+                        default="list",
+                        max_length=20,
+                    ),
+                ),
+                ("filters", models.JSONField()),
+                (
+                    "person",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="saved_filters",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ("name", "pk"),
+                "default_permissions": (),
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("person", "name"), name="saved_filter_name_once_per_person"
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="VerdictTotal",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("day", models.DateField()),
+                ("currency", models.TextField()),
+                (
+                    "verdict",
+                    models.CharField(
+                        choices=[
+                            ("matched", "Matched"),
+                            ("different", "Different"),
+                            ("missing_there", "Missing there"),
+                            ("unknown_to_us", "Unknown to us"),
+                            ("too_early", "Too early to tell"),
+                        ],
+                        max_length=16,
+                    ),
+                ),
+                ("count", models.BigIntegerField()),
+                ("amount", backoffice.core.fields.SumField()),
+                ("fee", backoffice.core.fields.SumField()),
+            ],
+            options={
+                "ordering": ("-day", "currency", "verdict"),
+                "default_permissions": (),
+                "constraints": [
+                    models.UniqueConstraint(fields=("day", "currency", "verdict"), name="verdict_total_once")
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Comparison",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "verdict",
+                    models.CharField(
+                        choices=[
+                            ("matched", "Matched"),
+                            ("different", "Different"),
+                            ("missing_there", "Missing there"),
+                            ("unknown_to_us", "Unknown to us"),
+                            ("too_early", "Too early to tell"),
+                        ],
+                        max_length=16,
+                    ),
+                ),
+                ("occurred_at", models.DateTimeField()),
+                ("day", models.DateField()),
+                ("currency", models.TextField()),
+                ("amount", backoffice.core.fields.MagnitudeField()),
+                ("fee", backoffice.core.fields.ExactDecimalField(null=True)),
+                ("difference", models.TextField(blank=True)),
+                ("needs_telling", models.BooleanField(default=False)),
+                (
+                    "attempt",
+                    models.OneToOneField(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="comparison",
+                        to="operations.attempt",
+                    ),
+                ),
+                (
+                    "transaction",
+                    models.OneToOneField(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="comparison",
+                        to="ledger.transaction",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ("-occurred_at", "-id"),
+                "default_permissions": (),
+                "indexes": [
+                    models.Index(fields=["-occurred_at", "-id"], name="comparison_newest"),
+                    models.Index(fields=["verdict", "-occurred_at", "-id"], name="comparison_by_verdict"),
+                    models.Index(
+                        condition=models.Q(("needs_telling", True)),
+                        fields=["id"],
+                        name="comparison_needs_telling",
+                    ),
+                    models.Index(
+                        condition=models.Q(
+                            ("verdict", "too_early"),
+                            models.Q(("transaction__isnull", True), ("verdict", "missing_there")),
+                            _connector="OR",
+                        ),
+                        fields=["id"],
+                        name="comparison_may_turn_up",
+                    ),
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("attempt__isnull", False), ("transaction__isnull", False), _connector="OR"
+                        ),
+                        name="comparison_is_of_something",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            (
+                                "verdict__in",
+                                ["matched", "different", "missing_there", "unknown_to_us", "too_early"],
+                            )
+                        ),
+                        name="comparison_verdict_known",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Release",
+            fields=[
+                (
+                    "operation",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        primary_key=True,
+                        related_name="release",
+                        serialize=False,
+                        to="operations.operation",
+                    ),
+                ),
+                ("released_at", models.DateTimeField(db_index=True)),
+                ("expires_at", models.DateTimeField()),
+                ("balance", models.CharField(editable=False, max_length=12, null=True)),
+                ("sealed_token", models.BinaryField(null=True)),
+                ("obstacle", models.CharField(editable=False, max_length=300, null=True)),
+                ("obstacle_since", models.DateTimeField(editable=False, null=True)),
+                ("out_of_turn_until", models.DateTimeField(editable=False, null=True)),
+                (
+                    "released_by",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+            ],
+            options={
+                "default_permissions": (),
+            },
+        ),
+        migrations.CreateModel(
+            name="Secret",
+            fields=[
+                (
+                    "operation",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        primary_key=True,
+                        related_name="secret",
+                        serialize=False,
+                        to="operations.operation",
+                    ),
+                ),
+                ("kept_at", models.DateTimeField()),
+                ("sealed", models.BinaryField()),
+                (
+                    "belongs_to",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+            ],
+            options={
+                "default_permissions": (),
+            },
+        ),
+    ]
