@@ -35,7 +35,7 @@ CREATE = [
         SELECT md5(names)::uuid, counterparty, names
         FROM (SELECT DISTINCT counterparty,
                      {NAMES} AS names
-              FROM told) AS combinations
+              FROM new_rows) AS combinations
         ON CONFLICT DO NOTHING;
         RETURN NULL;
     END $$
@@ -43,12 +43,12 @@ CREATE = [
     # Names are searchable as soon as a transaction is, whoever inserts it.
     """
     CREATE TRIGGER transaction_names_of_new AFTER INSERT ON ledger_transaction
-    REFERENCING NEW TABLE AS told FOR EACH STATEMENT EXECUTE FUNCTION ledger_note_names()
+    REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION ledger_note_names()
     """,
     # The provider may change the names of a transaction later.
     """
     CREATE TRIGGER transaction_names_of_changed AFTER UPDATE ON ledger_transaction
-    REFERENCING NEW TABLE AS told FOR EACH STATEMENT EXECUTE FUNCTION ledger_note_names()
+    REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION ledger_note_names()
     """,
     # A column, because an index can include columns only, not expressions.
     f"ALTER TABLE ledger_transaction ADD COLUMN names_key uuid GENERATED ALWAYS AS (md5({NAMES})::uuid) STORED",

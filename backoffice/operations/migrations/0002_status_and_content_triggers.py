@@ -101,13 +101,13 @@ TRIGGERS = (
     ),
     # "approval_never_by_the_maker" compares two columns of one row: the maker named there must be the real one.
     Trigger("approval_names_maker", "INSERT", "operations_approval", _OTHER_MAKER, "the maker is another"),
-    # An approval stays the word of the person who gave it, on the content it was given for.
+    # An approval stays with the person who gave it and with the content it was given for.
     Trigger(
         "approval_keeps_maker",
         "UPDATE",
         "operations_approval",
         f"{_OTHER_MAKER} OR NEW.approver_id <> OLD.approver_id OR NEW.digest <> OLD.digest",
-        "a countersignature does not change",
+        "an approval does not change",
     ),
 )
 
