@@ -62,6 +62,7 @@ rules: $(READY)
 docs: $(READY)  ## the documentation as a site, in site/; fails on a stale table, a name or a link that leads nowhere
 	$(BIN)/python -m stack.docs --check
 	$(BIN)/properdocs build --quiet
+	$(BIN)/python -m stack.docs --site site
 
 docs-tables: $(READY)  ## write the generated tables of the documentation anew
 	$(BIN)/python -m stack.docs

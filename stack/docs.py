@@ -1,7 +1,8 @@
 """Generate the tables of the documentation and check what its pages name.
 
 `python -m stack.docs` rewrites the generated regions of the pages; `--check` changes nothing and fails if one is stale,
-or if a page names a file, a module, a `make` target, a management command or a variable that does not exist.
+or if a page names a file, a module, a `make` target, a management command or a variable that does not exist. `--site`
+fails if a page of the built site loads anything from another site.
 """
 
 import argparse
@@ -14,6 +15,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
@@ -30,6 +32,9 @@ _FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"\]\(([^)\s#]+)[^)]*\)")
 _PATH = re.compile(r"(?:[\w.-]+/)+[\w.-]*")
 _MODULE = re.compile(r"(?:backoffice|payments_gateway|stack|tests)(?:\.\w+)+")
+_LOADED = re.compile(
+    r"""(?:src\s*=\s*["']?|<link\b[^>]*\bhref\s*=\s*["']?|url\(\s*["']?|@import\s+["'])((?:https?:)?//[^"'\s)>]+)"""
+)
 _FROM_DJANGO = {"check", "collectstatic", "migrate", "shell", "showmigrations"}
 _MADE_LATER = ("var/", "site/", ".venv/")  # in no commit: data, the built documentation, the environment
 
@@ -131,11 +136,13 @@ def settings_read(source: str | None = None) -> list[Setting]:
     return list(found.values())
 
 
-def required_in_production() -> set[str]:
+@cache
+def required_in_production() -> frozenset[str]:
     """The variables without which the process refuses to start in production, found by leaving out each in turn."""
     with tempfile.TemporaryDirectory() as folder:
         complete = production_environment(Path(folder))
-        return {name for name in complete if not _starts({**complete, name: None})} - {f"{PREFIX}DATA_DIR"}
+        others = complete.keys() - {f"{PREFIX}DATA_DIR"}
+        return frozenset(name for name in others if not _starts({**complete, name: None}))
 
 
 def _starts(environment: Mapping[str, str | None]) -> bool:
@@ -239,9 +246,8 @@ def _unknown_commands(text: str) -> Iterator[str]:
     for target in sorted(set(re.findall(r"(?:^|`)make ([a-z][\w-]*)", text, re.MULTILINE))):
         if not re.search(rf"^{target}:", makefile, re.MULTILINE):
             yield f"make {target}: there is no such target"
-    for command in sorted(set(re.findall(r"manage\.py ([a-z_]+)", text)) - _FROM_DJANGO):
-        if not any(ROOT.glob(f"*/**/management/commands/{command}.py")):
-            yield f"manage.py {command}: there is no such command"
+    for command in sorted(set(re.findall(r"manage\.py ([a-z_]+)", text)) - _management_commands()):
+        yield f"manage.py {command}: there is no such command"
     for variable in sorted(set(re.findall(rf"{PREFIX}[A-Z0-9_]*[A-Z0-9]", text)) - _variables()):
         yield f"{variable}: nothing reads it"
 
@@ -266,6 +272,14 @@ def _is_in_a_module(dotted: str) -> bool:
     return False
 
 
+@cache
+def _management_commands() -> set[str]:
+    folders = ("backoffice", "payments_gateway")
+    files = [file for folder in folders for file in (ROOT / folder).rglob("management/commands/*.py")]
+    return {file.stem for file in files} | _FROM_DJANGO
+
+
+@cache
 def _variables() -> set[str]:
     """Every variable of ours that the program, its tests or its tools read."""
     folders = ("backoffice", "stack", "tests", "payments_gateway")
@@ -274,28 +288,44 @@ def _variables() -> set[str]:
     return {name for text in texts for name in re.findall(rf"{PREFIX}[A-Z0-9_]*[A-Z0-9]", text)}
 
 
+def foreign_loads(text: str) -> list[str]:
+    """Addresses of other sites that a page or a stylesheet loads by itself; links that people follow are none."""
+    return _LOADED.findall(text)
+
+
 def pages() -> list[Path]:
     """The README and every page of the documentation."""
     return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
-def main() -> int:
-    """Write the generated regions, or with --check say what is wrong."""
+def main(arguments: list[str] | None = None) -> int:
+    """Write the generated regions, or say what is wrong."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="change nothing; fail if something is wrong")
-    is_check = parser.parse_args().check
-    wrong: list[str] = []
+    parser.add_argument("--site", type=Path, help="the folder of the built site, to check what it loads")
+    wanted = parser.parse_args(arguments)
+    wrong = (
+        [*_wrong_in_pages(is_check=wanted.check)] if wanted.site is None else [*_wrong_in_site(wanted.site)]
+    )
+    for line in wrong:
+        print(line, file=sys.stderr)
+    return 1 if wrong else 0
+
+
+def _wrong_in_pages(*, is_check: bool) -> Iterator[str]:
     for page in pages():
         text = page.read_text()
         fresh = refreshed(text)
         if fresh != text and is_check:
-            wrong.append(f"{page.relative_to(ROOT)}: stale, run `python -m {__spec__.name}`")
+            yield f"{page}: a generated table is stale, run `make docs-tables`"
         elif fresh != text:
             page.write_text(fresh)
-        wrong += [f"{page.relative_to(ROOT)}: {problem}" for problem in problems(page, fresh)]
-    for line in wrong:
-        print(line, file=sys.stderr)
-    return 1 if wrong else 0
+        yield from (f"{page}: {problem}" for problem in problems(page, fresh))
+
+
+def _wrong_in_site(site: Path) -> Iterator[str]:
+    for file in sorted([*site.rglob("*.html"), *site.rglob("*.css")]):
+        yield from (f"{file}: loads {address}" for address in foreign_loads(file.read_text()))
 
 
 if __name__ == "__main__":
