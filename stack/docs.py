@@ -31,7 +31,9 @@ _CODE = re.compile(r"`([^`\n]+)`")
 _FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"\]\(([^)\s#]+)[^)]*\)")
 _PATH = re.compile(r"(?:[\w.-]+/)+[\w.-]*")
-_MODULE = re.compile(r"(?:backoffice|payments_gateway|stack|tests)(?:\.\w+)+")
+_PACKAGES = [folder.parent.name for folder in sorted(ROOT.glob("*/__init__.py"))]
+_MODULE = re.compile(rf"(?:{'|'.join(_PACKAGES)})(?:\.\w+)+")
+_OF_OTHERS = {"pytest", "venv"}  # modules of others that pages tell people to run
 _LOADED = re.compile(
     r"""(?:src\s*=\s*["']?|<link\b[^>]*\bhref\s*=\s*["']?|url\(\s*["']?|@import\s+["'])((?:https?:)?//[^"'\s)>]+)"""
 )
@@ -246,6 +248,9 @@ def _unknown_commands(text: str) -> Iterator[str]:
     for target in sorted(set(re.findall(r"(?:^|`)make ([a-z][\w-]*)", text, re.MULTILINE))):
         if not re.search(rf"^{target}:", makefile, re.MULTILINE):
             yield f"make {target}: there is no such target"
+    for module in sorted(set(re.findall(r"python -m ([\w.]+)", text)) - _OF_OTHERS):
+        if not _is_in_a_module(module):
+            yield f"python -m {module}: there is no such module"
     for command in sorted(set(re.findall(r"manage\.py ([a-z_]+)", text)) - _management_commands()):
         yield f"manage.py {command}: there is no such command"
     for variable in sorted(set(re.findall(rf"{PREFIX}[A-Z0-9_]*[A-Z0-9]", text)) - _variables()):
@@ -274,16 +279,14 @@ def _is_in_a_module(dotted: str) -> bool:
 
 @cache
 def _management_commands() -> set[str]:
-    folders = ("backoffice", "payments_gateway")
-    files = [file for folder in folders for file in (ROOT / folder).rglob("management/commands/*.py")]
+    files = [file for package in _PACKAGES for file in (ROOT / package).rglob("management/commands/*.py")]
     return {file.stem for file in files} | _FROM_DJANGO
 
 
 @cache
 def _variables() -> set[str]:
     """Every variable of ours that the program, its tests or its tools read."""
-    folders = ("backoffice", "stack", "tests", "payments_gateway")
-    texts = [file.read_text() for folder in folders for file in (ROOT / folder).rglob("*.py")]
+    texts = [file.read_text() for package in _PACKAGES for file in (ROOT / package).rglob("*.py")]
     texts.append((ROOT / ".ci" / "run").read_text())
     return {name for text in texts for name in re.findall(rf"{PREFIX}[A-Z0-9_]*[A-Z0-9]", text)}
 

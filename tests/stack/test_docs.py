@@ -103,7 +103,7 @@ def test_the_tables_of_the_profile_are_an_override_that_changes_nothing() -> Non
     [
         "`backoffice/settings.py`, `backoffice/operations/`, `var/demo`, `/openapi.json`, `/hooks/<secret>/`",
         "`backoffice.settings`, `backoffice.operations.policy.check_may_approve`, `payments_gateway.verify`",
-        "`make check`, `manage.py sweep`, `manage.py migrate`, `COUNTERSIGN_LOG_LEVEL`",
+        "`make check`, `manage.py sweep`, `manage.py migrate`, `python -m venv .venv`, `COUNTERSIGN_LOG_LEVEL`",
         "[one](how-money-moves.md#states), [another](https://example.com/nothing)",
         "```\nbackoffice/nothing.py\n```",
     ],
@@ -125,6 +125,7 @@ def test_what_exists_may_be_named(text: str) -> None:
         ),
         ("`make nothing`", "make nothing: there is no such target"),
         ("```\nmake nothing\n```", "make nothing: there is no such target"),
+        ("```\npython -m nothing.here\n```", "python -m nothing.here: there is no such module"),
         ("`manage.py nothing`", "manage.py nothing: there is no such command"),
         ("`COUNTERSIGN_" + "NOTHING`", "COUNTERSIGN_" + "NOTHING: nothing reads it"),
         ("[one](nothing.md)", "nothing.md: the link leads nowhere"),
