@@ -7,7 +7,7 @@ BIN := .venv/bin
 READY := .venv/ready
 
 .PHONY: demo smoke test test-contract test-faults faults-on-postgresql faults-on-sqlite sabotage test-simulation
-.PHONY: check types rules bench run clean lock
+.PHONY: check types rules docs docs-tables bench run clean lock
 
 demo: $(READY)  ## the whole product on this machine, against a simulated service
 	@$(BIN)/python -m stack.demo --port $(PORT) --sandbox-port $(SANDBOX_PORT)
@@ -44,7 +44,7 @@ test-simulation: $(READY)  ## 20,000 histories of people, processes and faults, 
 	SIMULATION_SEED=$${SIMULATION_SEED:-$$($(BIN)/python -c 'import secrets; print(secrets.randbelow(2**31))')} \
 	$(BIN)/pytest tests/simulation --numprocesses 2 $(ARGS)
 
-check: types rules  ## formatting, lint, types, import directions, templates, migrations, deployment
+check: types rules docs  ## formatting, lint, types, import directions, templates, migrations, deployment, documentation
 
 types: $(READY)
 	$(BIN)/mypy
@@ -59,7 +59,16 @@ rules: $(READY)
 	$(BIN)/django-admin makemigrations --check --dry-run --pythonpath . --settings payments_gateway.sandbox.settings
 	$(BIN)/python -m stack.deploy_check
 
-bench: $(READY)  ## what `make bench` promises in the README, measured on this machine
+# Never --quiet: strict mode counts the warnings that are logged, so it would let every broken link pass.
+docs: $(READY)  ## the documentation as a site, in site/; fails on a stale table, a name or a link that leads nowhere
+	$(BIN)/python -m stack.docs --check
+	$(BIN)/properdocs build
+	$(BIN)/python -m stack.docs --site site
+
+docs-tables: $(READY)  ## write the generated tables of the documentation anew
+	$(BIN)/python -m stack.docs
+
+bench: $(READY)  ## what docs/benchmarks.md promises of size and speed, measured on this machine
 	@$(BIN)/python -m stack.bench
 
 run: $(READY)  ## the web process alone, against what the environment names
@@ -68,7 +77,7 @@ run: $(READY)  ## the web process alone, against what the environment names
 	$(BIN)/gunicorn backoffice.wsgi --bind 127.0.0.1:$(PORT) --worker-class gthread --threads 8
 
 clean:  ## forget the demo's data and everything installed
-	rm -rf var .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf var site .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 
 lock: $(READY)  ## choose new versions of what the project needs
 	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \

@@ -16,62 +16,92 @@ from django.core.exceptions import ImproperlyConfigured
 from backoffice.core.limits import approval_limits
 from payments_gateway.config import is_loopback
 
+# A comment that begins with `#:` describes the variable below it: the configuration page of the docs is made of them.
 env = environ.FileAwareEnv()  # COUNTERSIGN_…_FILE names a file that holds the value
 BASE_DIR = Path(__file__).resolve().parent.parent
+
+# == Installation
+#: The folder for exports, collected static files and, unless configured otherwise, the database and the broker.
+#: Default: `var` in the project folder.
 DATA_DIR = Path(env.str("COUNTERSIGN_DATA_DIR", default=str(BASE_DIR / "var")))
 DATA_DIR.mkdir(parents=True, exist_ok=True)
 
-# Where this deployment stands. One deployment serves one merchant in one environment.
+#: `sandbox`, `staging` or `production`; shown on every page. One deployment serves one merchant in one environment.
 ENVIRONMENT: str = env.str("COUNTERSIGN_ENVIRONMENT", default="sandbox")
+#: Made-up people, money and operations, with sign-in codes on the sign-in page. Set by `make demo`; refused outside the
+#: sandbox on loopback.
 DEMO: bool = env.bool("COUNTERSIGN_DEMO", default=False)
+#: Django's debug mode; refused outside the sandbox.
 DEBUG: bool = env.bool("COUNTERSIGN_DEBUG", default=False)
 _IN_SANDBOX = ENVIRONMENT == "sandbox"
-# Where people and the service find this installation, to tell whether a callback address is ours; empty: nobody said.
+#: The https address under which people and the provider reach this installation. Used to recognise our own callback
+#: URL and for links in messages. Without it scheduled reports cannot be saved and no message is sent.
 PUBLIC_URL: str = env.str("COUNTERSIGN_PUBLIC_URL", default="").rstrip("/")
 
-# Secrets
+# == Secrets
 _DEVELOPMENT_SECRET = "development-only-" + "0" * 48
 _DEVELOPMENT_ENCRYPTION_KEY = "A" * 43 + "="
 _SANDBOX_API_KEY = "sandbox-key-of-the-simulation"
+#: Django's secret key. Default: a development value.
 SECRET_KEY: str = env.str("COUNTERSIGN_SECRET_KEY", default=_DEVELOPMENT_SECRET).strip()
+#: Earlier secret keys, comma-separated: sessions and recovery codes made under them remain valid.
 SECRET_KEY_FALLBACKS: list[str] = env.list("COUNTERSIGN_SECRET_KEY_FALLBACKS", default=[])
+#: `id:base64` of 32 bytes each, comma-separated, newest first. Encrypts one-time codes, API keys and the seeds of
+#: authenticators. Default: a development value.
 ENCRYPTION_KEYS: list[str] = env.list(
     "COUNTERSIGN_ENCRYPTION_KEYS", default=[f"development:{_DEVELOPMENT_ENCRYPTION_KEY}"]
 )
 
-# The service
+# == Provider
+#: Base address of the provider's API, with its version segment; https except on loopback.
 GATEWAY_URL: str = env.str("COUNTERSIGN_GATEWAY_URL", default="http://127.0.0.1:8001/v2")
+#: Base address for the operations under `{base_url_v4}`.
 GATEWAY_URL_V4: str = env.str("COUNTERSIGN_GATEWAY_URL_V4", default="http://127.0.0.1:8001/v4")
+#: The merchant's API key. After a guided rotation the key in use is kept encrypted in the database instead.
+#: Default: the sandbox's key.
 GATEWAY_API_KEY: str = env.str("COUNTERSIGN_GATEWAY_API_KEY", default=_SANDBOX_API_KEY).strip()
+#: The merchant's user name at the provider. Transfers are incoming or outgoing by this name, so it must be exact.
 GATEWAY_API_USER: str = env.str("COUNTERSIGN_GATEWAY_API_USER", default="countersign-demo")
-# By which id the service knows the merchant's business; without one the newest transaction tells it.
+#: The `businessId` sent with payments. Default: that of the newest transactions, if they all name the same one.
 GATEWAY_BUSINESS_ID: str = env.str("COUNTERSIGN_GATEWAY_BUSINESS_ID", default="").strip()
+#: The value of the `X-User-Version` header.
 GATEWAY_USER_VERSION: str = env.str("COUNTERSIGN_GATEWAY_USER_VERSION", default="v2")
-# Where the service differs from our reading of its specification: a TOML file, see payments_gateway/dialect/.
+#: A TOML file that overrides fields of the provider profile where the provider differs from the defaults.
 GATEWAY_DIALECT: str = env.str("COUNTERSIGN_GATEWAY_DIALECT", default="")
+#: A file of certificate authorities to trust for calls to the provider. Default: those of the system.
 GATEWAY_CA_FILE: str = env.str("COUNTERSIGN_GATEWAY_CA_FILE", default="")
-# What the host names of the service's staging addresses contain, and those of production never do.
+#: What host names of the provider's staging addresses contain: required in staging, refused in production.
 GATEWAY_STAGING_MARK: str = env.str("COUNTERSIGN_GATEWAY_STAGING_MARK", default="staging").lower()
 
-# Webhooks: the secret part of the address at which they are received (empty: none are), and a file with the one or two
-# public keys that the service signs them with.
+# == Webhooks
+#: The secret part of the callback URL, `/hooks/<secret>/`: at least 32 characters of `A-Z a-z 0-9 _ -`. Without it no
+#: webhook is received.
 WEBHOOK_SECRET: str = env.str("COUNTERSIGN_WEBHOOK_SECRET", default="").strip()
+#: A PEM file with the provider's public key, or both keys while it changes them; read again when the file changes.
+#: Without it deliveries are stored, but trigger nothing.
 WEBHOOK_KEYS: str = env.str("COUNTERSIGN_WEBHOOK_KEYS", default="")
 
-# The two-person rule
+# == Two-person rule
 TOKEN_LIFETIME_SECONDS = 90  # the longest that the service's token may wait, encrypted, for the worker
+#: Hours until an operation that was not sent expires.
 PENDING_LIFETIME_HOURS: int = env.int("COUNTERSIGN_PENDING_LIFETIME_HOURS", default=72)
+#: Minutes until a conversion that was not sent expires, since its rate moves.
 CONVERSION_LIFETIME_MINUTES: int = env.int("COUNTERSIGN_CONVERSION_LIFETIME_MINUTES", default=30)
+#: Amounts above which two people must approve, such as `NGN=5000000,USD=2000`. A currency that is not named keeps its
+#: default. Default: `NGN=10000000,USD=10000,USDT=10000`.
 SECOND_APPROVAL_ABOVE = approval_limits(env.list("COUNTERSIGN_SECOND_APPROVAL_ABOVE", default=[]))
 RELEASE_LIFETIME_MINUTES = 15  # the longest that the word to send waits for its turn where there is no token
-# The longest that one call to the service may take, and so long after its claim a request may begin at all.
+#: The longest that one call to the provider may take; less than 30 only in the sandbox, for tests.
 SEND_DEADLINE_SECONDS: float = env.float("COUNTERSIGN_SEND_DEADLINE_SECONDS", default=30.0)
+# A request begins at most this long after its claim, or not at all.
 SEND_WITHIN_SECONDS = min(5.0, SEND_DEADLINE_SECONDS)
-# Where a test has a process killed or frozen (core/fault_points.py); empty everywhere else.
+#: For tests: where a process is killed or frozen, such as `send.claimed=kill`. Refused outside the sandbox.
 FAULT_POINTS: dict[str, str] = env.dict("COUNTERSIGN_FAULT_POINT", default={})
 
-# Django
+# == Web server
+#: The host names that are answered, comma-separated.
 ALLOWED_HOSTS: list[str] = env.list("COUNTERSIGN_ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
+#: Origins with scheme whose forms are accepted, comma-separated; needed if a proxy changes the host name.
 CSRF_TRUSTED_ORIGINS: list[str] = env.list("COUNTERSIGN_TRUSTED_ORIGINS", default=[])
 ROOT_URLCONF = "backoffice.urls"
 WSGI_APPLICATION = "backoffice.wsgi.application"
@@ -138,7 +168,9 @@ TEMPLATES: list[dict[str, Any]] = [
     },
 ]
 
-# Data. No ATOMIC_REQUESTS: services say where a transaction begins and ends.
+# == Database and broker
+# No ATOMIC_REQUESTS: services say where a transaction begins and ends.
+#: `postgres://user:password@host:5432/name`. Default: SQLite in the data folder.
 DATABASES = {
     "default": env.db_url("COUNTERSIGN_DATABASE_URL", default=f"sqlite:///{DATA_DIR / 'countersign.sqlite3'}")
 }
@@ -158,21 +190,31 @@ else:
 
 # Work in the background. The broker is a doorbell; the database says what is to be done.
 # The default one keeps its messages in folders under DATA_DIR and needs no server.
+#: `redis://…` or `amqp://…`. Default: folders in the data folder.
 CELERY_BROKER_URL: str = env.str("COUNTERSIGN_BROKER_URL", default="filesystem://localhost//")
 
-# Files that people take away. More rows than this are made in the background; `EXPORT_STREAMS` threads of a web process
-# may be held by people who wait for a file, and so many files are made in the background at once.
+# == Exports
+#: An export with more rows than this is made in the background.
 EXPORT_STREAM_ROWS: int = env.int("COUNTERSIGN_EXPORT_STREAM_ROWS", default=1_500_000)
+#: Threads of one web process that downloads may occupy at the same time.
 EXPORT_STREAMS: int = env.int("COUNTERSIGN_EXPORT_STREAMS", default=2)
+#: Background exports that are made at the same time.
 EXPORTS_AT_ONCE: int = env.int("COUNTERSIGN_EXPORTS_AT_ONCE", default=2)
-# So many may wait, be made or be kept, and so much of the disk they leave to everything else.
+#: Background exports of one person that may wait, be made or be kept.
 EXPORTS_PER_PERSON: int = env.int("COUNTERSIGN_EXPORTS_PER_PERSON", default=20)
+#: The same for all people together.
 EXPORTS_IN_ALL: int = env.int("COUNTERSIGN_EXPORTS_IN_ALL", default=1000)
-EXPORTS_OF_SCHEDULES: int = env.int("COUNTERSIGN_EXPORTS_OF_SCHEDULES", default=200)  # for one person
+#: The same for the exports that schedules make for one person, counted separately.
+EXPORTS_OF_SCHEDULES: int = env.int("COUNTERSIGN_EXPORTS_OF_SCHEDULES", default=200)
+#: No export starts or continues with less free space, in megabytes, on the disk of the data folder.
 EXPORT_DISK_RESERVE_MB: int = env.int("COUNTERSIGN_EXPORT_DISK_RESERVE_MB", default=512)
 
-# E-mail, for scheduled reports: a link and no figures. Without a server it is written to the log of the process.
+# == E-mail
+# For scheduled reports: a link and no figures.
+#: Where messages of scheduled reports are sent, such as `smtp+tls://user:password@host:587`. The default writes them to
+#: the log of the process.
 vars().update(env.email("COUNTERSIGN_EMAIL_URL", default="consolemail://"))
+#: The sender of these messages.
 DEFAULT_FROM_EMAIL: str = env.str("COUNTERSIGN_EMAIL_FROM", default="countersign@localhost")
 
 # Sign-in
@@ -206,7 +248,8 @@ AXES_ENABLE_ADMIN = False
 AXES_VERBOSE = False
 AXES_DISABLE_ACCESS_LOG = True  # the audit log says it
 
-# Cookies and transport. A `__Host-` cookie needs TLS, which the sandbox on loopback does not have.
+# == Transport and monitoring
+# A `__Host-` cookie needs TLS, which the sandbox on loopback does not have.
 _TLS = not _IN_SANDBOX
 SESSION_COOKIE_NAME = "__Host-session" if _TLS else "countersign_session"
 CSRF_COOKIE_NAME = "__Host-csrf" if _TLS else "countersign_csrf"
@@ -216,12 +259,17 @@ SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 CSRF_FAILURE_VIEW = "backoffice.accounts.views.refusals.form_out_of_date"
 SECURE_SSL_REDIRECT = _TLS
 SECURE_REDIRECT_EXEMPT = [r"^metrics$"]  # asked on this machine, where no proxy ends TLS
+#: Bearer token with which a monitoring system on another machine reads `/metrics`; at least 16 characters.
 METRICS_TOKEN: str = env.str("COUNTERSIGN_METRICS_TOKEN", default="").strip()
 SECURE_HSTS_SECONDS = 365 * 24 * 60 * 60 if _TLS else 0
-# These two speak for the whole domain of the customer, so they are the customer's to switch on.
+# These two affect the whole domain, so only its owner may switch them on.
+#: Require TLS for every subdomain as well (HSTS).
 SECURE_HSTS_INCLUDE_SUBDOMAINS: bool = env.bool("COUNTERSIGN_HSTS_SUBDOMAINS", default=False)
+#: Let browsers preload the HSTS rule before the first visit.
 SECURE_HSTS_PRELOAD: bool = env.bool("COUNTERSIGN_HSTS_PRELOAD", default=False)
 SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]  # which ask for those two
+#: Trust `X-Forwarded-Proto` and the last `X-Forwarded-For` of the one proxy in front. Set it behind a proxy that ends
+#: TLS: without it every request is redirected to https for ever.
 SECURE_PROXY_SSL_HEADER = (
     ("HTTP_X_FORWARDED_PROTO", "https") if env.bool("COUNTERSIGN_BEHIND_PROXY", default=False) else None
 )
@@ -257,6 +305,8 @@ STORAGES = {
 }
 WHITENOISE_USE_FINDERS = DEBUG
 
+#: The level of the log, which goes to standard error.
+_LOG_LEVEL: str = env.str("COUNTERSIGN_LOG_LEVEL", default="INFO")
 LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
@@ -270,7 +320,7 @@ LOGGING: dict[str, Any] = {
         }
     },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "filters": ["request"], "formatter": "line"}},
-    "root": {"handlers": ["stderr"], "level": env.str("COUNTERSIGN_LOG_LEVEL", default="INFO")},
+    "root": {"handlers": ["stderr"], "level": _LOG_LEVEL},
     "loggers": {
         "django": {"handlers": []},  # its own console and mail would go past our formatter
         "django.request": {"level": "ERROR"},

@@ -1,1 +1,1 @@
-"""`make bench`: what the README promises of size and speed, beside its limits and what people use instead."""
+"""`make bench`: what the documentation promises of size and speed, beside its limits and what people use instead."""

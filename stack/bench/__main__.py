@@ -15,7 +15,7 @@ from stack.processes import ROOT
 
 @dataclass(frozen=True)
 class Size:
-    """How much is measured. The defaults are what the README tells of."""
+    """How much is measured. The defaults are what docs/benchmarks.md reports."""
 
     rows: int = 10_000_000
     few: int = 10_000

@@ -39,7 +39,7 @@ class Answer:
 
 
 class Office:
-    """One gunicorn worker with eight threads, as the README starts it."""
+    """One gunicorn worker with eight threads, as the deployment guide starts it."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
