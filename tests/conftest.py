@@ -1,5 +1,6 @@
 """The fixed cast and the running service, for every test."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -78,6 +79,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         leave_out_what_asks_for_no_database(config, items)
     skip_what_cannot_run(items)
     items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """What is loaded by now stays until the end; looking through it for garbage took a tenth of the time."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="module")
