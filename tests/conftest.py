@@ -46,6 +46,10 @@ LONGEST = (
 """Where tests are that take half a minute and more: they come first, so that no process is left with one at the end."""
 
 
+BROWSER = "tests/browser/"
+"""They share a running product, which would be started anew wherever other tests came between them."""
+
+
 class BrowserTestsOnOneWorker(LoadScopeScheduling):
     """Each test by itself to the worker that is free, but those with a browser to one: they share a running product.
 
@@ -53,7 +57,7 @@ class BrowserTestsOnOneWorker(LoadScopeScheduling):
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        return "browser" if nodeid.startswith("tests/browser/") else nodeid
+        return "browser" if nodeid.startswith(BROWSER) else nodeid
 
 
 @pytest.hookimpl(optionalhook=True)  # also where pytest-xdist is not loaded
@@ -78,7 +82,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("--only-with-database"):
         leave_out_what_asks_for_no_database(config, items)
     skip_what_cannot_run(items)
-    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
+    items.sort(key=lambda item: (not item.nodeid.startswith(LONGEST), item.nodeid.startswith(BROWSER)))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
