@@ -5,6 +5,8 @@ import uuid
 from decimal import Decimal
 from typing import Any
 
+from django.conf import settings
+from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.auth.models import Group
 from django.test import Client
 from django.utils import timezone
@@ -12,6 +14,7 @@ from pydantic import SecretStr
 
 from backoffice.accounts.models import AuthenticatorDevice, User
 from backoffice.accounts.roles import Role
+from backoffice.accounts.sessions import SessionStore
 from backoffice.operations import services
 from backoffice.operations.kinds import Payload, content_of
 from backoffice.operations.kinds.withdrawal import WithdrawalPayload
@@ -35,12 +38,14 @@ def person(name: str, *roles: Role, email: str | None = None) -> User:
 
 
 def sign_in(client: Client, user: User) -> Client:
-    """A session with password and second factor, as the sign-in pages leave it."""
-    client.force_login(user, backend="backoffice.accounts.backends.StaffBackend")
-    session: Any = client.session
+    """A session with password and second factor, as the sign-in pages leave it, without their way there."""
+    session: Any = SessionStore()
+    session[SESSION_KEY] = str(user.pk)
+    session[BACKEND_SESSION_KEY] = "backoffice.accounts.backends.StaffBackend"
+    session[HASH_SESSION_KEY] = user.get_session_auth_hash()
     session.confirm_second_factor(AuthenticatorDevice.objects.get(user=user, confirmed=True))
     session.save()
-    client.cookies["countersign_session"] = session.session_key
+    client.cookies[settings.SESSION_COOKIE_NAME] = session.session_key
     return client
 
 

@@ -21,6 +21,13 @@ STORAGES = {
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
 WHITENOISE_AUTOREFRESH = True
+_OPTIONS = DATABASES["default"]["OPTIONS"]
+# No test outlives the machine: nothing waits for the disk, of which tests/core/test_settings.py has proof.
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     # A file, not memory: tests run several threads and processes against it, like production.
-    DATABASES["default"]["TEST"] = {"NAME": str(_folder / "test.sqlite3")}
+    _OPTIONS = {**_OPTIONS, "init_command": f"{_OPTIONS['init_command']} PRAGMA synchronous=OFF;"}
+    _TEST = {"NAME": str(_folder / "test.sqlite3")}
+else:
+    _OPTIONS = {**_OPTIONS, "options": f"{_OPTIONS['options']} -c synchronous_commit=off"}
+    _TEST = {}
+DATABASES = {"default": {**DATABASES["default"], "OPTIONS": _OPTIONS, "TEST": _TEST}}

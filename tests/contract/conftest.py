@@ -1,7 +1,5 @@
 """One service for the whole run, reset for each test; how many cases, and which."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.contract import profile
@@ -13,9 +11,9 @@ def pytest_report_header() -> str:
 
 
 @pytest.fixture(scope="session")
-def process() -> Iterator[SandboxProcess]:
-    with SandboxProcess() as running:
-        yield running
+def process(sandbox_process: SandboxProcess) -> SandboxProcess:
+    """The one of the whole run: a reset leaves nothing of what other tests did to it."""
+    return sandbox_process
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ class Recorder:
     def __init__(self, target: str) -> None:
         self.exchanges: list[tuple[Request, Answer]] = []
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), self._handler(urlsplit(target)))
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.005,), daemon=True)
 
     @property
     def address(self) -> str:

@@ -1,6 +1,7 @@
 """Settings: which environments the process starts in, and which it refuses by name."""
 
 import base64
+import contextlib
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
+from backoffice import settings as product_settings
 from payments_gateway.sandbox.wire.credentials import API_KEY as SANDBOX_API_KEY
 from tests.core.environments import DEMO, PRODUCTION, SANDBOX, STAGING, Start, settings_in, starts_in
 
@@ -185,13 +187,15 @@ def test_on_postgresql_a_commit_is_on_disk_and_what_the_address_says_still_count
 
 
 @pytest.mark.django_db
-def test_a_commit_waits_for_the_disk_in_this_very_database() -> None:
+def test_with_the_products_options_a_commit_in_this_very_database_waits_for_the_disk() -> None:
     query = (
         "PRAGMA synchronous"
         if connection.vendor == "sqlite"
         else "SELECT setting, source FROM pg_settings WHERE name = 'synchronous_commit'"
     )
-    with connection.cursor() as cursor:
+    ours = connection.copy()
+    ours.settings_dict["OPTIONS"] = product_settings.DATABASES["default"]["OPTIONS"]
+    with contextlib.closing(ours), ours.cursor() as cursor:
         cursor.execute(query)
         assert cursor.fetchone() in [(2,), ("on", "client")]  # 2 is FULL
 

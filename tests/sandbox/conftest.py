@@ -77,18 +77,20 @@ def exact(response: requests.Response) -> Any:
 
 
 @pytest.fixture(scope="session")
-def process() -> Iterator[SandboxProcess]:
-    with SandboxProcess() as running:
-        yield running
+def process(sandbox_process: SandboxProcess) -> SandboxProcess:
+    """The one of the whole run: a reset leaves nothing of what other tests did to it."""
+    return sandbox_process
 
 
 @pytest.fixture
 def service(process: SandboxProcess) -> Iterator[Service]:
-    """The service in its seeded state."""
+    """The service in its seeded state. Whatever is done to it, no traceback comes into its log."""
     process.reset()
+    said = process.output()
     with requests.Session() as session:
         session.headers.update(process.headers)
         yield Service(process, session)
+    assert "Traceback" not in process.output().removeprefix(said)
 
 
 @pytest.fixture

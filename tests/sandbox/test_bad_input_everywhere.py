@@ -7,7 +7,6 @@ import requests
 
 from tests.contract.document import described, disagreements, request_schema, resolved
 from tests.sandbox import hostile
-from tests.sandbox.conftest import Service
 from tests.sandbox_process import SandboxProcess
 
 MEDIA_TYPES = (
@@ -63,11 +62,18 @@ PATHS = (
 
 
 @pytest.fixture(scope="module")
-def attacked(process: SandboxProcess) -> SandboxProcess:
-    """One service under all attacks of this file, from its seeded state; nothing may disturb it."""
+def attacked(process: SandboxProcess) -> Iterator[SandboxProcess]:
+    """One service under all attacks of this file, from its seeded state; nothing may disturb it.
+
+    Afterwards it is as good as new: the books agree, it answers, and its log holds no traceback of all that.
+    """
     process.reset()
     process.options(token_reuse=True)
-    return process
+    said = process.output()
+    yield process
+    assert process.ledger()["differences"] == []
+    assert requests.get(f"{process.url}/balance", headers=process.headers, timeout=30).status_code == 200
+    assert "Traceback" not in process.output().removeprefix(said)
 
 
 @pytest.fixture
@@ -176,10 +182,3 @@ def test_an_odd_path_is_refused(attacked: SandboxProcess, session: requests.Sess
         request.url = f"{attacked.address}{version}{path}"
         response = session.send(request, timeout=30, allow_redirects=False)
         assert hostile.complaint(response) is None, path
-
-
-def test_the_attacked_service_is_as_good_as_new(attacked: SandboxProcess, service: Service) -> None:
-    """Runs last: the books agree, and the log of all of the above holds no traceback."""
-    assert attacked.ledger()["differences"] == []
-    assert service.get("/balance").status_code == 200
-    assert "Traceback" not in attacked.output()

@@ -269,7 +269,6 @@ def stage() -> Iterator[Stage]:
         made = Stage(points)
         gc.collect()
         gc.freeze()  # nothing of all that is loaded by now is garbage; half the histories' time went into looking
-        stack.callback(gc.unfreeze)
         stack.enter_context(clock.running_by(lambda: made.world.our_time()))
         stack.enter_context(leading_to(lambda: made.world.service.connect()))
         yield made
