@@ -210,7 +210,7 @@ class Release(models.Model):
 # Of a transaction's id at the service, which does not say how long one gets: an index bears no more.
 ID_LENGTH = 500
 # Open, and no transaction of the service known to be its own: any new one of the balance could be.
-IN_DOUBT = Q(closed_at__isnull=True, service_transaction_id__isnull=True)
+UNMATCHED = Q(closed_at__isnull=True, service_transaction_id__isnull=True)
 
 
 class AttemptManager(models.Manager["Attempt"]):
@@ -221,7 +221,7 @@ class AttemptManager(models.Manager["Attempt"]):
 
         While there is one, nothing else leaves this balance, so that a new transaction can only be its own.
         """
-        return self.filter(IN_DOUBT, balance=balance)
+        return self.filter(UNMATCHED, balance=balance)
 
 
 class Attempt(models.Model):
@@ -271,7 +271,7 @@ class Attempt(models.Model):
         ordering = ("number",)
         constraints = [
             models.UniqueConstraint(
-                fields=["balance"], condition=IN_DOUBT, name="attempt_one_in_doubt_per_balance"
+                fields=["balance"], condition=UNMATCHED, name="attempt_one_in_doubt_per_balance"
             ),
             models.UniqueConstraint(fields=["operation", "number"], name="attempt_number_once"),
             models.UniqueConstraint(

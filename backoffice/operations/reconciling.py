@@ -37,7 +37,7 @@ from backoffice.ledger.mirrored import Mirror, Transaction
 from backoffice.operations.errors import UnreadableContentError
 from backoffice.operations.kinds import MoneyKind, content_of
 from backoffice.operations.models import Attempt
-from backoffice.operations.reconciled import Verdict
+from backoffice.operations.reconciled import ReconciliationResult
 from backoffice.operations.states import Outcome
 from payments_gateway import TransactionRecord
 
@@ -52,7 +52,7 @@ _OPPOSITE = {"fulfilled": "failed", "failed": "fulfilled"}
 class Judgement:
     """A verdict, and all that is kept with it."""
 
-    verdict: Verdict
+    verdict: ReconciliationResult
     occurred_at: datetime
     currency: str
     amount: Decimal
@@ -75,12 +75,16 @@ def judged_attempt(attempt: Attempt, listed: Transaction | None, mirror: Mirror)
     if listed is None:
         return _absent(attempt, mirror)
     difference = "; ".join(_differences(attempt, listed))
-    verdict = Verdict.DIFFERENT if difference else Verdict.MATCHED
+    verdict = ReconciliationResult.MISMATCHED if difference else ReconciliationResult.MATCHED
     if not difference and _has_no_end(attempt, listed):
-        verdict = Verdict.DIFFERENT if _is_read_since(attempt, mirror) else Verdict.EARLY
+        verdict = (
+            ReconciliationResult.MISMATCHED
+            if _is_read_since(attempt, mirror)
+            else ReconciliationResult.PENDING
+        )
         difference = f"{_end_of(attempt)} here, {listed.status or 'nothing'} there"
     if listed.missing_since:
-        verdict = Verdict.MISSING
+        verdict = ReconciliationResult.MISSING_AT_PROVIDER
         difference = (
             f"the service listed it, and lists it no more since {listed.missing_since:%Y-%m-%d %H:%M} UTC"
         )
@@ -97,9 +101,12 @@ def judged_movement(
     """
     if listed.direction == INCOMING or begins_at is None or listed.occurred_at < begins_at:
         return None
-    verdict, difference = Verdict.UNKNOWN, ""
+    verdict, difference = ReconciliationResult.UNRECOGNISED, ""
     if meant := [attempt.operation.reference for attempt in in_doubt if _may_be(attempt, listed)]:
-        verdict, difference = Verdict.EARLY, f"it may be {', '.join(meant)}, which is not known yet"
+        verdict, difference = (
+            ReconciliationResult.PENDING,
+            f"it may be {', '.join(meant)}, which is not known yet",
+        )
     else:
         difference = "; ".join(_of_a_movement(listed))
     return Judgement(verdict, listed.occurred_at, listed.currency, listed.amount, listed.fee, difference)
@@ -121,7 +128,7 @@ def _moved_money(attempt: Attempt) -> bool:
 
 def _absent(attempt: Attempt, mirror: Mirror) -> Judgement:
     operation, is_sure = attempt.operation, _is_read_since(attempt, mirror)
-    verdict = Verdict.MISSING if is_sure else Verdict.EARLY
+    verdict = ReconciliationResult.MISSING_AT_PROVIDER if is_sure else ReconciliationResult.PENDING
     difference = "" if is_sure else "the service's list has not been read far enough since"
     amount = operation.amount or Decimal(0)
     return Judgement(verdict, attempt.started_at, operation.currency, amount, attempt.fee, difference)

@@ -150,7 +150,9 @@ ON_RECORD = (
     Safeguard(
         "reconciled: what is not listed though the list was read is missing there",
         _RECONCILING,
-        {"Verdict.MISSING if is_sure else Verdict.EARLY": "Verdict.EARLY"},
+        {
+            " if is_sure else ReconciliationResult.PENDING": " if not operation else ReconciliationResult.PENDING"
+        },
         f"{_VERDICTS}::test_one_that_is_not_in_the_mirror_is_missing_only_once_the_list_was_read_an_hour_later",
     ),
     Safeguard(

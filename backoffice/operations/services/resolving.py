@@ -9,7 +9,12 @@ from backoffice.core import clock
 from backoffice.ledger import selectors as ledger
 from backoffice.operations.errors import CannotSettleError
 from backoffice.operations.kinds.resolution_case import may_be_settled, open_case
-from backoffice.operations.kinds.resolution_payload import End, ResolutionPayload, SeenTransaction, Verdict
+from backoffice.operations.kinds.resolution_payload import (
+    End,
+    ResolutionChoice,
+    ResolutionPayload,
+    SeenTransaction,
+)
 from backoffice.operations.models import Attempt, Operation
 from backoffice.operations.services.moves import move
 from backoffice.operations.services.recording import bind_transaction, settled
@@ -91,7 +96,7 @@ def _attempt_in_question(operation: Operation, payload: ResolutionPayload) -> At
 def _end(attempt: Attempt, payload: ResolutionPayload) -> tuple[Status, Outcome]:
     """How it ended by what was signed. Nothing fails while ours may come: what failed may be another's."""
     taken = payload.named.transaction_id if payload.named else None
-    is_news = payload.verdict == Verdict.ABSENT and attempt.service_transaction_id != taken
+    is_news = payload.verdict == ResolutionChoice.ABSENT and attempt.service_transaction_id != taken
     if payload.end == End.FAILED and (clock.now() < attempt.may_come_until or is_news):
         raise CannotSettleError(f"{payload.reference} may still be executed. Nothing was changed.")
     return _ENDS[payload.end]

@@ -10,7 +10,7 @@ from backoffice.core.display import format_amount
 from backoffice.ledger.mirror.totals import EXACT, Sum
 from backoffice.ledger.mirrored import Transaction
 from backoffice.operations.models import Attempt
-from backoffice.operations.reconciled import ALARMING, Comparison, Verdict, VerdictTotal
+from backoffice.operations.reconciled import ALARMING, Comparison, ReconciliationResult, VerdictTotal
 from backoffice.operations.reconciling import Judgement
 from backoffice.operations.services import incidents
 from backoffice.operations.services.apart import for_each, tell_nobody
@@ -138,7 +138,7 @@ def _shown(movement: Transaction) -> dict[str, str]:
 
 def _contradictions(row: Comparison, attempt: Attempt) -> dict[str, dict[str, str]]:
     """What contradicts the record, each with what shows it: in the words of the watch where that may tell the same."""
-    if row.verdict == Verdict.MISSING:
+    if row.verdict == ReconciliationResult.MISSING_AT_PROVIDER:
         return {NOT_LISTED: evidence(attempt, None)}
     differences: dict[str, list[str]] = defaultdict(list)
     for difference in row.difference.split("; "):

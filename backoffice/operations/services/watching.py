@@ -15,7 +15,7 @@ from backoffice.ledger import selectors as ledger
 from backoffice.ledger.mirrored import Transaction
 from backoffice.operations.errors import UnreadableContentError
 from backoffice.operations.kinds import MoneyKind, content_of
-from backoffice.operations.models import IN_DOUBT, Attempt
+from backoffice.operations.models import UNMATCHED, Attempt
 from backoffice.operations.services import incidents
 from backoffice.operations.services.apart import for_each, tell_nobody
 from backoffice.operations.services.looking import (
@@ -175,7 +175,7 @@ def _lookalikes(attempt: Attempt, reading: Reading) -> list[TransactionRecord]:
 
 def _in_doubt(currency: str) -> list[Attempt]:
     """Attempts of which nobody knows yet which transaction is theirs: what looks like theirs may well be it."""
-    return list(Attempt.objects.filter(IN_DOUBT, operation__currency=currency).select_related("operation"))
+    return list(Attempt.objects.filter(UNMATCHED, operation__currency=currency).select_related("operation"))
 
 
 def _may_be(attempt: Attempt, record: TransactionRecord) -> bool:

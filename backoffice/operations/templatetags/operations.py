@@ -6,15 +6,15 @@ from backoffice.accounts.models import User
 from backoffice.audit.models import Entry
 from backoffice.operations.kinds import KINDS, AnyKind, LocalKind, Section
 from backoffice.operations.kinds.base import Code
-from backoffice.operations.reconciled import Verdict
+from backoffice.operations.reconciled import ReconciliationResult
 
 register = template.Library()
 _TONES = {
-    Verdict.MATCHED: "good",
-    Verdict.DIFFERENT: "warn",
-    Verdict.MISSING: "bad",
-    Verdict.UNKNOWN: "bad",
-    Verdict.EARLY: "info",
+    ReconciliationResult.MATCHED: "good",
+    ReconciliationResult.MISMATCHED: "warn",
+    ReconciliationResult.MISSING_AT_PROVIDER: "bad",
+    ReconciliationResult.UNRECOGNISED: "bad",
+    ReconciliationResult.PENDING: "info",
 }
 _SAID = ("comment", "reason", "answer", "seen")
 
@@ -53,7 +53,7 @@ def kind_label(name: str) -> str:
 @register.filter
 def verdict_tone(verdict: str) -> str:
     """The tone of a result's badge."""
-    return _TONES[Verdict(verdict)]
+    return _TONES[ReconciliationResult(verdict)]
 
 
 @register.filter

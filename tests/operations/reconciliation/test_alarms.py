@@ -20,7 +20,7 @@ from backoffice.operations import reconciliation, services
 from backoffice.operations.metrics import exposition
 from backoffice.operations.models import Attempt, Operation
 from backoffice.operations.oversight import Incident
-from backoffice.operations.reconciled import Comparison, Reconciliation, Verdict
+from backoffice.operations.reconciled import Comparison, Reconciliation, ReconciliationResult
 from backoffice.operations.services import incidents, reconciling, verdicts
 from backoffice.operations.services.incidents import acknowledge_incident
 from backoffice.operations.services.reconciling import reconcile
@@ -107,7 +107,10 @@ def test_it_is_on_record_with_who_took_note_of_it(unknown_movement: Transaction,
 def test_what_matches_or_is_too_early_raises_nothing(matched: Attempt, maker: User) -> None:
     sent(maker, "T-9", outcome="open", closed_at=None)
     reconcile()
-    assert set(Comparison.objects.values_list("verdict", flat=True)) == {Verdict.MATCHED, Verdict.EARLY}
+    assert set(Comparison.objects.values_list("verdict", flat=True)) == {
+        ReconciliationResult.MATCHED,
+        ReconciliationResult.PENDING,
+    }
     assert not Incident.objects.exists()
 
 
@@ -171,7 +174,10 @@ def test_what_the_watch_and_the_reconciliation_find_is_one_incident(
         merge(ledger.recent_transactions("NGN", back_to=operation.prepared_at))
     read_until(long_since())
     reconcile()
-    assert Comparison.objects.get().verdict in {Verdict.DIFFERENT, Verdict.MISSING}
+    assert Comparison.objects.get().verdict in {
+        ReconciliationResult.MISMATCHED,
+        ReconciliationResult.MISSING_AT_PROVIDER,
+    }
     assert Incident.objects.get().what == what
 
 
@@ -278,6 +284,6 @@ def test_an_approver_takes_note_on_its_page(unknown_movement: Transaction, as_ch
 def test_metrics_tell_of_them(unknown_movement: Transaction) -> None:
     told = exposition().decode()
     assert 'countersign_reconciliation{result="matched"} 1.0' in told
-    assert 'countersign_reconciliation{result="unknown_to_us"} 1.0' in told
+    assert 'countersign_reconciliation{result="unrecognised"} 1.0' in told
     assert "countersign_unknown_movements_open 1.0" in told
     assert re.search(r"^countersign_reconciliation_age_seconds \d+\.", told, re.MULTILINE)
