@@ -7,6 +7,7 @@ from django.db import models
 from django.db.models import Q
 
 from backoffice.core.fields import ExactDecimalField, MagnitudeField, SumField
+from backoffice.operations.differences import sentences
 
 
 class ReconciliationResult(models.TextChoices):
@@ -36,7 +37,7 @@ class Comparison(models.Model):
     """One attempt held against the mirror, or one movement there that no attempt of ours is.
 
     `day` (UTC), `currency`, `amount` and `fee` are those by which it counts in the totals: the service's where it lists
-    the transaction, ours where it does not. `difference` says in words what differs, and by how much.
+    the transaction, ours where it does not. `differences` says what differs, and by how much.
     """
 
     verdict = models.CharField(max_length=20, choices=ReconciliationResult)
@@ -45,7 +46,7 @@ class Comparison(models.Model):
     currency = models.TextField()
     amount = MagnitudeField()
     fee = ExactDecimalField(null=True)
-    difference = models.TextField(blank=True)
+    differences = models.JSONField(default=list, blank=True)  # codes, see `differences`
     needs_telling = models.BooleanField(
         default=False
     )  # people have to look at it, and no incident was raised yet
@@ -77,6 +78,11 @@ class Comparison(models.Model):
 
     def __str__(self) -> str:
         return f"{self.get_verdict_display()}: {self.currency} {self.amount}"
+
+    @property
+    def difference_sentence(self) -> str:
+        """What differs, in words; empty if nothing does."""
+        return sentences(self.differences)
 
 
 class VerdictTotal(models.Model):

@@ -28,6 +28,7 @@ from backoffice.operations import policy, turns
 from backoffice.operations.errors import ContentChangedError, OperationError, SeemsExecutedError
 from backoffice.operations.kinds import MoneyKind, Receipt, content_of
 from backoffice.operations.models import Attempt, Operation, Release
+from backoffice.operations.oversight import IncidentKind
 from backoffice.operations.pause import is_paused
 from backoffice.operations.services import incidents
 from backoffice.operations.services.looking import SKEW, ListMovesError, candidates
@@ -192,13 +193,13 @@ def _check_not_there(operation: Operation, first: Attempt, kind: MoneyKind[Any],
     """Before a further attempt: raises SeemsExecutedError if the list shows what an earlier one may have caused."""
     found = candidates(operation, first, partial(kind.recognises, payload))
     if found:
-        ids = ", ".join(record.transaction_id for record in found)
+        ids = [record.transaction_id for record in found]
         incidents.report(
             operation,
-            what="Proven not to be executed, and yet the service shows what looks like it",
-            evidence={"transactions": ids, "attempt": str(first.number), "answer": first.answer},
+            kind=IncidentKind.EXECUTED_DESPITE_PROOF,
+            evidence={"transactions": ids, "attempt": first.number, "answer": first.answer},
         )
-        raise SeemsExecutedError(ids)
+        raise SeemsExecutedError(", ".join(ids))
 
 
 def _may_go(release: Release, preflight: Preflight) -> bool:

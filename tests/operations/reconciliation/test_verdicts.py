@@ -71,7 +71,8 @@ def test_a_failed_operation_is_matched_by_its_failed_record_and_differs_from_a_f
     listed("T-2", status="fulfilled")
     reconcile()
     assert sorted(verdicts().values()) == [ReconciliationResult.MATCHED, ReconciliationResult.MISMATCHED]
-    assert "failed here, fulfilled there" in Comparison.objects.values_list("difference", flat=True)
+    ends = {"code": "end", "here": "failed", "there": "fulfilled"}
+    assert [ends] in Comparison.objects.values_list("differences", flat=True)
 
 
 def test_a_fee_that_was_not_on_record_is_no_difference(maker: User) -> None:
