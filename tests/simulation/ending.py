@@ -28,7 +28,7 @@ def _check_what_is_open(office: Office) -> None:
     for pk, operation in office.oracle.operations().items():
         if operation.status not in CLOSED:
             assert operation.status == "review", f"{operation} is left open"
-            assert attempts[pk].last_check, f"{operation} is to be reviewed, and nobody knows why"
+            assert attempts[pk].check_result, f"{operation} is to be reviewed, and nobody knows why"
 
 
 def _check_what_is_reported(office: Office) -> None:

@@ -4,6 +4,7 @@ from django import template
 
 from backoffice.accounts.models import User
 from backoffice.audit.models import Entry
+from backoffice.operations.audit_words import SENTENCES
 from backoffice.operations.kinds import KINDS, AnyKind, LocalKind, Section
 from backoffice.operations.kinds.base import Code
 from backoffice.operations.reconciled import ReconciliationResult
@@ -16,7 +17,7 @@ _TONES = {
     ReconciliationResult.UNRECOGNISED: "bad",
     ReconciliationResult.PENDING: "info",
 }
-_SAID = ("comment", "reason", "answer", "seen")
+_SAID = ("comment", "reason", "refusal", "answer", "check")
 
 
 @register.simple_tag
@@ -65,4 +66,5 @@ def in_groups(text: str) -> list[str]:
 @register.filter
 def words(entry: Entry) -> str:
     """What was said with it: the comment, the reason, or what the service answered."""
-    return next((str(entry.detail[name]) for name in _SAID if entry.detail.get(name)), "")
+    said = next((name for name in _SAID if entry.detail.get(name)), None)
+    return SENTENCES.get(said, str)(entry.detail[said]) if said else ""
