@@ -1,6 +1,6 @@
 """What a check of the provider showed of an attempt: a code with parameters. A page makes the sentence."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -61,8 +61,8 @@ def sentence(result: str, parameters: Mapping[str, Any]) -> str:
     return str(CheckResult(result).label).format(**words)
 
 
-_WORDS = {
+_WORDS: dict[str, Callable[[str], str]] = {
     "transaction": lambda id_: id_[:100],
-    "reason": lambda reason: MismatchReason(reason).label,
+    "reason": lambda reason: str(MismatchReason(reason).label),
     "not_before": lambda at: f"{datetime.fromisoformat(at).astimezone(UTC):%H:%M}",
 }

@@ -197,8 +197,8 @@ def test_an_auditor_cannot_have_the_list_of_the_service_read(
 @pytest.mark.parametrize(
     ("action", "attempted", "fields"),
     [
-        ("approve-and-send", "approve_and_release", "token (required)"),
-        ("reject", "reject", "reason (required)"),
+        ("approve-and-send", "approve_and_release", "token"),
+        ("reject", "reject", "reason"),
     ],
 )
 def test_what_the_form_refuses_is_recorded(

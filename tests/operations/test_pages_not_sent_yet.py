@@ -57,7 +57,7 @@ def test_an_open_page_learns_why_it_has_not_left_and_when_that_is_over(
 
 def test_an_open_page_learns_what_the_last_look_found(unknown: Operation, as_checker: Client) -> None:
     before = seen_on(as_checker, unknown)
-    Attempt.objects.update(check_result=CheckResult.NOT_LISTED)
+    Attempt.objects.update(check_result=CheckResult.PROVIDER_UNREADABLE, check_parameters={"error": "x"})
     assert "The service could not be read" in text_of(show(as_checker, unknown, "live/", seen=before))
 
 

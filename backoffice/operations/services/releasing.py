@@ -98,8 +98,8 @@ def record_blocker(operation_id: UUID, blocker: Blocker | None, **parameters: st
     """
     waiting = Release.objects.filter(pk=operation_id)
     if blocker is None:
-        nothing = {"blocker": None, "blocker_parameters": {}, "blocked_since": None}
-        waiting.exclude(blocker=None).update(**nothing)
+        blocked = waiting.exclude(blocker=None)
+        blocked.update(blocker=None, blocker_parameters={}, blocked_since=None)
         return
     since = Coalesce("blocked_since", clock.now())
     kept = {name: storable(text)[:250] for name, text in parameters.items()}

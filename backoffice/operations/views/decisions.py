@@ -167,10 +167,8 @@ def _carry_out(
 
 
 def _missing(form: SignedForm) -> OperationError:
-    """All that is wrong with the form, in one reason: the fields, each with the codes of its errors."""
-    wrong = form.errors.get_json_data()
-    fields = (f"{name} ({', '.join(error['code'] for error in errors)})" for name, errors in wrong.items())
-    return OperationError(Refusal.FORM_INVALID, fields=", ".join(fields))
+    """The fields that are wrong, in one reason."""
+    return OperationError(Refusal.FORM_INVALID, fields=", ".join(form.errors))
 
 
 def _countersigned(operation: Operation) -> str:
