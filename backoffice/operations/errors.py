@@ -5,8 +5,6 @@ from uuid import UUID
 
 from django.db.models import TextChoices
 
-from backoffice.operations.states import Status
-
 
 class OperationAction(TextChoices):
     """What people and the sender do to an operation, as a refusal names it."""
@@ -182,15 +180,7 @@ class Refusal(TextChoices):
 
 def sentence(refusal: Mapping[str, str]) -> str:
     """A refusal in words, as it is kept: its code and its parameters."""
-    words = {name: _WORDS.get(name, str)(value) for name, value in refusal.items()}
-    return str(Refusal(refusal["code"]).label).format(**words)
-
-
-def _in_a_sentence(status: str) -> str:
-    return str(Status(status).label).lower()
-
-
-_WORDS = {"status": _in_a_sentence}
+    return str(Refusal(refusal["code"]).label).format(**refusal)
 
 
 class OperationError(Exception):
