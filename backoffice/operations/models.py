@@ -204,7 +204,7 @@ class Release(models.Model):
         constraints = [
             models.CheckConstraint(
                 condition=Q(blocker__isnull=True, blocked_since__isnull=True)
-                | Q(blocker__in=Blocker.values, blocked_since__isnull=False),
+                | Q(blocker__isnull=False, blocker__in=Blocker.values, blocked_since__isnull=False),
                 name="release_blocked_has_time",
             ),
         ]

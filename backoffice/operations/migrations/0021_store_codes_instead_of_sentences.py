@@ -269,6 +269,7 @@ class Migration(migrations.Migration):
                             "blocker__in",
                             ["provider_unreadable", "list_changing", "database_slow", "internal_error"],
                         ),
+                        ("blocker__isnull", False),
                     ),
                     _connector="OR",
                 ),
