@@ -5,7 +5,7 @@ from payments_gateway.addresses import AddressError, AddressProof, check_address
 from payments_gateway.client import PaymentsGateway
 from payments_gateway.config import GatewayConfig
 from payments_gateway.connection import writing_only_while
-from payments_gateway.deliveries import Delivery, PublicKey, Verdict, load_public_key, verify
+from payments_gateway.deliveries import Delivery, PublicKey, SignatureVerdict, load_public_key, verify
 from payments_gateway.dialect import Dialect, EventKind
 from payments_gateway.errors import (
     CapabilityOffError,
@@ -109,6 +109,7 @@ __all__ = [
     "RateLimitedError",
     "ReadFailedError",
     "RejectedError",
+    "SignatureVerdict",
     "TokenRefusedError",
     "TransactionNews",
     "TransactionPage",
@@ -118,7 +119,6 @@ __all__ = [
     "Transfer",
     "TransferDetail",
     "UnreadableError",
-    "Verdict",
     "Wallet",
     "WalletAddress",
     "WalletTransfer",

@@ -73,7 +73,7 @@ def _any_key(raw: bytes) -> object:
         raise ValueError("This is not a public key in PEM, or it is damaged.") from exc
 
 
-class Verdict(enum.Enum):
+class SignatureVerdict(enum.Enum):
     """What the signature of a delivery says."""
 
     VALID = "valid"
@@ -92,7 +92,7 @@ class Delivery:
     what `identity` says of its body.
     """
 
-    verdict: Verdict
+    verdict: SignatureVerdict
     event: str = ""
     data: dict[str, object] = field(default_factory=dict)
     key: PublicKey | None = None
@@ -151,15 +151,15 @@ def verify(body: bytes, public_keys: Sequence[PublicKey], dialect: Dialect = _DI
         event, data, signature = _contents(members, dialect)
     except UnreadableError as exc:
         problem = f"The delivery cannot be read: {exc}."
-        return Delivery(Verdict.MALFORMED, problem=problem, identity=_hashed(body), dialect=dialect)
+        return Delivery(SignatureVerdict.MALFORMED, problem=problem, identity=_hashed(body), dialect=dialect)
     raw, signed = _decoded(signature), members[dialect.delivery_data_member].encode()
     judged = partial(Delivery, event=event, data=data, identity=_identity(body, signed, raw), dialect=dialect)
     if not signature:
-        return judged(Verdict.UNSIGNED, problem="The delivery carries no signature.")
+        return judged(SignatureVerdict.UNSIGNED, problem="The delivery carries no signature.")
     key = next((key for key in public_keys if _has_signed(key, raw, signed)), None)
     if key is None:
-        return judged(Verdict.INVALID, problem="No known key made this signature.")
-    return judged(Verdict.VALID, key=key)
+        return judged(SignatureVerdict.INVALID, problem="No known key made this signature.")
+    return judged(SignatureVerdict.VALID, key=key)
 
 
 def identity(body: bytes, dialect: Dialect = _DIALECT) -> str:

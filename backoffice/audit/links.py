@@ -1,4 +1,10 @@
-"""Where the object of an entry can be seen. By name only: the log lies below the applications it tells of."""
+"""Where the object of an entry can be seen, and what a code in its detail means in words.
+
+By name only, and by what is registered: the log lies below the applications it tells of.
+"""
+
+from collections.abc import Callable
+from typing import Any
 
 from django.urls import NoReverseMatch, reverse
 
@@ -7,6 +13,10 @@ PAGES = {
     "ledger.transaction": "operations:transaction",
     "webhooks.delivery": "webhooks:delivery",
 }
+
+
+SENTENCES: dict[str, Callable[[Any], str]] = {}
+"""What makes a sentence of the codes under a name of the detail; each application registers its own."""
 
 
 def target_url(target_type: str, target_id: str) -> str:

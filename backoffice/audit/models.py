@@ -57,7 +57,8 @@ class Entry(models.Model):
     def facts(self) -> list[tuple[str, str]]:
         """The detail as names and texts that a person can read."""
         return [
-            (name.replace("_", " ").capitalize(), _readable(value)) for name, value in self.detail.items()
+            (name.replace("_", " ").capitalize(), links.SENTENCES.get(name, _readable)(value))
+            for name, value in self.detail.items()
         ]
 
     def members(self) -> dict[str, object]:

@@ -9,7 +9,7 @@ from backoffice.audit.actions import Action
 from backoffice.audit.canonical import plain, storable
 from backoffice.audit.errors import AuditError, ChainMovedError, HeadMissingError, OutsideTransactionError
 from backoffice.audit.models import ChainHead, Entry
-from backoffice.audit.verification import Verdict, verify_chain
+from backoffice.audit.verification import ChainVerification, verify_chain
 from backoffice.core import clock, context
 
 logger = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ def record(
     return entry
 
 
-def verify_log(*, actor: AbstractBaseUser | None) -> Verdict:
+def verify_log(*, actor: AbstractBaseUser | None) -> ChainVerification:
     """Verify the whole log and record who asked and what came of it.
 
     The verdict is returned even where the damage prevents the entry; then it stands in the process log.

@@ -41,7 +41,7 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ChainVerification:
     """How many entries agree with each other, the newest of them, and the fault that ended the walk."""
 
     verified: int
@@ -58,7 +58,7 @@ class Verdict:
         return str(self.fault) if self.fault else f"{self.verified:,} {noun} verified, the chain is whole"
 
 
-def verify_chain() -> Verdict:
+def verify_chain() -> ChainVerification:
     """Walk the whole log once, in constant memory and without a lock; others may append meanwhile.
 
     An append commits the entry and the head together. So everything up to the head as read *before* the walk
@@ -69,7 +69,7 @@ def verify_chain() -> Verdict:
     return verdict if verdict.fault else _at_the_end(before, verdict)
 
 
-def verify_behind(mark: Mark, *, at_most: int) -> Verdict:
+def verify_behind(mark: Mark, *, at_most: int) -> ChainVerification:
     """The same for what was appended since the mark, so many entries at a time; the marked entry must still stand.
 
     What was changed before the mark shows in `verify_chain` only.
@@ -77,28 +77,28 @@ def verify_behind(mark: Mark, *, at_most: int) -> Verdict:
     before = _head()
     if mark.position and not Entry.objects.filter(position=mark.position, hash=mark.hash).exists():
         problem = "is gone or carries another hash than when it was verified"
-        return Verdict(mark.position, mark.hash, Fault(mark.position, problem))
+        return ChainVerification(mark.position, mark.hash, Fault(mark.position, problem))
     verdict = _walk(mark, islice(_entries(mark.position or None), at_most))
     if verdict.fault or verdict.verified - mark.position >= at_most:
         return verdict
     return _at_the_end(before, verdict)
 
 
-def _walk(mark: Mark, entries: Iterator[Entry]) -> Verdict:
+def _walk(mark: Mark, entries: Iterator[Entry]) -> ChainVerification:
     """Whether these entries follow the mark and each other."""
     position, newest_hash = mark.position, mark.hash
     try:
         for entry in entries:
             problem = _problem(entry, position, newest_hash)
             if problem:
-                return Verdict(position, newest_hash, problem)
+                return ChainVerification(position, newest_hash, problem)
             position, newest_hash = entry.position, entry.hash
     except ValueError as exc:
-        return Verdict(position, newest_hash, Fault(position + 1, f"cannot be read: {exc}"))
-    return Verdict(position, newest_hash)
+        return ChainVerification(position, newest_hash, Fault(position + 1, f"cannot be read: {exc}"))
+    return ChainVerification(position, newest_hash)
 
 
-def _at_the_end(before: ChainHead | None, verdict: Verdict) -> Verdict:
+def _at_the_end(before: ChainHead | None, verdict: ChainVerification) -> ChainVerification:
     return replace(verdict, fault=_problem_at_the_end(before, verdict.verified, verdict.newest_hash))
 
 

@@ -1,90 +1,263 @@
-"""Why an operation could not do what was asked. Each message can be shown to the person who asked."""
+"""Why an operation could not do what was asked: a code with parameters, whose sentence can be shown to who asked."""
 
+from collections.abc import Mapping
 from uuid import UUID
+
+from django.db.models import TextChoices
+
+
+class OperationAction(TextChoices):
+    """What people and the sender do to an operation, as a refusal names it."""
+
+    PREPARE = "prepare"
+    APPROVE = "approve"
+    APPROVE_AND_RELEASE = "approve_and_release"
+    REJECT = "reject"
+    CANCEL = "cancel"
+    RELEASE = "release"
+    SEND = "send"
+
+
+class Refusal(TextChoices):
+    """Why it was refused. The label is the sentence, with its parameters in braces."""
+
+    IMPOSSIBLE = "impossible", "This could not be done."
+    NOT_ALLOWED = "not_allowed", "You do not have the permission for this."
+    MAKER_NOT_ENTITLED = (
+        "maker_not_entitled",
+        "Whoever prepared it may not prepare such operations any more, so it is not countersigned "
+        "and not sent. Somebody else who may has to cancel it and prepare it again.",
+    )
+    SELF_APPROVAL = (
+        "self_approval",
+        "You prepared this operation, so somebody else has to countersign and send it.",
+    )
+    ALREADY_APPROVED = (
+        "already_approved",
+        "You have countersigned this operation already; another person is needed.",
+    )
+    WRONG_STATUS = (
+        "wrong_status",
+        "The operation is no longer in the state you saw. Nothing was changed; look at it again.",
+    )
+    EXPIRED = (
+        "expired",
+        "The operation has expired. Nothing was changed; prepare it again if it is still wanted.",
+    )
+    CONTENT_CHANGED = (
+        "content_changed",
+        "The content is not the one you saw, so nothing was done. Look at the operation again.",
+    )
+    CONTENT_UNREADABLE = (
+        "content_unreadable",
+        "The content cannot be read by this version of the program, so nothing can be done with it.",
+    )
+    SECOND_FACTOR_STALE = (
+        "second_factor_stale",
+        "Enter your authenticator code: the last one is more than five minutes old.",
+    )
+    REASON_MISSING = "reason_missing", "Say why: the person who prepared it will read the reason."
+    CODE_MISSING = "code_missing", "Enter the service's one-time token."
+    ALREADY_RELEASED = "already_released", "The operation is being sent already. Nothing was changed."
+    PAUSED = (
+        "paused",
+        "Sending is paused, so nothing was done, and no token was kept. It can be sent when two "
+        "people have let sending go on.",
+    )
+    SUBMISSION_REUSED = (
+        "submission_reused",
+        "This form was submitted before with other content. Open a new form to prepare another operation.",
+    )
+    CONFIRMATION_WRONG = (
+        "confirmation_wrong",
+        "What you typed from the content does not fit it. Nothing was done; compare them again.",
+    )
+    PAID_BEFORE = (
+        "paid_before",
+        "The same amount for the same beneficiary waits already, or was sent within the last 24 "
+        "hours. Say that this is a further payment, and why. Nothing was prepared.",
+    )
+    CANNOT_SETTLE = (
+        "cannot_settle",
+        "The outcome cannot be settled like this any more. Nothing was changed.",
+    )
+    ONE_BY_ONE = "one_by_one", "It is countersigned on its own page."
+    NOT_PAUSED = (
+        "not_paused",
+        "This pause does not stand any more, so there is nothing to end. Nothing was changed.",
+    )
+    INCIDENT_SEEN = "incident_seen", "Somebody took note of this incident before. Nothing was changed."
+    NOTE_MISSING = (
+        "note_missing",
+        "Say what you found: it stays with the incident, and others rely on it. Nothing was changed.",
+    )
+    SAME_CONTENT_WAITS = (
+        "same_content_waits",
+        "{reference} with exactly this content is waiting already. Nothing was prepared.",
+    )
+    SAME_IN_DOUBT = (
+        "same_in_doubt",
+        "{reference} is the same, was sent, and its outcome is not known. Nothing was prepared. If "
+        "it does not settle by itself, two people have to say first what became of it.",
+    )
+    SEEMS_EXECUTED = (
+        "seems_executed",
+        "An earlier attempt may have been executed after all: the service shows {transactions}. "
+        "Nothing was sent; compare it with this operation, and cancel it if it is paid.",
+    )
+    ALREADY_PAUSED = "already_paused", "Sending is paused already. Nothing was changed."
+    ALREADY_PAUSED_BY = "already_paused_by", "Sending is paused already, by {by}. Nothing was changed."
+    FURTHER_APPROVAL_NEEDED = (
+        "further_approval_needed",
+        "Another person must countersign before this can be sent. Choose “Approve” alone.",
+    )
+    KIND_ONE_BY_ONE = "kind_one_by_one", "{kinds} are countersigned one by one, each on its own page."
+    PAID_AGAIN_ONE_BY_ONE = (
+        "paid_again_one_by_one",
+        "The same was paid before: read why, and countersign it on its own page.",
+    )
+    TWO_APPROVALS_ONE_BY_ONE = (
+        "two_approvals_one_by_one",
+        "Two people must countersign it, so it is countersigned on its own page.",
+    )
+    CONFIRMATION_ONE_BY_ONE = (
+        "confirmation_one_by_one",
+        "Part of its content has to be typed, so it is countersigned on its own page.",
+    )
+    CAUTION_ONE_BY_ONE = (
+        "caution_one_by_one",
+        "Its page warns of something: read that, and countersign it there.",
+    )
+    NOT_THE_PREPARER = "not_the_preparer", "Only the person who prepared an operation can cancel it."
+    APPROVER_NOT_ENTITLED = (
+        "approver_not_entitled",
+        "Somebody who countersigned is no longer entitled to: nothing was sent.",
+    )
+    APPLIED_HERE = (
+        "applied_here",
+        "This is applied here when it is countersigned; there is nothing to send.",
+    )
+    STATUS_CHANGED = (
+        "status_changed",
+        "The operation is {status} by now, so nothing was changed. Look at it again.",
+    )
+    CODE_OF_OTHER_CONTENT = (
+        "code_of_other_content",
+        "The token was not sealed for this content, so nothing was sent.",
+    )
+    PAUSE_REASON_MISSING = (
+        "pause_reason_missing",
+        "Say why: everybody who works here reads the reason. Sending goes on.",
+    )
+    LIST_UNREADABLE = (
+        "list_unreadable",
+        "The service's list cannot be read now, and its word may have changed. Nothing was changed. {error}",
+    )
+    RECORD_CHANGED = (
+        "record_changed",
+        "The service does not show transaction {transaction} as {word} any more. Nothing was "
+        "changed; look at it again.",
+    )
+    SETTLED_MEANWHILE = (
+        "settled_meanwhile",
+        "{reference} is {status} by now, without this. Nothing was changed.",
+    )
+    MAY_STILL_BE_EXECUTED = (
+        "may_still_be_executed",
+        "{reference} may still be executed. Nothing was changed.",
+    )
+    TRANSACTION_TAKEN = (
+        "transaction_taken",
+        "Transaction {transaction} is another operation's by now, or the service named another one "
+        "for this. Nothing was changed.",
+    )
+    NO_FREE_REFERENCE = (
+        "no_free_reference",
+        "No free reference was found. Nothing was prepared; try again.",
+    )
+    FORM_INVALID = "form_invalid", "The form was not accepted: {fields}."
+
+
+def sentence(refusal: Mapping[str, str]) -> str:
+    """A refusal in words, as it is kept: its code and its parameters."""
+    return str(Refusal(refusal["code"]).label).format(**refusal)
 
 
 class OperationError(Exception):
-    """Nothing was changed. The message says why and what to do."""
+    """Nothing was changed. The message says why and what to do; the code says why to the program."""
 
-    message = "This could not be done."
+    code = Refusal.IMPOSSIBLE
 
-    def __init__(self, message: str | None = None) -> None:
-        super().__init__(message or self.message)
+    def __init__(self, code: Refusal | None = None, **parameters: str) -> None:
+        self.refusal = {"code": (code or self.code).value, **parameters}
+        super().__init__(sentence(self.refusal))
 
 
 class NotAllowedError(OperationError):
-    message = "You do not have the permission for this."
+    code = Refusal.NOT_ALLOWED
 
 
 class MakerNotEntitledError(OperationError):
-    message = (
-        "Whoever prepared it may not prepare such operations any more, so it is not countersigned and not sent. "
-        "Somebody else who may has to cancel it and prepare it again."
-    )
+    code = Refusal.MAKER_NOT_ENTITLED
 
 
 class SelfApprovalError(OperationError):
-    message = "You prepared this operation, so somebody else has to countersign and send it."
+    code = Refusal.SELF_APPROVAL
 
 
 class AlreadyApprovedError(OperationError):
-    message = "You have countersigned this operation already; another person is needed."
+    code = Refusal.ALREADY_APPROVED
 
 
 class WrongStatusError(OperationError):
-    message = "The operation is no longer in the state you saw. Nothing was changed; look at it again."
+    code = Refusal.WRONG_STATUS
 
 
 class ExpiredError(OperationError):
-    message = "The operation has expired. Nothing was changed; prepare it again if it is still wanted."
+    code = Refusal.EXPIRED
 
 
 class ContentChangedError(OperationError):
-    message = "The content is not the one you saw, so nothing was done. Look at the operation again."
+    code = Refusal.CONTENT_CHANGED
 
 
 class UnreadableContentError(OperationError):
-    message = "The content cannot be read by this version of the program, so nothing can be done with it."
+    code = Refusal.CONTENT_UNREADABLE
 
 
 class SecondFactorStaleError(OperationError):
-    message = "Enter your authenticator code: the last one is more than five minutes old."
+    code = Refusal.SECOND_FACTOR_STALE
 
 
 class ReasonMissingError(OperationError):
-    message = "Say why: the person who prepared it will read the reason."
+    code = Refusal.REASON_MISSING
 
 
 class TokenMissingError(OperationError):
-    message = "Enter the service's one-time token."
+    code = Refusal.CODE_MISSING
 
 
 class AlreadyReleasedError(OperationError):
-    message = "The operation is being sent already. Nothing was changed."
+    code = Refusal.ALREADY_RELEASED
 
 
 class SendingPausedError(OperationError):
-    message = (
-        "Sending is paused, so nothing was done, and no token was kept. "
-        "It can be sent when two people have let sending go on."
-    )
+    code = Refusal.PAUSED
 
 
 class SubmissionReusedError(OperationError):
-    message = (
-        "This form was submitted before with other content. Open a new form to prepare another operation."
-    )
+    code = Refusal.SUBMISSION_REUSED
 
 
 class ConfirmationWrongError(OperationError):
-    message = "What you typed from the content does not fit it. Nothing was done; compare them again."
+    code = Refusal.CONFIRMATION_WRONG
 
 
 class SameContentWaitsError(OperationError):
     """The same content waits already. `waiting` is the id of that operation."""
 
     def __init__(self, reference: str, waiting: UUID) -> None:
-        super().__init__(f"{reference} with exactly this content is waiting already. Nothing was prepared.")
+        super().__init__(Refusal.SAME_CONTENT_WAITS, reference=reference)
         self.waiting = waiting
 
 
@@ -92,53 +265,47 @@ class SameInDoubtError(OperationError):
     """The same was sent, and nobody knows whether it happened. `waiting` is the id of that operation."""
 
     def __init__(self, reference: str, waiting: UUID) -> None:
-        super().__init__(
-            f"{reference} is the same, was sent, and its outcome is not known. Nothing was prepared. If it does not "
-            "settle by itself, two people have to say first what became of it."
-        )
+        super().__init__(Refusal.SAME_IN_DOUBT, reference=reference)
         self.waiting = waiting
 
 
 class PaidBeforeError(OperationError):
-    message = (
-        "The same amount for the same beneficiary waits already, or was sent within the last 24 hours. Say that this "
-        "is a further payment, and why. Nothing was prepared."
-    )
+    code = Refusal.PAID_BEFORE
 
 
 class SeemsExecutedError(OperationError):
     """The service's list shows what an earlier attempt may have caused after all."""
 
     def __init__(self, transaction_ids: str) -> None:
-        super().__init__(
-            f"An earlier attempt may have been executed after all: the service shows {transaction_ids}. "
-            "Nothing was sent; compare it with this operation, and cancel it if it is paid."
-        )
+        super().__init__(Refusal.SEEMS_EXECUTED, transactions=transaction_ids)
 
 
 class CannotSettleError(OperationError):
-    message = "The outcome cannot be settled like this any more. Nothing was changed."
+    code = Refusal.CANNOT_SETTLE
 
 
 class OneByOneError(OperationError):
-    message = "It is countersigned on its own page."
+    code = Refusal.ONE_BY_ONE
 
 
 class AlreadyPausedError(OperationError):
     def __init__(self, by: str) -> None:
-        super().__init__(f"Sending is paused already{f', by {by}' if by else ''}. Nothing was changed.")
+        if by:
+            super().__init__(Refusal.ALREADY_PAUSED_BY, by=by)
+        else:
+            super().__init__(Refusal.ALREADY_PAUSED)
 
 
 class NotPausedError(OperationError):
-    message = "This pause does not stand any more, so there is nothing to end. Nothing was changed."
+    code = Refusal.NOT_PAUSED
 
 
 class IncidentSeenError(OperationError):
-    message = "Somebody took note of this incident before. Nothing was changed."
+    code = Refusal.INCIDENT_SEEN
 
 
 class NoteMissingError(OperationError):
-    message = "Say what you found: it stays with the incident, and others rely on it. Nothing was changed."
+    code = Refusal.NOTE_MISSING
 
 
 class SavedAccountError(Exception):

@@ -15,8 +15,11 @@ from django.urls import reverse
 
 from backoffice.accounts.models import User
 from backoffice.core.fields import ExactDecimalField
+from backoffice.operations import blockers, check_results
 from backoffice.operations import oversight as oversight  # tables, declared to Django by standing here
 from backoffice.operations import reconciled as reconciled
+from backoffice.operations.blockers import Blocker
+from backoffice.operations.check_results import CheckResult
 from backoffice.operations.content import digest_of, short_code
 from backoffice.operations.pause import Pause as Pause
 from backoffice.operations.saved_accounts import SavedAccount as SavedAccount
@@ -188,18 +191,31 @@ class Release(models.Model):
     # The currency of the balance that will be debited; null where none is.
     balance = models.CharField(max_length=12, null=True, editable=False)  # noqa: DJ001 - as in the attempt
     sealed_token = models.BinaryField(null=True)
-    # Why it has not left though it was tried, and since when; null where nothing stands in the way.
-    obstacle = models.CharField(max_length=300, null=True, editable=False)  # noqa: DJ001 - see Operation.content_key
-    obstacle_since = models.DateTimeField(null=True, editable=False)
+    # Why it has not left though it was tried, and since when; null where nothing is in the way.
+    blocker = models.CharField(max_length=32, choices=Blocker, null=True, editable=False)  # noqa: DJ001 - null for none
+    blocker_parameters = models.JSONField(default=dict, editable=False)
+    blocked_since = models.DateTimeField(null=True, editable=False)
     # Failed for a reason of our own: until then others of its balance need not wait for it. The order is fairness; that
     # one at a time leaves is held by a unique index.
     out_of_turn_until = models.DateTimeField(null=True, editable=False)
 
     class Meta:
         default_permissions = ()
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(blocker__isnull=True, blocked_since__isnull=True)
+                | Q(blocker__isnull=False, blocker__in=Blocker.values, blocked_since__isnull=False),
+                name="release_blocked_has_time",
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"Release of {self.operation_id}"
+
+    @property
+    def blocker_sentence(self) -> str:
+        """Why it has not left, in words; empty if nothing is in the way."""
+        return blockers.sentence(self.blocker, self.blocker_parameters) if self.blocker else ""
 
     @property
     def bound_to(self) -> str:
@@ -210,7 +226,7 @@ class Release(models.Model):
 # Of a transaction's id at the service, which does not say how long one gets: an index bears no more.
 ID_LENGTH = 500
 # Open, and no transaction of the service known to be its own: any new one of the balance could be.
-IN_DOUBT = Q(closed_at__isnull=True, service_transaction_id__isnull=True)
+UNMATCHED = Q(closed_at__isnull=True, service_transaction_id__isnull=True)
 
 
 class AttemptManager(models.Manager["Attempt"]):
@@ -221,7 +237,7 @@ class AttemptManager(models.Manager["Attempt"]):
 
         While there is one, nothing else leaves this balance, so that a new transaction can only be its own.
         """
-        return self.filter(IN_DOUBT, balance=balance)
+        return self.filter(UNMATCHED, balance=balance)
 
 
 class Attempt(models.Model):
@@ -253,7 +269,8 @@ class Attempt(models.Model):
     fee = ExactDecimalField(null=True)
     result = models.JSONField(null=True)
     checks = models.PositiveIntegerField(default=0)
-    last_check = models.CharField(max_length=300, blank=True)
+    check_result = models.CharField(max_length=32, choices=CheckResult, blank=True)  # of the last check
+    check_parameters = models.JSONField(default=dict)
     next_check_at = models.DateTimeField(null=True, db_index=True)
     closed_at = models.DateTimeField(null=True)
     watch_next_at = models.DateTimeField(
@@ -271,7 +288,7 @@ class Attempt(models.Model):
         ordering = ("number",)
         constraints = [
             models.UniqueConstraint(
-                fields=["balance"], condition=IN_DOUBT, name="attempt_one_in_doubt_per_balance"
+                fields=["balance"], condition=UNMATCHED, name="attempt_one_in_doubt_per_balance"
             ),
             models.UniqueConstraint(fields=["operation", "number"], name="attempt_number_once"),
             models.UniqueConstraint(
@@ -288,6 +305,11 @@ class Attempt(models.Model):
 
     def __str__(self) -> str:
         return f"Attempt {self.number} of {self.operation_id}"
+
+    @property
+    def last_check(self) -> str:
+        """What the last check showed, in words; empty before the first."""
+        return check_results.sentence(self.check_result, self.check_parameters) if self.check_result else ""
 
     @property
     def may_come_until(self) -> datetime:

@@ -8,9 +8,36 @@ from django.urls import reverse
 
 from backoffice.accounts.models import User
 from backoffice.ledger.mirrored import Transaction
+from backoffice.operations.evidence import shown
 
 if TYPE_CHECKING:
     from backoffice.operations.models import Operation
+
+
+class IncidentKind(models.TextChoices):
+    """What contradicts the record."""
+
+    NOW_FAILED = "now_failed", "The service reports as failed what is closed as succeeded"
+    NOT_LISTED = "not_listed", "The service's list does not show its transaction"
+    NOW_EXECUTED = "now_executed", "The service reports as executed what is closed as failed"
+    EXECUTED_AFTER_ALL = (
+        "executed_after_all",
+        "The service shows a debit that looks like this one, which is on record as not executed",
+    )
+    SECOND_DEBIT = "second_debit", "The service shows a second debit that looks like this one"
+    UNRECOGNISED = "unrecognised", "The service shows a movement that nobody prepared here"
+    RECORD_MISMATCH = "record_mismatch", "The service's record is not what was countersigned"
+    FEE_MISMATCH = "fee_mismatch", "The service's record tells another fee than is on record"
+    END_MISMATCH = "end_mismatch", "The service's record does not show the end that is on record"
+    NAMED_FOR_ANOTHER = (
+        "named_for_another",
+        "The service gave the transaction that closed this one as the answer to another",
+    )
+    LATE_ANSWER = "late_answer", "A late answer of the service contradicts what is on record"
+    EXECUTED_DESPITE_PROOF = (
+        "executed_despite_proof",
+        "Proven not to be executed, and yet the service shows what looks like it",
+    )
 
 
 class Incident(models.Model):
@@ -26,8 +53,8 @@ class Incident(models.Model):
     transaction = models.ForeignKey(
         Transaction, on_delete=models.PROTECT, null=True, related_name="incidents"
     )
-    what = models.CharField(max_length=200)
-    evidence = models.JSONField()  # name and text of what was seen
+    kind = models.CharField(max_length=32, choices=IncidentKind)
+    evidence = models.JSONField()  # the values that were seen; `evidence.shown` makes the words
     further_to = models.OneToOneField(
         "self", on_delete=models.PROTECT, null=True, related_name="followed_by"
     )  # the one before it, which tells the same by earlier evidence
@@ -51,7 +78,7 @@ class Incident(models.Model):
                 name="incident_is_about_one_thing",
             ),
             models.UniqueConstraint(
-                fields=["operation", "what"],
+                fields=["operation", "kind"],
                 condition=Q(further_to__isnull=True),
                 name="incident_first_once_per_operation",
             ),
@@ -60,6 +87,7 @@ class Incident(models.Model):
                 condition=Q(further_to__isnull=True),
                 name="incident_first_once_per_movement",
             ),
+            models.CheckConstraint(condition=Q(kind__in=IncidentKind.values), name="incident_kind_known"),
             models.CheckConstraint(
                 condition=Q(seen_at__isnull=True, seen_by__isnull=True, note="")
                 | (Q(seen_at__isnull=False, seen_by__isnull=False) & ~Q(note="")),
@@ -68,7 +96,7 @@ class Incident(models.Model):
         ]
 
     def __str__(self) -> str:
-        return self.what
+        return self.sentence
 
     def get_absolute_url(self) -> str:
         return reverse("operations:incident", args=[self.pk])
@@ -77,6 +105,16 @@ class Incident(models.Model):
     def about(self) -> "Operation | Transaction | None":
         """The operation or the movement at the service that it is about."""
         return self.operation or self.transaction
+
+    @property
+    def sentence(self) -> str:
+        """What contradicts the record, in words."""
+        return str(self.get_kind_display())
+
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        """What was seen, in words: name and text."""
+        return shown(self.evidence)
 
     @property
     def is_open(self) -> bool:

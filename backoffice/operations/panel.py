@@ -10,7 +10,7 @@ from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.core.display import local_time
 from backoffice.operations import permissions, policy
-from backoffice.operations.errors import MakerNotEntitledError, NotAllowedError
+from backoffice.operations.errors import OperationAction, Refusal, sentence
 from backoffice.operations.kinds import KINDS, permission_for
 from backoffice.operations.kinds.resolution_case import may_be_settled
 from backoffice.operations.models import Operation
@@ -147,21 +147,21 @@ def came_back(operation: Operation, timeline: Sequence[Entry], turn: Turn | None
             f"{_if_it_can_leave(turn, 'Give the word again, with a new token.')}"
         )
     if last is not None and last.action == Action.OPERATION_REFUSED:
-        return _held_back(str(last.detail["reason"]))
+        return _held_back(last.detail["refusal"])
     return _tried(operation, turn)
 
 
 def _ends_a_release(entry: Entry) -> bool:
-    is_last_look = entry.detail.get("attempted") == "send_operation"
+    is_last_look = entry.detail.get("attempted") == OperationAction.SEND
     return entry.action in {*_NOT_IN_TIME, Action.OPERATION_RETURNED} or (
         entry.action == Action.OPERATION_REFUSED and is_last_look
     )
 
 
-def _held_back(reason: str) -> str:
-    if reason == NotAllowedError.message:
+def _held_back(refusal: dict[str, str]) -> str:
+    if refusal["code"] == Refusal.NOT_ALLOWED:
         return "Held back before it was sent: whoever gave the word may no longer send. Somebody else has to give it."
-    return f"Held back before it was sent. {reason} {_ANEW}"
+    return f"Held back before it was sent. {sentence(refusal)} {_ANEW}"
 
 
 def _if_it_can_leave(turn: Turn | None, advice: str) -> str:
@@ -227,7 +227,7 @@ def _pending(person: User, operation: Operation) -> tuple[str, str]:
     if has_signed(person, operation):
         return "You have countersigned", f"Another person is still needed. {operation.rule}"
     if has_lost_its_maker(operation):
-        return "Not to be countersigned any more", MakerNotEntitledError.message
+        return "Not to be countersigned any more", str(Refusal.MAKER_NOT_ENTITLED.label)
     if policy.may_decide(person, operation):
         return "Your decision", operation.rule
     return "Waiting for a second person", operation.rule
@@ -252,16 +252,16 @@ def _approved(person: User, operation: Operation, turn: Turn | None) -> tuple[st
 
 def _no_longer_valid(operation: Operation) -> str:
     if has_lost_its_maker(operation):
-        return MakerNotEntitledError.message
+        return str(Refusal.MAKER_NOT_ENTITLED.label)
     return f"Somebody who countersigned is no longer entitled to, so this will not be sent. {_ANEW}"
 
 
 def _released(operation: Operation, turn: Turn | None) -> tuple[str, str]:
-    until, since = local_time(operation.release.expires_at), operation.release.obstacle_since
+    until, since = local_time(operation.release.expires_at), operation.release.blocked_since
     if turn is not None and not turn.is_now:
         return "Waits for its turn", f"{turn} The word to send is given, and stands until {until}."
     if since is not None:
-        why = f"{operation.release.obstacle} It has been so since {local_time(since)}, and nothing has left."
+        why = f"{operation.release.blocker_sentence} It has been so since {local_time(since)}, and nothing has left."
         return "Not sent yet", f"{why} It is tried again until the word to send runs out at {until}."
     return "About to be sent", "The word to send is given; a worker takes it up within seconds."
 

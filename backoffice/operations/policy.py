@@ -87,17 +87,15 @@ def check_in_bulk(operation: Operation) -> None:
     """
     kind, payload = content_of(operation)
     if kind.is_decided_alone:
-        raise errors.OneByOneError(f"{kind.plural} are countersigned one by one, each on its own page.")
+        raise errors.OneByOneError(errors.Refusal.KIND_ONE_BY_ONE, kinds=kind.plural)
     if payload.repeat_reason:
-        raise errors.OneByOneError("The same was paid before: read why, and countersign it on its own page.")
+        raise errors.OneByOneError(errors.Refusal.PAID_AGAIN_ONE_BY_ONE)
     if operation.approvals_needed > 1:
-        raise errors.OneByOneError("Two people must countersign it, so it is countersigned on its own page.")
+        raise errors.OneByOneError(errors.Refusal.TWO_APPROVALS_ONE_BY_ONE)
     if kind.confirmation(payload) is not None:
-        raise errors.OneByOneError(
-            "Part of its content has to be typed, so it is countersigned on its own page."
-        )
+        raise errors.OneByOneError(errors.Refusal.CONFIRMATION_ONE_BY_ONE)
     if kind.cautions(payload):
-        raise errors.OneByOneError("Its page warns of something: read that, and countersign it there.")
+        raise errors.OneByOneError(errors.Refusal.CAUTION_ONE_BY_ONE)
 
 
 def check_may_cancel(person: User, operation: Operation) -> None:
@@ -106,7 +104,7 @@ def check_may_cancel(person: User, operation: Operation) -> None:
     That is its maker's to do, and anybody's who may prepare the like once its maker may not any more.
     """
     if person != operation.maker and _may_still_prepare(operation):
-        raise errors.NotAllowedError("Only the person who prepared an operation can cancel it.")
+        raise errors.NotAllowedError(errors.Refusal.NOT_THE_PREPARER)
     check_permission(person, permission_for(operation.kind))
     check_can_move(operation, Status.CANCELLED)
 
@@ -143,7 +141,7 @@ def check_may_leave(operation: Operation, releaser: User) -> None:
         and _is_entitled(approval.approver, APPROVE)
     }
     if len(signed) < operation.approvals_needed:
-        raise errors.NotAllowedError("Somebody who countersigned is no longer entitled to: nothing was sent.")
+        raise errors.NotAllowedError(errors.Refusal.APPROVER_NOT_ENTITLED)
     _check_maker(operation)
 
 
@@ -151,9 +149,7 @@ def check_is_sent(operation: Operation) -> None:
     """Raises WrongStatusError for what is applied here and has nothing to send. Raises UnreadableContentError, too."""
     kind, _ = content_of(operation)
     if isinstance(kind, LocalKind):
-        raise errors.WrongStatusError(
-            "This is applied here when it is countersigned; there is nothing to send."
-        )
+        raise errors.WrongStatusError(errors.Refusal.APPLIED_HERE)
 
 
 def check_can_move(operation: Operation, status: Status) -> None:
@@ -216,10 +212,7 @@ def _check_pending(operation: Operation) -> None:
 
 
 def _is_something_else(operation: Operation) -> errors.WrongStatusError:
-    by_now = Status(operation.status).label.lower()
-    return errors.WrongStatusError(
-        f"The operation is {by_now} by now, so nothing was changed. Look at it again."
-    )
+    return errors.WrongStatusError(errors.Refusal.STATUS_CHANGED, status=operation.status)
 
 
 def _check_other_person(person: User, operation: Operation) -> None:

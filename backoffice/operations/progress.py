@@ -112,7 +112,7 @@ def fingerprint(operation: Operation, turn: Turn | None) -> str:
 def _words_mark(operation: Operation) -> str:
     """A short mark of what is told in words: why it has not left, and what the last look found."""
     release, attempt = getattr(operation, "release", None), last_attempt(operation)
-    words = (release.obstacle if release else None, attempt.last_check if attempt else None)
+    words = (release.blocker_sentence if release else None, attempt.last_check if attempt else None)
     return sha256(repr(words).encode()).hexdigest()[:12]
 
 

@@ -7,20 +7,29 @@ from django.db import models
 from django.db.models import Q
 
 from backoffice.core.fields import ExactDecimalField, MagnitudeField, SumField
+from backoffice.operations.differences import sentences
 
 
-class Verdict(models.TextChoices):
+class ReconciliationResult(models.TextChoices):
     """What holding an operation of ours and a movement at the service against each other says."""
 
     MATCHED = "matched", "Matched"
-    DIFFERENT = "different", "Different"
-    MISSING = "missing_there", "Missing there"
-    UNKNOWN = "unknown_to_us", "Unknown to us"
-    EARLY = "too_early", "Too early to tell"
+    MISMATCHED = "mismatched", "Different"
+    MISSING_AT_PROVIDER = "missing_at_provider", "Missing there"
+    UNRECOGNISED = "unrecognised", "Unknown to us"
+    PENDING = "pending", "Too early to tell"
 
 
-ALARMING = frozenset({Verdict.DIFFERENT, Verdict.MISSING, Verdict.UNKNOWN})
-MAY_TURN_UP = Q(verdict=Verdict.EARLY) | Q(verdict=Verdict.MISSING, transaction__isnull=True)
+ALARMING = frozenset(
+    {
+        ReconciliationResult.MISMATCHED,
+        ReconciliationResult.MISSING_AT_PROVIDER,
+        ReconciliationResult.UNRECOGNISED,
+    }
+)
+MAY_TURN_UP = Q(verdict=ReconciliationResult.PENDING) | Q(
+    verdict=ReconciliationResult.MISSING_AT_PROVIDER, transaction__isnull=True
+)
 """Comparisons that what no feed tells may change. Ask in these very words: there is an index of them."""
 
 
@@ -28,16 +37,16 @@ class Comparison(models.Model):
     """One attempt held against the mirror, or one movement there that no attempt of ours is.
 
     `day` (UTC), `currency`, `amount` and `fee` are those by which it counts in the totals: the service's where it lists
-    the transaction, ours where it does not. `difference` says in words what differs, and by how much.
+    the transaction, ours where it does not. `differences` says what differs, and by how much.
     """
 
-    verdict = models.CharField(max_length=16, choices=Verdict)
+    verdict = models.CharField(max_length=20, choices=ReconciliationResult)
     occurred_at = models.DateTimeField()
     day = models.DateField()
     currency = models.TextField()
     amount = MagnitudeField()
     fee = ExactDecimalField(null=True)
-    difference = models.TextField(blank=True)
+    differences = models.JSONField(default=list, blank=True)  # codes, see `differences`
     needs_telling = models.BooleanField(
         default=False
     )  # people have to look at it, and no incident was raised yet
@@ -62,11 +71,18 @@ class Comparison(models.Model):
                 condition=Q(attempt__isnull=False) | Q(transaction__isnull=False),
                 name="comparison_is_of_something",
             ),
-            models.CheckConstraint(condition=Q(verdict__in=Verdict.values), name="comparison_verdict_known"),
+            models.CheckConstraint(
+                condition=Q(verdict__in=ReconciliationResult.values), name="comparison_verdict_known"
+            ),
         ]
 
     def __str__(self) -> str:
         return f"{self.get_verdict_display()}: {self.currency} {self.amount}"
+
+    @property
+    def difference_sentence(self) -> str:
+        """What differs, in words; empty if nothing does."""
+        return sentences(self.differences)
 
 
 class VerdictTotal(models.Model):
@@ -77,7 +93,7 @@ class VerdictTotal(models.Model):
 
     day = models.DateField()
     currency = models.TextField()
-    verdict = models.CharField(max_length=16, choices=Verdict)
+    verdict = models.CharField(max_length=20, choices=ReconciliationResult)
     count = models.BigIntegerField()
     amount = SumField()
     fee = SumField()

@@ -14,7 +14,7 @@ from backoffice.ledger.mirror.totals import EXACT
 from backoffice.ledger.mirrored import DayTotal
 from backoffice.operations import permissions
 from backoffice.operations.oversight import Incident
-from backoffice.operations.reconciled import Comparison, Reconciliation, Verdict, VerdictTotal
+from backoffice.operations.reconciled import Comparison, Reconciliation, ReconciliationResult, VerdictTotal
 from backoffice.operations.reconciling import INCOMING
 
 MAY_SEE = (permissions.VIEW, "ledger.view_transaction")
@@ -81,13 +81,15 @@ class Day:
 
     day: date
     currency: str
-    of: dict[str, Total] = field(default_factory=lambda: {verdict.value: Total() for verdict in Verdict})
+    of: dict[str, Total] = field(
+        default_factory=lambda: {verdict.value: Total() for verdict in ReconciliationResult}
+    )
     came_in: Total = field(default_factory=Total)
 
     @property
     def cells(self) -> list[tuple[str, str, Total]]:
         """Verdict, its label and its total, in the order of the headings."""
-        return [(verdict.value, verdict.label, self.of[verdict]) for verdict in Verdict]
+        return [(verdict.value, verdict.label, self.of[verdict]) for verdict in ReconciliationResult]
 
 
 def days(chosen: Narrowing, begins_at: datetime | None, today: date) -> list[Day]:
@@ -122,7 +124,7 @@ def _came_in(few: Narrowing) -> QuerySet[DayTotal, tuple[date, str, int, Decimal
 def counts(chosen: Narrowing) -> list[tuple[str, str, int]]:
     """Verdict, label and number of each among what is chosen, whatever verdict the list is narrowed to."""
     found = dict(chosen.totals().order_by().values_list("verdict").annotate(number=Sum("count")))
-    return [(verdict.value, verdict.label, found.get(verdict.value, 0)) for verdict in Verdict]
+    return [(verdict.value, verdict.label, found.get(verdict.value, 0)) for verdict in ReconciliationResult]
 
 
 def reconciliation() -> Reconciliation:

@@ -5,7 +5,7 @@ from django import forms
 from backoffice.core.filters import NarrowingForm
 from backoffice.core.period import day_field
 from backoffice.ledger.facets import known_facets
-from backoffice.operations.reconciled import Verdict
+from backoffice.operations.reconciled import ReconciliationResult
 from backoffice.operations.reconciliation import Narrowing
 
 
@@ -20,7 +20,7 @@ class ReconciliationForm(NarrowingForm):
     since = day_field("From, in UTC")
     until = day_field("To, in UTC")
     verdict = forms.ChoiceField(
-        required=False, label="Result", choices=[("", "Any result"), *Verdict.choices]
+        required=False, label="Result", choices=[("", "Any result"), *ReconciliationResult.choices]
     )
     currency = forms.ChoiceField(required=False, label="Currency", choices=_currencies)
 

@@ -6,8 +6,8 @@ was taken and comes back as a deposit. Of each such attempt:
 
 * *matched*: the record says the same currency, amount, fee (where one was on record when it closed), end, and receiver
   where it tells one;
-* *different*: it says something else, and `difference` tells what and by how much. Two people who settled it signed the
-  record as it stood, so nothing but money and the end is held against theirs;
+* *different*: it says something else, and `differences` says what and by how much. Two people who settled it signed
+  the record as it stood, so nothing but money and the end is held against theirs;
 * *missing there*: it is not in the mirror though a reading of the list that goes back a day, or for older ones the
   whole list, began an hour after the attempt had closed, and has ended; or it was there, and readings of the whole list
   found it gone;
@@ -27,24 +27,24 @@ what comes back of a failed withdrawal. None of them is judged; they are shown a
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
-from backoffice.core.display import format_amount
-from backoffice.core.fields import SUMS
+from backoffice.core.fields import normal_text
 from backoffice.ledger.mirrored import Mirror, Transaction
+from backoffice.operations.differences import Difference, DifferenceCode, MatchField, difference
 from backoffice.operations.errors import UnreadableContentError
 from backoffice.operations.kinds import MoneyKind, content_of
 from backoffice.operations.models import Attempt
-from backoffice.operations.reconciled import Verdict
+from backoffice.operations.reconciled import ReconciliationResult
 from backoffice.operations.states import Outcome
 from payments_gateway import TransactionRecord
 
 GRACE = timedelta(hours=1)
 ONE_DAY = timedelta(days=1)
 INCOMING = "in"
-_HELD_ALREADY = frozenset({"Type", "Currency", "Amount"})
+_HELD_ALREADY = frozenset({MatchField.TYPE, MatchField.CURRENCY, MatchField.AMOUNT})
 _OPPOSITE = {"fulfilled": "failed", "failed": "fulfilled"}
 
 
@@ -52,12 +52,12 @@ _OPPOSITE = {"fulfilled": "failed", "failed": "fulfilled"}
 class Judgement:
     """A verdict, and all that is kept with it."""
 
-    verdict: Verdict
+    verdict: ReconciliationResult
     occurred_at: datetime
     currency: str
     amount: Decimal
     fee: Decimal | None
-    difference: str = ""
+    differences: list[Difference] = field(default_factory=list)
 
     @property
     def day(self) -> date:
@@ -74,17 +74,20 @@ def judged_attempt(attempt: Attempt, listed: Transaction | None, mirror: Mirror)
         return None
     if listed is None:
         return _absent(attempt, mirror)
-    difference = "; ".join(_differences(attempt, listed))
-    verdict = Verdict.DIFFERENT if difference else Verdict.MATCHED
-    if not difference and _has_no_end(attempt, listed):
-        verdict = Verdict.DIFFERENT if _is_read_since(attempt, mirror) else Verdict.EARLY
-        difference = f"{_end_of(attempt)} here, {listed.status or 'nothing'} there"
-    if listed.missing_since:
-        verdict = Verdict.MISSING
-        difference = (
-            f"the service listed it, and lists it no more since {listed.missing_since:%Y-%m-%d %H:%M} UTC"
+    differences = list(_differences(attempt, listed))
+    verdict = ReconciliationResult.MISMATCHED if differences else ReconciliationResult.MATCHED
+    if not differences and _has_no_end(attempt, listed):
+        verdict = (
+            ReconciliationResult.MISMATCHED
+            if _is_read_since(attempt, mirror)
+            else ReconciliationResult.PENDING
         )
-    return Judgement(verdict, listed.occurred_at, listed.currency, listed.amount, listed.fee, difference)
+        differences = [difference(DifferenceCode.END, here=_end_of(attempt), there=listed.status)]
+    if listed.missing_since:
+        verdict = ReconciliationResult.MISSING_AT_PROVIDER
+        since = listed.missing_since.astimezone(UTC).isoformat(timespec="seconds")
+        differences = [difference(DifferenceCode.NO_LONGER_LISTED, since=since)]
+    return Judgement(verdict, listed.occurred_at, listed.currency, listed.amount, listed.fee, differences)
 
 
 def judged_movement(
@@ -97,20 +100,19 @@ def judged_movement(
     """
     if listed.direction == INCOMING or begins_at is None or listed.occurred_at < begins_at:
         return None
-    verdict, difference = Verdict.UNKNOWN, ""
+    verdict, differences = ReconciliationResult.UNRECOGNISED, list(_of_a_movement(listed))
     if meant := [attempt.operation.reference for attempt in in_doubt if _may_be(attempt, listed)]:
-        verdict, difference = Verdict.EARLY, f"it may be {', '.join(meant)}, which is not known yet"
-    else:
-        difference = "; ".join(_of_a_movement(listed))
-    return Judgement(verdict, listed.occurred_at, listed.currency, listed.amount, listed.fee, difference)
+        verdict = ReconciliationResult.PENDING
+        differences = [difference(DifferenceCode.MAY_BE_UNKNOWN_OPERATION, operations=meant)]
+    return Judgement(verdict, listed.occurred_at, listed.currency, listed.amount, listed.fee, differences)
 
 
-def _of_a_movement(listed: Transaction) -> Iterator[str]:
+def _of_a_movement(listed: Transaction) -> Iterator[Difference]:
     """What is not usual of it. Its status stands here also because people are told again when it is another."""
     if not listed.direction:
-        yield "the service does not tell which way it went"
+        yield difference(DifferenceCode.DIRECTION_NOT_PROVIDED)
     if listed.status != "fulfilled":
-        yield f"{listed.status or 'no status'} there"
+        yield difference(DifferenceCode.STATUS, there=listed.status)
 
 
 def _moved_money(attempt: Attempt) -> bool:
@@ -121,10 +123,10 @@ def _moved_money(attempt: Attempt) -> bool:
 
 def _absent(attempt: Attempt, mirror: Mirror) -> Judgement:
     operation, is_sure = attempt.operation, _is_read_since(attempt, mirror)
-    verdict = Verdict.MISSING if is_sure else Verdict.EARLY
-    difference = "" if is_sure else "the service's list has not been read far enough since"
+    verdict = ReconciliationResult.MISSING_AT_PROVIDER if is_sure else ReconciliationResult.PENDING
+    differences = [] if is_sure else [difference(DifferenceCode.NOT_READ_FAR_ENOUGH)]
     amount = operation.amount or Decimal(0)
-    return Judgement(verdict, attempt.started_at, operation.currency, amount, attempt.fee, difference)
+    return Judgement(verdict, attempt.started_at, operation.currency, amount, attempt.fee, differences)
 
 
 def _is_read_since(attempt: Attempt, mirror: Mirror) -> bool:
@@ -148,22 +150,22 @@ def _end_of(attempt: Attempt) -> str:
     return "fulfilled" if attempt.outcome == Outcome.SUCCEEDED else "failed"
 
 
-def _differences(attempt: Attempt, listed: Transaction) -> Iterator[str]:
+def _differences(attempt: Attempt, listed: Transaction) -> Iterator[Difference]:
     operation = attempt.operation
     if listed.currency != operation.currency:
-        yield f"currency {operation.currency} here, {listed.currency or 'none'} there"
+        yield difference(DifferenceCode.CURRENCY, here=operation.currency, there=listed.currency)
     elif operation.amount is not None and listed.amount != operation.amount:
-        yield f"amount {_by(listed.amount, operation.amount, listed.currency)}"
+        yield _numbers(DifferenceCode.AMOUNT, operation.amount, listed.amount, listed.currency)
     if attempt.fee is not None and (listed.fee or Decimal(0)) != attempt.fee:
-        yield f"fee {_by(listed.fee or Decimal(0), attempt.fee, listed.currency)}"
+        yield _numbers(DifferenceCode.FEE, attempt.fee, listed.fee or Decimal(0), listed.currency)
     end = _end_of(attempt)
     if attempt.closed_at is not None and listed.status == _OPPOSITE[end]:
-        yield f"{end} here, {listed.status} there"
+        yield difference(DifferenceCode.END, here=end, there=listed.status)
     if not attempt.resolution_id:
         yield from _receivers(attempt, listed)
 
 
-def _receivers(attempt: Attempt, listed: Transaction) -> Iterator[str]:
+def _receivers(attempt: Attempt, listed: Transaction) -> Iterator[Difference]:
     """Where the record tells of somebody else than was signed; the other traits are held against each other above."""
     try:
         kind, payload = content_of(attempt.operation)
@@ -173,13 +175,13 @@ def _receivers(attempt: Attempt, listed: Transaction) -> Iterator[str]:
         return
     told = {name: getattr(listed, name) for name in TransactionRecord.model_fields if hasattr(listed, name)}
     for trait in kind.traits(payload, TransactionRecord.model_construct(**told)):
-        if trait.fits is False and trait.label not in _HELD_ALREADY:
-            yield f"{trait.label.lower()} {trait.ours} here, {trait.theirs} there"
+        if trait.fits is False and trait.field not in _HELD_ALREADY:
+            name = trait.field.value
+            yield difference(DifferenceCode.FIELD, field=name, here=trait.ours, there=trait.theirs)
 
 
-def _by(there: Decimal, here: Decimal, currency: str) -> str:
-    more = SUMS.subtract(there, here)
-    return f"{format_amount(abs(more), currency)} {'more' if more > 0 else 'less'} there"
+def _numbers(code: DifferenceCode, here: Decimal, there: Decimal, currency: str) -> Difference:
+    return difference(code, here=normal_text(here), there=normal_text(there), currency=currency)
 
 
 def _may_be(attempt: Attempt, listed: Transaction) -> bool:

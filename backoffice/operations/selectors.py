@@ -18,7 +18,7 @@ from backoffice.operations.mentions import mentioning
 from backoffice.operations.models import Approval, Attempt, List, Operation, SavedFilter, content_key
 from backoffice.operations.oversight import Incident
 from backoffice.operations.permissions import APPROVE, PREPARE, PROPOSE, RELEASE, VIEW
-from backoffice.operations.states import CAME_TO_NOTHING, IN_DOUBT, NEEDS_ATTENTION, Status
+from backoffice.operations.states import CAME_TO_NOTHING, NEEDS_ATTENTION, OUTCOME_UNKNOWN, Status
 
 NEWEST_FIRST = ("-prepared_at", "-id")
 REPEATED_WITHIN = timedelta(hours=24)
@@ -167,7 +167,9 @@ def paid_before(beneficiary_key: str, debit: Debit | None) -> QuerySet[Operation
 
 def in_doubt_alike(kind: Kind[Any], payload: Payload) -> QuerySet[Operation]:
     """Operations that are the same as this, were sent, and of which nobody knows whether they happened."""
-    return Operation.objects.filter(_is_same(kind, payload), status__in=IN_DOUBT).order_by(*NEWEST_FIRST)
+    return Operation.objects.filter(_is_same(kind, payload), status__in=OUTCOME_UNKNOWN).order_by(
+        *NEWEST_FIRST
+    )
 
 
 def settled_alike(kind: Kind[Any], payload: Payload) -> Operation | None:

@@ -44,7 +44,7 @@ SENT = frozenset({Status.SENDING, Status.PROCESSING, Status.UNKNOWN, Status.REVI
 AWAITING_THE_SERVICE = frozenset({Status.PROCESSING, Status.UNKNOWN})
 CAME_TO_NOTHING = frozenset({Status.REJECTED, Status.EXPIRED, Status.CANCELLED, Status.FAILED})
 NEEDS_ATTENTION = frozenset({Status.UNKNOWN, Status.REVIEW})
-IN_DOUBT = NEEDS_ATTENTION | {Status.SENDING}  # nobody knows whether it happened
+OUTCOME_UNKNOWN = NEEDS_ATTENTION | {Status.SENDING}  # nobody knows whether it happened
 
 
 class Outcome(TextChoices):

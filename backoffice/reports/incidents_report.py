@@ -5,9 +5,9 @@ from django.db.models import QuerySet
 
 from backoffice.accounts.models import User
 from backoffice.operations.health import incidents
-from backoffice.operations.oversight import Incident
+from backoffice.operations.oversight import Incident, IncidentKind
 from backoffice.operations.permissions import VIEW
-from backoffice.reports.report import Column, StoredReport, no_period
+from backoffice.reports.report import Column, StoredReport, labelled, no_period
 
 
 def query(_user: User, _form: forms.Form) -> QuerySet[Incident]:
@@ -27,7 +27,7 @@ INCIDENTS = StoredReport(
         Column(
             "transaction", "The service's transaction that is no operation's", "transaction__transaction_id"
         ),
-        Column("what", "What contradicted the record", "what"),
+        Column("what", "What contradicted the record", labelled("kind", IncidentKind)),
         Column("evidence", "What was seen, as JSON", "evidence"),
         Column("noted_at", "When somebody took note", "seen_at"),
         Column("noted_by", "Who took note", "seen_by__full_name"),

@@ -1,6 +1,6 @@
 """Our operations held against the service's list, one by one and added up by day."""
 
-from django.db.models import QuerySet
+from django.db.models import Case, F, Q, QuerySet, When
 
 from backoffice.accounts.models import User
 from backoffice.operations.reconciled import Comparison, VerdictTotal
@@ -28,7 +28,11 @@ RECONCILIATION = StoredReport(
     form=ReconciliationForm,
     columns=(
         Column("result", "What holding them against each other says", "verdict"),
-        Column("difference", "What differs, or why it cannot be told yet", "difference"),
+        Column(
+            "differences",
+            "What differs, or why it cannot be told yet: codes with their parameters, as JSON",
+            Case(When(~Q(differences=[]), then=F("differences"))),
+        ),
         Column("operation", "The operation here", "attempt__operation__reference"),
         Column("kind", "What kind of operation", "attempt__operation__kind"),
         Column(

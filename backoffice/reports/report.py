@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar, cast
 from zoneinfo import ZoneInfo
 
 from django import forms
-from django.db.models import F, Model, QuerySet
+from django.db.models import Case, F, Model, QuerySet, TextChoices, TextField, Value, When
 from django.db.models.expressions import Combinable
 
 from backoffice.accounts.models import User
@@ -41,6 +41,12 @@ def within(field: str, form: PeriodForm) -> dict[str, datetime]:
         **({f"{field}__gte": start_of(since)} if since else {}),
         **({f"{field}__lt": end_of(until)} if until else {}),
     }
+
+
+def labelled(field: str, choices: type[TextChoices]) -> Case:
+    """The words for the code in this field, made by the database."""
+    words = [When(**{field: code}, then=Value(str(label))) for code, label in choices.choices]
+    return Case(*words, default=F(field), output_field=TextField())
 
 
 def no_period(_form: forms.Form, _today: date) -> Period:

@@ -5,7 +5,7 @@ from django.db.models import Q
 from django.urls import reverse
 
 from backoffice.operations.models import ID_LENGTH
-from backoffice.webhooks.states import Verdict
+from backoffice.webhooks.states import DeliveryVerification
 
 
 class Delivery(models.Model):
@@ -23,7 +23,7 @@ class Delivery(models.Model):
     received_at = models.DateTimeField()
     last_at = models.DateTimeField()
     times = models.PositiveIntegerField(default=1)
-    verdict = models.CharField(max_length=16, choices=Verdict)
+    verdict = models.CharField(max_length=16, choices=DeliveryVerification)
     problem = models.CharField(max_length=300, blank=True)
     key = models.CharField(max_length=64, blank=True)  # the fingerprint of the key that signed it
     event = models.CharField(max_length=200, blank=True)
@@ -42,7 +42,9 @@ class Delivery(models.Model):
             models.Index(
                 fields=["valid_at"], condition=Q(valid_at__isnull=False), name="delivery_valid_by_time"
             ),
-            models.Index(fields=["id"], condition=~Q(verdict=Verdict.VALID), name="delivery_not_valid"),
+            models.Index(
+                fields=["id"], condition=~Q(verdict=DeliveryVerification.VALID), name="delivery_not_valid"
+            ),
             models.Index(fields=["id"], condition=Q(wanted_at__isnull=False), name="delivery_wanted"),
         ]
 

@@ -3,7 +3,7 @@
 from django.db.models import TextChoices
 
 
-class Verdict(TextChoices):
+class DeliveryVerification(TextChoices):
     """What its signature says. All but the first start nothing."""
 
     VALID = "valid", "Valid"

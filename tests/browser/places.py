@@ -208,7 +208,7 @@ PLACES = [
     Place(MAKER, "unknown outcomes", at("/operations/unknown/")),
     Place(MAKER, "incidents", at("/operations/incidents/")),
     Place(MAKER, "reconciliation", at("/reconciliation/")),
-    Place(MAKER, "reconciliation that nothing fits", at("/reconciliation/?verdict=missing_there")),
+    Place(MAKER, "reconciliation that nothing fits", at("/reconciliation/?verdict=missing_at_provider")),
     Place(MAKER, "pause", at("/operations/pause/")),
     Place(MAKER, "pause refused", sending("/operations/pause/", "Stop all sending now")),
     Place(MAKER, "resumption of nothing", at("/operations/prepare/resume/")),

@@ -127,7 +127,9 @@ def _count(operation: Operation, records: list[Any], figures: Figures) -> None:
 def as_told(operation: Operation, ledger: Any) -> str:
     """One operation by our record and by the service's, for whoever reads why a test failed."""
     attempts = list(
-        operation.attempts.values_list("number", "outcome", "answer", "last_check", "next_check_at")
+        operation.attempts.values_list(
+            "number", "outcome", "answer", "check_result", "check_parameters", "next_check_at"
+        )
     )
     return f"{operation} is {operation.status}; {attempts}; the service has {records_of(operation, ledger)}"
 
@@ -157,7 +159,7 @@ def _has_a_reason(operation: Operation) -> bool:
     if operation.status == Status.SENDING:
         return attempt.deadline_at is not None
     if operation.status == Status.REVIEW:
-        return bool(attempt.last_check)
+        return bool(attempt.check_result)
     return attempt.next_check_at is not None and bool(attempt.answer)
 
 

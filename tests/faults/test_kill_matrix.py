@@ -23,7 +23,8 @@ WHAT_A_LOOK_WRITES = (
     "closed_at",
     "service_transaction_id",
     "checks",
-    "last_check",
+    "check_result",
+    "check_parameters",
     "next_check_at",
 )
 

@@ -74,7 +74,7 @@ def test_no_job_is_put_off_for_what_the_database_did_to_it(caplog: pytest.LogCap
 
 
 def marked(_: int) -> int:
-    return Release.objects.update(obstacle=None)
+    return Release.objects.update(blocker=None)
 
 
 @pytest.fixture

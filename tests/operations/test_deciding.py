@@ -97,7 +97,7 @@ def test_the_maker_cannot_approve(maker: User) -> None:
     assert status_of(operation) == Status.PENDING
     entry = last_entry()
     assert (entry.action, entry.actor) == (Action.OPERATION_REFUSED, maker)
-    assert entry.detail["attempted"] == "approve_operation"
+    assert entry.detail["attempted"] == "approve"
 
 
 def test_a_superuser_cannot_approve_what_he_prepared(maker: User) -> None:

@@ -10,15 +10,15 @@ from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.operations.errors import IncidentSeenError, NotAllowedError, NoteMissingError
 from backoffice.operations.models import Operation
-from backoffice.operations.oversight import Incident
+from backoffice.operations.oversight import Incident, IncidentKind
 from backoffice.operations.services import incidents
 
-WHAT = "The service shows something else"
+KIND = IncidentKind.SECOND_DEBIT
 
 
 @pytest.fixture
 def incident(operation: Operation) -> Incident:
-    return incidents.report(operation, what=WHAT, evidence={"transaction": "T-1"})
+    return incidents.report(operation, kind=KIND, evidence={"transaction": "T-1"})
 
 
 def actions(operation: Operation) -> list[str]:
@@ -29,9 +29,9 @@ def actions(operation: Operation) -> list[str]:
 def test_the_same_evidence_is_reported_once_whether_or_not_somebody_took_note(
     incident: Incident, operation: Operation, checker: User
 ) -> None:
-    again = incidents.report(operation, what=WHAT, evidence={"transaction": "T-1"})
+    again = incidents.report(operation, kind=KIND, evidence={"transaction": "T-1"})
     incidents.acknowledge_incident(incident.pk, actor=checker, note="Looked at")
-    once_more = incidents.report(operation, what=WHAT, evidence={"transaction": "T-1"})
+    once_more = incidents.report(operation, kind=KIND, evidence={"transaction": "T-1"})
     assert again == once_more == incident
     assert actions(operation) == [
         Action.OPERATION_PREPARED,
@@ -45,7 +45,7 @@ def test_further_evidence_reaches_those_who_had_taken_note(
 ) -> None:
     incidents.acknowledge_incident(incident.pk, actor=checker, note="Refunded")
     before = Incident.objects.values().get()
-    further = incidents.report(operation, what=WHAT, evidence={"transaction": "T-2"})
+    further = incidents.report(operation, kind=KIND, evidence={"transaction": "T-2"})
     assert (further.is_open, further.further_to, further.evidence) == (True, incident, {"transaction": "T-2"})
     assert Incident.objects.filter(pk=incident.pk).values().get() == before
     raised = Entry.objects.filter(action=Action.INCIDENT_RAISED).latest("position")
@@ -54,7 +54,7 @@ def test_further_evidence_reaches_those_who_had_taken_note(
 
 def test_evidence_that_alternates_raises_each_once(incident: Incident, operation: Operation) -> None:
     raised = [
-        incidents.report(operation, what=WHAT, evidence={"transaction": told})
+        incidents.report(operation, kind=KIND, evidence={"transaction": told})
         for told in ("T-2", "T-1", "T-3", "T-2", "T-1")
     ]
     assert Incident.objects.count() == 3
@@ -63,13 +63,13 @@ def test_evidence_that_alternates_raises_each_once(incident: Incident, operation
 
 
 def test_something_else_about_it_is_another_incident(incident: Incident, operation: Operation) -> None:
-    assert incidents.report(operation, what="Something else", evidence={}) != incident
+    assert incidents.report(operation, kind=IncidentKind.NOT_LISTED, evidence={}) != incident
 
 
 def test_the_database_holds_one_of_each_itself(incident: Incident) -> None:
     told: dict[str, Any] = {
         "operation": incident.operation,
-        "what": incident.what,
+        "kind": incident.kind,
         "evidence": {},
         "at": incident.at,
     }
@@ -81,12 +81,12 @@ def test_the_database_holds_one_of_each_itself(incident: Incident) -> None:
 
 def test_it_edits_nothing_of_the_operation(operation: Operation) -> None:
     before = Operation.objects.filter(pk=operation.pk).values().get()
-    incidents.report(operation, what=WHAT, evidence={"transaction": "T-1"})
+    incidents.report(operation, kind=KIND, evidence={"transaction": "T-1"})
     assert Operation.objects.filter(pk=operation.pk).values().get() == before
 
 
 def test_what_no_database_can_hold_does_not_prevent_it(operation: Operation) -> None:
-    told = incidents.report(operation, what=WHAT, evidence={"answer": "a\x00b"})
+    told = incidents.report(operation, kind=KIND, evidence={"answer": "a\x00b"})
     told.refresh_from_db()
     assert told.evidence == {"answer": "a\ufffdb"}
 
@@ -97,7 +97,7 @@ def test_an_approver_takes_note_of_it(incident: Incident, checker: User) -> None
     entry = Entry.objects.get(action=Action.INCIDENT_ACKNOWLEDGED)
     assert (entry.actor_id, entry.detail) == (
         checker.pk,
-        {"incident": WHAT, "note": "Refunded by the service"},
+        {"incident": KIND, "note": "Refunded by the service"},
     )
 
 

@@ -37,7 +37,9 @@ leaves = pytest.mark.parametrize(
 
 
 def refusal() -> str:
-    return str(Entry.objects.filter(action=Action.OPERATION_REFUSED).latest("position").detail["reason"])
+    return str(
+        Entry.objects.filter(action=Action.OPERATION_REFUSED).latest("position").detail["refusal"]["code"]
+    )
 
 
 @leaves
@@ -47,7 +49,7 @@ def test_nothing_is_sent_if_its_maker_may_not_prepare_it_any_more(
     leave(maker)
     services.send_operation(released.pk)
     assert (status_of(released), service.posts, Attempt.objects.count()) == (Status.APPROVED, [], 0)
-    assert refusal() == errors.MakerNotEntitledError.message
+    assert refusal() == errors.Refusal.MAKER_NOT_ENTITLED
 
 
 def test_a_change_is_not_sent_if_its_maker_may_only_move_money_now(
@@ -68,7 +70,7 @@ def test_its_page_says_why_it_is_not_sent_and_what_to_do(
     services.send_operation(released.pk)
     html = text_of(show(as_checker, released))
     assert "Countersigned, but not validly any more" in html
-    assert errors.MakerNotEntitledError.message in html
+    assert str(errors.Refusal.MAKER_NOT_ENTITLED.label) in html
     assert ">Send now<" not in html
 
 
@@ -86,7 +88,7 @@ def test_what_somebody_prepared_who_left_is_not_countersigned_but_rejected(
     as_checker: Client, operation: Operation, maker: User, leave: Callable[[User], User]
 ) -> None:
     leave(maker)
-    assert errors.MakerNotEntitledError.message in text_of(show(as_checker, operation))
+    assert str(errors.Refusal.MAKER_NOT_ENTITLED.label) in text_of(show(as_checker, operation))
     answer = do(as_checker, operation, "approve")
     assert (answer.status_code, status_of(operation)) == (422, Status.PENDING)
     assert do(as_checker, operation, "reject", reason="Its maker has left").status_code == 302
@@ -123,7 +125,7 @@ def test_nothing_is_sent_if_its_time_ran_out_after_it_was_released(
         services.claim_operation(released.pk, services.look_before(Release.objects.get()))
     services.send_operation(released.pk)
     assert (status_of(released), service.posts, Attempt.objects.count()) == (Status.APPROVED, [], 0)
-    assert refusal() == errors.ExpiredError.message
+    assert refusal() == errors.Refusal.EXPIRED
 
 
 def test_nothing_is_sent_if_the_release_names_its_maker(
@@ -134,4 +136,4 @@ def test_nothing_is_sent_if_the_release_names_its_maker(
         Release.objects.update(released_by=maker)
     services.send_operation(released.pk)
     assert (status_of(released), service.posts, Attempt.objects.count()) == (Status.APPROVED, [], 0)
-    assert refusal() == errors.SelfApprovalError.message
+    assert refusal() == errors.Refusal.SELF_APPROVAL

@@ -9,6 +9,7 @@ from pytest_django import Settings
 
 from backoffice.accounts.models import User
 from backoffice.operations import urls
+from backoffice.operations.oversight import IncidentKind
 from backoffice.operations.services import incidents
 from tests import factories
 from tests.ledger.transactions import stored
@@ -103,7 +104,9 @@ FORMS = {
 
 def address_of(name: str, maker: User) -> str:
     if name == "incident":
-        return incidents.report(factories.prepared(maker), what="News", evidence={}).get_absolute_url()
+        return incidents.report(
+            factories.prepared(maker), kind=IncidentKind.SECOND_DEBIT, evidence={}
+        ).get_absolute_url()
     if name == "transaction":
         return reverse("operations:transaction", args=[stored().pk])
     if name in WITHOUT_OPERATION:

@@ -195,26 +195,27 @@ def test_an_auditor_cannot_have_the_list_of_the_service_read(
 
 
 @pytest.mark.parametrize(
-    ("action", "attempted", "reason"),
+    ("action", "attempted", "fields"),
     [
-        ("approve-and-send", "approve_and_release_operation", "Enter the service's one-time token."),
-        ("reject", "reject_operation", "Say why"),
+        ("approve-and-send", "approve_and_release", "token"),
+        ("reject", "reject", "reason"),
     ],
 )
 def test_what_the_form_refuses_is_recorded(
-    as_checker: Client, checker: User, operation: Operation, action: str, attempted: str, reason: str
+    as_checker: Client, checker: User, operation: Operation, action: str, attempted: str, fields: str
 ) -> None:
     assert do(as_checker, operation, action).status_code == 422
     entry = Entry.objects.get(action=Action.OPERATION_REFUSED)
     assert (entry.actor, entry.target_id) == (checker, str(operation.pk))
     assert entry.detail["attempted"] == attempted
-    assert entry.detail["reason"].startswith(reason)
+    assert entry.detail["refusal"]["code"] == "form_invalid"
+    assert fields in entry.detail["refusal"]["fields"]
 
 
 def test_sending_without_a_token_is_recorded(as_checker: Client, operation: Operation) -> None:
     do(as_checker, operation, "approve")
     assert do(as_checker, operation, "release").status_code == 422
-    assert Entry.objects.latest("position").detail["attempted"] == "release_operation"
+    assert Entry.objects.latest("position").detail["attempted"] == "release"
 
 
 def test_asking_about_what_is_closed_meanwhile_is_no_offence(as_maker: Client, operation: Operation) -> None:

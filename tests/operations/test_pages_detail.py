@@ -141,7 +141,9 @@ def test_content_that_cannot_be_read_is_said_and_nothing_is_decided(
     as_checker: Client, maker: User, changes: dict[str, str]
 ) -> None:
     operation = unreadable(maker, **changes)
-    services.record_refusal(operation.pk, "test", maker, errors.UnreadableContentError())
+    services.record_refusal(
+        operation.pk, errors.OperationAction.APPROVE, maker, errors.UnreadableContentError()
+    )
     html = text_of(show(as_checker, operation))
     assert "The content cannot be read by this version of Countersign" in html
     assert '<h2 id="decision-title">Nothing can be decided</h2>' in html

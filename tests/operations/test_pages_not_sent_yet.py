@@ -8,8 +8,10 @@ from django.utils import timezone
 
 from backoffice.core.display import local_time
 from backoffice.operations import services
+from backoffice.operations.blockers import Blocker
+from backoffice.operations.check_results import CheckResult
 from backoffice.operations.models import Attempt, Operation, Release
-from backoffice.operations.services.releasing import note_obstacle
+from backoffice.operations.services.releasing import record_blocker
 from tests.operations.steps import show, text_of
 from tests.stub_service import StubService
 
@@ -30,7 +32,7 @@ def test_the_page_says_why_it_has_not_left_since_when_and_how_long_it_is_tried(
     assert "Not sent yet" in shown
     assert "The service cannot be read." in shown
     with timezone.override("Africa/Lagos"):  # where the person is who looks
-        assert f"since {local_time(release.obstacle_since or release.released_at)}, and nothing" in shown
+        assert f"since {local_time(release.blocked_since or release.released_at)}, and nothing" in shown
         assert f"until the word to send runs out at {local_time(release.expires_at)}" in shown
     assert (service.posts, "123456" in shown) == ([], False)
 
@@ -49,13 +51,13 @@ def test_an_open_page_learns_why_it_has_not_left_and_when_that_is_over(
     assert "Not sent yet" in text_of(answer)
     before = seen_on(as_checker, released)
     assert show(as_checker, released, "live/", seen=before).status_code == 204
-    note_obstacle(released.pk, None)
+    record_blocker(released.pk, None)
     assert "About to be sent" in text_of(show(as_checker, released, "live/", seen=before))
 
 
 def test_an_open_page_learns_what_the_last_look_found(unknown: Operation, as_checker: Client) -> None:
     before = seen_on(as_checker, unknown)
-    Attempt.objects.update(last_check="The service could not be read")
+    Attempt.objects.update(check_result=CheckResult.PROVIDER_UNREADABLE, check_parameters={"error": "x"})
     assert "The service could not be read" in text_of(show(as_checker, unknown, "live/", seen=before))
 
 
@@ -63,14 +65,14 @@ def test_it_is_counted_from_the_first_time(service: StubService, released: Opera
     service.records = "nonsense"
     services.send_operation(released.pk)
     since = Release.objects.get().released_at - timedelta(minutes=2)
-    Release.objects.update(obstacle_since=since)
+    Release.objects.update(blocked_since=since)
     services.send_operation(released.pk)
-    assert Release.objects.get().obstacle_since == since
+    assert Release.objects.get().blocked_since == since
 
 
 def test_what_stood_in_the_way_is_gone_when_it_is(released: Operation, as_checker: Client) -> None:
-    note_obstacle(released.pk, "The service cannot be read.")
-    note_obstacle(released.pk, None)
+    record_blocker(released.pk, Blocker.PROVIDER_UNREADABLE, error="x")
+    record_blocker(released.pk, None)
     assert "About to be sent" in panel_of(as_checker, released)
 
 

@@ -13,7 +13,7 @@ from pytest_django import Settings
 from backoffice.accounts.models import User
 from backoffice.ledger.mirrored import Mirror
 from backoffice.operations.models import Operation
-from backoffice.operations.oversight import Heartbeat, Incident, Inspection
+from backoffice.operations.oversight import Heartbeat, Incident, IncidentKind, Inspection
 from backoffice.operations.services import heartbeats, incidents
 from backoffice.operations.services.inspecting import inspect
 from backoffice.operations.services.invariants import RULES
@@ -21,7 +21,8 @@ from tests.operations.steps import text_of
 
 pytestmark = pytest.mark.django_db
 
-WHAT = "The service shows something else"
+KIND = IncidentKind.SECOND_DEBIT
+WHAT = KIND.label
 TOKEN = "a-token-for-the-scraper"
 
 
@@ -34,7 +35,7 @@ def inspected(db: None) -> None:
 
 @pytest.fixture
 def incident(operation: Operation) -> Incident:
-    return incidents.report(operation, what=WHAT, evidence={"in the list": "T-1 <b>250,000</b>"})
+    return incidents.report(operation, kind=KIND, evidence={"answer": "T-1 <b>250,000</b>"})
 
 
 def found(**violations: list[str]) -> None:
@@ -155,7 +156,7 @@ def test_further_evidence_and_what_was_found_before_stand_side_by_side(
     as_checker: Client, checker: User, incident: Incident, operation: Operation
 ) -> None:
     incidents.acknowledge_incident(incident.pk, actor=checker, note="Refunded")
-    further = incidents.report(operation, what=WHAT, evidence={"in the list": "T-2"})
+    further = incidents.report(operation, kind=KIND, evidence={"answer": "T-2"})
     assert "1 incident is open" in overview(as_checker)
     before = text_of(as_checker.get(incident.get_absolute_url()))
     assert f'<a href="{further.get_absolute_url()}">further evidence</a>' in before

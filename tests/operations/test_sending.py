@@ -180,7 +180,7 @@ def test_content_changed_after_approval_is_not_sent(service: StubService, releas
     services.send_operation(released.pk)
     assert (reloaded(released).status, service.posts) == (Status.APPROVED, [])
     refusal = Entry.objects.filter(action=Action.OPERATION_REFUSED).get()
-    assert refusal.detail["attempted"] == "send_operation"
+    assert refusal.detail["attempted"] == "send"
 
 
 @pytest.mark.parametrize("change", ["deactivated", "role taken away"])

@@ -13,6 +13,7 @@ from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.core import clock
 from backoffice.operations import services
+from backoffice.operations.blockers import Blocker
 from backoffice.operations.models import Attempt, Operation, Release
 from backoffice.operations.services.recording import Answer, record_answer
 from backoffice.operations.services.sending import make_request
@@ -78,7 +79,7 @@ def test_people_are_told_that_the_look_had_grown_old_before_the_database_let_it_
     settings.FAULT_POINTS = slow = PassingAt("send.before_claim", timedelta(seconds=6))
     with clock.running_by(slow.now):
         services.send_operation(released.pk)
-    assert "The database answered too slowly" in str(Release.objects.get().obstacle)
+    assert Release.objects.get().blocker == Blocker.DATABASE_SLOW
     services.send_operation(released.pk)
     assert (len(service.posts), reloaded(released).status) == (1, Status.PROCESSING)
 
@@ -102,7 +103,7 @@ def test_a_pause_meanwhile_is_no_slowness(
     settings.FAULT_POINTS = slow = PausedAt("send.before_claim", timedelta(seconds=6), maker)
     with clock.running_by(slow.now):
         services.send_operation(released.pk)
-    assert Release.objects.get().obstacle is None
+    assert Release.objects.get().blocker is None
 
 
 NAMED = Answer(

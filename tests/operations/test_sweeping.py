@@ -13,6 +13,7 @@ from pytest_django import Settings
 
 from backoffice.accounts.models import User
 from backoffice.operations import services, tasks
+from backoffice.operations.blockers import Blocker
 from backoffice.operations.models import Attempt, Operation, Release
 from backoffice.operations.oversight import Incident
 from backoffice.operations.services import sweeping
@@ -61,7 +62,9 @@ def test_one_that_cannot_be_sent_for_an_unforeseen_reason_stops_no_other(
     [line] = [each for each in caplog.records if each.levelname == "ERROR"]
     assert first.reference in line.getMessage()
     assert line.exc_info is not None
-    assert "in Countersign itself stands in the way (TypeError)" in str(Release.objects.get().obstacle)
+    release = Release.objects.get()
+    assert (release.blocker, release.blocker_parameters) == (Blocker.INTERNAL_ERROR, {"error": "TypeError"})
+    assert "in Countersign itself stands in the way (TypeError)" in release.blocker_sentence
     caplog.clear()
     assert services.send_due() == 0  # it is left alone for a while
     assert not caplog.records

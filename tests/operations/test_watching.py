@@ -12,7 +12,7 @@ from backoffice.accounts.models import User
 from backoffice.core import clock
 from backoffice.operations import services
 from backoffice.operations.models import Attempt, Operation
-from backoffice.operations.oversight import Incident
+from backoffice.operations.oversight import Incident, IncidentKind
 from backoffice.operations.services import incidents, watching
 from backoffice.operations.services.watching import first_watch, watch_due
 from backoffice.operations.states import Outcome, Status
@@ -41,7 +41,7 @@ def watched(service: StubService, *records: dict[str, object]) -> set[str]:
     kept = list(Operation.objects.order_by("pk").values())
     watch_due()
     assert list(Operation.objects.order_by("pk").values()) == kept
-    return set(Incident.objects.values_list("what", flat=True))
+    return set(Incident.objects.values_list("kind", flat=True))
 
 
 @pytest.fixture
@@ -59,15 +59,18 @@ def test_as_long_as_the_list_agrees_there_is_no_news(succeeded: Operation, servi
 def test_a_success_that_the_service_calls_failed_by_now_is_news(
     succeeded: Operation, service: StubService
 ) -> None:
-    assert watched(service, record("T-1", "failed")) == {watching.FAILED_SINCE}
+    assert watched(service, record("T-1", "failed")) == {IncidentKind.NOW_FAILED}
     incident = Incident.objects.get()
     assert incident.operation == succeeded
-    assert incident.evidence["on record"] == "Succeeded, attempt 1, transaction T-1"
-    assert incident.evidence["in the list"].startswith("T-1 of ")
+    assert incident.evidence["on_record"] == {"attempt": 1, "outcome": "succeeded", "transaction": "T-1"}
+    assert incident.evidence["in_list"]["transaction"] == "T-1"
+    words = dict(incident.facts)
+    assert words["on record"] == "Succeeded, attempt 1, transaction T-1"
+    assert words["in the list"].startswith("T-1 of ")
 
 
 def test_a_success_whose_transaction_is_gone_is_news(succeeded: Operation, service: StubService) -> None:
-    assert watched(service) == {watching.NOT_LISTED}
+    assert watched(service) == {IncidentKind.NOT_LISTED}
 
 
 def test_a_list_that_does_not_reach_that_far_proves_no_absence(
@@ -88,7 +91,7 @@ def test_a_debit_of_what_is_on_record_as_not_executed_is_news(
     assert watched(service) == set()
     assert watched(service, record("T-7", amount=250001)) == set()
     assert watched(service, record("T-7", "failed")) == set()
-    assert watched(service, record("T-7")) == {watching.EXECUTED_AFTER_ALL}
+    assert watched(service, record("T-7")) == {IncidentKind.EXECUTED_AFTER_ALL}
 
 
 def test_a_debit_of_what_never_left_us_is_news(
@@ -101,7 +104,7 @@ def test_a_debit_of_what_never_left_us_is_news(
         watch_next_at=timezone.now(),
         service_transaction_id=None,
     )
-    assert watched(service, record("T-7")) == {watching.EXECUTED_AFTER_ALL}
+    assert watched(service, record("T-7")) == {IncidentKind.EXECUTED_AFTER_ALL}
     assert Incident.objects.get().operation == operation
 
 
@@ -122,7 +125,7 @@ def test_what_may_belong_to_one_whose_outcome_is_open_waits(
     Attempt.objects.filter(operation=doubtful).update(
         closed_at=timezone.now(), outcome=Outcome.SUCCEEDED, service_transaction_id="T-6"
     )
-    assert watching.EXECUTED_AFTER_ALL in watched(service, record("T-7"), record("T-6"))
+    assert IncidentKind.EXECUTED_AFTER_ALL in watched(service, record("T-7"), record("T-6"))
 
 
 def test_a_failure_that_the_service_calls_executed_by_now_is_news(
@@ -131,7 +134,7 @@ def test_a_failure_that_the_service_calls_executed_by_now_is_news(
     operation = closed_by_list(service, sent(service, maker, checker, NAMED), record("T-1", "failed"))
     assert operation.status == Status.FAILED
     assert watched(service, record("T-1", "failed")) == set()
-    assert watched(service, record("T-1")) == {watching.SUCCEEDED_SINCE}
+    assert watched(service, record("T-1")) == {IncidentKind.NOW_EXECUTED}
 
 
 def test_a_second_candidate_is_news_where_the_first_was_taken_from_the_list(
@@ -139,16 +142,16 @@ def test_a_second_candidate_is_news_where_the_first_was_taken_from_the_list(
 ) -> None:
     operation = closed_by_list(service, sent(service, maker, checker, NAMELESS), record("T-7"))
     assert operation.status == Status.SUCCEEDED
-    assert watched(service, record("T-8"), record("T-7")) == {watching.TWICE}
+    assert watched(service, record("T-8"), record("T-7")) == {IncidentKind.SECOND_DEBIT}
 
 
 def test_a_second_debit_is_news_also_where_the_service_named_the_first(
     succeeded: Operation, service: StubService
 ) -> None:
-    assert watched(service, record("T-2"), record("T-1")) == {watching.TWICE}
+    assert watched(service, record("T-2"), record("T-1")) == {IncidentKind.SECOND_DEBIT}
     incident = Incident.objects.get()
     assert incident.operation == succeeded
-    assert incident.evidence["in the list"].startswith("T-2 of ")
+    assert incident.evidence["in_list"]["transaction"] == "T-2"
 
 
 @pytest.mark.parametrize(
@@ -176,7 +179,7 @@ def test_another_of_ours_with_the_same_content_is_no_second_debit(
     assert watched(service, *both) == set()
     assert closed_by_list(service, other, *both).status == Status.SUCCEEDED
     assert watched(service, *both) == set()
-    assert watched(service, record("T-3"), *both) == {watching.TWICE}
+    assert watched(service, record("T-3"), *both) == {IncidentKind.SECOND_DEBIT}
 
 
 def test_each_further_debit_reaches_people_who_had_taken_note_of_the_one_before(
@@ -187,7 +190,7 @@ def test_each_further_debit_reaches_people_who_had_taken_note_of_the_one_before(
     incidents.acknowledge_incident(Incident.objects.get().pk, actor=checker, note="Asked the service")
     watched(service, record("T-3"), second, first)
     further = Incident.objects.get(seen_at=None)
-    assert further.evidence["in the list"].startswith("T-3 of ")
+    assert further.evidence["in_list"]["transaction"] == "T-3"
     assert further.further_to == Incident.objects.exclude(seen_at=None).get()
 
 

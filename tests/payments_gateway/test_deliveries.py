@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from payments_gateway import Dialect, EventKind, PaymentNews, TransactionNews
-from payments_gateway.deliveries import Delivery, Verdict, identity, verify
+from payments_gateway.deliveries import Delivery, SignatureVerdict, identity, verify
 from tests.payments_gateway.delivered import BOTH, KEYS
 from tests.payments_gateway.vectors.make_vectors import FOLDER, delivery, written
 
@@ -19,15 +19,15 @@ VECTORS = json.loads((FOLDER / "deliveries.json").read_text())
 def test_every_vector_gets_its_verdict(vector: dict[str, Any]) -> None:
     body = vector["body"].encode() if "body" in vector else base64.b64decode(vector["body_base64"])
     found = verify(body, [KEYS[name] for name in vector["keys"]])
-    assert found.verdict is Verdict(vector["verdict"])
+    assert found.verdict is SignatureVerdict(vector["verdict"])
     assert found.event == vector["event"]
     assert found.key == KEYS.get(vector["signed_by"])
-    assert bool(found.problem) is (found.verdict is not Verdict.VALID)
+    assert bool(found.problem) is (found.verdict is not SignatureVerdict.VALID)
     assert found.identity == identity(body)
 
 
 def test_the_vectors_hold_every_verdict() -> None:
-    assert {vector["verdict"] for vector in VECTORS} == {verdict.value for verdict in Verdict}
+    assert {vector["verdict"] for vector in VECTORS} == {verdict.value for verdict in SignatureVerdict}
 
 
 def test_a_delivery_is_the_same_by_its_data_and_signature_alone() -> None:
@@ -60,7 +60,7 @@ def test_texts_are_handed_over_fit_to_be_stored() -> None:
 
 def test_what_could_be_read_is_handed_over_although_it_is_not_valid() -> None:
     forged = verify(written(b'{"amount":1}', b"AAAA"), BOTH)
-    assert (forged.verdict, forged.data, forged.key) == (Verdict.INVALID, {"amount": 1}, None)
+    assert (forged.verdict, forged.data, forged.key) == (SignatureVerdict.INVALID, {"amount": 1}, None)
 
 
 @pytest.mark.parametrize("count", [0, 3])
@@ -126,7 +126,7 @@ def renamed(body: bytes) -> bytes:
 def test_the_members_of_a_delivery_and_the_kinds_of_event_are_open_points() -> None:
     data = b'{"transactionId":"65f1","amount":1,"session":"S1","ref":"R1","reason":"closed"}'
     found = verify(renamed(delivery(data, event=b"TXN.changed")), BOTH, OTHER_NAMES)
-    assert (found.verdict, found.kind) == (Verdict.VALID, EventKind.TRANSACTION_UPDATED)
+    assert (found.verdict, found.kind) == (SignatureVerdict.VALID, EventKind.TRANSACTION_UPDATED)
     news = found.news()
     assert isinstance(news, TransactionNews)
     assert (news.session_id, news.reference, news.failure_reason) == ("S1", "R1", "closed")
@@ -137,15 +137,19 @@ def test_the_members_of_a_delivery_and_the_kinds_of_event_are_open_points() -> N
 
 
 def test_a_delivery_in_other_words_than_the_dialect_s_is_not_taken_for_one() -> None:
-    assert verify(delivery(), BOTH, OTHER_NAMES).verdict is Verdict.MALFORMED
-    assert verify(renamed(delivery()), BOTH).verdict is Verdict.MALFORMED
+    assert verify(delivery(), BOTH, OTHER_NAMES).verdict is SignatureVerdict.MALFORMED
+    assert verify(renamed(delivery()), BOTH).verdict is SignatureVerdict.MALFORMED
     unknown = verify(renamed(delivery()), BOTH, OTHER_NAMES)
-    assert (unknown.verdict, unknown.event, unknown.kind) == (Verdict.VALID, "Transaction updated", None)
+    assert (unknown.verdict, unknown.event, unknown.kind) == (
+        SignatureVerdict.VALID,
+        "Transaction updated",
+        None,
+    )
 
 
 def test_a_changed_byte_is_found_under_any_name_of_the_data() -> None:
     body = renamed(delivery()).replace(b"250000.5", b"250000.6")
-    assert verify(body, BOTH, OTHER_NAMES).verdict is Verdict.INVALID
+    assert verify(body, BOTH, OTHER_NAMES).verdict is SignatureVerdict.INVALID
 
 
 def test_news_of_a_payment() -> None:
@@ -167,10 +171,10 @@ def test_news_of_a_payment() -> None:
 )
 def test_there_is_no_news_of_another_kind_or_another_shape(event: bytes, data: bytes) -> None:
     found = verify(delivery(data, event=event), BOTH)
-    assert (found.verdict, found.news()) == (Verdict.VALID, None)
+    assert (found.verdict, found.news()) == (SignatureVerdict.VALID, None)
 
 
 def test_an_honest_delivery_has_no_problem() -> None:
     assert verify(delivery(), BOTH) == Delivery(
-        Verdict.VALID, "Transaction updated", verify(delivery(), BOTH).data, KEYS["current"]
+        SignatureVerdict.VALID, "Transaction updated", verify(delivery(), BOTH).data, KEYS["current"]
     )

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from payments_gateway._raw_members import LARGEST_BODY
-from payments_gateway.deliveries import Verdict, verify
+from payments_gateway.deliveries import SignatureVerdict, verify
 from payments_gateway.money import dumps
 from tests.payments_gateway.delivered import BOTH, KEYS
 from tests.payments_gateway.vectors.make_vectors import RECORD, delivery, signed, written
@@ -21,9 +21,9 @@ SIGNATURE = signed(RECORD)
 def test_a_body_of_the_largest_size_is_read_and_a_larger_one_is_not() -> None:
     frame = len(delivery(b'{"a":""}'))
     fits = b'{"a":"%s"}' % (b"x" * (LARGEST_BODY - frame))
-    assert verify(delivery(fits), BOTH).verdict is Verdict.VALID
+    assert verify(delivery(fits), BOTH).verdict is SignatureVerdict.VALID
     longer = verify(delivery(fits + b" "), BOTH)
-    assert (longer.verdict, longer.event) == (Verdict.MALFORMED, "")
+    assert (longer.verdict, longer.event) == (SignatureVerdict.MALFORMED, "")
 
 
 @pytest.mark.parametrize(
@@ -45,11 +45,11 @@ def test_a_body_of_the_largest_size_is_read_and_a_larger_one_is_not() -> None:
     ids=lambda body: f"{body[:20]!r} of {len(body)}",
 )
 def test_bodies_made_to_exhaust_the_reader_are_malformed(body: bytes) -> None:
-    assert verify(body, BOTH).verdict is Verdict.MALFORMED
+    assert verify(body, BOTH).verdict is SignatureVerdict.MALFORMED
 
 
 def test_a_signature_longer_than_any_is_invalid() -> None:
-    assert verify(written(b"{}", b"A" * 60_000), BOTH).verdict is Verdict.INVALID
+    assert verify(written(b"{}", b"A" * 60_000), BOTH).verdict is SignatureVerdict.INVALID
 
 
 NUMBERS = st.integers(-(10**30), 10**30) | st.decimals(
@@ -71,7 +71,7 @@ def test_any_data_verifies_as_it_was_signed(data: dict[str, Any], key: str, salt
     quoted = json.dumps(event).encode()
     signature = base64.b64encode(signed(text, key, salt))
     found = verify(b'{"event":%s,"data":%s,"signature":"%s"}' % (quoted, text, signature), BOTH)
-    assert (found.verdict, found.key) == (Verdict.VALID, KEYS[key])
+    assert (found.verdict, found.key) == (SignatureVerdict.VALID, KEYS[key])
     assert dumps(found.data) == dumps(
         json.loads(dumps(data).replace("\\u0000", "\\ufffd"), parse_float=Decimal)
     )
@@ -85,13 +85,16 @@ def test_one_changed_byte_of_data_is_never_valid(data: dict[str, Any], draw: st.
     byte = draw.draw(st.integers(0, 255).filter(lambda other: other != text[at]))
     signature = signed(text, salt=0)
     changed = text[:at] + bytes([byte]) + text[at + 1 :]
-    assert verify(delivery(changed, signature), BOTH).verdict in {Verdict.INVALID, Verdict.MALFORMED}
+    assert verify(delivery(changed, signature), BOTH).verdict in {
+        SignatureVerdict.INVALID,
+        SignatureVerdict.MALFORMED,
+    }
 
 
 @settings(deadline=None, max_examples=500)
 @given(st.binary())
 def test_arbitrary_bytes_never_raise(body: bytes) -> None:
-    assert verify(body, BOTH).verdict is Verdict.MALFORMED
+    assert verify(body, BOTH).verdict is SignatureVerdict.MALFORMED
 
 
 @settings(deadline=None, max_examples=500)
@@ -100,7 +103,11 @@ def test_arbitrary_bytes_never_raise(body: bytes) -> None:
 )
 def test_arbitrary_pieces_of_json_never_raise(pieces: list[str]) -> None:
     body = "".join(pieces).encode("utf-8", "surrogatepass")
-    assert verify(body, BOTH).verdict in {Verdict.MALFORMED, Verdict.UNSIGNED, Verdict.INVALID}
+    assert verify(body, BOTH).verdict in {
+        SignatureVerdict.MALFORMED,
+        SignatureVerdict.UNSIGNED,
+        SignatureVerdict.INVALID,
+    }
 
 
 @settings(deadline=None, max_examples=200)
@@ -110,4 +117,4 @@ def test_a_delivery_with_one_changed_byte_never_proves_other_data(draw: st.DataO
     at = draw.draw(st.integers(0, len(whole) - 1))
     body = whole[:at] + draw.draw(st.binary(max_size=3)) + whole[at + 1 :]
     found = verify(body, BOTH)
-    assert found.verdict is not Verdict.VALID or found.data == verify(whole, BOTH).data
+    assert found.verdict is not SignatureVerdict.VALID or found.data == verify(whole, BOTH).data

@@ -35,7 +35,7 @@ def _as_told(value: object) -> object:
 
 def by_values(one: Wanted) -> bytes:
     """The same rows made by this program, cell by cell."""
-    names = [str(column.value) for column in one.columns]
+    values = [column.expression for column in one.columns]
     members: dict[str, Any] = {
         name: getattr(one.report, name)
         for name in ("name", "title", "about", "permissions", "form", "period")
@@ -44,7 +44,7 @@ def by_values(one: Wanted) -> bytes:
     def rows(user: User, form: Any) -> Iterator[list[object]]:
         assert isinstance(one.report, StoredReport)
         found = one.report.query(user, form).order_by(*one.report.order)
-        return ([_as_told(value) for value in row] for row in found.values_list(*names))
+        return ([_as_told(value) for value in row] for row in found.values_list(*values))
 
     columns = tuple(Column(column.header, "", itemgetter(place)) for place, column in enumerate(one.columns))
     report: Report[Any, Any] = Report(rows=rows, columns=columns, **members)

@@ -117,7 +117,7 @@ IN_THE_PROOF = (
     Safeguard(
         "what tells no time is never taken",
         _LOOKING,
-        {'        return "it tells no time"\n': '        return ""\n'},
+        {"        return MismatchReason.NO_TIME\n": "        return None\n"},
         f"{_DOUBTS}::test_what_may_have_been_there_before_ours_is_never_taken[without a time]",
     ),
     Safeguard(

@@ -78,13 +78,15 @@ ON_RECORD = (
     Safeguard(
         "news that contradict what is closed raise an incident",
         "backoffice/operations/services/watching.py",
-        {"            incidents.report(attempt.operation, what=what": "            dict(what=what"},
+        {"            incidents.report(attempt.operation, kind=kind": "            dict(kind=kind"},
         f"{_TESTS}/test_watching.py::test_a_success_that_the_service_calls_failed_by_now_is_news",
     ),
     Safeguard(
         "a second debit is told also where the service named the first",
         "backoffice/operations/services/watching.py",
-        {"            yield from ((TWICE, debit) for debit in debits)\n": "            return\n"},
+        {
+            "            yield from ((IncidentKind.SECOND_DEBIT, debit) for debit in debits)\n": "            return\n"
+        },
         f"{_TESTS}/test_watching.py::test_a_second_debit_is_news_also_where_the_service_named_the_first",
     ),
     Safeguard(
@@ -150,7 +152,9 @@ ON_RECORD = (
     Safeguard(
         "reconciled: what is not listed though the list was read is missing there",
         _RECONCILING,
-        {"Verdict.MISSING if is_sure else Verdict.EARLY": "Verdict.EARLY"},
+        {
+            " if is_sure else ReconciliationResult.PENDING": " if not operation else ReconciliationResult.PENDING"
+        },
         f"{_VERDICTS}::test_one_that_is_not_in_the_mirror_is_missing_only_once_the_list_was_read_an_hour_later",
     ),
     Safeguard(
@@ -188,7 +192,9 @@ ON_RECORD = (
     Safeguard(
         "reconciled: a movement that nobody prepared raises one incident",
         "backoffice/operations/services/verdicts.py",
-        {"        incidents.report_movement(row.transaction, what": "        dict(row=row.transaction, what"},
+        {
+            "        incidents.report_movement(row.transaction, evidence": "        dict(row=row.transaction, evidence"
+        },
         f"{_TESTS}/reconciliation/test_alarms.py::test_a_movement_that_is_another_since_it_was_noted_is_told_of_again_and_once",
     ),
     Safeguard(

@@ -12,7 +12,7 @@ OF_WEBHOOKS = (
     Safeguard(
         "what the service did not sign starts nothing",
         _RECEIVING,
-        {"Verdict(judged.verdict.value)": "Verdict.VALID"},
+        {"DeliveryVerification(judged.verdict.value)": "DeliveryVerification.VALID"},
         f"{_TESTS}/test_looking.py::test_what_the_service_did_not_sign_starts_nothing",
     ),
     Safeguard(

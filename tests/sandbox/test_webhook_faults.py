@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import requests
 
-from payments_gateway.deliveries import Verdict, verify
+from payments_gateway.deliveries import SignatureVerdict, verify
 from tests.payments_gateway import stub
 from tests.sandbox.conftest import Service
 from tests.sandbox.receiving import Receive, arrived, faults, in_state, judged, keys
@@ -83,23 +83,23 @@ def test_a_short_delay_is_over_by_itself(service: Service, receive: Receive) -> 
 @pytest.mark.parametrize(
     ("forgery", "verdict"),
     [
-        ("wrong_signature", Verdict.INVALID),
-        ("stranger", Verdict.INVALID),
-        ("unsigned", Verdict.UNSIGNED),
-        ("malformed", Verdict.MALFORMED),
-        ("tampered_data", Verdict.INVALID),
-        ("tampered_event", Verdict.VALID),
+        ("wrong_signature", SignatureVerdict.INVALID),
+        ("stranger", SignatureVerdict.INVALID),
+        ("unsigned", SignatureVerdict.UNSIGNED),
+        ("malformed", SignatureVerdict.MALFORMED),
+        ("tampered_data", SignatureVerdict.INVALID),
+        ("tampered_event", SignatureVerdict.VALID),
     ],
 )
 def test_every_forgery_is_what_it_says(
-    service: Service, receive: Receive, forgery: str, verdict: Verdict
+    service: Service, receive: Receive, forgery: str, verdict: SignatureVerdict
 ) -> None:
     receiver = receive()
     service.process.webhook_fault("forge", forgery=forgery)
     deposit(service, 1, 2)
     bodies = arrived(receiver, 2)
     forged, honest = judged(service.process, bodies)
-    assert (forged.verdict, honest.verdict) == (verdict, Verdict.VALID)
+    assert (forged.verdict, honest.verdict) == (verdict, SignatureVerdict.VALID)
     assert (honest.event, honest.data["amount"]) == ("Transaction updated", 2)
     assert [each["forgery"] for each in service.process.deliveries()] == ["", forgery]
     assert faults(service.process)["forge"] == {"left": 0, "applied": 1, "forgery": forgery}
@@ -134,7 +134,7 @@ def test_several_faults_may_meet_in_one_delivery(service: Service, receive: Rece
     in_state(service.process, "delivered", 2)
     bodies = arrived(receiver, 4)
     assert amounts(service, bodies) == [2, 2, 1, 1]
-    assert {found.verdict for found in judged(service.process, bodies)} == {Verdict.UNSIGNED}
+    assert {found.verdict for found in judged(service.process, bodies)} == {SignatureVerdict.UNSIGNED}
 
 
 def test_after_a_rotation_either_key_signs_for_an_hour(service: Service, receive: Receive) -> None:
@@ -146,7 +146,7 @@ def test_after_a_rotation_either_key_signs_for_an_hour(service: Service, receive
     assert second == old != new
     deposit(service, 1, 2, 3, 4)
     found = judged(process, arrived(receiver, 4))
-    assert {each.verdict for each in found} == {Verdict.VALID}
+    assert {each.verdict for each in found} == {SignatureVerdict.VALID}
     assert {each.key for each in found} == {old, new}
     process.advance(3600)
     assert keys(process) == [new]
@@ -163,7 +163,7 @@ def test_a_second_rotation_forgets_the_oldest_key(service: Service, receive: Rec
     assert before[0] not in keys(process)
     receiver = receive()
     deposit(service, 1, 2)
-    assert not any(verify(body, before).verdict is Verdict.VALID for body in arrived(receiver, 2))
+    assert not any(verify(body, before).verdict is SignatureVerdict.VALID for body in arrived(receiver, 2))
 
 
 def test_a_reset_keeps_the_newest_key(service: Service) -> None:

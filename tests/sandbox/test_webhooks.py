@@ -9,7 +9,7 @@ import pytest
 from pydantic import SecretStr
 
 from payments_gateway import GatewayConfig, PaymentNews, PaymentsGateway, TransactionNews
-from payments_gateway.deliveries import Verdict, verify
+from payments_gateway.deliveries import SignatureVerdict, verify
 from payments_gateway.money import dumps, loads
 from payments_gateway.sandbox.wire.credentials import BUSINESS_ID
 from tests.payments_gateway import stub
@@ -37,7 +37,7 @@ def test_a_withdrawal_is_announced_and_its_settlement_without_anybody_asking(
     receiver = receive()
     transaction_id = service.withdraw().json()["data"]["transactionId"]
     accepted, settled = judged(service.process, arrived(receiver, 2))
-    assert [accepted.verdict, settled.verdict] == [Verdict.VALID, Verdict.VALID]
+    assert [accepted.verdict, settled.verdict] == [SignatureVerdict.VALID, SignatureVerdict.VALID]
     assert (accepted.event, settled.event) == ("Transaction updated", "Transaction updated")
     assert (accepted.data["status"], settled.data["status"]) == ("processing", "fullfiled")
     assert settled.data == service.record(transaction_id)
@@ -233,7 +233,7 @@ def test_what_waits_is_delivered_after_the_next_start_with_the_same_key(tmp_path
         with SandboxProcess(database=database) as second:
             (delivery,) = in_state(second, "delivered")
             assert keys(second) == before
-            assert verify(delivery["body"].encode(), before).verdict is Verdict.VALID
+            assert verify(delivery["body"].encode(), before).verdict is SignatureVerdict.VALID
 
 
 def test_an_error_in_the_courier_ends_no_delivery(tmp_path: Path) -> None:

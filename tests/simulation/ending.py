@@ -28,7 +28,7 @@ def _check_what_is_open(office: Office) -> None:
     for pk, operation in office.oracle.operations().items():
         if operation.status not in CLOSED:
             assert operation.status == "review", f"{operation} is left open"
-            assert attempts[pk].last_check, f"{operation} is to be reviewed, and nobody knows why"
+            assert attempts[pk].check_result, f"{operation} is to be reviewed, and nobody knows why"
 
 
 def _check_what_is_reported(office: Office) -> None:
@@ -40,7 +40,7 @@ def _check_what_is_reported(office: Office) -> None:
     for incident in Incident.objects.select_related("operation"):
         assert incident.operation is not None, f"{incident} is of a movement, and nothing was reconciled"
         found = operations[incident.operation.pk]
-        assert office.oracle.is_disputed(found), f"{found}: {incident.what} {incident.evidence}"
+        assert office.oracle.is_disputed(found), f"{found}: {incident.kind} {incident.evidence}"
     for attempt in office.oracle.attempts():
         if not attempt.is_open:
             _check_every_debit_is_told(office, operations[attempt.operation], attempt)
@@ -48,9 +48,9 @@ def _check_what_is_reported(office: Office) -> None:
 
 def _check_every_debit_is_told(office: Office, operation: Operation, attempt: Attempt) -> None:
     raised = Incident.objects.filter(operation=operation.pk)
-    told = " ".join(str(incident.evidence) for incident in raised)
+    told = {(incident.evidence.get("in_list") or {}).get("transaction") for incident in raised}
     for debit in office.oracle.unclaimed_debits(operation, attempt):
-        assert f"{debit.transaction_id} of" in told, f"{operation} does not tell {debit}"
+        assert debit.transaction_id in told, f"{operation} does not tell {debit}"
 
 
 def _figures(office: Office, steps: int) -> Figures:

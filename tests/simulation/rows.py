@@ -14,7 +14,7 @@ LOCAL_KINDS = {"resolution", "resume"}
 OPERATIONS_QUERY = "SELECT id, kind, status, amount, payload, maker_id, reference FROM operations_operation"
 ATTEMPTS_QUERY = """
     SELECT id, operation_id, balance, closed_at IS NULL, service_transaction_id, watermark_service_time, started_at,
-        resolution_id, last_check, answer LIKE 'Accepted%', watermark_balance
+        resolution_id, check_result, answer LIKE 'Accepted%', watermark_balance
     FROM operations_attempt ORDER BY id
 """
 ENTRIES_QUERY = """
@@ -73,7 +73,7 @@ class Attempt:
     mark: datetime | None
     started_at: datetime
     resolved_by: str | None
-    last_check: str
+    check_result: str
     is_accepted: bool
     balance_before: Decimal | None
 
@@ -83,7 +83,7 @@ class Attempt:
 
 
 def attempt_of(row: tuple[Any, ...]) -> Attempt:
-    pk, operation, balance, is_open, names, mark, started, resolved, last_check, accepted, before = row
+    pk, operation, balance, is_open, names, mark, started, resolved, check_result, accepted, before = row
     return Attempt(
         pk,
         UUID(operation),
@@ -93,7 +93,7 @@ def attempt_of(row: tuple[Any, ...]) -> Attempt:
         moment(mark) if mark else None,
         moment(started),
         resolved,
-        last_check,
+        check_result,
         bool(accepted),
         Decimal(before) if before is not None else None,
     )

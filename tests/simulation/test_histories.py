@@ -6,8 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from backoffice.operations.oversight import Incident
-from backoffice.operations.services import watching
+from backoffice.operations.oversight import Incident, IncidentKind
 from tests.simulation.courses import Settlement
 from tests.simulation.ending import check_the_end
 from tests.simulation.office import Office
@@ -196,7 +195,7 @@ def test_each_debit_beside_the_one_that_closed_it_is_told(office: Office, course
     for _ in range(2):
         office.pay_by_another_channel(ours)
     check_the_end(office)
-    assert {incident.what for incident in Incident.objects.all()} == {watching.TWICE}
+    assert {incident.kind for incident in Incident.objects.all()} == {IncidentKind.SECOND_DEBIT}
     assert Incident.objects.count() == 2
 
 

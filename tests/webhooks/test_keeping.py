@@ -14,7 +14,7 @@ from pytest_django import Settings
 from backoffice.webhooks.models import Delivery
 from backoffice.webhooks.services import receive_delivery, receiving
 from backoffice.webhooks.services.looking import TASK
-from backoffice.webhooks.states import Verdict
+from backoffice.webhooks.states import DeliveryVerification
 from tests.core.test_queue import messages
 from tests.payments_gateway.vectors.make_vectors import FOLDER, RECORD, delivery, signed, written
 from tests.webhooks.conftest import UseKeys
@@ -32,7 +32,7 @@ def rung() -> int:
 def test_the_same_a_hundred_times_at_once_is_one() -> None:
     body = news()
 
-    def receive(_: int) -> Verdict:
+    def receive(_: int) -> DeliveryVerification:
         try:
             return receive_delivery(body)
         finally:
@@ -41,7 +41,7 @@ def test_the_same_a_hundred_times_at_once_is_one() -> None:
     with ThreadPoolExecutor(8) as threads:
         verdicts = list(threads.map(receive, range(100)))
 
-    assert verdicts == [Verdict.VALID] * 100
+    assert verdicts == [DeliveryVerification.VALID] * 100
     assert (only_delivery().times, only_delivery().wanted_at is None) == (100, False)
 
 
@@ -79,7 +79,7 @@ def test_the_same_in_other_clothes_is_a_repeat() -> None:
     clothes = in_other_clothes(body)
     assert len({body, *clothes}) == 8
     for other in clothes:
-        assert receive_delivery(other) == Verdict.VALID
+        assert receive_delivery(other) == DeliveryVerification.VALID
     again = Delivery.objects.values().get()
     assert again == {**first, "last_at": again["last_at"], "times": 8}
 
@@ -128,19 +128,19 @@ def test_what_is_not_valid_is_kept_in_bounds_the_newest(monkeypatch: pytest.Monk
         receive_delivery(b"not a delivery %d" % number)
     kept = [bytes(body) for body in Delivery.objects.order_by("pk").values_list("body", flat=True)]
     assert kept[1:] == [b"not a delivery 5", b"not a delivery 6", b"not a delivery 7"]
-    assert Delivery.objects.filter(verdict=Verdict.VALID).count() == 1
+    assert Delivery.objects.filter(verdict=DeliveryVerification.VALID).count() == 1
 
 
 def test_while_the_service_changes_its_key_both_count(use_keys: UseKeys) -> None:
     use_keys("current", "previous")
     old = delivery(signature=signed(RECORD, "previous"))
-    assert [receive_delivery(old), receive_delivery(news())] == [Verdict.VALID] * 2
+    assert [receive_delivery(old), receive_delivery(news())] == [DeliveryVerification.VALID] * 2
     assert Delivery.objects.values("key").distinct().count() == 2
 
 
 def test_a_key_that_is_no_longer_in_force_counts_for_nothing(use_keys: UseKeys) -> None:
     use_keys("previous")
-    assert receive_delivery(news()) == Verdict.INVALID
+    assert receive_delivery(news()) == DeliveryVerification.INVALID
 
 
 def test_what_was_refused_counts_when_it_comes_again_after_the_new_key_is_known(use_keys: UseKeys) -> None:
@@ -149,7 +149,7 @@ def test_what_was_refused_counts_when_it_comes_again_after_the_new_key_is_known(
     receive_delivery(body)
     assert only_delivery().wanted_at is None
     use_keys("current")
-    assert receive_delivery(body) == Verdict.VALID
+    assert receive_delivery(body) == DeliveryVerification.VALID
     kept = only_delivery()
     assert (kept.verdict, kept.times, kept.transaction_id, kept.problem) == ("valid", 2, "T-7", "")
     assert kept.wanted_at is not None
@@ -159,7 +159,7 @@ def test_what_was_valid_stays_so_after_its_key_is_gone(use_keys: UseKeys) -> Non
     body = news()
     receive_delivery(body)
     use_keys("previous")
-    assert receive_delivery(body) == Verdict.INVALID
+    assert receive_delivery(body) == DeliveryVerification.INVALID
     assert (only_delivery().verdict, only_delivery().times) == ("valid", 2)
 
 
@@ -167,9 +167,9 @@ def test_new_keys_in_the_file_need_no_restart(settings: Settings, tmp_path: Path
     file = tmp_path / "keys.pem"
     settings.WEBHOOK_KEYS = str(file)
     file.write_text((FOLDER / "previous.pub.pem").read_text())
-    assert receive_delivery(news("T-1")) == Verdict.INVALID
+    assert receive_delivery(news("T-1")) == DeliveryVerification.INVALID
     file.write_text((FOLDER / "current.pub.pem").read_text() + "\n")
-    assert receive_delivery(news("T-2")) == Verdict.VALID
+    assert receive_delivery(news("T-2")) == DeliveryVerification.VALID
 
 
 @pytest.mark.parametrize("keys", ["", "/nowhere/keys.pem"])
@@ -178,10 +178,10 @@ def test_without_keys_everything_is_kept_and_nothing_started(
 ) -> None:
     settings.WEBHOOK_KEYS = keys
     body = news()
-    assert receive_delivery(body) == Verdict.UNVERIFIED
+    assert receive_delivery(body) == DeliveryVerification.UNVERIFIED
     assert only_delivery().wanted_at is None
     use_keys("current")
-    assert receive_delivery(body) == Verdict.VALID
+    assert receive_delivery(body) == DeliveryVerification.VALID
     assert (only_delivery().times, only_delivery().wanted_at is None) == (2, False)
 
 

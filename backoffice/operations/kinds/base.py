@@ -12,6 +12,7 @@ from django import forms
 from django.conf import settings
 from pydantic import BaseModel, ConfigDict, SecretStr
 
+from backoffice.operations.differences import MatchField
 from backoffice.operations.permissions import PREPARE, PROPOSE
 from payments_gateway import NotSentError, PaymentsGateway, TransactionRecord
 
@@ -136,10 +137,15 @@ class Trait:
     `fits` is None where the service does not tell it, which speaks neither for nor against.
     """
 
-    label: str
+    field: MatchField
     ours: str
     theirs: str
     fits: bool | None
+
+    @property
+    def label(self) -> str:
+        """The name of the field on screens."""
+        return str(self.field.label)
 
 
 class Effect(StrEnum):

@@ -10,6 +10,7 @@ from pydantic import SecretStr
 
 from backoffice.core.display import format_amount, local_time
 from backoffice.ledger import selectors as ledger
+from backoffice.operations.differences import MatchField
 from backoffice.operations.kinds.amounts import AmountForm, amount_field
 from backoffice.operations.kinds.base import Counterparty, Debit, Facts, MoneyKind, Payload, Receipt, Trait
 from backoffice.operations.kinds.traits import trait_if_told, usual_traits
@@ -148,7 +149,7 @@ class ConversionKind(MoneyKind[ConversionPayload]):
 
     def traits(self, payload: ConversionPayload, record: TransactionRecord) -> list[Trait]:
         """Those of the record of what was given. What was received is another record."""
-        given = trait_if_told("Given in", payload.from_currency, record.from_currency)
+        given = trait_if_told(MatchField.FROM_CURRENCY, payload.from_currency, record.from_currency)
         return [*usual_traits("conversion", self.debit(payload), record), given]
 
 

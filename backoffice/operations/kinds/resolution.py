@@ -11,10 +11,10 @@ from backoffice.operations.kinds.resolution_case import open_case
 from backoffice.operations.kinds.resolution_form import MEANINGS, ResolutionForm
 from backoffice.operations.kinds.resolution_payload import (
     End,
+    ResolutionChoice,
     ResolutionPayload,
     SeenTransaction,
     TakenTransaction,
-    Verdict,
 )
 from backoffice.operations.permissions import RESOLVE
 
@@ -76,7 +76,7 @@ class ResolutionKind(LocalKind[ResolutionPayload]):
 
 
 def _said(payload: ResolutionPayload) -> str:
-    if payload.verdict == Verdict.ABSENT:
+    if payload.verdict == ResolutionChoice.ABSENT:
         taken = payload.named
         return f"it did not happen{f', though it had transaction {taken.transaction_id}' if taken else ''}"
     seen = payload.transaction

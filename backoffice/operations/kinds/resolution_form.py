@@ -14,10 +14,10 @@ from backoffice.operations.kinds.resolution_case import money_kind, open_case, u
 from backoffice.operations.kinds.resolution_payload import (
     KNOWN_ENDS,
     End,
+    ResolutionChoice,
     ResolutionPayload,
     SeenTransaction,
     TakenTransaction,
-    Verdict,
 )
 from backoffice.operations.kinds.traits import traits_of_attempt
 from backoffice.operations.models import ID_LENGTH, Attempt, Operation
@@ -29,8 +29,8 @@ CLAIMS_TO_BE_OLDER = timedelta(days=1)  # by so much one that is known by its id
 
 _UNREADABLE = "The service's list cannot be read now. Nothing was prepared; try again."
 _VERDICTS = {
-    Verdict.HAPPENED: "It happened",
-    Verdict.ABSENT: "It did not happen, and it can no longer happen",
+    ResolutionChoice.HAPPENED: "It happened",
+    ResolutionChoice.ABSENT: "It did not happen, and it can no longer happen",
 }
 MEANINGS = {
     End.SUCCEEDED: "The money moved: it succeeded",
@@ -43,7 +43,7 @@ class _Verdicts(forms.RadioSelect):
 
     def create_option(self, name: str, value: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
         option = super().create_option(name, value, *args, **kwargs)
-        if value == Verdict.ABSENT:
+        if value == ResolutionChoice.ABSENT:
             option["attrs"]["disabled"] = True
         return option
 
@@ -88,9 +88,9 @@ class ResolutionForm(KindForm):
             self._offer_absent_only_from(attempt.may_come_until)
 
     def _offer_absent_only_from(self, moment: datetime) -> None:
-        label = f"{_VERDICTS[Verdict.ABSENT]} (can be chosen from {local_time(moment)})"
+        label = f"{_VERDICTS[ResolutionChoice.ABSENT]} (can be chosen from {local_time(moment)})"
         verdict = self.fields["verdict"]
-        verdict.widget = _Verdicts(choices=list({**_VERDICTS, Verdict.ABSENT: label}.items()))
+        verdict.widget = _Verdicts(choices=list({**_VERDICTS, ResolutionChoice.ABSENT: label}.items()))
 
     @property
     def asks_for_transaction(self) -> bool:
@@ -109,9 +109,9 @@ class ResolutionForm(KindForm):
         self.settled, self.attempt = open_case(values.get("operation"))
         if self.settled is None or self.attempt is None:
             self.add_error(None, "Its outcome is known by now, or it was never open. Nothing was prepared.")
-        elif values.get("verdict") == Verdict.HAPPENED:
+        elif values.get("verdict") == ResolutionChoice.HAPPENED:
             self._check_happened(self.settled, self.attempt, values)
-        elif values.get("verdict") == Verdict.ABSENT:
+        elif values.get("verdict") == ResolutionChoice.ABSENT:
             self._check_absent(self.settled, self.attempt, values)
         return values
 
@@ -125,7 +125,7 @@ class ResolutionForm(KindForm):
             sentence=self.settled.sentence,
             attempt=self.attempt.number,
             sent_at=self.attempt.started_at,
-            verdict=Verdict(values["verdict"]),
+            verdict=ResolutionChoice(values["verdict"]),
             transaction=self.seen,
             named=self.named,
             meaning=End(values["meaning"]) if self.asks_for_meaning else None,

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 from backoffice.operations.kinds.base import Payload
 
 
-class Verdict(StrEnum):
+class ResolutionChoice(StrEnum):
     """What the proposer says."""
 
     HAPPENED = "happened"
@@ -71,7 +71,7 @@ class ResolutionPayload(Payload):
     sentence: str
     attempt: int
     sent_at: datetime
-    verdict: Verdict
+    verdict: ResolutionChoice
     transaction: SeenTransaction | None
     named: TakenTransaction | None = None
     meaning: End | None = None
@@ -88,7 +88,7 @@ class ResolutionPayload(Payload):
     @property
     def end(self) -> End:
         """How what happened ended, by the service's word or by what people say of it."""
-        if self.verdict == Verdict.ABSENT:
+        if self.verdict == ResolutionChoice.ABSENT:
             return End.FAILED
         if self.transaction is None:
             return End.SUCCEEDED

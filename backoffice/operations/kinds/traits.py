@@ -3,6 +3,7 @@
 from decimal import Decimal
 
 from backoffice.core.display import exact_time, format_amount
+from backoffice.operations.differences import MatchField
 from backoffice.operations.kinds.base import Debit, Trait
 from backoffice.operations.models import Attempt
 from payments_gateway import TransactionRecord
@@ -14,15 +15,20 @@ def usual_traits(kind: str, debit: Debit, record: TransactionRecord) -> list[Tra
     """Type, currency and amount. `kind` is the service's own word."""
     amounts = (format_amount(debit.amount, debit.currency), format_amount(record.amount, record.currency))
     return [
-        Trait("Type", kind, record.type or NOT_TOLD, record.type == kind),
-        Trait("Currency", debit.currency, record.currency or NOT_TOLD, record.currency == debit.currency),
-        Trait("Amount", *amounts, record.amount == debit.amount),
+        Trait(MatchField.TYPE, kind, record.type or NOT_TOLD, record.type == kind),
+        Trait(
+            MatchField.CURRENCY,
+            debit.currency,
+            record.currency or NOT_TOLD,
+            record.currency == debit.currency,
+        ),
+        Trait(MatchField.AMOUNT, *amounts, record.amount == debit.amount),
     ]
 
 
-def trait_if_told(label: str, ours: str, theirs: str) -> Trait:
+def trait_if_told(field: MatchField, ours: str, theirs: str) -> Trait:
     """One that the service may leave out: nothing said differs from nothing."""
-    return Trait(label, ours, theirs or NOT_TOLD, theirs == ours if theirs else None)
+    return Trait(field, ours, theirs or NOT_TOLD, theirs == ours if theirs else None)
 
 
 def traits_of_attempt(attempt: Attempt, record: TransactionRecord) -> list[Trait]:
@@ -33,13 +39,13 @@ def traits_of_attempt(attempt: Attempt, record: TransactionRecord) -> list[Trait
     at = record.created_at
     return [
         Trait(
-            "Balance before it",
+            MatchField.PREVIOUS_BALANCE,
             _amount(mark, record),
             _amount(seen, record),
             seen == mark if is_told else None,
         ),
         Trait(
-            "Time",
+            MatchField.TIME,
             f"{exact_time(earliest)} to {exact_time(latest)}",
             exact_time(at) if at else NOT_TOLD,
             earliest <= at <= latest if at else None,

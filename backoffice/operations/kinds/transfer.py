@@ -9,6 +9,7 @@ from pydantic import SecretStr
 
 from backoffice.core.display import format_amount
 from backoffice.core.gateway import dialect
+from backoffice.operations.differences import MatchField
 from backoffice.operations.kinds.amounts import AmountForm, amount_field, currency_field
 from backoffice.operations.kinds.base import Counterparty, Debit, Facts, MoneyKind, Payload, Receipt, Trait
 from backoffice.operations.kinds.traits import trait_if_told, usual_traits
@@ -111,5 +112,5 @@ class TransferKind(MoneyKind[TransferPayload]):
 
     def traits(self, payload: TransferPayload, record: TransactionRecord) -> list[Trait]:
         """Type, currency, amount and, where the record names one, the receiver."""
-        receiver = trait_if_told("Receiver", payload.receiver_username, record.username)
+        receiver = trait_if_told(MatchField.RECEIVER, payload.receiver_username, record.username)
         return [*usual_traits("transfer", self.debit(payload), record), receiver]

@@ -10,6 +10,7 @@ from django.db.models import Q, QuerySet
 from pydantic import SecretStr
 
 from backoffice.core.display import format_amount
+from backoffice.operations.differences import MatchField
 from backoffice.operations.kinds.amounts import AmountForm, amount_field, currency_field
 from backoffice.operations.kinds.base import (
     Code,
@@ -194,7 +195,7 @@ class WalletTransferKind(MoneyKind[WalletTransferPayload]):
         named = [record.username, str((record.model_extra or {}).get("address") or "")]
         others = [name for name in named if name not in {"", settings.GATEWAY_API_USER}]
         fits = all(same_form(name) == same_form(payload.address) for name in others) if others else None
-        address = Trait("Address", payload.address, ", ".join(others) or NOT_TOLD, fits)
+        address = Trait(MatchField.ADDRESS, payload.address, ", ".join(others) or NOT_TOLD, fits)
         return [*usual_traits("sent", self.debit(payload), record), address]
 
 

@@ -8,6 +8,7 @@ from pydantic import SecretStr
 
 from backoffice.core.display import format_amount, mask_account
 from backoffice.core.gateway import dialect
+from backoffice.operations.differences import MatchField
 from backoffice.operations.kinds.amounts import AmountForm, amount_field, currency_field
 from backoffice.operations.kinds.base import Counterparty, Debit, Facts, MoneyKind, Receipt, Trait
 from backoffice.operations.kinds.holder import AccountForm, AccountPayload
@@ -106,5 +107,5 @@ class WithdrawalKind(MoneyKind[WithdrawalPayload]):
 
     def traits(self, payload: WithdrawalPayload, record: TransactionRecord) -> list[Trait]:
         """Type, currency and amount: the service's record names no account and no reference of ours."""
-        holder = Trait("Beneficiary", payload.account_name, NOT_TOLD, None)
+        holder = Trait(MatchField.BENEFICIARY, payload.account_name, NOT_TOLD, None)
         return [*usual_traits("withdrawal", self.debit(payload), record), holder]

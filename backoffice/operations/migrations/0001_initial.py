@@ -226,7 +226,40 @@ class Migration(migrations.Migration):
                 ("fee", backoffice.core.fields.ExactDecimalField(null=True)),
                 ("result", models.JSONField(null=True)),
                 ("checks", models.PositiveIntegerField(default=0)),
-                ("last_check", models.CharField(blank=True, max_length=300)),
+                (
+                    "check_result",
+                    models.CharField(
+                        blank=True,
+                        choices=[
+                            (
+                                "not_observable",
+                                "No read of the service shows what became of it: people have to ask the service",
+                            ),
+                            ("provider_unreadable", "The service could not be read: {error}"),
+                            ("list_changing", "The service's list changed each time it was read"),
+                            (
+                                "content_unreadable",
+                                "The content cannot be read by this version of the program, so nothing can be done with it.",
+                            ),
+                            ("done", "The service shows that it is done"),
+                            ("not_done", "The service does not show it yet"),
+                            ("not_listed", "Not in the service's list yet"),
+                            ("several_candidates", "{count} transactions in the list could be this one"),
+                            ("candidate_rejected", "{transaction} could be this one, but {reason}"),
+                            ("found", "Found as {transaction}: {status}"),
+                            (
+                                "found_too_early",
+                                "Found as {transaction}: {status}; not taken before {not_before} UTC, since ours may come yet",
+                            ),
+                            (
+                                "internal_error",
+                                "An error in Countersign itself stands in the way ({error}); the log tells it.",
+                            ),
+                        ],
+                        max_length=32,
+                    ),
+                ),
+                ("check_parameters", models.JSONField(default=dict)),
                 ("next_check_at", models.DateTimeField(db_index=True, null=True)),
                 ("closed_at", models.DateTimeField(null=True)),
                 ("watch_next_at", models.DateTimeField(db_index=True, null=True)),
@@ -321,7 +354,35 @@ class Migration(migrations.Migration):
                         auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
                     ),
                 ),
-                ("what", models.CharField(max_length=200)),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[
+                            ("now_failed", "The service reports as failed what is closed as succeeded"),
+                            ("not_listed", "The service's list does not show its transaction"),
+                            ("now_executed", "The service reports as executed what is closed as failed"),
+                            (
+                                "executed_after_all",
+                                "The service shows a debit that looks like this one, which is on record as not executed",
+                            ),
+                            ("second_debit", "The service shows a second debit that looks like this one"),
+                            ("unrecognised", "The service shows a movement that nobody prepared here"),
+                            ("record_mismatch", "The service's record is not what was countersigned"),
+                            ("fee_mismatch", "The service's record tells another fee than is on record"),
+                            ("end_mismatch", "The service's record does not show the end that is on record"),
+                            (
+                                "named_for_another",
+                                "The service gave the transaction that closed this one as the answer to another",
+                            ),
+                            ("late_answer", "A late answer of the service contradicts what is on record"),
+                            (
+                                "executed_despite_proof",
+                                "Proven not to be executed, and yet the service shows what looks like it",
+                            ),
+                        ],
+                        max_length=32,
+                    ),
+                ),
                 ("evidence", models.JSONField()),
                 ("at", models.DateTimeField()),
                 ("seen_at", models.DateTimeField(null=True)),
@@ -388,13 +449,35 @@ class Migration(migrations.Migration):
                     ),
                     models.UniqueConstraint(
                         condition=models.Q(("further_to__isnull", True)),
-                        fields=("operation", "what"),
+                        fields=("operation", "kind"),
                         name="incident_first_once_per_operation",
                     ),
                     models.UniqueConstraint(
                         condition=models.Q(("further_to__isnull", True)),
                         fields=("transaction",),
                         name="incident_first_once_per_movement",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            (
+                                "kind__in",
+                                [
+                                    "now_failed",
+                                    "not_listed",
+                                    "now_executed",
+                                    "executed_after_all",
+                                    "second_debit",
+                                    "unrecognised",
+                                    "record_mismatch",
+                                    "fee_mismatch",
+                                    "end_mismatch",
+                                    "named_for_another",
+                                    "late_answer",
+                                    "executed_despite_proof",
+                                ],
+                            )
+                        ),
+                        name="incident_kind_known",
                     ),
                     models.CheckConstraint(
                         condition=models.Q(
@@ -629,12 +712,12 @@ class Migration(migrations.Migration):
                     models.CharField(
                         choices=[
                             ("matched", "Matched"),
-                            ("different", "Different"),
-                            ("missing_there", "Missing there"),
-                            ("unknown_to_us", "Unknown to us"),
-                            ("too_early", "Too early to tell"),
+                            ("mismatched", "Different"),
+                            ("missing_at_provider", "Missing there"),
+                            ("unrecognised", "Unknown to us"),
+                            ("pending", "Too early to tell"),
                         ],
-                        max_length=16,
+                        max_length=20,
                     ),
                 ),
                 ("count", models.BigIntegerField()),
@@ -663,12 +746,12 @@ class Migration(migrations.Migration):
                     models.CharField(
                         choices=[
                             ("matched", "Matched"),
-                            ("different", "Different"),
-                            ("missing_there", "Missing there"),
-                            ("unknown_to_us", "Unknown to us"),
-                            ("too_early", "Too early to tell"),
+                            ("mismatched", "Different"),
+                            ("missing_at_provider", "Missing there"),
+                            ("unrecognised", "Unknown to us"),
+                            ("pending", "Too early to tell"),
                         ],
-                        max_length=16,
+                        max_length=20,
                     ),
                 ),
                 ("occurred_at", models.DateTimeField()),
@@ -676,7 +759,7 @@ class Migration(migrations.Migration):
                 ("currency", models.TextField()),
                 ("amount", backoffice.core.fields.MagnitudeField()),
                 ("fee", backoffice.core.fields.ExactDecimalField(null=True)),
-                ("difference", models.TextField(blank=True)),
+                ("differences", models.JSONField(blank=True, default=list)),
                 ("needs_telling", models.BooleanField(default=False)),
                 (
                     "attempt",
@@ -710,8 +793,8 @@ class Migration(migrations.Migration):
                     ),
                     models.Index(
                         condition=models.Q(
-                            ("verdict", "too_early"),
-                            models.Q(("transaction__isnull", True), ("verdict", "missing_there")),
+                            ("verdict", "pending"),
+                            models.Q(("transaction__isnull", True), ("verdict", "missing_at_provider")),
                             _connector="OR",
                         ),
                         fields=["id"],
@@ -729,7 +812,7 @@ class Migration(migrations.Migration):
                         condition=models.Q(
                             (
                                 "verdict__in",
-                                ["matched", "different", "missing_there", "unknown_to_us", "too_early"],
+                                ["matched", "mismatched", "missing_at_provider", "unrecognised", "pending"],
                             )
                         ),
                         name="comparison_verdict_known",
@@ -754,8 +837,31 @@ class Migration(migrations.Migration):
                 ("expires_at", models.DateTimeField()),
                 ("balance", models.CharField(editable=False, max_length=12, null=True)),
                 ("sealed_token", models.BinaryField(null=True)),
-                ("obstacle", models.CharField(editable=False, max_length=300, null=True)),
-                ("obstacle_since", models.DateTimeField(editable=False, null=True)),
+                (
+                    "blocker",
+                    models.CharField(
+                        choices=[
+                            ("provider_unreadable", "The service cannot be read. {error}"),
+                            (
+                                "list_changing",
+                                "The service cannot be read. The service's list changed each time it was read",
+                            ),
+                            (
+                                "database_slow",
+                                "The database answered too slowly, so what had been looked at was too old to act on.",
+                            ),
+                            (
+                                "internal_error",
+                                "An error in Countersign itself stands in the way ({error}); the log tells it.",
+                            ),
+                        ],
+                        editable=False,
+                        max_length=32,
+                        null=True,
+                    ),
+                ),
+                ("blocker_parameters", models.JSONField(default=dict, editable=False)),
+                ("blocked_since", models.DateTimeField(editable=False, null=True)),
                 ("out_of_turn_until", models.DateTimeField(editable=False, null=True)),
                 (
                     "released_by",
@@ -768,6 +874,28 @@ class Migration(migrations.Migration):
             ],
             options={
                 "default_permissions": (),
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("blocked_since__isnull", True), ("blocker__isnull", True)),
+                            models.Q(
+                                ("blocked_since__isnull", False),
+                                (
+                                    "blocker__in",
+                                    [
+                                        "provider_unreadable",
+                                        "list_changing",
+                                        "database_slow",
+                                        "internal_error",
+                                    ],
+                                ),
+                                ("blocker__isnull", False),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="release_blocked_has_time",
+                    )
+                ],
             },
         ),
         migrations.CreateModel(

@@ -28,7 +28,7 @@ def for_each(
 ) -> list[Result]:
     """Do the work for each row, given with the name it has in the log; what came of it where nothing went wrong.
 
-    What nobody foresaw is logged with its traceback, `failed` tells it to people in words that hold no content, and
+    What nobody foresaw is logged with its traceback, `failed` gets the name of the error, which holds no content, and
     that row is not tried again for a minute. A row at which another thread of this process is at work is left to it.
     That the database is away or read-only, which is of no row, is raised; a row under which a connection broke is
     tried again over a new one, so the work must bear to be done twice.
@@ -84,17 +84,16 @@ def _done(
             raise
         logger.exception("%s failed, and is left alone for a minute", name)
         _put_off[key] = time.monotonic() + PUT_OFF_SECONDS
-        words = f"An error in Countersign itself stands in the way ({type(exc).__name__}); the log tells it."
-        _tell(failed, words, name)
+        _tell(failed, type(exc).__name__, name)
         return []
     finally:
         _busy.discard(key)
 
 
-def _tell(failed: Callable[[str], object], words: str, name: str) -> None:
+def _tell(failed: Callable[[str], object], error: str, name: str) -> None:
     """Tell it to people; if the database does not take even that, the log has it, and the round goes on."""
     try:
-        failed(words)
+        failed(error)
     except Error:
         logger.exception("That %s failed could not be written down", name)
 
@@ -137,7 +136,7 @@ def _has_lost_its_database(exc: Exception) -> bool:
         return False
     connection.close()
     try:
-        Release.objects.filter(pk=UUID(int=0)).update(obstacle=None)
+        Release.objects.filter(pk=UUID(int=0)).update(blocker=None, blocked_since=None)
     except Error:
         return True
     return False

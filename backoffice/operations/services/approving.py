@@ -11,7 +11,7 @@ from django.db import transaction
 from backoffice.accounts.models import User
 from backoffice.audit import services as audit
 from backoffice.audit.actions import Action
-from backoffice.operations.errors import UnreadableContentError
+from backoffice.operations.errors import OperationAction, UnreadableContentError
 from backoffice.operations.kinds import LocalKind, content_of
 from backoffice.operations.kinds.base import Effect
 from backoffice.operations.kinds.resolution_payload import ResolutionPayload
@@ -23,7 +23,7 @@ from backoffice.operations.services.resolving import check_meaning, settle_opera
 from backoffice.operations.states import Status
 
 
-@refusals_are_audited
+@refusals_are_audited(OperationAction.APPROVE)
 def approve_operation(
     operation_id: UUID,
     *,

@@ -12,7 +12,7 @@ from backoffice.accounts.models import User
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.operations import policy
-from backoffice.operations.errors import OperationError
+from backoffice.operations.errors import OperationAction, OperationError
 from backoffice.operations.models import Approval, Operation
 from backoffice.operations.services.approving import approve_operation
 from backoffice.operations.services.deciding import reject_operation
@@ -138,5 +138,5 @@ def _check_in_bulk(operation: Operation, actor: User) -> None:
     try:
         policy.check_in_bulk(operation)
     except OperationError as exc:
-        record_refusal(operation.pk, approve_operation.__name__, actor, exc)
+        record_refusal(operation.pk, OperationAction.APPROVE, actor, exc)
         raise

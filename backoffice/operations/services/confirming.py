@@ -4,7 +4,8 @@ A transaction that the service named when it answered decides by itself. Another
 one that can be: nothing else leaves the balance while an attempt is in doubt (`turns`). Absence proves nothing.
 """
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -14,6 +15,7 @@ from backoffice.accounts.models import User
 from backoffice.audit import services as audit
 from backoffice.audit.actions import Action
 from backoffice.core import clock, fault_points
+from backoffice.operations.check_results import CheckResult
 from backoffice.operations.models import Attempt, Operation
 from backoffice.operations.services.looking import WINDOW, Look, look
 from backoffice.operations.services.moves import move
@@ -63,7 +65,7 @@ def _note(operation_id: UUID, looked_at: Attempt, seen: Look, actor: User | None
     if attempt is None or operation.status not in AWAITING_THE_SERVICE:
         return operation
     attempt.checks += 1
-    attempt.last_check = _said(operation, attempt, seen)[:300]
+    attempt.check_result, attempt.check_parameters = _result(operation, attempt, seen)
     asked_for = attempt.next_check_at if attempt.next_check_at != looked_at.next_check_at else None
     attempt.next_check_at = _next_look(operation, attempt, seen)
     if asked_for and attempt.next_check_at:
@@ -109,7 +111,7 @@ def _only_one(operation: Operation, attempt: Attempt, seen: Look) -> Transaction
 
 def _candidate(seen: Look) -> TransactionRecord | None:
     """The only one that can be ours, if nothing but time keeps it from being taken."""
-    if len(seen.found) != 1 or seen.doubt or seen.found[0].status not in {*_ENDS, UNDER_WAY}:
+    if len(seen.found) != 1 or seen.rejected_because or seen.found[0].status not in {*_ENDS, UNDER_WAY}:
         return None
     return seen.found[0]
 
@@ -139,15 +141,15 @@ def _is_ours(attempt: Attempt, record: TransactionRecord) -> bool:
     return True
 
 
-def _said(operation: Operation, attempt: Attempt, seen: Look) -> str:
+def _result(operation: Operation, attempt: Attempt, seen: Look) -> tuple[CheckResult, dict[str, Any]]:
     """What the look showed, and until when the only one that can be ours is left alone."""
     record = _candidate(seen)
     if record is None or attempt.named_at:
-        return str(seen)
+        return seen.result
     moment = _taken_from(operation, attempt, record)
     if seen.at >= moment:
-        return str(seen)
-    return f"{seen}; not taken before {moment.astimezone(UTC):%H:%M} UTC, since ours may come yet"
+        return seen.result
+    return CheckResult.FOUND_TOO_EARLY, seen.result[1] | {"not_before": moment.isoformat()}
 
 
 def _next_look(operation: Operation, attempt: Attempt, seen: Look) -> datetime | None:
@@ -204,6 +206,6 @@ def _move(operation: Operation, attempt: Attempt, status: Status, action: Action
         outcome=attempt.outcome,
         service_transaction_id=attempt.service_transaction_id,
         fee=attempt.fee,
-        seen=attempt.last_check,
+        check={"code": attempt.check_result, **attempt.check_parameters},
         status=status,
     )

@@ -14,9 +14,11 @@ from backoffice.core.locks import hold
 from backoffice.operations import policy
 from backoffice.operations.content import new_reference
 from backoffice.operations.errors import (
+    OperationAction,
     OperationError,
     PaidBeforeError,
     ReasonMissingError,
+    Refusal,
     SameContentWaitsError,
     SameInDoubtError,
     SubmissionReusedError,
@@ -29,7 +31,7 @@ from backoffice.operations.services.moves import move, refusals_are_audited
 from backoffice.operations.states import UNDECIDED, Status
 
 
-@refusals_are_audited
+@refusals_are_audited(OperationAction.PREPARE)
 @transaction.atomic
 def prepare_operation(
     operation_id: UUID, *, actor: User, kind: str, payload: Payload, prepared_from: UUID | None = None
@@ -92,7 +94,7 @@ def add_approval(
     return operation
 
 
-@refusals_are_audited
+@refusals_are_audited(OperationAction.REJECT)
 @transaction.atomic
 def reject_operation(
     operation_id: UUID, *, actor: User, digest: str, second_factor_at: datetime | None, reason: str
@@ -110,7 +112,7 @@ def reject_operation(
     return operation
 
 
-@refusals_are_audited
+@refusals_are_audited(OperationAction.CANCEL)
 @transaction.atomic
 def cancel_operation(operation_id: UUID, *, actor: User) -> Operation:
     """Take back what one prepared, as long as nothing was sent; a waiting token is destroyed.
@@ -216,4 +218,4 @@ def _unused_reference(letter: str) -> str:
         reference = new_reference(letter)
         if not Operation.objects.filter(reference=reference).exists():
             return reference
-    raise OperationError("No free reference was found. Nothing was prepared; try again.")
+    raise OperationError(Refusal.NO_FREE_REFERENCE)

@@ -7,31 +7,31 @@ from django.db import transaction
 from backoffice.accounts.models import User
 from backoffice.audit import services as audit
 from backoffice.audit.actions import Action
-from backoffice.audit.canonical import storable
+from backoffice.audit.canonical import plain
 from backoffice.core import clock
 from backoffice.ledger.mirrored import Transaction
 from backoffice.operations import permissions, policy
 from backoffice.operations.errors import IncidentSeenError, NoteMissingError
 from backoffice.operations.models import Operation
-from backoffice.operations.oversight import Incident
+from backoffice.operations.oversight import Incident, IncidentKind
 
 _UNDER_WAY = "processing"
 
 
 @transaction.atomic
-def report(operation: Operation, *, what: str, evidence: Mapping[str, str]) -> Incident:
+def report(operation: Operation, *, kind: IncidentKind, evidence: Mapping[str, object]) -> Incident:
     """Put on record what contradicts the record, for people to look at. The operation stays as it is.
 
     The same evidence is reported once, seen by a person or not. Further evidence of the same raises a further incident,
     open for everybody, that names the last one; what was shown before stays as it was.
     """
-    told = {name: storable(text) for name, text in evidence.items()}
+    told = {name: plain(value) for name, value in evidence.items()}
     last: Incident | None = None
     while (
         True
     ):  # along those before, which end; of two that report at once the unique indexes let one be next
         incident, is_new = Incident.objects.get_or_create(
-            operation=operation, what=what, further_to=last, defaults={"evidence": told, "at": clock.now()}
+            operation=operation, kind=kind, further_to=last, defaults={"evidence": told, "at": clock.now()}
         )
         if is_new:
             _audit(incident)
@@ -41,16 +41,16 @@ def report(operation: Operation, *, what: str, evidence: Mapping[str, str]) -> I
 
 
 @transaction.atomic
-def report_movement(movement: Transaction, *, what: str, evidence: Mapping[str, str]) -> Incident:
+def report_movement(movement: Transaction, *, evidence: Mapping[str, object]) -> Incident:
     """Put on record a movement at the service that is no operation of ours.
 
     Of each one people are told once, and once more whenever its amount, currency or status is one of which they were
     not told: what was noted while it was small or had failed must not hide what it is now. What was under way may end.
     """
-    told = {name: storable(text) for name, text in evidence.items()}
+    told = {name: plain(value) for name, value in evidence.items()}
     last: Incident | None = None
     while True:  # as in `report`
-        defaults = {"what": what, "evidence": told, "at": clock.now()}
+        defaults = {"kind": IncidentKind.UNRECOGNISED, "evidence": told, "at": clock.now()}
         incident, is_new = Incident.objects.get_or_create(
             transaction=movement, further_to=last, defaults=defaults
         )
@@ -61,9 +61,9 @@ def report_movement(movement: Transaction, *, what: str, evidence: Mapping[str, 
         last = incident
 
 
-def _tells_of(before: Mapping[str, str], told: Mapping[str, str]) -> bool:
+def _tells_of(before: Mapping[str, object], told: Mapping[str, object]) -> bool:
     is_of_its_status = before.get("status") in {told.get("status"), _UNDER_WAY}
-    return before.get("amount") == told.get("amount") and is_of_its_status
+    return is_of_its_status and all(before.get(name) == told.get(name) for name in ("currency", "amount"))
 
 
 def _audit(incident: Incident) -> None:
@@ -71,7 +71,7 @@ def _audit(incident: Incident) -> None:
         Action.INCIDENT_RAISED,
         actor=None,
         target=incident.about,
-        incident=incident.what,
+        incident=incident.kind,
         evidence=incident.evidence,
         further_to=incident.further_to_id,
     )
@@ -98,7 +98,7 @@ def acknowledge_incident(incident_id: int, *, actor: User, note: str) -> Inciden
         Action.INCIDENT_ACKNOWLEDGED,
         actor=actor,
         target=incident.about,
-        incident=incident.what,
+        incident=incident.kind,
         note=incident.note,
     )
     return incident

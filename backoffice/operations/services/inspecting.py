@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db.models import F, Q
 
 from backoffice.audit.canonical import GENESIS
-from backoffice.audit.verification import Mark, Verdict, verify_behind, verify_chain
+from backoffice.audit.verification import ChainVerification, Mark, verify_behind, verify_chain
 from backoffice.core import clock
 from backoffice.operations.models import Operation
 from backoffice.operations.oversight import Inspection
@@ -137,7 +137,7 @@ def _mark(last: Inspection) -> Mark:
     return Mark(last.log_position, last.log_hash or GENESIS)
 
 
-def _keep(last: Inspection, report: Report, log: Verdict, looked_to: UUID | None) -> None:
+def _keep(last: Inspection, report: Report, log: ChainVerification, looked_to: UUID | None) -> None:
     found: dict[str, object] = {
         "at": clock.now(),
         "took": report.took,

@@ -17,10 +17,10 @@ from django.db.models.functions import Coalesce
 
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
-from backoffice.audit.verification import Verdict
+from backoffice.audit.verification import ChainVerification
 from backoffice.core.models import GatewayKey
 from backoffice.operations.kinds import KINDS, LocalKind, MoneyKind
-from backoffice.operations.models import IN_DOUBT, Approval, Attempt, Operation, Release, Secret
+from backoffice.operations.models import UNMATCHED, Approval, Attempt, Operation, Release, Secret
 from backoffice.operations.services.recording import grace
 from backoffice.operations.states import AWAITING_THE_SERVICE, EDGES, Outcome, Status
 
@@ -40,7 +40,7 @@ class Scope:
 
     now: datetime
     operations: Sequence[UUID]
-    log: Verdict
+    log: ChainVerification
 
     def chunks(self) -> Iterator[Sequence[UUID]]:
         """The operations, so many at a time that a database takes their ids in one question."""
@@ -233,7 +233,7 @@ def forgotten(scope: Scope) -> list[str]:
 
 def balance_in_doubt_twice(_scope: Scope) -> list[str]:
     """Two attempts at one balance wait for a transaction, so that neither can be told from the other."""
-    in_doubt = Attempt.objects.filter(IN_DOUBT).exclude(balance=None).order_by()
+    in_doubt = Attempt.objects.filter(UNMATCHED).exclude(balance=None).order_by()
     twice = in_doubt.values("balance").annotate(times=Count("pk")).filter(times__gt=1)
     return _references(in_doubt.filter(balance__in=twice.values("balance")).values("operation"))
 

@@ -17,10 +17,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Any
 
+from backoffice.audit.canonical import storable
 from backoffice.core import clock
 from backoffice.core.gateway import gateway
 from backoffice.ledger import selectors as ledger
+from backoffice.operations.check_results import CheckResult, MismatchReason
 from backoffice.operations.errors import UnreadableContentError
 from backoffice.operations.kinds import ChangeKind, MoneyKind, content_of
 from backoffice.operations.models import ID_LENGTH, Attempt, Operation
@@ -39,38 +42,48 @@ class ListMovesError(Exception):
     """No two passes through the service's list agreed, so nothing can be said of it now."""
 
 
+_PROBLEMS: dict[type[Exception], CheckResult] = {
+    UnreadableContentError: CheckResult.CONTENT_UNREADABLE,
+    ListMovesError: CheckResult.LIST_CHANGING,
+}
+
+
 @dataclass(frozen=True)
 class Look:
     """What one reading of the list showed: the transactions that can be ours, or why it could not be read."""
 
     at: datetime
     found: list[TransactionRecord] = field(default_factory=list)
-    problem: str = ""
-    doubt: str = ""  # why the only one that was found is not taken
+    problem: CheckResult | None = None  # why it could not be read
+    error: str = ""  # what the client said of that
+    rejected_because: MismatchReason | None = None  # why the only one that was found is not taken
     is_done: bool | None = (
         None  # of a kind that the list does not show: whether another read shows that it is done
     )
 
     is_nowhere: bool = False  # no read of the service can tell
 
-    def __str__(self) -> str:
+    @property
+    def result(self) -> tuple[CheckResult, dict[str, Any]]:
+        """What is kept of it: a code and its parameters."""
         if self.is_nowhere:
-            return "No read of the service shows what became of it: people have to ask the service"
+            return CheckResult.NOT_OBSERVABLE, {}
         if self.problem:
-            return self.problem
+            return self.problem, {"error": storable(self.error)[:250]} if self.error else {}
         if self.is_done is not None:
-            return "The service shows that it is done" if self.is_done else "The service does not show it yet"
+            return CheckResult.DONE if self.is_done else CheckResult.NOT_DONE, {}
         return self._what_was_found()
 
-    def _what_was_found(self) -> str:
+    def _what_was_found(self) -> tuple[CheckResult, dict[str, Any]]:
         if not self.found:
-            return "Not in the service's list yet"
+            return CheckResult.NOT_LISTED, {}
         if len(self.found) > 1:
-            return f"{len(self.found)} transactions in the list could be this one"
+            return CheckResult.SEVERAL_CANDIDATES, {"count": len(self.found)}
         only = self.found[0]
-        if self.doubt:
-            return f"{only.transaction_id[:100]} could be this one, but {self.doubt}"
-        return f"Found as {only.transaction_id[:100]}: {only.status}"
+        if self.rejected_because:
+            reason = self.rejected_because.value
+            return CheckResult.CANDIDATE_REJECTED, {"transaction": only.transaction_id, "reason": reason}
+        return CheckResult.FOUND, {"transaction": only.transaction_id, "status": only.status}
 
 
 def look(operation: Operation, attempt: Attempt) -> Look:
@@ -84,15 +97,16 @@ def look(operation: Operation, attempt: Attempt) -> Look:
         if isinstance(kind, MoneyKind):
             found = own + candidates(operation, attempt, partial(kind.recognises, payload))
             is_new = len(found) == 1 and not own
-            return Look(now, found, doubt=_doubt(operation, attempt, found[0]) if is_new else "")
+            rejected = _mismatch(operation, attempt, found[0]) if is_new else None
+            return Look(now, found, rejected_because=rejected)
         if isinstance(kind, ChangeKind):
             is_done = kind.is_done(gateway(), payload)
             return Look(now, is_done=is_done, is_nowhere=is_done is None)
         return Look(now, is_nowhere=True)  # of our own: it was never sent
     except GatewayError as exc:
-        return Look(now, problem=f"The service could not be read: {exc}")
+        return Look(now, problem=CheckResult.PROVIDER_UNREADABLE, error=str(exc))
     except (UnreadableContentError, ListMovesError) as exc:
-        return Look(now, problem=str(exc))
+        return Look(now, problem=_PROBLEMS[type(exc)])
 
 
 def candidates(
@@ -130,25 +144,29 @@ def _tells_no_time(record: TransactionRecord, attempt: Attempt) -> bool:
     return record.created_at is None and attempt.is_new_since(record.transaction_id)
 
 
-def _doubt(operation: Operation, attempt: Attempt, record: TransactionRecord) -> str:
-    """What keeps the only candidate from being taken; empty if nothing does."""
+def _mismatch(operation: Operation, attempt: Attempt, record: TransactionRecord) -> MismatchReason | None:
+    """What keeps the only candidate from being taken; None if nothing does."""
     mark = attempt.watermark_service_time
     if mark is None or record.created_at is None:
-        return "it tells no time"
+        return MismatchReason.NO_TIME
     if len(record.transaction_id) > ID_LENGTH:
-        return "its id is too long to be kept"
+        return MismatchReason.ID_TOO_LONG
     if _left_what_we_saw(attempt, record):
-        return "the balance after it is the one we saw, so it was before ours"
-    return "" if record.created_at >= mark - EXACT else _doubt_of_an_older(operation, attempt, record)
+        return MismatchReason.BALANCE_AS_BEFORE
+    if record.created_at >= mark - EXACT:
+        return None
+    return _mismatch_of_an_older(operation, attempt, record)
 
 
-def _doubt_of_an_older(operation: Operation, attempt: Attempt, record: TransactionRecord) -> str:
+def _mismatch_of_an_older(
+    operation: Operation, attempt: Attempt, record: TransactionRecord
+) -> MismatchReason | None:
     if operation.status == Status.UNKNOWN:
-        return "by its time it was before ours, and nothing says that ours was accepted"
+        return MismatchReason.OLDER_AND_NOT_ACCEPTED
     found_it_so = record.previous_balance is not None and record.previous_balance == attempt.watermark_balance
     if not found_it_so:
-        return "by its time it was before ours, and the balance before it is not the one we saw"
-    return ""
+        return MismatchReason.OLDER_AND_OTHER_BALANCE
+    return None
 
 
 def _left_what_we_saw(attempt: Attempt, record: TransactionRecord) -> bool:

@@ -13,7 +13,7 @@ from backoffice.audit.actions import Action
 from backoffice.core import clock, queue
 from backoffice.ledger import mirroring
 from backoffice.operations import policy
-from backoffice.operations.errors import OperationError, WrongStatusError
+from backoffice.operations.errors import OperationAction, OperationError, WrongStatusError
 from backoffice.operations.models import Operation
 from backoffice.operations.states import CLOSED, SENT, Status
 
@@ -40,22 +40,27 @@ def move(operation: Operation, to: Status, **changes: Any) -> None:
         setattr(operation, name, value)
 
 
-def refusals_are_audited(service: Service[Rest]) -> Service[Rest]:
+def refusals_are_audited(attempted: OperationAction) -> Callable[[Service[Rest]], Service[Rest]]:
     """Record a refused attempt in a transaction of its own, since the refused one is rolled back."""
 
-    @wraps(service)
-    def audited(operation_id: UUID, /, *args: Rest.args, **kwargs: Rest.kwargs) -> Operation:
-        try:
-            return service(operation_id, *args, **kwargs)
-        except OperationError as exc:
-            record_refusal(operation_id, service.__name__, kwargs.get("actor"), exc)
-            raise
+    def with_audit(service: Service[Rest]) -> Service[Rest]:
+        @wraps(service)
+        def audited(operation_id: UUID, /, *args: Rest.args, **kwargs: Rest.kwargs) -> Operation:
+            try:
+                return service(operation_id, *args, **kwargs)
+            except OperationError as exc:
+                record_refusal(operation_id, attempted, kwargs.get("actor"), exc)
+                raise
 
-    return audited
+        return audited
+
+    return with_audit
 
 
 @transaction.atomic
-def record_refusal(operation_id: UUID, attempted: str, actor: object, reason: OperationError) -> None:
+def record_refusal(
+    operation_id: UUID, attempted: OperationAction, actor: object, reason: OperationError
+) -> None:
     """Say in the audit log what was refused to whom, and why."""
     operation = Operation.objects.filter(pk=operation_id).first()
     audit.record(
@@ -63,6 +68,6 @@ def record_refusal(operation_id: UUID, attempted: str, actor: object, reason: Op
         actor=actor if isinstance(actor, User) else None,
         target=operation or str(operation_id),
         attempted=attempted,
-        reason=str(reason),
+        refusal=reason.refusal,
         status=operation.status if operation else "",
     )

@@ -6,7 +6,7 @@ from datetime import timedelta
 from backoffice.core import clock
 from backoffice.ledger import mirroring
 from backoffice.ledger.turns import next_turn
-from backoffice.operations.models import IN_DOUBT, Attempt
+from backoffice.operations.models import UNMATCHED, Attempt
 from backoffice.operations.services.sweeping import look_at_due
 
 OTHERS_EVERY = timedelta(seconds=15)
@@ -36,4 +36,4 @@ def expect_news(transaction_ids: Collection[str]) -> None:
 def look_at_news(transaction_ids: Collection[str]) -> int:
     """Look at what is due of these transactions, and then at what is due and has none yet; how many were looked at."""
     named = Attempt.objects.filter(service_transaction_id__in=transaction_ids)
-    return sum(look_at_due(those) for those in (named, Attempt.objects.filter(IN_DOUBT)))
+    return sum(look_at_due(those) for those in (named, Attempt.objects.filter(UNMATCHED)))

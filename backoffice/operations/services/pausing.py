@@ -7,7 +7,7 @@ from backoffice.audit import services as audit
 from backoffice.audit.actions import Action
 from backoffice.core import clock
 from backoffice.operations import pause, permissions, policy
-from backoffice.operations.errors import AlreadyPausedError, NotPausedError, ReasonMissingError
+from backoffice.operations.errors import AlreadyPausedError, NotPausedError, ReasonMissingError, Refusal
 from backoffice.operations.kinds.resume import ResumePayload
 from backoffice.operations.models import Operation
 from backoffice.operations.pause import Pause
@@ -21,7 +21,7 @@ def pause_sending(*, actor: User, reason: str) -> Pause:
     """
     policy.check_permission(actor, permissions.PAUSE)
     if not reason.strip():
-        raise ReasonMissingError("Say why: everybody who works here reads the reason. Sending goes on.")
+        raise ReasonMissingError(Refusal.PAUSE_REASON_MISSING)
     pulled = Pause(paused_by=actor, paused_at=clock.now(), reason=reason.strip())
     _stand(pulled)
     audit.record(Action.SENDING_PAUSED, actor=actor, target=pulled, reason=pulled.reason)

@@ -20,7 +20,7 @@ from backoffice.audit.models import Entry
 from backoffice.core import clock, locks
 from backoffice.ledger.mirrored import Mirror, Transaction, TransactionChange
 from backoffice.operations.models import Attempt, Operation
-from backoffice.operations.reconciled import MAY_TURN_UP, Comparison, Reconciliation, Verdict
+from backoffice.operations.reconciled import MAY_TURN_UP, Comparison, Reconciliation, ReconciliationResult
 from backoffice.operations.reconciling import INCOMING, judged_attempt, judged_movement
 from backoffice.operations.services.verdicts import Judged, keep, tell_people
 
@@ -182,7 +182,7 @@ def _walk_what_is_open(scope: Scope, state: Reconciliation, mirror: Mirror) -> N
     the mirror to have moved since the last walk through them began, since before the first load all of them may be too
     early.
     """
-    early_rows = Comparison.objects.filter(verdict=Verdict.EARLY, attempt__isnull=True)
+    early_rows = Comparison.objects.filter(verdict=ReconciliationResult.PENDING, attempt__isnull=True)
     kept, state.early_rows_to = _next(scope, early_rows, state.early_rows_to)
     has_moved = mirror.loaded_at is not None and mirror.as_of != state.may_turn_up_as_of
     if state.may_turn_up_to is not None or has_moved:

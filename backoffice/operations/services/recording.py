@@ -12,8 +12,10 @@ from pydantic import SecretStr
 from backoffice.audit import services as audit
 from backoffice.audit.actions import Action
 from backoffice.core import clock
+from backoffice.operations.evidence import recorded_end
 from backoffice.operations.kinds import Receipt
 from backoffice.operations.models import ID_LENGTH, Attempt, Operation, Secret
+from backoffice.operations.oversight import IncidentKind
 from backoffice.operations.services import incidents
 from backoffice.operations.services.moves import move
 from backoffice.operations.services.releasing import call_next
@@ -185,8 +187,8 @@ def _contradicted(operation: Operation, answer: Answer) -> Answer:
     other = Attempt.objects.select_related("operation").get(service_transaction_id=answer.transaction_id)
     incidents.report(
         other.operation,
-        what="The service gave the transaction that closed this one as the answer to another",
-        evidence={"transaction": answer.transaction_id or "", "other": operation.reference},
+        kind=IncidentKind.NAMED_FOR_ANOTHER,
+        evidence={"transaction": answer.transaction_id, "other": operation.reference},
     )
     return replace(
         answer,
@@ -228,7 +230,7 @@ def _record_late(operation: Operation, attempt: Attempt, answer: Answer) -> None
     An end stays. While there is none, the transaction that the service names counts for more than the one that was
     taken for it, and a refusal leads to review.
     """
-    on_record = f"{attempt.outcome} {attempt.service_transaction_id or ''}".strip()
+    on_record = recorded_end(attempt.number, attempt.outcome, attempt.service_transaction_id)
     is_news = _contradicts(attempt, answer)
     if answer.transaction_id and not (attempt.closed_at and attempt.service_transaction_id):
         _bind(attempt, Attempt.objects.filter(pk=attempt.pk), answer.transaction_id, clock.now())
@@ -241,12 +243,8 @@ def _record_late(operation: Operation, attempt: Attempt, answer: Answer) -> None
     if is_news:
         incidents.report(
             operation,
-            what="A late answer of the service contradicts what is on record",
-            evidence={
-                "answer": answer.message,
-                "named": answer.transaction_id or "",
-                "on record": on_record,
-            },
+            kind=IncidentKind.LATE_ANSWER,
+            evidence={"answer": answer.message, "named": answer.transaction_id, "on_record": on_record},
         )
         _ask_people(operation, attempt, answer)
 

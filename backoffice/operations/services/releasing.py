@@ -11,11 +11,15 @@ from pydantic import SecretStr
 from backoffice.accounts.models import User
 from backoffice.audit import services as audit
 from backoffice.audit.actions import Action
+from backoffice.audit.canonical import storable
 from backoffice.core import clock, fault_points, queue, vault
 from backoffice.operations import policy, turns
+from backoffice.operations.blockers import Blocker
 from backoffice.operations.errors import (
     AlreadyReleasedError,
+    OperationAction,
     OperationError,
+    Refusal,
     SendingPausedError,
     TokenMissingError,
     WrongStatusError,
@@ -30,7 +34,7 @@ from backoffice.operations.states import Status
 SEND_TASK = "operations.send"
 
 
-@refusals_are_audited
+@refusals_are_audited(OperationAction.RELEASE)
 @transaction.atomic
 def release_operation(
     operation_id: UUID,
@@ -49,7 +53,7 @@ def release_operation(
     return _release(operation_id, actor, digest, second_factor_at, token)
 
 
-@refusals_are_audited
+@refusals_are_audited(OperationAction.APPROVE_AND_RELEASE)
 @transaction.atomic
 def approve_and_release_operation(
     operation_id: UUID,
@@ -67,9 +71,7 @@ def approve_and_release_operation(
     """
     operation = add_approval(operation_id, actor, digest, second_factor_at, comment, confirmation)
     if operation.status != Status.APPROVED:
-        raise WrongStatusError(
-            "Another person must countersign before this can be sent. Choose “Approve” alone."
-        )
+        raise WrongStatusError(Refusal.FURTHER_APPROVAL_NEEDED)
     return _release(operation_id, actor, digest, second_factor_at, token)
 
 
@@ -85,20 +87,23 @@ def withdraw_release(release: Release, reason: OperationError) -> None:
     Operation.objects.get_locked(release.operation_id)
     withdrawn, _ = Release.objects.filter(pk=release.pk, released_at=release.released_at).delete()
     if withdrawn:
-        record_refusal(release.operation_id, "send_operation", None, reason)
+        record_refusal(release.operation_id, OperationAction.SEND, None, reason)
         call_next(release.balance)
 
 
-def note_obstacle(operation_id: UUID, obstacle: str | None) -> None:
+def record_blocker(operation_id: UUID, blocker: Blocker | None, **parameters: str) -> None:
     """Keep for people why the release of this operation has not left, and since when; None once nothing is in the way.
 
-    Whatever it says is stored and shown, so it must hold no secret.
+    The parameters are stored and shown, so they must hold no secret.
     """
     waiting = Release.objects.filter(pk=operation_id)
-    if obstacle is None:
-        waiting.exclude(obstacle=None).update(obstacle=None, obstacle_since=None)
-    else:
-        waiting.update(obstacle=obstacle[:300], obstacle_since=Coalesce("obstacle_since", clock.now()))
+    if blocker is None:
+        blocked = waiting.exclude(blocker=None)
+        blocked.update(blocker=None, blocker_parameters={}, blocked_since=None)
+        return
+    since = Coalesce("blocked_since", clock.now())
+    kept = {name: storable(text)[:250] for name, text in parameters.items()}
+    waiting.update(blocker=blocker, blocker_parameters=kept, blocked_since=since)
 
 
 def call_next(balance: str | None) -> None:

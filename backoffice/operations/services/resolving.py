@@ -7,9 +7,14 @@ from backoffice.audit import services as audit
 from backoffice.audit.actions import Action
 from backoffice.core import clock
 from backoffice.ledger import selectors as ledger
-from backoffice.operations.errors import CannotSettleError
+from backoffice.operations.errors import CannotSettleError, Refusal
 from backoffice.operations.kinds.resolution_case import may_be_settled, open_case
-from backoffice.operations.kinds.resolution_payload import End, ResolutionPayload, SeenTransaction, Verdict
+from backoffice.operations.kinds.resolution_payload import (
+    End,
+    ResolutionChoice,
+    ResolutionPayload,
+    SeenTransaction,
+)
 from backoffice.operations.models import Attempt, Operation
 from backoffice.operations.services.moves import move
 from backoffice.operations.services.recording import bind_transaction, settled
@@ -17,7 +22,6 @@ from backoffice.operations.services.watching import first_watch
 from backoffice.operations.states import Outcome, Status
 from payments_gateway import GatewayError
 
-_UNREADABLE = "The service's list cannot be read now, and its word may have changed. Nothing was changed."
 _ENDS = {
     End.SUCCEEDED: (Status.SUCCEEDED, Outcome.SUCCEEDED),
     End.FAILED: (Status.FAILED, Outcome.FAILED),
@@ -36,13 +40,10 @@ def check_meaning(payload: ResolutionPayload) -> None:
     try:
         listed = ledger.transactions_since(attempt.operation.currency, attempt.sought_from)
     except GatewayError as exc:
-        raise CannotSettleError(f"{_UNREADABLE} {exc}") from exc
+        raise CannotSettleError(Refusal.LIST_UNREADABLE, error=str(exc)) from exc
     words = {record.transaction_id: record.status for record in listed.records}
     if words.get(seen.transaction_id) != seen.status:
-        raise CannotSettleError(
-            f"The service does not show transaction {seen.transaction_id} as {seen.word} any more. "
-            "Nothing was changed; look at it again."
-        )
+        raise CannotSettleError(Refusal.RECORD_CHANGED, transaction=seen.transaction_id, word=seen.word)
 
 
 @transaction.atomic
@@ -81,19 +82,17 @@ def _attempt_in_question(operation: Operation, payload: ResolutionPayload) -> At
     attempts = Attempt.objects.select_for_update().filter(operation=operation, closed_at__isnull=True)
     attempt = attempts.filter(number=payload.attempt).first()
     if attempt is None or not may_be_settled(operation, attempt):
-        known = Status(operation.status).label.lower()
-        raise CannotSettleError(
-            f"{operation.reference} is {known} by now, without this. Nothing was changed."
-        )
+        known = {"reference": operation.reference, "status": operation.status}
+        raise CannotSettleError(Refusal.SETTLED_MEANWHILE, **known)
     return attempt
 
 
 def _end(attempt: Attempt, payload: ResolutionPayload) -> tuple[Status, Outcome]:
     """How it ended by what was signed. Nothing fails while ours may come: what failed may be another's."""
     taken = payload.named.transaction_id if payload.named else None
-    is_news = payload.verdict == Verdict.ABSENT and attempt.service_transaction_id != taken
+    is_news = payload.verdict == ResolutionChoice.ABSENT and attempt.service_transaction_id != taken
     if payload.end == End.FAILED and (clock.now() < attempt.may_come_until or is_news):
-        raise CannotSettleError(f"{payload.reference} may still be executed. Nothing was changed.")
+        raise CannotSettleError(Refusal.MAY_STILL_BE_EXECUTED, reference=payload.reference)
     return _ENDS[payload.end]
 
 
@@ -101,10 +100,7 @@ def _claim(attempt: Attempt, seen: SeenTransaction) -> None:
     """Make the transaction this attempt's own, as `unfit` allows; the unique index decides who has it."""
     taken = None if attempt.named_at else attempt.service_transaction_id
     if not bind_transaction(attempt, seen.transaction_id, instead_of=taken):
-        raise CannotSettleError(
-            f"Transaction {seen.transaction_id} is another operation's by now, or the service named another one for "
-            "this. Nothing was changed."
-        )
+        raise CannotSettleError(Refusal.TRANSACTION_TAKEN, transaction=seen.transaction_id)
     attempt.fee = seen.fee
 
 

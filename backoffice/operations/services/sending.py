@@ -25,9 +25,11 @@ from backoffice.core import clock, fault_points, vault
 from backoffice.core.gateway import gateway
 from backoffice.ledger import selectors as ledger
 from backoffice.operations import policy, turns
-from backoffice.operations.errors import ContentChangedError, OperationError, SeemsExecutedError
+from backoffice.operations.blockers import Blocker
+from backoffice.operations.errors import ContentChangedError, OperationError, Refusal, SeemsExecutedError
 from backoffice.operations.kinds import MoneyKind, Receipt, content_of
 from backoffice.operations.models import Attempt, Operation, Release
+from backoffice.operations.oversight import IncidentKind
 from backoffice.operations.pause import is_paused
 from backoffice.operations.services import incidents
 from backoffice.operations.services.looking import SKEW, ListMovesError, candidates
@@ -38,7 +40,7 @@ from backoffice.operations.services.recording import (
     fill_in_result,
     record_answer,
 )
-from backoffice.operations.services.releasing import note_obstacle, withdraw_release
+from backoffice.operations.services.releasing import record_blocker, withdraw_release
 from backoffice.operations.states import Status
 from payments_gateway import GatewayError, NotSentError, writing_only_while
 
@@ -93,17 +95,21 @@ def send_operation(operation_id: UUID) -> None:
         preflight = look_before(release)
         fault_points.reach("send.before_claim")
         claim = claim_operation(operation_id, preflight)
-    except (GatewayError, ListMovesError) as exc:
+    except ListMovesError:
+        logger.warning("%s is not sent yet: the service's list keeps changing", release.operation.reference)
+        record_blocker(operation_id, Blocker.LIST_CHANGING)
+        return
+    except GatewayError as exc:
         logger.warning(
             "%s is not sent yet: the service cannot be read (%s)", release.operation.reference, exc
         )
-        note_obstacle(operation_id, f"The service cannot be read. {exc}")
+        record_blocker(operation_id, Blocker.PROVIDER_UNREADABLE, error=str(exc))
         return
     except OperationError as exc:
         withdraw_release(release, exc)
         return
     if claim is None:
-        note_obstacle(operation_id, _slowness(release, preflight))
+        record_blocker(operation_id, _slowness(release, preflight))
     else:
         fault_points.reach("send.claimed")
         connection.close()  # nothing is held during the call, and a database that fails over meanwhile is found again
@@ -192,13 +198,13 @@ def _check_not_there(operation: Operation, first: Attempt, kind: MoneyKind[Any],
     """Before a further attempt: raises SeemsExecutedError if the list shows what an earlier one may have caused."""
     found = candidates(operation, first, partial(kind.recognises, payload))
     if found:
-        ids = ", ".join(record.transaction_id for record in found)
+        ids = [record.transaction_id for record in found]
         incidents.report(
             operation,
-            what="Proven not to be executed, and yet the service shows what looks like it",
-            evidence={"transactions": ids, "attempt": str(first.number), "answer": first.answer},
+            kind=IncidentKind.EXECUTED_DESPITE_PROOF,
+            evidence={"transactions": ids, "attempt": first.number, "answer": first.answer},
         )
-        raise SeemsExecutedError(ids)
+        raise SeemsExecutedError(", ".join(ids))
 
 
 def _may_go(release: Release, preflight: Preflight) -> bool:
@@ -213,13 +219,13 @@ def _may_go(release: Release, preflight: Preflight) -> bool:
     )
 
 
-def _slowness(release: Release, preflight: Preflight) -> str | None:
+def _slowness(release: Release, preflight: Preflight) -> Blocker | None:
     """What kept a release whose turn it is from being claimed: the look had grown old. None where it is not that."""
     now = clock.now()
     is_fresh = now - preflight.at < timedelta(seconds=settings.SEND_WITHIN_SECONDS)
     if is_fresh or is_paused() or not turns.has_come(release, now):
         return None
-    return "The database answered too slowly, so what had been looked at was too old to act on."
+    return Blocker.DATABASE_SLOW
 
 
 def _check_may_still_go(claim: Claim) -> Callable[[], bool]:
@@ -247,7 +253,7 @@ def _open_token(release: Release) -> SecretStr | None:
     try:
         return SecretStr(vault.open_sealed(bytes(release.sealed_token), bound_to=release.bound_to))
     except vault.VaultError as exc:
-        raise ContentChangedError("The token was not sealed for this content, so nothing was sent.") from exc
+        raise ContentChangedError(Refusal.CODE_OF_OTHER_CONTENT) from exc
 
 
 def _open_attempt(operation: Operation, release: Release, preflight: Preflight) -> Attempt:

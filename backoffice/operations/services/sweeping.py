@@ -10,12 +10,14 @@ from django.db.models import Q, QuerySet
 
 from backoffice.core import clock
 from backoffice.operations import turns
+from backoffice.operations.blockers import Blocker
+from backoffice.operations.check_results import CheckResult
 from backoffice.operations.models import Attempt, Operation, Release
 from backoffice.operations.services.apart import PUT_OFF_SECONDS, for_each, tell_nobody
 from backoffice.operations.services.confirming import confirm_operation
 from backoffice.operations.services.deciding import expire_operation
 from backoffice.operations.services.recording import grace, record_silence
-from backoffice.operations.services.releasing import lapse_release, note_obstacle
+from backoffice.operations.services.releasing import lapse_release, record_blocker
 from backoffice.operations.services.sending import send_operation
 from backoffice.operations.states import AWAITING_THE_SERVICE, UNDECIDED, Status
 
@@ -65,9 +67,9 @@ def tidy_up() -> int:
     return sum(done)
 
 
-def _step_aside(operation_id: UUID, failure: str) -> None:
+def _step_aside(operation_id: UUID, error: str) -> None:
     """Say what stands in the way of this release, and let the others of its balance go before it for a while."""
-    note_obstacle(operation_id, failure)
+    record_blocker(operation_id, Blocker.INTERNAL_ERROR, error=error)
     until = clock.now() + timedelta(seconds=PUT_OFF_SECONDS)
     Release.objects.filter(pk=operation_id).update(out_of_turn_until=until)
 
@@ -80,8 +82,10 @@ def _look_at(attempt: Attempt) -> bool:
     return True
 
 
-def _note_failure(attempt: Attempt, failure: str) -> None:
-    Attempt.objects.filter(pk=attempt.pk).update(last_check=failure)
+def _note_failure(attempt: Attempt, error: str) -> None:
+    Attempt.objects.filter(pk=attempt.pk).update(
+        check_result=CheckResult.INTERNAL_ERROR, check_parameters={"error": error}
+    )
 
 
 def _give_up(attempt_id: int) -> None:

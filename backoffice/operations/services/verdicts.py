@@ -6,26 +6,28 @@ from datetime import date
 
 from django.db import transaction
 
-from backoffice.core.display import format_amount
+from backoffice.core.fields import normal_text
 from backoffice.ledger.mirror.totals import EXACT, Sum
 from backoffice.ledger.mirrored import Transaction
+from backoffice.operations.differences import Difference, DifferenceCode
 from backoffice.operations.models import Attempt
-from backoffice.operations.reconciled import ALARMING, Comparison, Verdict, VerdictTotal
+from backoffice.operations.oversight import IncidentKind
+from backoffice.operations.reconciled import ALARMING, Comparison, ReconciliationResult, VerdictTotal
 from backoffice.operations.reconciling import Judgement
 from backoffice.operations.services import incidents
 from backoffice.operations.services.apart import for_each, tell_nobody
-from backoffice.operations.services.watching import FAILED_SINCE, NOT_LISTED, SUCCEEDED_SINCE, evidence
+from backoffice.operations.services.watching import evidence
 
-NOT_OURS = "The service shows a movement that nobody prepared here"
-NOT_AS_SIGNED = "The service's record is not what was countersigned"
-ANOTHER_FEE = "The service's record tells another fee than is on record"
-ANOTHER_END = "The service's record does not show the end that is on record"
-_CONTRARY = {"fulfilled here, failed there": FAILED_SINCE, "failed here, fulfilled there": SUCCEEDED_SINCE}
+# What is ended here and there, where the watch reports the same.
+_CONTRARY = {
+    ("fulfilled", "failed"): IncidentKind.NOW_FAILED,
+    ("failed", "fulfilled"): IncidentKind.NOW_EXECUTED,
+}
 
 Judged = tuple[Attempt | None, Transaction | None, Judgement | None]
 Key = tuple[str, int]
 Total = tuple[date, str, str]
-_WRITTEN = ("verdict", "occurred_at", "day", "currency", "amount", "fee", "difference")
+_WRITTEN = ("verdict", "occurred_at", "day", "currency", "amount", "fee", "differences")
 
 
 def keep(kept: Iterable[Comparison], judged: Iterable[Judged]) -> None:
@@ -118,43 +120,45 @@ def _add(sums: Mapping[Total, Sum]) -> None:
 
 def _tell(row: Comparison) -> None:
     if row.attempt is not None:
-        for what, shown in _contradictions(row, row.attempt).items():
-            incidents.report(row.attempt.operation, what=what, evidence=shown)
+        for kind, shown in _contradictions(row, row.attempt).items():
+            incidents.report(row.attempt.operation, kind=kind, evidence=shown)
     elif row.transaction is not None:
-        incidents.report_movement(row.transaction, what=NOT_OURS, evidence=_shown(row.transaction))
+        incidents.report_movement(row.transaction, evidence=_shown(row.transaction))
 
 
-def _shown(movement: Transaction) -> dict[str, str]:
-    told = {
-        "transaction": movement.transaction_id,
-        "time": f"{movement.occurred_at:%Y-%m-%d %H:%M:%S} UTC",
-        "type": movement.type,
-        "amount": f"{movement.currency} {format_amount(movement.amount, movement.currency)}",
-        "status": movement.status,
-        "with": movement.counterparty,
-    }
-    return {name: text for name, text in told.items() if text}
-
-
-def _contradictions(row: Comparison, attempt: Attempt) -> dict[str, dict[str, str]]:
-    """What contradicts the record, each with what shows it: in the words of the watch where that may tell the same."""
-    if row.verdict == Verdict.MISSING:
-        return {NOT_LISTED: evidence(attempt, None)}
-    differences: dict[str, list[str]] = defaultdict(list)
-    for difference in row.difference.split("; "):
-        differences[_what(difference)].append(difference)
-    on_record = evidence(attempt, None)["on record"]
+def _shown(movement: Transaction) -> dict[str, object]:
     return {
-        what: evidence(attempt, row.transaction)
-        if what in _CONTRARY.values()
-        else {"on record": on_record, "in the mirror": "; ".join(found)}
-        for what, found in differences.items()
+        "transaction": movement.transaction_id,
+        "occurred_at": movement.occurred_at,
+        "type": movement.type,
+        "currency": movement.currency,
+        "amount": normal_text(movement.amount),
+        "status": movement.status,
+        "counterparty": movement.counterparty,
     }
 
 
-def _what(difference: str) -> str:
-    if difference.startswith("fee "):
-        return ANOTHER_FEE
-    if difference.startswith(("fulfilled here, ", "failed here, ")):
-        return _CONTRARY.get(difference, ANOTHER_END)
-    return NOT_AS_SIGNED
+def _contradictions(row: Comparison, attempt: Attempt) -> dict[IncidentKind, dict[str, object]]:
+    """What contradicts the record, each with what shows it: as the watch shows it where that may report the same."""
+    if row.verdict == ReconciliationResult.MISSING_AT_PROVIDER:
+        return {IncidentKind.NOT_LISTED: evidence(attempt, None)}
+    differences: dict[IncidentKind, list[Difference]] = defaultdict(list)
+    for difference in row.differences:
+        differences[_kind(difference)].append(difference)
+    on_record = evidence(attempt, None)["on_record"]
+    return {
+        kind: evidence(attempt, row.transaction)
+        if kind in _CONTRARY.values()
+        else {"on_record": on_record, "differences": found}
+        for kind, found in differences.items()
+    }
+
+
+def _kind(difference: Difference) -> IncidentKind:
+    match difference["code"]:
+        case DifferenceCode.FEE:
+            return IncidentKind.FEE_MISMATCH
+        case DifferenceCode.END:
+            ends = (difference["here"], difference["there"])
+            return _CONTRARY.get(ends, IncidentKind.END_MISMATCH)
+    return IncidentKind.RECORD_MISMATCH

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from backoffice.core import clock
-from backoffice.core.display import format_amount
 from backoffice.ledger import selectors as ledger
 from backoffice.ledger.mirrored import Transaction
 from backoffice.operations.errors import UnreadableContentError
+from backoffice.operations.evidence import listed_transaction, recorded_end
 from backoffice.operations.kinds import MoneyKind, content_of
-from backoffice.operations.models import IN_DOUBT, Attempt
+from backoffice.operations.models import UNMATCHED, Attempt
+from backoffice.operations.oversight import IncidentKind
 from backoffice.operations.services import incidents
 from backoffice.operations.services.apart import for_each, tell_nobody
 from backoffice.operations.services.looking import (
@@ -40,12 +41,6 @@ WATCH_AFTER = (
 LOOK_AGAIN_AFTER = timedelta(minutes=15)  # where the list could not be read, or another attempt is in doubt
 LEASE = timedelta(minutes=10)
 AT_ONCE = 500
-
-FAILED_SINCE = "The service reports as failed what is closed as succeeded"
-NOT_LISTED = "The service's list does not show its transaction"
-SUCCEEDED_SINCE = "The service reports as executed what is closed as failed"
-EXECUTED_AFTER_ALL = "The service shows a debit that looks like this one, which is on record as not executed"
-TWICE = "The service shows a second debit that looks like this one"
 
 
 def first_watch(closed_at: datetime) -> datetime:
@@ -114,8 +109,8 @@ def _watch(currency: str, attempts: Sequence[Attempt]) -> None:
         found = _lookalikes(attempt, reading)
         unclear = [record for record in found if any(_may_be(other, record) for other in others)]
         clear = [record for record in found if record not in unclear]
-        for what, record in _news(attempt, reading, clear):
-            incidents.report(attempt.operation, what=what, evidence=evidence(attempt, record))
+        for kind, record in _news(attempt, reading, clear):
+            incidents.report(attempt.operation, kind=kind, evidence=evidence(attempt, record))
         later = now + LOOK_AGAIN_AFTER if unclear else _next_watch(attempt, now)
         _look_next(attempt, later)
 
@@ -125,21 +120,21 @@ def _watch(currency: str, attempts: Sequence[Attempt]) -> None:
 
 def _news(
     attempt: Attempt, reading: Reading, lookalikes: list[TransactionRecord]
-) -> Iterator[tuple[str, TransactionRecord | None]]:
+) -> Iterator[tuple[IncidentKind, TransactionRecord | None]]:
     """Everything in the list that contradicts the end on record."""
     own = reading.of(attempt.service_transaction_id)
     debits = [record for record in lookalikes if record.status != "failed"]
     if attempt.outcome == Outcome.SUCCEEDED:
         if own is not None and own.status == "failed":
-            yield FAILED_SINCE, own
+            yield IncidentKind.NOW_FAILED, own
         if attempt.service_transaction_id and own is None and reading.reaches(attempt):
-            yield NOT_LISTED, None
+            yield IncidentKind.NOT_LISTED, None
         if attempt.service_transaction_id:
-            yield from ((TWICE, debit) for debit in debits)
+            yield from ((IncidentKind.SECOND_DEBIT, debit) for debit in debits)
         return
     if own is not None and own.status == "fulfilled":
-        yield SUCCEEDED_SINCE, own
-    yield from ((EXECUTED_AFTER_ALL, debit) for debit in debits)
+        yield IncidentKind.NOW_EXECUTED, own
+    yield from ((IncidentKind.EXECUTED_AFTER_ALL, debit) for debit in debits)
 
 
 def _read(currency: str, attempts: Sequence[Attempt]) -> Reading:
@@ -175,7 +170,7 @@ def _lookalikes(attempt: Attempt, reading: Reading) -> list[TransactionRecord]:
 
 def _in_doubt(currency: str) -> list[Attempt]:
     """Attempts of which nobody knows yet which transaction is theirs: what looks like theirs may well be it."""
-    return list(Attempt.objects.filter(IN_DOUBT, operation__currency=currency).select_related("operation"))
+    return list(Attempt.objects.filter(UNMATCHED, operation__currency=currency).select_related("operation"))
 
 
 def _may_be(attempt: Attempt, record: TransactionRecord) -> bool:
@@ -197,17 +192,15 @@ def _is_listed(attempt: Attempt) -> bool:
     return isinstance(kind, MoneyKind)
 
 
-def evidence(attempt: Attempt, record: TransactionRecord | Transaction | None) -> dict[str, str]:
-    """The end on record beside what the list shows, None for nothing: the same texts for the same, whoever finds it."""
-    on_record = f"{attempt.get_outcome_display()}, attempt {attempt.number}"
-    if attempt.service_transaction_id:
-        on_record = f"{on_record}, transaction {attempt.service_transaction_id}"
+def evidence(attempt: Attempt, record: TransactionRecord | Transaction | None) -> dict[str, object]:
+    """The end on record beside what the list shows, None for nothing: the same values whoever finds it."""
+    on_record = recorded_end(attempt.number, attempt.outcome, attempt.service_transaction_id)
     if record is None:
-        return {"on record": on_record, "in the list": "nothing, although it reaches that far"}
-    at = f" of {record.created_at:%Y-%m-%d %H:%M:%S} UTC" if record.created_at else ""
-    amount = f"{record.currency} {format_amount(abs(record.amount), record.currency)}"
-    shown = f"{record.transaction_id}{at}: {amount}, {record.status}"
-    return {"on record": on_record, "in the list": shown}
+        return {"on_record": on_record, "in_list": None}
+    in_list = listed_transaction(
+        record.transaction_id, record.created_at, record.currency, record.amount, record.status
+    )
+    return {"on_record": on_record, "in_list": in_list}
 
 
 def _mark(attempt: Attempt) -> datetime:

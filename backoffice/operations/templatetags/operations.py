@@ -4,19 +4,20 @@ from django import template
 
 from backoffice.accounts.models import User
 from backoffice.audit.models import Entry
+from backoffice.operations.audit_words import SENTENCES
 from backoffice.operations.kinds import KINDS, AnyKind, LocalKind, Section
 from backoffice.operations.kinds.base import Code
-from backoffice.operations.reconciled import Verdict
+from backoffice.operations.reconciled import ReconciliationResult
 
 register = template.Library()
 _TONES = {
-    Verdict.MATCHED: "good",
-    Verdict.DIFFERENT: "warn",
-    Verdict.MISSING: "bad",
-    Verdict.UNKNOWN: "bad",
-    Verdict.EARLY: "info",
+    ReconciliationResult.MATCHED: "good",
+    ReconciliationResult.MISMATCHED: "warn",
+    ReconciliationResult.MISSING_AT_PROVIDER: "bad",
+    ReconciliationResult.UNRECOGNISED: "bad",
+    ReconciliationResult.PENDING: "info",
 }
-_SAID = ("comment", "reason", "answer", "seen")
+_SAID = ("comment", "reason", "refusal", "answer", "check")
 
 
 @register.simple_tag
@@ -53,7 +54,7 @@ def kind_label(name: str) -> str:
 @register.filter
 def verdict_tone(verdict: str) -> str:
     """The tone of a result's badge."""
-    return _TONES[Verdict(verdict)]
+    return _TONES[ReconciliationResult(verdict)]
 
 
 @register.filter
@@ -65,4 +66,5 @@ def in_groups(text: str) -> list[str]:
 @register.filter
 def words(entry: Entry) -> str:
     """What was said with it: the comment, the reason, or what the service answered."""
-    return next((str(entry.detail[name]) for name in _SAID if entry.detail.get(name)), "")
+    said = next((name for name in _SAID if entry.detail.get(name)), None)
+    return SENTENCES.get(said, str)(entry.detail[said]) if said else ""

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_POST
 from backoffice.accounts.http import StaffRequest
 from backoffice.accounts.services import second_factor_at
 from backoffice.operations import permissions, services
-from backoffice.operations.errors import OperationError
+from backoffice.operations.errors import OperationAction, OperationError, Refusal
 from backoffice.operations.forms import (
     ApproveAndSendForm,
     DecisionForm,
@@ -39,7 +39,7 @@ def approve(request: StaffRequest, pk: UUID) -> HttpResponse:
         request,
         operation,
         form,
-        services.approve_operation,
+        OperationAction.APPROVE,
         ("digest", "comment", "confirmation"),
         _countersigned,
     )
@@ -52,7 +52,14 @@ def approve_and_send(request: StaffRequest, pk: UUID) -> HttpResponse:
     operation = find(request, pk)
     form = ApproveAndSendForm(request.POST, request=request, wants=wants_of(operation))
     names = ("digest", "comment", "confirmation", "token")
-    return _carry_out(request, operation, form, services.approve_and_release_operation, names, _handed_over)
+    return _carry_out(
+        request,
+        operation,
+        form,
+        OperationAction.APPROVE_AND_RELEASE,
+        names,
+        _handed_over,
+    )
 
 
 @sensitive_post_parameters("code")
@@ -61,7 +68,14 @@ def approve_and_send(request: StaffRequest, pk: UUID) -> HttpResponse:
 def reject(request: StaffRequest, pk: UUID) -> HttpResponse:
     operation = find(request, pk)
     form = RejectionForm(request.POST, request=request, wants=wants_of(operation))
-    return _carry_out(request, operation, form, services.reject_operation, ("digest", "reason"), _rejected)
+    return _carry_out(
+        request,
+        operation,
+        form,
+        OperationAction.REJECT,
+        ("digest", "reason"),
+        _rejected,
+    )
 
 
 @sensitive_post_parameters("token", "code")
@@ -70,7 +84,14 @@ def reject(request: StaffRequest, pk: UUID) -> HttpResponse:
 def release(request: StaffRequest, pk: UUID) -> HttpResponse:
     operation = find(request, pk)
     form = ReleaseForm(request.POST, request=request, wants=wants_of(operation))
-    return _carry_out(request, operation, form, services.release_operation, ("digest", "token"), _handed_over)
+    return _carry_out(
+        request,
+        operation,
+        form,
+        OperationAction.RELEASE,
+        ("digest", "token"),
+        _handed_over,
+    )
 
 
 @require_POST
@@ -107,25 +128,35 @@ def check(request: StaffRequest, pk: UUID) -> HttpResponse:
     return redirect("operations:desk") if at_desk else redirect(operation)
 
 
+_SERVICES: dict[OperationAction, Callable[..., Operation]] = {
+    OperationAction.APPROVE: services.approve_operation,
+    OperationAction.APPROVE_AND_RELEASE: services.approve_and_release_operation,
+    OperationAction.REJECT: services.reject_operation,
+    OperationAction.RELEASE: services.release_operation,
+}
+
+
 def _carry_out(
     request: StaffRequest,
     operation: Operation,
     form: SignedForm,
-    service: Callable[..., Operation],
+    action: OperationAction,
     names: tuple[str, ...],
     done: Callable[[Operation], str],
 ) -> HttpResponse:
-    """Call the service with the named fields; on refusal the page comes back with the reason and what was typed.
+    """Call the service of this action; on refusal the page comes back with the reason and what was typed.
 
     Services put what they refuse on record themselves; what the form refuses is put on record here.
     """
     pk = operation.pk
     if not form.is_valid():
-        services.record_refusal(pk, service.__name__, request.user, _missing(form))
+        services.record_refusal(pk, action, request.user, _missing(form))
     else:
         values = {name: form.cleaned_data[name] for name in names if name in form.fields}
         try:
-            changed = service(pk, actor=request.user, second_factor_at=second_factor_at(request), **values)
+            changed = _SERVICES[action](
+                pk, actor=request.user, second_factor_at=second_factor_at(request), **values
+            )
         except OperationError as exc:
             form.add_error(None, str(exc))
             operation = find(request, pk)
@@ -136,8 +167,8 @@ def _carry_out(
 
 
 def _missing(form: SignedForm) -> OperationError:
-    """All that is wrong with the form, in one reason."""
-    return OperationError(" ".join(str(error) for errors in form.errors.values() for error in errors))
+    """The fields that are wrong, in one reason."""
+    return OperationError(Refusal.FORM_INVALID, fields=", ".join(form.errors))
 
 
 def _countersigned(operation: Operation) -> str:

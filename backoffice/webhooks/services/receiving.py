@@ -14,7 +14,7 @@ from backoffice.operations.models import ID_LENGTH
 from backoffice.webhooks import configuration
 from backoffice.webhooks.models import Delivery
 from backoffice.webhooks.services.looking import EVERY, TASK
-from backoffice.webhooks.states import Verdict
+from backoffice.webhooks.states import DeliveryVerification
 from payments_gateway.deliveries import Delivery as Judged
 from payments_gateway.deliveries import identity, verify
 
@@ -50,7 +50,7 @@ _RETURNING = " RETURNING times, wanted_at IS NOT NULL"
 _rung_at = float("-inf")
 
 
-def receive_delivery(body: bytes) -> Verdict:
+def receive_delivery(body: bytes) -> DeliveryVerification:
     """Judge a body, keep it, and say what it is worth. Starts a re-read if the service signed it and it is new, which
     is: nothing with the same data and signature came before, whatever is written around them.
 
@@ -59,11 +59,11 @@ def receive_delivery(body: bytes) -> Verdict:
     """
     delivery = _judged(body)
     times, is_wanted = _keep(delivery)
-    if delivery.verdict != Verdict.VALID and times == 1:
+    if delivery.verdict != DeliveryVerification.VALID and times == 1:
         _drop_oldest()
     if is_wanted:
         _ring()
-    return Verdict(delivery.verdict)
+    return DeliveryVerification(delivery.verdict)
 
 
 def _judged(body: bytes) -> Delivery:
@@ -76,12 +76,12 @@ def _judged(body: bytes) -> Delivery:
     except ValueError:
         keys = ()  # the page and `manage.py check` say what is wrong with them
     if not keys:
-        delivery.verdict = Verdict.UNVERIFIED
+        delivery.verdict = DeliveryVerification.UNVERIFIED
         delivery.problem = "No public key of the service can be used, so nothing can be verified."
         delivery.identity = identity(body, dialect())
         return delivery
     _note(delivery, verify(body, keys, dialect()))
-    if delivery.verdict == Verdict.VALID:
+    if delivery.verdict == DeliveryVerification.VALID:
         delivery.valid_at = delivery.wanted_at = now
     return delivery
 
@@ -90,7 +90,7 @@ def _note(delivery: Delivery, judged: Judged) -> None:
     """Write down what was found, and what people can look for, as far as it has room."""
     news = judged.news()
     delivery.identity = judged.identity
-    delivery.verdict = Verdict(judged.verdict.value)
+    delivery.verdict = DeliveryVerification(judged.verdict.value)
     delivery.problem = judged.problem[:300]
     delivery.key = judged.key.fingerprint if judged.key else ""
     delivery.event = storable(judged.event)[:200]
@@ -105,7 +105,7 @@ def _if_it_fits(told: str, length: int) -> str:
 
 def _keep(delivery: Delivery) -> tuple[int, bool]:
     """Keep it, or count it once more; how often it came, and whether a re-read is wanted because of it."""
-    further = _VALID_NOW if delivery.verdict == Verdict.VALID else ""
+    further = _VALID_NOW if delivery.verdict == DeliveryVerification.VALID else ""
     with connection.cursor() as cursor:
         cursor.execute(f"{_KEEP}{further}{_RETURNING}", _values(delivery))
         times, is_wanted = cursor.fetchone()
@@ -118,7 +118,7 @@ def _values(delivery: Delivery) -> list[Any]:
 
 def _drop_oldest() -> None:
     """Keep the newest of what is not valid, and no more."""
-    not_valid = Delivery.objects.exclude(verdict=Verdict.VALID).order_by("-pk")
+    not_valid = Delivery.objects.exclude(verdict=DeliveryVerification.VALID).order_by("-pk")
     for newest_to_go in not_valid.values_list("pk", flat=True)[MOST_NOT_VALID : MOST_NOT_VALID + 1]:
         not_valid.filter(pk__lte=newest_to_go).delete()
 

@@ -12,7 +12,7 @@ from gunicorn.http.errors import ParseException
 
 from backoffice.webhooks import configuration, services
 from backoffice.webhooks.slow_senders import hurried
-from backoffice.webhooks.states import Verdict
+from backoffice.webhooks.states import DeliveryVerification
 
 MOST_BYTES = 64 * 1024
 
@@ -36,7 +36,9 @@ def receive(request: HttpRequest, secret: str) -> HttpResponse:
     if len(body) > MOST_BYTES:
         return HttpResponse(status=HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
     verdict = services.receive_delivery(body)
-    return HttpResponse(status=HTTPStatus.OK if verdict == Verdict.VALID else HTTPStatus.BAD_REQUEST)
+    return HttpResponse(
+        status=HTTPStatus.OK if verdict == DeliveryVerification.VALID else HTTPStatus.BAD_REQUEST
+    )
 
 
 def _declared(request: HttpRequest) -> int:

@@ -9,7 +9,7 @@ from typing import Self
 
 from django.db import connection
 
-from backoffice.audit.verification import Verdict, verify_chain
+from backoffice.audit.verification import ChainVerification, verify_chain
 from backoffice.core import clock
 from backoffice.operations.errors import OperationError
 from backoffice.operations.models import Operation
@@ -73,7 +73,7 @@ def assert_sent_once_at_most(operations: Iterable[Operation], service: StubServi
 
 def broken_rules(operations: Iterable[Operation], *names: str) -> dict[str, list[str]]:
     """By rule of what must always hold, what breaks it: by these rules, or by all of them and the whole log."""
-    log = Verdict(0, "") if names else verify_chain()
+    log = ChainVerification(0, "") if names else verify_chain()
     scope = Scope(clock.now(), [operation.pk for operation in operations], log)
     found = {rule.name: rule.broken_by(scope) for rule in RULES if not names or rule.name in names}
     return {name: broken for name, broken in found.items() if broken}

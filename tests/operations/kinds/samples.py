@@ -12,7 +12,11 @@ from backoffice.operations.kinds.callback_url import CallbackUrlPayload
 from backoffice.operations.kinds.conversion import ConversionPayload
 from backoffice.operations.kinds.key_form import KeyEndPayload
 from backoffice.operations.kinds.payment_form import PaymentPayload
-from backoffice.operations.kinds.resolution_payload import ResolutionPayload, SeenTransaction, Verdict
+from backoffice.operations.kinds.resolution_payload import (
+    ResolutionChoice,
+    ResolutionPayload,
+    SeenTransaction,
+)
 from backoffice.operations.kinds.resume import ResumePayload
 from backoffice.operations.kinds.transfer import TransferPayload
 from backoffice.operations.kinds.wallet_transfer import WalletTransferPayload
@@ -93,7 +97,7 @@ SAMPLES: dict[str, Payload] = {
         sentence="Withdraw NGN 250,000.00 to ADA CHIDINMA OBI, Access Bank ••6789",
         attempt=1,
         sent_at=datetime(2026, 11, 20, 9, 42, tzinfo=UTC),
-        verdict=Verdict.HAPPENED,
+        verdict=ResolutionChoice.HAPPENED,
         transaction=SeenTransaction(
             transaction_id="TX-1",
             type="withdrawal",

@@ -80,9 +80,14 @@ def verdicts() -> dict[str, str]:
     return {_name(one): one.verdict for one in _all()}
 
 
+def differences() -> list[dict[str, Any]]:
+    """What the only comparison keeps of the differences."""
+    return list(Comparison.objects.get().differences)
+
+
 def difference() -> str:
-    """What the only comparison says of the difference."""
-    return Comparison.objects.get().difference
+    """The same in words."""
+    return Comparison.objects.get().difference_sentence
 
 
 def totals() -> set[tuple[object, ...]]:
@@ -101,9 +106,9 @@ def everything_kept() -> tuple[object, ...]:
         "currency",
         "amount",
         "fee",
-        "difference",
+        "differences",
     )
-    return set(Comparison.objects.values_list(*names)), totals()
+    return set(map(repr, Comparison.objects.values_list(*names))), totals()
 
 
 def reference(attempt: Attempt) -> str:

@@ -19,12 +19,11 @@ from backoffice.ledger.mirrored import Transaction
 from backoffice.operations import reconciliation, services
 from backoffice.operations.metrics import exposition
 from backoffice.operations.models import Attempt, Operation
-from backoffice.operations.oversight import Incident
-from backoffice.operations.reconciled import Comparison, Reconciliation, Verdict
-from backoffice.operations.services import incidents, reconciling, verdicts
+from backoffice.operations.oversight import Incident, IncidentKind
+from backoffice.operations.reconciled import Comparison, Reconciliation, ReconciliationResult
+from backoffice.operations.services import incidents, reconciling
 from backoffice.operations.services.incidents import acknowledge_incident
 from backoffice.operations.services.reconciling import reconcile
-from backoffice.operations.services.watching import FAILED_SINCE, NOT_LISTED, SUCCEEDED_SINCE
 from tests.operations.listing import NAMED, record, shows
 from tests.operations.listing import sent as processed
 from tests.operations.reconciliation.steps import listed, long_since, read_until, sent, told_anew
@@ -38,8 +37,8 @@ def test_a_movement_that_nobody_prepared_raises_one_incident_for_good_as_long_as
     unknown_movement: Transaction, checker: User
 ) -> None:
     incident = Incident.objects.get()
-    assert (incident.about, incident.what) == (unknown_movement, verdicts.NOT_OURS)
-    assert incident.evidence["amount"] == "NGN 250,000.00"
+    assert (incident.about, incident.kind) == (unknown_movement, IncidentKind.UNRECOGNISED)
+    assert ("amount", "NGN 250,000.00") in incident.facts
     told_anew(unknown_movement, fee=Decimal(75), counterparty="Somebody else")
     reconcile()
     acknowledge_incident(incident.pk, actor=checker, note="The shop's own integration")
@@ -107,7 +106,10 @@ def test_it_is_on_record_with_who_took_note_of_it(unknown_movement: Transaction,
 def test_what_matches_or_is_too_early_raises_nothing(matched: Attempt, maker: User) -> None:
     sent(maker, "T-9", outcome="open", closed_at=None)
     reconcile()
-    assert set(Comparison.objects.values_list("verdict", flat=True)) == {Verdict.MATCHED, Verdict.EARLY}
+    assert set(Comparison.objects.values_list("verdict", flat=True)) == {
+        ReconciliationResult.MATCHED,
+        ReconciliationResult.PENDING,
+    }
     assert not Incident.objects.exists()
 
 
@@ -118,24 +120,31 @@ def test_a_record_that_differs_or_is_missing_raises_one_about_the_operation(make
     for _ in range(3):
         Reconciliation.objects.all().delete()
         reconcile()
-    told = {(one.operation, one.what) for one in Incident.objects.all()}
-    assert told == {(different.operation, verdicts.NOT_AS_SIGNED), (missing.operation, NOT_LISTED)}
+    told = {(one.operation, one.kind) for one in Incident.objects.all()}
+    assert told == {
+        (different.operation, IncidentKind.RECORD_MISMATCH),
+        (missing.operation, IncidentKind.NOT_LISTED),
+    }
     assert Incident.objects.count() == 2
-    evidence = Incident.objects.get(operation=different.operation).evidence
-    assert evidence["in the mirror"] == "amount 249,999.00 less there"
+    facts = Incident.objects.get(operation=different.operation).facts
+    assert ("in the mirror", "amount 249,999.00 less there") in facts
 
 
 @pytest.mark.parametrize(
     ("outcome", "told", "whats"),
     [
-        ("succeeded", {"amount": Decimal(1)}, {verdicts.NOT_AS_SIGNED}),
-        ("succeeded", {"currency": "USD"}, {verdicts.NOT_AS_SIGNED}),
-        ("succeeded", {"fee": Decimal(75)}, {verdicts.ANOTHER_FEE}),
-        ("succeeded", {"status": "failed"}, {FAILED_SINCE}),
-        ("failed", {"status": "fulfilled"}, {SUCCEEDED_SINCE}),
-        ("succeeded", {"status": "reversed"}, {verdicts.ANOTHER_END}),
-        ("succeeded", {"status": "failed", "fee": None}, {FAILED_SINCE, verdicts.ANOTHER_FEE}),
-        ("succeeded", {"missing_since": timezone.now()}, {NOT_LISTED}),
+        ("succeeded", {"amount": Decimal(1)}, {IncidentKind.RECORD_MISMATCH}),
+        ("succeeded", {"currency": "USD"}, {IncidentKind.RECORD_MISMATCH}),
+        ("succeeded", {"fee": Decimal(75)}, {IncidentKind.FEE_MISMATCH}),
+        ("succeeded", {"status": "failed"}, {IncidentKind.NOW_FAILED}),
+        ("failed", {"status": "fulfilled"}, {IncidentKind.NOW_EXECUTED}),
+        ("succeeded", {"status": "reversed"}, {IncidentKind.END_MISMATCH}),
+        (
+            "succeeded",
+            {"status": "failed", "fee": None},
+            {IncidentKind.NOW_FAILED, IncidentKind.FEE_MISMATCH},
+        ),
+        ("succeeded", {"missing_since": timezone.now()}, {IncidentKind.NOT_LISTED}),
     ],
 )
 def test_an_incident_says_what_contradicts_the_record(
@@ -145,16 +154,16 @@ def test_an_incident_says_what_contradicts_the_record(
     listed(**told)
     read_until(long_since())
     reconcile()
-    assert set(Incident.objects.values_list("what", flat=True)) == whats
+    assert set(Incident.objects.values_list("kind", flat=True)) == whats
 
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(
     ("ended", "since", "what"),
     [
-        ("fullfiled", "failed", FAILED_SINCE),
-        ("failed", "fullfiled", SUCCEEDED_SINCE),
-        ("fullfiled", None, NOT_LISTED),
+        ("fullfiled", "failed", IncidentKind.NOW_FAILED),
+        ("failed", "fullfiled", IncidentKind.NOW_EXECUTED),
+        ("fullfiled", None, IncidentKind.NOT_LISTED),
     ],
 )
 def test_what_the_watch_and_the_reconciliation_find_is_one_incident(
@@ -171,8 +180,11 @@ def test_what_the_watch_and_the_reconciliation_find_is_one_incident(
         merge(ledger.recent_transactions("NGN", back_to=operation.prepared_at))
     read_until(long_since())
     reconcile()
-    assert Comparison.objects.get().verdict in {Verdict.DIFFERENT, Verdict.MISSING}
-    assert Incident.objects.get().what == what
+    assert Comparison.objects.get().verdict in {
+        ReconciliationResult.MISMATCHED,
+        ReconciliationResult.MISSING_AT_PROVIDER,
+    }
+    assert Incident.objects.get().kind == what
 
 
 def test_one_whose_incident_was_not_raised_yet_is_told_of_in_the_next_round(matched: Attempt) -> None:
@@ -207,10 +219,17 @@ def test_however_many_cannot_be_told_the_others_are(
 def test_the_database_holds_one_of_each_movement_and_one_thing_itself(
     unknown_movement: Transaction, operation: Operation
 ) -> None:
+    kind = IncidentKind.UNRECOGNISED
     for twin in (
-        Incident(transaction=unknown_movement, what="x", evidence={}, at=timezone.now()),
-        Incident(transaction=listed("X-2"), operation=operation, what="x", evidence={}, at=timezone.now()),
-        Incident(what="x", evidence={}, at=timezone.now()),
+        Incident(transaction=unknown_movement, kind=kind, evidence={}, at=timezone.now()),
+        Incident(
+            transaction=listed("X-2"),
+            operation=operation,
+            kind=IncidentKind.UNRECOGNISED,
+            evidence={},
+            at=timezone.now(),
+        ),
+        Incident(kind=kind, evidence={}, at=timezone.now()),
     ):
         with pytest.raises(IntegrityError), transaction.atomic():
             twin.save()
@@ -254,9 +273,7 @@ def test_every_page_counts_them_until_somebody_took_note(
 def test_the_overview_tells_movements_from_other_incidents(
     unknown_movement: Transaction, matched: Attempt, as_auditor: Client
 ) -> None:
-    incidents.report(
-        matched.operation, what="The service shows something else", evidence={"transaction": "T-1"}
-    )
+    incidents.report(matched.operation, kind=IncidentKind.SECOND_DEBIT, evidence={"transaction": "T-1"})
     reconciliation.forget()
     shown = text_of(as_auditor.get("/"))
     assert "2 incidents are open." in shown
@@ -278,6 +295,6 @@ def test_an_approver_takes_note_on_its_page(unknown_movement: Transaction, as_ch
 def test_metrics_tell_of_them(unknown_movement: Transaction) -> None:
     told = exposition().decode()
     assert 'countersign_reconciliation{result="matched"} 1.0' in told
-    assert 'countersign_reconciliation{result="unknown_to_us"} 1.0' in told
+    assert 'countersign_reconciliation{result="unrecognised"} 1.0' in told
     assert "countersign_unknown_movements_open 1.0" in told
     assert re.search(r"^countersign_reconciliation_age_seconds \d+\.", told, re.MULTILINE)

@@ -12,7 +12,7 @@ from django.utils import timezone
 from backoffice.accounts.models import User
 from backoffice.ledger.mirrored import Transaction
 from backoffice.operations.models import Attempt, Operation
-from backoffice.operations.reconciled import Comparison, Reconciliation, Verdict, VerdictTotal
+from backoffice.operations.reconciled import Comparison, Reconciliation, ReconciliationResult, VerdictTotal
 from backoffice.operations.services import reconciling
 from backoffice.operations.services.reconciling import reconcile, reconcile_due
 from backoffice.operations.states import Outcome
@@ -151,10 +151,10 @@ def test_a_movement_becomes_ours_when_its_attempt_is_known(maker: User) -> None:
     attempt = in_doubt(maker)
     row = listed("T-1")
     reconcile()
-    assert verdicts() == {"T-1": Verdict.EARLY}
+    assert verdicts() == {"T-1": ReconciliationResult.PENDING}
     on_record(attempt, service_transaction_id="T-1", outcome=Outcome.SUCCEEDED, closed_at=timezone.now())
     reconcile()
-    assert verdicts() == {reference(attempt): Verdict.MATCHED}
+    assert verdicts() == {reference(attempt): ReconciliationResult.MATCHED}
     assert totals() == {(row.occurred_at.date(), "NGN", "matched", 1, AMOUNT, Decimal(50))}
 
 
@@ -163,10 +163,13 @@ def test_of_twins_the_one_that_is_not_ours_is_unknown_as_soon_as_ours_is_known(m
     listed("T-1")
     listed("T-2")
     reconcile()
-    assert set(verdicts().values()) == {Verdict.EARLY}
+    assert set(verdicts().values()) == {ReconciliationResult.PENDING}
     on_record(attempt, service_transaction_id="T-2", outcome=Outcome.SUCCEEDED, closed_at=timezone.now())
     reconcile()
-    assert verdicts() == {reference(attempt): Verdict.MATCHED, "T-1": Verdict.UNKNOWN}
+    assert verdicts() == {
+        reference(attempt): ReconciliationResult.MATCHED,
+        "T-1": ReconciliationResult.UNRECOGNISED,
+    }
 
 
 def test_a_record_that_vanishes_after_it_was_matched_is_missing_and_matched_when_it_is_back(
@@ -175,13 +178,13 @@ def test_a_record_that_vanishes_after_it_was_matched_is_missing_and_matched_when
     sent(maker)
     row = listed()
     reconcile()
-    assert list(verdicts().values()) == [Verdict.MATCHED]
+    assert list(verdicts().values()) == [ReconciliationResult.MATCHED]
     told_anew(row, missing_since=timezone.now())
     reconcile()
-    assert list(verdicts().values()) == [Verdict.MISSING]
+    assert list(verdicts().values()) == [ReconciliationResult.MISSING_AT_PROVIDER]
     told_anew(row, missing_since=None)
     reconcile()
-    assert list(verdicts().values()) == [Verdict.MATCHED]
+    assert list(verdicts().values()) == [ReconciliationResult.MATCHED]
 
 
 def test_what_no_feed_tells_is_found_within_a_day(maker: User) -> None:
@@ -191,10 +194,10 @@ def test_what_no_feed_tells_is_found_within_a_day(maker: User) -> None:
     Transaction.objects.filter(pk=row.pk).update(amount=Decimal(1))  # past the sync
     Attempt.objects.filter(pk=attempt.pk).update(fee=None)  # past the services
     reconcile()
-    assert list(verdicts().values()) == [Verdict.MATCHED]
+    assert list(verdicts().values()) == [ReconciliationResult.MATCHED]
     Reconciliation.objects.update(walk_begun_at=timezone.now() - timedelta(days=1))
     reconcile()
-    assert list(verdicts().values()) == [Verdict.DIFFERENT]
+    assert list(verdicts().values()) == [ReconciliationResult.MISMATCHED]
     assert len(totals()) == 1
 
 
@@ -227,14 +230,14 @@ def test_what_is_open_is_walked_through_in_bounds_up_to_the_last(
     for number in range(7):
         sent(maker, f"T-{number}")
     reconcile()
-    assert list(verdicts().values()) == [Verdict.EARLY] * 7
+    assert list(verdicts().values()) == [ReconciliationResult.PENDING] * 7
     monkeypatch.setattr(reconciling, "AT_ONCE", 2)
     monkeypatch.setattr(reconciling, "TURN", 0.0)  # a round is one step
     left = []
     for minutes in range(4):  # and the mirror moves meanwhile
         read_until(long_since() + timedelta(minutes=minutes))
         reconcile()
-        left.append(Comparison.objects.filter(verdict=Verdict.EARLY).count())
+        left.append(Comparison.objects.filter(verdict=ReconciliationResult.PENDING).count())
     assert left == [5, 3, 1, 0]
 
 
@@ -280,5 +283,8 @@ def test_several_at_once_come_to_what_one_does(maker: User) -> None:
     for thread in threads:
         thread.join()
     assert failures == []
-    assert sorted(verdicts().values()) == [Verdict.MATCHED] * 40 + [Verdict.UNKNOWN] * 40
+    assert (
+        sorted(verdicts().values())
+        == [ReconciliationResult.MATCHED] * 40 + [ReconciliationResult.UNRECOGNISED] * 40
+    )
     assert everything_kept() == from_scratch()

@@ -43,7 +43,7 @@ def test_it_lists_what_matches_and_what_nobody_prepared(
 @pytest.mark.parametrize(
     ("query", "is_there"),
     [
-        ({"verdict": "unknown_to_us"}, True),
+        ({"verdict": "unrecognised"}, True),
         ({"verdict": "matched"}, False),
         ({"currency": "NGN"}, True),
         ({"currency": "USD"}, False),
@@ -71,7 +71,7 @@ def test_it_adds_up_each_day_and_currency_with_what_came_in(as_auditor: Client, 
     reconcile()
     shown = show(as_auditor)
     day = now.astimezone(UTC).date()
-    assert f"verdict=unknown_to_us&amp;currency=USD&amp;since={day}&amp;until={day}" in shown
+    assert f"verdict=unrecognised&amp;currency=USD&amp;since={day}&amp;until={day}" in shown
     assert "<small>12.50</small>" in shown
     assert "2<small>1,400.00</small>" in shown
     assert "<small>250,000.00</small>" in shown

@@ -12,7 +12,7 @@ from backoffice.accounts.models import User
 from backoffice.ledger.mirrored import Mirror, Transaction
 from backoffice.operations import services
 from backoffice.operations.models import Attempt, Operation
-from backoffice.operations.reconciled import Comparison, Verdict
+from backoffice.operations.reconciled import Comparison, ReconciliationResult
 from backoffice.operations.services.reconciling import reconcile
 from backoffice.operations.states import Outcome
 from tests import factories
@@ -36,7 +36,7 @@ def test_an_operation_whose_record_says_the_same_is_matched(maker: User) -> None
     attempt = sent(maker)
     listed()
     reconcile()
-    assert verdicts() == {reference(attempt): Verdict.MATCHED}
+    assert verdicts() == {reference(attempt): ReconciliationResult.MATCHED}
     assert difference() == ""
 
 
@@ -58,7 +58,7 @@ def test_an_operation_whose_record_says_something_else_is_different(
     attempt = sent(maker)
     listed(**told)
     reconcile()
-    assert verdicts() == {reference(attempt): Verdict.DIFFERENT}
+    assert verdicts() == {reference(attempt): ReconciliationResult.MISMATCHED}
     assert difference() == words
 
 
@@ -70,15 +70,16 @@ def test_a_failed_operation_is_matched_by_its_failed_record_and_differs_from_a_f
     listed("T-1", status="failed")
     listed("T-2", status="fulfilled")
     reconcile()
-    assert sorted(verdicts().values()) == [Verdict.DIFFERENT, Verdict.MATCHED]
-    assert "failed here, fulfilled there" in Comparison.objects.values_list("difference", flat=True)
+    assert sorted(verdicts().values()) == [ReconciliationResult.MATCHED, ReconciliationResult.MISMATCHED]
+    ends = {"code": "end", "here": "failed", "there": "fulfilled"}
+    assert [ends] in Comparison.objects.values_list("differences", flat=True)
 
 
 def test_a_fee_that_was_not_on_record_is_no_difference(maker: User) -> None:
     sent(maker, fee=None)
     listed(fee=Decimal(75))
     reconcile()
-    assert list(verdicts().values()) == [Verdict.MATCHED]
+    assert list(verdicts().values()) == [ReconciliationResult.MATCHED]
 
 
 def test_one_that_the_service_still_works_on_is_matched_whatever_its_record_says_of_the_end(
@@ -87,7 +88,7 @@ def test_one_that_the_service_still_works_on_is_matched_whatever_its_record_says
     sent(maker, outcome=Outcome.OPEN, closed_at=None)
     listed(status="processing")
     reconcile()
-    assert list(verdicts().values()) == [Verdict.MATCHED]
+    assert list(verdicts().values()) == [ReconciliationResult.MATCHED]
 
 
 def test_one_that_is_not_in_the_mirror_is_missing_only_once_the_list_was_read_an_hour_later(
@@ -96,31 +97,31 @@ def test_one_that_is_not_in_the_mirror_is_missing_only_once_the_list_was_read_an
     attempt = sent(maker)
     assert attempt.closed_at is not None
     reconcile()
-    assert list(verdicts().values()) == [Verdict.EARLY]  # never read at all
+    assert list(verdicts().values()) == [ReconciliationResult.PENDING]  # never read at all
     read_until(attempt.closed_at + timedelta(minutes=59))
     reconcile()
-    assert list(verdicts().values()) == [Verdict.EARLY]
+    assert list(verdicts().values()) == [ReconciliationResult.PENDING]
     read_until(attempt.closed_at + timedelta(hours=1))
     reconcile()
-    assert list(verdicts().values()) == [Verdict.MISSING]
+    assert list(verdicts().values()) == [ReconciliationResult.MISSING_AT_PROVIDER]
 
 
 def test_it_is_never_missing_while_it_is_open_or_the_first_load_is_under_way(maker: User) -> None:
     attempt = sent(maker, outcome=Outcome.OPEN, closed_at=None)
     read_until(long_since())
     reconcile()
-    assert list(verdicts().values()) == [Verdict.EARLY]
+    assert list(verdicts().values()) == [ReconciliationResult.PENDING]
     on_record(attempt, outcome=Outcome.SUCCEEDED, closed_at=timezone.now())
     Mirror.objects.update(loaded_at=None)
     reconcile()
-    assert list(verdicts().values()) == [Verdict.EARLY]
+    assert list(verdicts().values()) == [ReconciliationResult.PENDING]
 
 
 def test_one_that_the_service_lists_no_more_is_missing(maker: User) -> None:
     attempt = sent(maker)
     listed(missing_since=timezone.now())
     reconcile()
-    assert verdicts() == {reference(attempt): Verdict.MISSING}
+    assert verdicts() == {reference(attempt): ReconciliationResult.MISSING_AT_PROVIDER}
     assert difference().startswith("the service listed it, and lists it no more since ")
 
 
@@ -140,7 +141,7 @@ def test_a_movement_that_nobody_prepared_here_is_unknown_to_us(
 ) -> None:
     listed("X-1", **told)
     reconcile()
-    assert verdicts() == {"X-1": Verdict.UNKNOWN}
+    assert verdicts() == {"X-1": ReconciliationResult.UNRECOGNISED}
 
 
 def test_what_came_in_needs_nobody_here(operation: Operation) -> None:
@@ -154,7 +155,7 @@ def test_what_is_older_than_the_first_operation_is_before_our_time(operation: Op
     listed("X-1", occurred_at=operation.prepared_at - timedelta(seconds=1))
     listed("X-2", occurred_at=operation.prepared_at)
     reconcile()
-    assert verdicts() == {"X-2": Verdict.UNKNOWN}
+    assert verdicts() == {"X-2": ReconciliationResult.UNRECOGNISED}
 
 
 def test_before_the_first_operation_everything_is_before_our_time(db: None) -> None:
@@ -167,7 +168,7 @@ def test_a_movement_that_may_be_one_of_ours_in_doubt_is_too_early_to_tell(maker:
     attempt = in_doubt(maker)
     listed("X-1")
     reconcile()
-    assert verdicts() == {"X-1": Verdict.EARLY}
+    assert verdicts() == {"X-1": ReconciliationResult.PENDING}
     assert reference(attempt) in difference()
 
 
@@ -187,7 +188,7 @@ def test_a_movement_that_cannot_be_the_one_in_doubt_is_unknown_to_us(
     in_doubt(maker, watermark_shown=["SEEN-BEFORE"])
     listed(**{"transaction_id": "X-1"} | told)
     reconcile()
-    assert list(verdicts().values()) == [Verdict.UNKNOWN]
+    assert list(verdicts().values()) == [ReconciliationResult.UNRECOGNISED]
 
 
 def test_what_was_taken_for_ours_explains_another_only_while_ours_may_come(maker: User) -> None:
@@ -197,12 +198,15 @@ def test_what_was_taken_for_ours_explains_another_only_while_ours_may_come(maker
     listed("T-1", status="processing")
     twin = listed("X-1")
     reconcile()
-    assert verdicts() == {reference(attempt): Verdict.MATCHED, "X-1": Verdict.EARLY}
+    assert verdicts() == {
+        reference(attempt): ReconciliationResult.MATCHED,
+        "X-1": ReconciliationResult.PENDING,
+    }
     begun = timezone.now() - Attempt.MAY_TAKE - Attempt.SKEW
     Attempt.objects.update(started_at=begun)
     Transaction.objects.filter(pk=twin.pk).update(first_seen_at=timezone.now())
     reconcile()
-    assert verdicts()["X-1"] == Verdict.UNKNOWN
+    assert verdicts()["X-1"] == ReconciliationResult.UNRECOGNISED
 
 
 def test_one_that_went_to_somebody_else_than_was_signed_is_different(maker: User) -> None:
@@ -220,7 +224,7 @@ def test_one_that_went_to_somebody_else_than_was_signed_is_different(maker: User
     there = {"type": "transfer", "currency": transfer.currency, "amount": transfer.amount}
     listed("T-1", username="mallory", **there)
     reconcile()
-    assert list(verdicts().values()) == [Verdict.DIFFERENT]
+    assert list(verdicts().values()) == [ReconciliationResult.MISMATCHED]
     assert difference().endswith("here, mallory there")
 
 
@@ -229,10 +233,10 @@ def test_a_word_that_is_no_end_differs_once_the_list_was_read_again(maker: User)
     assert attempt.closed_at is not None
     listed(status="reversed")
     reconcile()
-    assert list(verdicts().values()) == [Verdict.EARLY]
+    assert list(verdicts().values()) == [ReconciliationResult.PENDING]
     read_until(attempt.closed_at + timedelta(hours=1))
     reconcile()
-    assert list(verdicts().values()) == [Verdict.DIFFERENT]
+    assert list(verdicts().values()) == [ReconciliationResult.MISMATCHED]
     assert difference() == "fulfilled here, reversed there"
 
 
@@ -241,10 +245,10 @@ def test_one_that_was_settled_days_later_is_missing_only_once_the_whole_list_was
     assert attempt.closed_at is not None
     read_until(attempt.closed_at + timedelta(hours=2))
     reconcile()
-    assert list(verdicts().values()) == [Verdict.EARLY]
+    assert list(verdicts().values()) == [ReconciliationResult.PENDING]
     read_until(attempt.closed_at + timedelta(hours=28), whole_took=timedelta(hours=28))
     reconcile()
-    assert list(verdicts().values()) == [Verdict.EARLY]  # where that began it was not over yet
+    assert list(verdicts().values()) == [ReconciliationResult.PENDING]  # where that began it was not over yet
     read_until(attempt.closed_at + timedelta(hours=29), whole_took=timedelta(hours=28))
     reconcile()
-    assert list(verdicts().values()) == [Verdict.MISSING]
+    assert list(verdicts().values()) == [ReconciliationResult.MISSING_AT_PROVIDER]

@@ -1,0 +1,106 @@
+"""What is stored is a code with parameters; the sentence is made when it is shown."""
+
+import re
+
+import pytest
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from backoffice.accounts.models import User
+from backoffice.audit.actions import Action
+from backoffice.audit.models import Entry
+from backoffice.operations import blockers, check_results, differences, errors, services
+from backoffice.operations.blockers import Blocker
+from backoffice.operations.check_results import CheckResult, MismatchReason
+from backoffice.operations.differences import DifferenceCode, difference
+from backoffice.operations.models import Operation, Release
+from backoffice.operations.oversight import Incident
+from backoffice.operations.services.releasing import record_blocker
+
+
+def test_a_refusal_is_kept_as_a_code_and_shown_as_a_sentence(operation: Operation, maker: User) -> None:
+    with pytest.raises(errors.NotAllowedError) as refused:
+        services.approve_operation(
+            operation.pk, actor=maker, digest=operation.digest, second_factor_at=timezone.now()
+        )
+    entry = Entry.objects.get(action=Action.OPERATION_REFUSED)
+    assert (entry.detail["attempted"], entry.detail["refusal"]) == ("approve", {"code": "not_allowed"})
+    assert dict(entry.facts)["Refusal"] == str(refused.value) == errors.Refusal.NOT_ALLOWED.label
+
+
+@pytest.mark.parametrize("refusal", errors.Refusal)
+def test_every_refusal_makes_a_sentence_of_its_parameters(refusal: errors.Refusal) -> None:
+    parameters = {name: f"<{name}>" for name in re.findall(r"{(\w+)}", refusal.label)}
+    said = str(errors.OperationError(refusal, **parameters))
+    assert all(text in said for text in parameters.values())
+    assert "{" not in said
+
+
+@pytest.mark.parametrize("blocker", Blocker)
+def test_every_blocker_makes_a_sentence(blocker: Blocker) -> None:
+    said = blockers.sentence(blocker, {"error": "Timeout"})
+    assert ("Timeout" in said) == ("{error}" in blocker.label)
+
+
+@pytest.mark.parametrize("result", CheckResult)
+@pytest.mark.parametrize("reason", MismatchReason)
+def test_every_result_of_a_check_makes_a_sentence(result: CheckResult, reason: MismatchReason) -> None:
+    known = {
+        "transaction": "T-1",
+        "status": "failed",
+        "count": 2,
+        "error": "Timeout",
+        "reason": reason.value,
+        "not_before": "2026-03-01T10:30:00+01:00",
+    }
+    names = re.findall(r"{(\w+)}", result.label)
+    said = check_results.sentence(result, {name: known[name] for name in names})
+    assert "{" not in said
+    assert ("09:30 UTC" in said) == ("not_before" in names)
+    assert (str(reason.label) in said) == ("reason" in names)
+
+
+@pytest.mark.parametrize(
+    ("code", "parameters", "words"),
+    [
+        (DifferenceCode.CURRENCY, {"here": "NGN", "there": ""}, "currency NGN here, none there"),
+        (DifferenceCode.AMOUNT, {"here": "5", "there": "4", "currency": "NGN"}, "amount 1.00 less there"),
+        (DifferenceCode.FEE, {"here": "5", "there": "6", "currency": "NGN"}, "fee 1.00 more there"),
+        (DifferenceCode.FIELD, {"field": "receiver", "here": "a", "there": "b"}, "receiver a here, b there"),
+        (DifferenceCode.END, {"here": "failed", "there": ""}, "failed here, nothing there"),
+        (
+            DifferenceCode.NO_LONGER_LISTED,
+            {"since": "2026-03-01T10:30:00+00:00"},
+            "the service listed it, and lists it no more since 2026-03-01 10:30 UTC",
+        ),
+        (DifferenceCode.NOT_READ_FAR_ENOUGH, {}, "the service's list has not been read far enough since"),
+        (
+            DifferenceCode.MAY_BE_UNKNOWN_OPERATION,
+            {"operations": ["W-1", "W-2"]},
+            "it may be W-1, W-2, which is not known yet",
+        ),
+        (DifferenceCode.DIRECTION_NOT_PROVIDED, {}, "the service does not tell which way it went"),
+        (DifferenceCode.STATUS, {"there": ""}, "no status there"),
+    ],
+)
+def test_every_difference_makes_these_words(
+    code: DifferenceCode, parameters: dict[str, str | list[str]], words: str
+) -> None:
+    assert differences.sentence(difference(code, **parameters)) == words
+
+
+@pytest.mark.django_db
+def test_the_database_knows_every_kind_of_incident(operation: Operation) -> None:
+    incident = Incident(operation=operation, kind="something_else", evidence={}, at=timezone.now())
+    with pytest.raises(IntegrityError), transaction.atomic():
+        incident.save()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("changes", [{"blocker": "else"}, {"blocker": None}, {"blocked_since": None}])
+def test_the_database_keeps_no_blocker_without_its_time_and_none_that_is_not_known(
+    released: Operation, changes: dict[str, str | None]
+) -> None:
+    record_blocker(released.pk, Blocker.DATABASE_SLOW)
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Release.objects.filter(pk=released.pk).update(**changes)
