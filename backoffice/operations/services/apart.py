@@ -10,7 +10,7 @@ from uuid import UUID
 
 from django.db import DataError, Error, IntegrityError, ProgrammingError, close_old_connections, connection
 
-from backoffice.operations.models import Release
+from backoffice.core.models import GatewayKey
 
 logger = logging.getLogger(__name__)
 PUT_OFF_SECONDS = 60.0  # so long a row that failed is left alone by this process
@@ -136,7 +136,7 @@ def _has_lost_its_database(exc: Exception) -> bool:
         return False
     connection.close()
     try:
-        Release.objects.filter(pk=UUID(int=0)).update(blocker=None, blocked_since=None)
+        GatewayKey.objects.filter(pk=UUID(int=0)).update(short_hash="")
     except Error:
         return True
     return False
