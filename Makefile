@@ -10,10 +10,10 @@ READY := .venv/ready
 .PHONY: check types rules docs docs-tables bench run clean lock
 
 demo: $(READY)  ## the whole product on this machine, against a simulated service
-	@$(BIN)/python -m stack.demo --port $(PORT) --sandbox-port $(SANDBOX_PORT)
+	@$(BIN)/python -m tools.demo --port $(PORT) --sandbox-port $(SANDBOX_PORT)
 
 smoke: $(READY)  ## the main job over HTTP, in a folder of its own; one line of JSON
-	@$(BIN)/python -m stack.smoke
+	@$(BIN)/python -m tools.smoke
 
 test: $(READY)  ## all tests that this machine can run; says what it skipped and why
 	$(BIN)/pytest $(ARGS)
@@ -57,19 +57,19 @@ rules: $(READY)
 	$(BIN)/djhtml --tabwidth 2 --check $$(git ls-files 'templates/*.html')
 	$(BIN)/python manage.py makemigrations --check --dry-run
 	$(BIN)/django-admin makemigrations --check --dry-run --pythonpath . --settings payments_gateway.sandbox.settings
-	$(BIN)/python -m stack.deploy_check
+	$(BIN)/python -m tools.deploy_check
 
 # Never --quiet: strict mode counts the warnings that are logged, so it would let every broken link pass.
 docs: $(READY)  ## the documentation as a site, in site/; fails on a stale table, a name or a link that leads nowhere
-	$(BIN)/python -m stack.docs --check
+	$(BIN)/python -m tools.docs --check
 	$(BIN)/properdocs build
-	$(BIN)/python -m stack.docs --site site
+	$(BIN)/python -m tools.docs --site site
 
 docs-tables: $(READY)  ## write the generated tables of the documentation anew
-	$(BIN)/python -m stack.docs
+	$(BIN)/python -m tools.docs
 
 bench: $(READY)  ## what docs/benchmarks.md promises of size and speed, measured on this machine
-	@$(BIN)/python -m stack.bench
+	@$(BIN)/python -m tools.bench
 
 run: $(READY)  ## the web process alone, against what the environment names
 	$(BIN)/python manage.py migrate

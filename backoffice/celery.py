@@ -15,14 +15,14 @@ from kombu.transport import TRANSPORT_ALIASES
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "backoffice.settings")
 
-TRANSPORT_ALIASES["filesystem"] = "backoffice.core.local_broker:Transport"
+TRANSPORT_ALIASES["filesystem"] = "backoffice.core.local_broker:LocalBrokerTransport"
 
 app = Celery("countersign")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 
 
 @setup_logging.connect
-def keep_our_logging(**_wanted: object) -> None:
+def keep_django_logging(**_wanted: object) -> None:
     """Celery configures no logging once somebody listens here: without its handlers every line, a failed task's
     traceback included, leaves through the one that covers secrets (settings.LOGGING).
     """

@@ -1,10 +1,13 @@
 """Settings of Countersign, read from the environment (12-factor).
 
-Every default suits development against the sandbox. Outside the sandbox nothing has a default that
-could be unsafe: the process refuses to start rather than run with one (`_refuse`, at the end).
+Every default suits development against the sandbox. Outside the sandbox nothing has a default that could be unsafe:
+the process refuses to start rather than run with one (`_refuse`, at the end).
 """
 
+import re
+from collections.abc import Iterable
 from datetime import timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,8 +16,31 @@ import environ
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
-from backoffice.core.limits import approval_limits
 from payments_gateway.config import is_loopback
+from payments_gateway.money import CURRENCIES
+
+_DEFAULT_APPROVAL_LIMITS = {"NGN": Decimal(10_000_000), "USD": Decimal(10_000), "USDT": Decimal(10_000)}
+_APPROVAL_LIMITS_SETTING = "COUNTERSIGN_SECOND_APPROVAL_ABOVE"
+_APPROVAL_LIMIT = re.compile(r"(\w+)=([0-9]+(?:\.[0-9]+)?)", re.ASCII)
+
+
+def approval_limits(written: Iterable[str]) -> dict[str, Decimal]:
+    """The limit of every currency: as written (`NGN=10000000`), or the default one.
+
+    Raises ImproperlyConfigured rather than leave out a limit that somebody meant to set.
+    """
+    limits: dict[str, Decimal] = {}
+    for item in written:
+        found = _APPROVAL_LIMIT.fullmatch(item.strip())
+        if found is None or found[1] not in CURRENCIES or found[1] in limits:
+            raise ImproperlyConfigured(
+                f"{_APPROVAL_LIMITS_SETTING} must be like NGN=10000000,USD=10000: "
+                f"each of {', '.join(CURRENCIES)} at most once, "
+                "digits and one point only"
+            )
+        limits[found[1]] = Decimal(found[2])
+    return {**_DEFAULT_APPROVAL_LIMITS, **limits}
+
 
 # A comment that begins with `#:` describes the variable below it: the configuration page of the docs is made of them.
 env = environ.FileAwareEnv()  # COUNTERSIGN_…_FILE names a file that holds the value
@@ -125,7 +151,7 @@ INSTALLED_APPS = [
     "backoffice.accounts",
     "backoffice.ledger",
     "backoffice.operations",
-    "backoffice.integration",
+    "backoffice.api_keys",
     "backoffice.webhooks",
     "backoffice.reports",
     *(["backoffice.demo"] if DEMO else []),
@@ -134,14 +160,14 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "backoffice.core.middleware.PageCompressionMiddleware",
-    "backoffice.core.middleware.RequestContextMiddleware",
+    "backoffice.core.web.middleware.PageCompressionMiddleware",
+    "backoffice.core.web.middleware.RequestContextMiddleware",
     "csp.middleware.CSPMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
-    "backoffice.accounts.middleware.AuthenticationMiddleware",
-    "backoffice.accounts.middleware.StaffOnlyMiddleware",
+    "backoffice.accounts.access.AuthenticationMiddleware",
+    "backoffice.accounts.access.StaffOnlyMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
@@ -158,11 +184,11 @@ TEMPLATES: list[dict[str, Any]] = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "backoffice.core.shell.shell",
-                "backoffice.operations.shell.waiting",
-                "backoffice.operations.shell.sending_pause",
-                "backoffice.operations.shell.movements",
-                *(["backoffice.demo.context_processors.demo"] if DEMO else []),
+                "backoffice.core.web.middleware.environment",
+                "backoffice.operations.pages.context_processors.waiting_count",
+                "backoffice.operations.pages.context_processors.sending_pause",
+                "backoffice.operations.pages.context_processors.unrecognised_transactions",
+                *(["backoffice.demo.people.demo_context"] if DEMO else []),
             ],
         },
     },
@@ -223,7 +249,7 @@ LOGIN_URL = "accounts:sign_in"
 LOGIN_REDIRECT_URL = "operations:overview"
 AUTHENTICATION_BACKENDS = [
     "axes.backends.AxesStandaloneBackend",
-    "backoffice.accounts.backends.StaffBackend",
+    "backoffice.accounts.roles.StaffBackend",
 ]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
@@ -241,9 +267,9 @@ AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_COOLOFF_TIME = timedelta(minutes=30)
 AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False  # knocking does not keep the owner out for longer
 AXES_RESET_ON_SUCCESS = True
-AXES_LOCKOUT_CALLABLE = "backoffice.accounts.lockout.keep_answer"
+AXES_LOCKOUT_CALLABLE = "backoffice.accounts.sign_in.keep_lockout_response"
 AXES_SENSITIVE_PARAMETERS = ["username", "ip_address", "old_password", "new_password", "repeated"]
-AXES_CLIENT_IP_CALLABLE = "backoffice.core.middleware.client_address"
+AXES_CLIENT_IP_CALLABLE = "backoffice.core.web.middleware.client_address"
 AXES_ENABLE_ADMIN = False
 AXES_VERBOSE = False
 AXES_DISABLE_ACCESS_LOG = True  # the audit log says it
@@ -256,7 +282,7 @@ CSRF_COOKIE_NAME = "__Host-csrf" if _TLS else "countersign_csrf"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _TLS
 SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
-CSRF_FAILURE_VIEW = "backoffice.accounts.views.refusals.form_out_of_date"
+CSRF_FAILURE_VIEW = "backoffice.accounts.access.csrf_failure"
 SECURE_SSL_REDIRECT = _TLS
 SECURE_REDIRECT_EXEMPT = [r"^metrics$"]  # asked on this machine, where no proxy ends TLS
 #: Bearer token with which a monitoring system on another machine reads `/metrics`; at least 16 characters.
@@ -315,7 +341,7 @@ LOGGING: dict[str, Any] = {
     },
     "formatters": {
         "line": {
-            "class": "backoffice.core.logs.SecretsFormatter",
+            "class": "backoffice.core.logs.RedactingFormatter",
             "format": "%(asctime)s %(levelname)s %(name)s [%(request_id)s] %(message)s",
         }
     },

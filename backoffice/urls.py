@@ -8,6 +8,6 @@ urlpatterns = [
     path("", include("backoffice.webhooks.urls")),
     path("account/", include("backoffice.accounts.urls")),
     path("audit/", include("backoffice.audit.urls")),
-    path("keys/", include("backoffice.integration.urls")),
+    path("keys/", include("backoffice.api_keys.urls")),
     path("reports/", include("backoffice.reports.urls")),
 ]

@@ -1,12 +1,9 @@
-"""A client of the Business Payments API. This is its whole public surface."""
+"""Client of the Business Payments API. This module is its whole public surface."""
 
-from payments_gateway._pages import PageReader
-from payments_gateway.addresses import AddressError, AddressProof, check_address
 from payments_gateway.client import PaymentsGateway
 from payments_gateway.config import GatewayConfig
-from payments_gateway.connection import writing_only_while
-from payments_gateway.deliveries import Delivery, PublicKey, SignatureVerdict, load_public_key, verify
-from payments_gateway.dialect import Dialect, EventKind
+from payments_gateway.connection import write_only_while
+from payments_gateway.crypto_addresses import AddressError, AddressProof, check_address
 from payments_gateway.errors import (
     CapabilityOffError,
     CredentialsError,
@@ -16,11 +13,11 @@ from payments_gateway.errors import (
     KycRequiredError,
     NotFoundError,
     NotSentError,
+    OtpRefusedError,
     OutcomeUnknownError,
     RateLimitedError,
     ReadFailedError,
     RejectedError,
-    TokenRefusedError,
 )
 from payments_gateway.money import (
     CURRENCIES,
@@ -31,38 +28,45 @@ from payments_gateway.money import (
     loads,
     parse_amount,
 )
-from payments_gateway.operations import OPERATIONS, Effect, Operation
-from payments_gateway.reference import BANKS
-from payments_gateway.schemas import (
+from payments_gateway.operations import OPERATIONS, ApiOperation, CallEffect
+from payments_gateway.profile.model import ProviderProfile
+from payments_gateway.profile.points import EventKind, OtpType
+from payments_gateway.resources.transactions import PageReader
+from payments_gateway.schemas.accounts import (
+    BANKS,
     Account,
     AccountHolder,
     AccountRequest,
     Asset,
+    CreatedAccount,
+)
+from payments_gateway.schemas.api_keys import CreatedKey, KeyInfo, KeyRequest
+from payments_gateway.schemas.balances import (
     Balance,
     Conversion,
-    CreatedAccount,
-    CreatedKey,
-    Duration,
     FiatCurrency,
-    KeyInfo,
-    KeyRequest,
-    OtpType,
-    Payment,
-    PaymentRequest,
+    Transfer,
+    TransferDetail,
+    Withdrawal,
+    WithdrawalReceipt,
+)
+from payments_gateway.schemas.payments import Payment, PaymentRequest, PaymentUpdate
+from payments_gateway.schemas.transactions import (
+    Duration,
     TransactionPage,
     TransactionRecord,
     TransactionSummary,
     TransactionType,
-    Transfer,
-    TransferDetail,
-    Wallet,
-    WalletAddress,
-    WalletTransfer,
-    WalletTransferDetail,
-    Withdrawal,
-    WithdrawalReceipt,
+    TransactionUpdate,
 )
-from payments_gateway.schemas.callbacks import PaymentNews, TransactionNews
+from payments_gateway.schemas.wallets import Wallet, WalletAddress, WalletTransfer, WalletTransferDetail
+from payments_gateway.webhooks import (
+    PublicKey,
+    ReceivedWebhook,
+    SignatureVerdict,
+    load_public_key,
+    verify_webhook,
+)
 
 __all__ = [
     "BANKS",
@@ -74,18 +78,17 @@ __all__ = [
     "AddressError",
     "AddressProof",
     "AmountError",
+    "ApiOperation",
     "Asset",
     "Balance",
+    "CallEffect",
     "CapabilityOffError",
     "Conversion",
     "CreatedAccount",
     "CreatedKey",
     "CredentialsError",
     "Currency",
-    "Delivery",
-    "Dialect",
     "Duration",
-    "Effect",
     "EventKind",
     "FiatCurrency",
     "GatewayConfig",
@@ -97,25 +100,26 @@ __all__ = [
     "KycRequiredError",
     "NotFoundError",
     "NotSentError",
-    "Operation",
+    "OtpRefusedError",
     "OtpType",
     "OutcomeUnknownError",
     "PageReader",
     "Payment",
-    "PaymentNews",
     "PaymentRequest",
+    "PaymentUpdate",
     "PaymentsGateway",
+    "ProviderProfile",
     "PublicKey",
     "RateLimitedError",
     "ReadFailedError",
+    "ReceivedWebhook",
     "RejectedError",
     "SignatureVerdict",
-    "TokenRefusedError",
-    "TransactionNews",
     "TransactionPage",
     "TransactionRecord",
     "TransactionSummary",
     "TransactionType",
+    "TransactionUpdate",
     "Transfer",
     "TransferDetail",
     "UnreadableError",
@@ -130,6 +134,6 @@ __all__ = [
     "load_public_key",
     "loads",
     "parse_amount",
-    "verify",
-    "writing_only_while",
+    "verify_webhook",
+    "write_only_while",
 ]

@@ -1,4 +1,4 @@
-"""The Django face of the client: its management commands."""
+"""Django app config: makes `manage.py sandbox` available. The client itself does not need Django."""
 
 from django.apps import AppConfig
 

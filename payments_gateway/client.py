@@ -1,19 +1,18 @@
-"""The client: configuration in, one attribute per resource out."""
+"""The API client: takes a configuration, offers one attribute per resource."""
 
 from types import TracebackType
 from typing import Self
 
-from payments_gateway._transport import Transport
-from payments_gateway.accounts import Accounts
-from payments_gateway.api_keys import ApiKeys
-from payments_gateway.balances import Balances
-from payments_gateway.banks import Banks
-from payments_gateway.callbacks import Callbacks
 from payments_gateway.config import GatewayConfig
-from payments_gateway.extras import Extras
-from payments_gateway.payments import Payments
-from payments_gateway.transactions import Transactions
-from payments_gateway.wallets import Wallets
+from payments_gateway.resources.accounts import Accounts, Banks
+from payments_gateway.resources.api_keys import ApiKeys
+from payments_gateway.resources.balances import Balances
+from payments_gateway.resources.callbacks import Callbacks
+from payments_gateway.resources.extras import Extras
+from payments_gateway.resources.payments import Payments
+from payments_gateway.resources.transactions import Transactions
+from payments_gateway.resources.wallets import Wallets
+from payments_gateway.transport import Transport
 
 
 class PaymentsGateway:

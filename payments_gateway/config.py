@@ -1,4 +1,4 @@
-"""Where the service is, who we are to it, and how long we wait."""
+"""Client configuration: base addresses, credentials, timeouts. Unsafe values are refused with ValueError."""
 
 import ipaddress
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
-from payments_gateway.dialect import Dialect
+from payments_gateway.profile.model import ProviderProfile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +24,7 @@ class GatewayConfig:
     api_key: SecretStr
     api_user: str
     user_version: str = "v2"
-    dialect: Dialect = field(default_factory=Dialect)
+    dialect: ProviderProfile = field(default_factory=ProviderProfile)
     connect_timeout: float = 5.0
     deadline: float = 30.0
     tries: int = 3

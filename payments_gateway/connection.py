@@ -1,12 +1,10 @@
-"""One HTTP exchange within one deadline, and the one place where the errors of `requests` become ours.
+"""One HTTP exchange within one deadline; the only place that maps errors of `requests` to ours.
 
-Three promises are kept here, below `requests`, because it makes none of them:
+It guarantees three things that `requests` does not:
 
-* everything that fails before the connection is ready is told apart from everything after it, so that
-  "nothing was sent" is a fact and not a guess;
-* whoever was held up on the way asks again whether it is still time, with the connection ready, before a byte is
-  written;
-* status line, headers and body share one deadline: a server that sends a byte a second cannot hold us.
+* a failure before the connection is ready is distinguished from every later failure, so "nothing was sent" is proven;
+* with the connection ready, and before each write, the caller's time limit is checked again;
+* status line, headers and body share one deadline, so a server that sends a byte a second cannot block us.
 """
 
 import http.client
@@ -32,7 +30,7 @@ from urllib3.exceptions import NewConnectionError
 from payments_gateway.errors import GatewayError, NotSentError, OutcomeUnknownError
 
 _CHUNK = 65_536
-_in_time: ContextVar[Callable[[], bool]] = ContextVar("in_time", default=lambda: True)
+_may_still_write: ContextVar[Callable[[], bool]] = ContextVar("in_time", default=lambda: True)
 
 # What an exchange may fail with. The plain ones of Python are among them because odd header lines make the
 # libraries below raise those, too, and once bytes have left nothing may pass for anything but an unknown outcome.
@@ -50,7 +48,7 @@ _FAILURES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class RawResponse:
     """What came back: always with its status, and with as much of the body as the limit allows."""
 
     status: int
@@ -68,22 +66,22 @@ class NotConnectedError(NewConnectionError):
         self.why = why
 
 
-class TooLateError(NotConnectedError):
+class SendWindowClosedError(NotConnectedError):
     """The connection was ready when it was not time any more, so no byte of a request has left."""
 
 
 @contextmanager
-def writing_only_while(in_time: Callable[[], bool]) -> Iterator[None]:
+def write_only_while(in_time: Callable[[], bool]) -> Iterator[None]:
     """Calls inside write nothing once `in_time` says no, whatever held them up: a process stopped, a machine asleep.
 
     It is asked when the connection is ready, TLS and all, immediately before each write. A no before the first byte
     ends in NotSentError; between two writes the request stays a part of itself, which ends as any broken exchange.
     """
-    before = _in_time.set(in_time)
+    before = _may_still_write.set(in_time)
     try:
         yield
     finally:
-        _in_time.reset(before)
+        _may_still_write.reset(before)
 
 
 class _TimedReader(io.RawIOBase):
@@ -145,7 +143,7 @@ class _PlainConnection(HTTPConnection):
     def send(self, data: Any) -> None:
         if self.sock is None:
             self.connect()
-        _check_in_time(self)
+        _check_may_still_write(self)
         self.has_written = True
         super().send(data)
 
@@ -154,12 +152,12 @@ class _SecureConnection(_PlainConnection, HTTPSConnection):
     """The same over TLS."""
 
 
-def _check_in_time(connection: _PlainConnection) -> None:
+def _check_may_still_write(connection: _PlainConnection) -> None:
     """Close a connection on which it is too late to write. Raises TooLateError if nothing was written on it yet."""
-    if _in_time.get()():
+    if _may_still_write.get()():
         return
     connection.close()
-    raise TimeoutError if connection.has_written else TooLateError(connection, "too late")
+    raise TimeoutError if connection.has_written else SendWindowClosedError(connection, "too late")
 
 
 class _PlainPool(HTTPConnectionPool):
@@ -196,7 +194,7 @@ def open_session(ca_file: str | None) -> requests.Session:
 
 def exchange(
     session: requests.Session, request: requests.PreparedRequest, *, connect: float, total: float, limit: int
-) -> Answer:
+) -> RawResponse:
     """Send one request, once, and return what came back within `total` seconds and `limit` bytes.
 
     Raises NotSentError when it is proven that no byte of the request left, OutcomeUnknownError otherwise.
@@ -207,16 +205,16 @@ def exchange(
     timeout: Any = urllib3.Timeout(connect=min(connect, total), total=total)
     try:
         with session.send(request, stream=True, timeout=timeout, allow_redirects=False) as response:
-            return _answer(response, limit)
+            return _raw_response(response, limit)
     except _FAILURES as exc:
-        raise _sorted(exc) from stripped(exc)
+        raise _classify(exc) from strip_request_data(exc)
 
 
-def _answer(response: requests.Response, limit: int) -> Answer:
+def _raw_response(response: requests.Response, limit: int) -> RawResponse:
     body, is_complete = _read(response, limit)
-    date = _moment(response.headers.get("Date"))
-    wait = _wait(response.headers.get("Retry-After", ""), date or datetime.now(UTC))
-    return Answer(response.status_code, body, is_complete, date, wait)
+    date = _parse_date(response.headers.get("Date"))
+    wait = _parse_retry_after(response.headers.get("Retry-After", ""), date or datetime.now(UTC))
+    return RawResponse(response.status_code, body, is_complete, date, wait)
 
 
 def _read(response: requests.Response, limit: int) -> tuple[bytes, bool]:
@@ -229,23 +227,25 @@ def _read(response: requests.Response, limit: int) -> tuple[bytes, bool]:
     return bytes(body), True
 
 
-def _sorted(exc: Exception) -> GatewayError:
+def _classify(exc: Exception) -> GatewayError:
     """Say what a failed exchange means. Only a connection that was never ready proves that nothing left."""
     reason = getattr(exc.args[0], "reason", None) if exc.args else None
-    if isinstance(reason, TooLateError):
+    if isinstance(reason, SendWindowClosedError):
         return NotSentError("The time for sending had passed before it began. Nothing was sent.")
     if isinstance(reason, NotConnectedError):
         return NotSentError(f"The service could not be reached ({reason.why}). Nothing was sent.")
-    return OutcomeUnknownError(f"The service's answer did not arrive whole and in time ({_name(exc)}).")
+    return OutcomeUnknownError(
+        f"The service's answer did not arrive whole and in time ({_innermost_name(exc)})."
+    )
 
 
-def _name(exc: Exception) -> str:
+def _innermost_name(exc: Exception) -> str:
     """Name the innermost error: `ReadTimeoutError` says more than the `ConnectionError` around it."""
     inner = next((arg for arg in exc.args if isinstance(arg, Exception)), None)
-    return type(exc).__name__ if inner is None else _name(inner)
+    return type(exc).__name__ if inner is None else _innermost_name(inner)
 
 
-def stripped(exc: BaseException) -> BaseException:
+def strip_request_data(exc: BaseException) -> BaseException:
     """Take from an error and all it came from whatever holds the request: frames, headers and body.
 
     What a logger or an error page shows of it afterwards is its words alone.
@@ -264,7 +264,7 @@ def stripped(exc: BaseException) -> BaseException:
     return exc
 
 
-def _moment(header: str | None) -> datetime | None:
+def _parse_date(header: str | None) -> datetime | None:
     try:
         moment = parsedate_to_datetime(header or "")
     except (ValueError, OverflowError, TypeError, IndexError):  # all of them are its ways to say "no date"
@@ -272,10 +272,10 @@ def _moment(header: str | None) -> datetime | None:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _wait(header: str, now: datetime) -> float:
+def _parse_retry_after(header: str, now: datetime) -> float:
     """Seconds that a Retry-After asks for, as a number or as a date by the service's own clock."""
     seconds = header.strip()
     if seconds.isdecimal():
         return float(seconds)
-    moment = _moment(header)
+    moment = _parse_date(header)
     return max(0.0, (moment - now).total_seconds()) if moment else 0.0

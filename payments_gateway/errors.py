@@ -1,13 +1,12 @@
-"""What can go wrong, sorted by what the caller may do next.
+"""The errors of the client, sorted by what the caller may do next.
 
 * `NotSentError`: no byte of the request left this machine. It may be sent again.
-* `RejectedError`: the service decided, and said no. Nothing was executed; its subclasses say why.
-* `OutcomeUnknownError`: everything else on a call that moves money or makes keys. It must never be sent
-  again before somebody has read from the service what became of it.
-* `ReadFailedError`: a read could not be had now. Nothing changed; it may be tried again.
+* `RejectedError`: the provider rejected the request. Nothing was executed; its subclasses say why.
+* `OutcomeUnknownError`: everything else on a call that moves money or makes keys. It must never be sent again
+  before its outcome was read from the provider.
+* `ReadFailedError`: a read failed. Nothing changed; it may be tried again.
 
-Messages and excerpts are cleaned before they come here: they hold no credential and no token, and may be
-stored, logged and shown.
+Messages and excerpts hold no credential and no one-time code; they may be stored, logged and shown.
 """
 
 from collections.abc import Mapping
@@ -48,7 +47,7 @@ class RejectedError(GatewayError):
     """The service understood the request and refused it. Nothing was executed."""
 
 
-class TokenRefusedError(RejectedError):
+class OtpRefusedError(RejectedError):
     """The one-time token was missing, wrong, used or expired."""
 
 
@@ -77,9 +76,9 @@ class RateLimitedError(RejectedError):
 
 
 #: The names by which the dialect knows the kinds of refusal.
-REFUSALS: Mapping[str, type[RejectedError]] = MappingProxyType(
+REJECTION_KINDS: Mapping[str, type[RejectedError]] = MappingProxyType(
     {
-        "token_refused": TokenRefusedError,
+        "token_refused": OtpRefusedError,
         "insufficient_funds": InsufficientFundsError,
         "kyc_required": KycRequiredError,
         "credentials": CredentialsError,

@@ -91,7 +91,7 @@ def check_quantity(amount: Decimal, code: str) -> None:
         raise AmountError("The amount is too large, or has more than 18 decimals.")
 
 
-def is_keepable(number: Decimal) -> bool:
+def fits_ledger(number: Decimal) -> bool:
     """Whether a ledger can hold it: finite, and of no more digits than any amount of money has."""
     if not number.is_finite():
         return False
@@ -113,7 +113,7 @@ def is_storable(text: str) -> bool:
     return _NOT_STORABLE.search(text) is None
 
 
-def plain(number: Decimal) -> str:
+def format_plain(number: Decimal) -> str:
     """Write a number out in full, digit by digit, without an exponent."""
     if not number.is_finite() or abs(number.adjusted()) > LARGEST_EXPONENT:
         raise AmountError("This number cannot be written out.")
@@ -130,7 +130,10 @@ def loads(text: bytes | str) -> object:
     try:
         decoded = text.decode("utf-8-sig") if isinstance(text, bytes) else text
         value = json.loads(
-            decoded, parse_float=_decimal, parse_constant=_refuse_constant, object_pairs_hook=_object
+            decoded,
+            parse_float=_decimal,
+            parse_constant=_refuse_constant,
+            object_pairs_hook=_object_without_conflicts,
         )
         _check_depth(value, DEEPEST_NESTING)
         # Out of UTF-8 what cannot be stored comes as an escape only; JSON allows no NUL, UTF-8 no surrogate.
@@ -150,7 +153,7 @@ def dumps(value: object) -> str:
         case None | bool() | int() | str():
             return json.dumps(value)
         case Decimal():
-            return plain(value)
+            return format_plain(value)
         case Mapping():
             members = (f"{json.dumps(str(name))}: {dumps(item)}" for name, item in value.items())
             return "{" + ", ".join(members) + "}"
@@ -174,7 +177,7 @@ def _refuse_constant(name: str) -> NoReturn:
     raise UnreadableError(f"it holds {name}, which is not a number")
 
 
-def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _object_without_conflicts(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Build an object. The same name twice is harmless when the value is the same, and ambiguous when not."""
     members = dict(pairs)
     if len(members) < len(pairs) and any(members[name] != value for name, value in pairs):

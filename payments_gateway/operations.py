@@ -1,4 +1,4 @@
-"""Every operation of the specification in one table: where it is, who calls it, and what it does.
+"""Every operation of the specification in one table: method, path, endpoint, effect, client method.
 
 Sources: the sections Endpoints, Authentication (8: key management) and Address families of the specification.
 """
@@ -6,11 +6,23 @@ Sources: the sections Endpoints, Authentication (8: key management) and Address 
 import enum
 from dataclasses import dataclass
 
-from payments_gateway.dialect import Dialect
-from payments_gateway.door import Door, door_of_keys
+from payments_gateway.profile.model import ProviderProfile
 
 
-class Effect(enum.Enum):
+class Endpoint(enum.Enum):
+    """The ways into the service: two base addresses, and what is shown at each."""
+
+    V2 = "v2, with the three headers of the v2 operations"
+    V2_OPEN = "v2, without credentials"
+    V4 = "v4, with the two headers of the v4 operations"
+
+
+def key_management_endpoint(dialect: ProviderProfile) -> Endpoint:
+    """Where the five operations of key management are served (specification, Authentication 8: not shown)."""
+    return Endpoint.V2 if dialect.key_base == "v2" else Endpoint.V4
+
+
+class CallEffect(enum.Enum):
     """What a call does at the service. Whatever is not a read goes out once and is never repeated by the client."""
 
     READS = "reads"
@@ -20,7 +32,7 @@ class Effect(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class ApiOperation:
     """One operation. `name` is the client's method (`balances.withdraw`) and its operationId in openapi.yaml.
 
     `path` is relative to the base address of its door; `path_point` names the point of the dialect that may spell
@@ -32,84 +44,102 @@ class Operation:
     name: str
     method: str
     path: str
-    door: Door
-    effect: Effect = Effect.READS
+    door: Endpoint
+    effect: CallEffect = CallEffect.READS
     needs_token: bool = False
     kind: str = ""
     path_point: str = ""
     has_open_base: bool = False
 
-    def path_in(self, dialect: Dialect) -> str:
+    def path_in(self, dialect: ProviderProfile) -> str:
         """The path as this dialect spells it."""
         return str(getattr(dialect, self.path_point)) if self.path_point else self.path
 
-    def door_in(self, dialect: Dialect) -> Door:
+    def door_in(self, dialect: ProviderProfile) -> Endpoint:
         """Where this dialect has the operation."""
-        return door_of_keys(dialect) if self.has_open_base else self.door
+        return key_management_endpoint(dialect) if self.has_open_base else self.door
 
 
-_MONEY, _KEYS, _CHANGES = Effect.MOVES_MONEY, Effect.MAKES_KEYS, Effect.CHANGES
+_MONEY, _KEYS, _SETTINGS = CallEffect.MOVES_MONEY, CallEffect.MAKES_KEYS, CallEffect.CHANGES
 
 OPERATIONS = (
-    Operation("balances.convert", "POST", "/balance/convert", Door.V2, _MONEY, kind="conversion"),
-    Operation(
-        "balances.withdraw", "POST", "/balance/withdraw", Door.V2, _MONEY, needs_token=True, kind="withdrawal"
+    ApiOperation("balances.convert", "POST", "/balance/convert", Endpoint.V2, _MONEY, kind="conversion"),
+    ApiOperation(
+        "balances.withdraw",
+        "POST",
+        "/balance/withdraw",
+        Endpoint.V2,
+        _MONEY,
+        needs_token=True,
+        kind="withdrawal",
     ),
-    Operation(
-        "balances.transfer", "POST", "/balance/transfer", Door.V2, _MONEY, needs_token=True, kind="transfer"
+    ApiOperation(
+        "balances.transfer",
+        "POST",
+        "/balance/transfer",
+        Endpoint.V2,
+        _MONEY,
+        needs_token=True,
+        kind="transfer",
     ),
-    Operation("balances.list", "GET", "/balance", Door.V2),
-    Operation("wallets.transfer", "POST", "/wallet/transfer", Door.V2, _MONEY, kind="wallet_transfer"),
-    Operation("wallets.get", "GET", "/wallet", Door.V2),
-    Operation("payments.create", "POST", "/payment", Door.V2, _MONEY, kind="payment"),
-    Operation("transactions.page", "GET", "/transaction", Door.V2),
-    Operation("transactions.summary", "GET", "/transaction/summary", Door.V2),
-    Operation("banks.resolve", "POST", "/bank/resolve", Door.V2_OPEN),
-    Operation(
-        "api_keys.create", "POST", "/auth/api-key", Door.V2, _KEYS, needs_token=True, kind="api_key_create"
+    ApiOperation("balances.list", "GET", "/balance", Endpoint.V2),
+    ApiOperation("wallets.transfer", "POST", "/wallet/transfer", Endpoint.V2, _MONEY, kind="wallet_transfer"),
+    ApiOperation("wallets.get", "GET", "/wallet", Endpoint.V2),
+    ApiOperation("payments.create", "POST", "/payment", Endpoint.V2, _MONEY, kind="payment"),
+    ApiOperation("transactions.page", "GET", "/transaction", Endpoint.V2),
+    ApiOperation("transactions.summary", "GET", "/transaction/summary", Endpoint.V2),
+    ApiOperation("banks.resolve", "POST", "/bank/resolve", Endpoint.V2_OPEN),
+    ApiOperation(
+        "api_keys.create",
+        "POST",
+        "/auth/api-key",
+        Endpoint.V2,
+        _KEYS,
+        needs_token=True,
+        kind="api_key_create",
     ),
-    Operation("callbacks.set_url", "PUT", "/callbackurl", Door.V2, _CHANGES, kind="callback_url"),
-    Operation("callbacks.url", "GET", "/callbackurl", Door.V2),
-    Operation("accounts.create", "PUT", "/account", Door.V4, _CHANGES, kind="bank_account"),
-    Operation("accounts.list", "GET", "/account", Door.V4),
-    Operation(
+    ApiOperation("callbacks.set_url", "PUT", "/callbackurl", Endpoint.V2, _SETTINGS, kind="callback_url"),
+    ApiOperation("callbacks.url", "GET", "/callbackurl", Endpoint.V2),
+    ApiOperation("accounts.create", "PUT", "/account", Endpoint.V4, _SETTINGS, kind="bank_account"),
+    ApiOperation("accounts.list", "GET", "/account", Endpoint.V4),
+    ApiOperation(
         "api_keys.generate",
         "POST",
         "/user/api-key",
-        Door.V4,
+        Endpoint.V4,
         _KEYS,
         needs_token=True,
         kind="api_key_create",
         path_point="key_generate_path",
         has_open_base=True,
     ),
-    Operation(
-        "api_keys.list", "GET", "/user/api-keys", Door.V4, path_point="key_list_path", has_open_base=True
+    ApiOperation(
+        "api_keys.list", "GET", "/user/api-keys", Endpoint.V4, path_point="key_list_path", has_open_base=True
     ),
-    Operation(
+    ApiOperation(
         "api_keys.scopes",
         "GET",
         "/user/api-key/scopes",
-        Door.V4,
+        Endpoint.V4,
         path_point="key_scopes_path",
         has_open_base=True,
     ),
-    Operation(
+    ApiOperation(
         "api_keys.invalidate",
         "POST",
         "/user/api-key/invalidate",
-        Door.V4,
-        _CHANGES,
+        Endpoint.V4,
+        _SETTINGS,
         kind="api_key_invalidate",
         path_point="key_invalidate_path",
         has_open_base=True,
     ),
-    Operation(
+    ApiOperation(
         "api_keys.delete",
         "DELETE",
         "/user/api-key",
-        Door.V4,
-        _CHANGES,
+        Endpoint.V4,
+        _SETTINGS,
         kind="api_key_delete",
         path_point="key_delete_path",
         has_open_base=True,

@@ -18,11 +18,12 @@ from xdist.scheduler import LoadScopeScheduling
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import Role
 from backoffice.core import credentials
-from backoffice.ledger import facets
-from backoffice.ledger.books import continuity
-from backoffice.operations import pause, reconciliation
+from backoffice.ledger.statements import continuity
+from backoffice.ledger.transactions import filters
+from backoffice.operations.lifecycle import pause
+from backoffice.operations.reconciliation import selectors
 from tests import factories
-from tests.requirements_of_tests import leave_out_what_asks_for_no_database, skip_what_cannot_run
+from tests.requirements import leave_out_what_asks_for_no_database, skip_what_cannot_run
 from tests.sandbox_process import SandboxProcess
 
 # What Hypothesis tries is the same every time, however long it takes: what is found at random must not hold up what it
@@ -39,9 +40,9 @@ hypothesis.settings.load_profile("the same every time")
 
 LONGEST = (
     "tests/simulation/test_simulation.py",
-    "tests/operations/test_pages_hundred_thousand.py",
+    "tests/operations/pages/test_query_plans.py",
     "tests/sandbox/test_properties.py",
-    "tests/stack/",
+    "tests/tools/",
 )
 """Where tests are that take half a minute and more: they come first, so that no process is left with one at the end."""
 
@@ -108,10 +109,10 @@ def rolled_back_rows_are_cleared(django_db_blocker: DjangoDbBlocker) -> Iterator
 @pytest.fixture(autouse=True)
 def nothing_remembered() -> None:
     """What a process remembers, for a second or minutes, is long for tests that roll it back or reset the service."""
-    credentials.forget()
-    pause.forget()
-    reconciliation.forget()
-    continuity.forget()
+    credentials.clear_key_cache()
+    pause.clear_pause_cache()
+    selectors.clear_count_cache()
+    continuity.forget_break_count()
     cache.clear()
 
 
@@ -121,14 +122,14 @@ def asked_before(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
     Whether those are over would otherwise be a matter of the machine.
     """
-    monkeypatch.setattr(credentials, "REMEMBERED_SECONDS", 3600.0)
-    monkeypatch.setattr(pause, "REMEMBERED_SECONDS", 3600.0)
-    monkeypatch.setattr(reconciliation, "REMEMBERED_SECONDS", 3600.0)
-    monkeypatch.setattr(continuity, "REMEMBERED_SECONDS", 3600.0)
+    monkeypatch.setattr(credentials, "CACHE_SECONDS", 3600.0)
+    monkeypatch.setattr(pause, "CACHED_SECONDS", 3600.0)
+    monkeypatch.setattr(selectors, "CACHED_SECONDS", 3600.0)
+    monkeypatch.setattr(continuity, "COUNT_CACHE_SECONDS", 3600.0)
     credentials.key_in_use()
-    pause.pause_on_pages()
-    reconciliation.movements_on_pages()
-    continuity.breaks_on_pages()
+    pause.cached_pause()
+    selectors.cached_unrecognised_count()
+    continuity.cached_break_count()
 
 
 @pytest.fixture
@@ -150,7 +151,7 @@ def django_assert_max_num_queries(
 @pytest.fixture(autouse=True)
 def no_facets_known() -> None:
     """A process remembers the facets of transactions for good; a test takes its own back."""
-    facets.forget()
+    filters.forget_facets()
 
 
 @pytest.fixture

@@ -15,10 +15,12 @@ from pydantic import SecretStr
 from backoffice.accounts.models import AuthenticatorDevice, User
 from backoffice.accounts.roles import Role
 from backoffice.accounts.sessions import SessionStore
-from backoffice.operations import services
-from backoffice.operations.kinds import Payload, content_of
+from backoffice.operations.delivery.release import release_operation
+from backoffice.operations.kinds import read_content
+from backoffice.operations.kinds.base import Payload
 from backoffice.operations.kinds.withdrawal import WithdrawalPayload
-from backoffice.operations.models import Attempt, Operation
+from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.workflow import approvals, prepare
 
 PASSWORD = "correct horse battery staple"
 _NUMBERS = itertools.count(1)
@@ -41,7 +43,7 @@ def sign_in(client: Client, user: User) -> Client:
     """A session with password and second factor, as the sign-in pages leave it, without their way there."""
     session: Any = SessionStore()
     session[SESSION_KEY] = str(user.pk)
-    session[BACKEND_SESSION_KEY] = "backoffice.accounts.backends.StaffBackend"
+    session[BACKEND_SESSION_KEY] = "backoffice.accounts.roles.StaffBackend"
     session[HASH_SESSION_KEY] = user.get_session_auth_hash()
     session.confirm_second_factor(AuthenticatorDevice.objects.get(user=user, confirmed=True))
     session.save()
@@ -65,16 +67,16 @@ def payload(**changes: Any) -> WithdrawalPayload:
     return WithdrawalPayload(**{**members, **changes})
 
 
-def of_kind(kind: str, payload: Payload, maker: User) -> Operation:
+def prepared_of_kind(kind: str, payload: Payload, maker: User) -> Operation:
     """A pending operation of any kind."""
-    return services.prepare_operation(uuid.uuid4(), actor=maker, kind=kind, payload=payload)
+    return prepare.prepare_operation(uuid.uuid4(), actor=maker, kind=kind, payload=payload)
 
 
-def countersigned(operation: Operation, checker: User) -> Operation:
+def approve(operation: Operation, checker: User) -> Operation:
     """The same, after a second person has countersigned it and typed what its kind wants typed."""
-    kind, payload = content_of(operation)
+    kind, payload = read_content(operation)
     wanted = kind.confirmation(payload)
-    return services.approve_operation(
+    return approvals.approve_operation(
         operation.pk,
         actor=checker,
         digest=operation.digest,
@@ -86,25 +88,25 @@ def countersigned(operation: Operation, checker: User) -> Operation:
 def prepared(maker: User, **changes: Any) -> Operation:
     """A pending withdrawal, one of many that may be equal: each says that it is a further one."""
     further = {"repeat_reason": f"Delivery {next(_NUMBERS)}"}
-    return services.prepare_operation(
+    return prepare.prepare_operation(
         uuid.uuid4(), actor=maker, kind="withdrawal", payload=payload(**{**further, **changes})
     )
 
 
-def prepared_apart(maker: User, **changes: Any) -> Operation:
+def prepared_to_another_account(maker: User, **changes: Any) -> Operation:
     """A pending withdrawal to an account that no other one goes to, so that nothing is paid again."""
     return prepared(maker, **{"repeat_reason": "", "account_number": f"{next(_NUMBERS):010}", **changes})
 
 
 def approved(maker: User, checker: User, **changes: Any) -> Operation:
     """A withdrawal that a second person countersigned."""
-    return countersigned(prepared(maker, **changes), checker)
+    return approve(prepared(maker, **changes), checker)
 
 
 def release(operation: Operation, actor: User, token: str = "123456", **changes: Any) -> Operation:
     """The word to send an approved operation."""
     arguments = {"digest": operation.digest, "second_factor_at": timezone.now(), **changes}
-    return services.release_operation(operation.pk, actor=actor, token=SecretStr(token), **arguments)
+    return release_operation(operation.pk, actor=actor, token=SecretStr(token), **arguments)
 
 
 def attempt(operation: Operation, **changes: Any) -> Attempt:

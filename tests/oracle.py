@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from backoffice.operations.models import Attempt, Operation
+from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.states import Outcome, Status
 from tests.sandbox_process import SandboxProcess
 
@@ -27,7 +27,7 @@ Debit = Mapping[str, str]
 
 
 @dataclass(frozen=True)
-class _Sent:
+class _SentOperation:
     """An operation that moves money, with its attempts."""
 
     operation: Operation
@@ -69,7 +69,7 @@ def disagreements(ledger: Any, *, by_others: Collection[str] = ()) -> list[str]:
     """What is not as it must be, one sentence each."""
     debits = {debit["transactionId"]: debit for debit in ledger["orders"]}
     ours = {pk: debit for pk, debit in debits.items() if pk not in by_others}
-    sent = [_Sent(operation, list(operation.attempts.all())) for operation in _money()]
+    sent = [_SentOperation(operation, list(operation.attempts.all())) for operation in _money()]
     return [
         *(f"The service's books differ: {difference}" for difference in ledger["differences"]),
         *(problem for each in sent for problem in _problems(each, debits)),
@@ -83,7 +83,7 @@ def _money() -> list[Operation]:
     return list(Operation.objects.filter(kind__in=_DESTINATION).prefetch_related("attempts"))
 
 
-def _problems(sent: _Sent, debits: Mapping[str, Debit]) -> Iterator[str]:
+def _problems(sent: _SentOperation, debits: Mapping[str, Debit]) -> Iterator[str]:
     """What is wrong with one operation and the debit it names."""
     if len(sent.named) > 1:
         yield f"{sent} names several transactions: {sorted(sent.named)}"
@@ -97,7 +97,7 @@ def _problems(sent: _Sent, debits: Mapping[str, Debit]) -> Iterator[str]:
             yield from _unlike(sent, debit)
 
 
-def _unlike(sent: _Sent, debit: Debit) -> Iterator[str]:
+def _unlike(sent: _SentOperation, debit: Debit) -> Iterator[str]:
     if _content(debit) != sent.content:
         yield f"{sent} was approved as {sent.content}, and the service did {_content(debit)}"
     status = sent.operation.status
@@ -113,10 +113,10 @@ def _unlike(sent: _Sent, debit: Debit) -> Iterator[str]:
         yield f"{sent} hides the debit {debit['transactionId']}"
 
 
-def _without_owner(sent: list[_Sent], debits: Mapping[str, Debit]) -> Iterator[str]:
+def _without_owner(sent: list[_SentOperation], debits: Mapping[str, Debit]) -> Iterator[str]:
     """Debits that nobody names need an operation of their own whose outcome is open, or that came back."""
     named = {transaction_id for each in sent for transaction_id in each.named}
-    waiting: dict[Content, list[_Sent]] = defaultdict(list)
+    waiting: dict[Content, list[_SentOperation]] = defaultdict(list)
     for each in sent:
         if not each.named:
             waiting[each.content].append(each)

@@ -22,7 +22,7 @@ STORAGES = {
 }
 WHITENOISE_AUTOREFRESH = True
 _OPTIONS = DATABASES["default"]["OPTIONS"]
-# No test outlives the machine: nothing waits for the disk, of which tests/core/test_settings.py has proof.
+# No test outlives the machine: nothing waits for the disk, of which tests/test_settings.py has proof.
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     # A file, not memory: tests run several threads and processes against it, like production.
     _OPTIONS = {**_OPTIONS, "init_command": f"{_OPTIONS['init_command']} PRAGMA synchronous=OFF;"}

@@ -4,9 +4,10 @@ import pytest
 import requests
 
 from backoffice.accounts.models import User
-from backoffice.ledger.selectors import account_holder
-from backoffice.operations import services
-from backoffice.operations.models import Attempt, Operation
+from backoffice.ledger.bank_accounts import resolve_account_holder
+from backoffice.operations.delivery.send import send_operation
+from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.outcome import confirmation
 from backoffice.operations.states import Outcome
 from tests import factories
 from tests.operations.kinds.samples import SAMPLES
@@ -24,11 +25,11 @@ def sent(sandbox: SandboxProcess, maker: User, checker: User) -> Operation:
 
 
 def send(sandbox: SandboxProcess, maker: User, checker: User) -> Operation:
-    holder = account_holder("0123456789", "044").account_name
+    holder = resolve_account_holder("0123456789", "044").account_name
     operation = factories.approved(maker, checker, account_name=holder, typed_name=holder)
     factories.release(operation, checker, sandbox.token())
-    services.send_operation(operation.pk)
-    return services.confirm_operation(operation.pk)
+    send_operation(operation.pk)
+    return confirmation.confirm_operation(operation.pk)
 
 
 def withdraw_elsewhere(sandbox: SandboxProcess, operation: Operation) -> str:
@@ -60,10 +61,10 @@ def test_what_was_sent_once_is_accounted_for(
     if kind == "withdrawal":
         send(sandbox, maker, checker)
     else:
-        operation = factories.countersigned(factories.of_kind(kind, SAMPLES[kind], maker), checker)
+        operation = factories.approve(factories.prepared_of_kind(kind, SAMPLES[kind], maker), checker)
         factories.release(operation, checker, sandbox.token())
-        services.send_operation(operation.pk)
-        services.confirm_operation(operation.pk)
+        send_operation(operation.pk)
+        confirmation.confirm_operation(operation.pk)
     assert Operation.objects.get().status == "succeeded"
     assert_accounted_for(sandbox)
 

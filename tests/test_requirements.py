@@ -3,7 +3,7 @@
 import pytest
 
 from backoffice.accounts.models import User
-from tests.requirements_of_tests import asks_for_the_database
+from tests.requirements import asks_for_the_database
 
 
 @pytest.mark.django_db

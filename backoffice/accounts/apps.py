@@ -9,7 +9,7 @@ class AccountsConfig(AppConfig):
     label = "accounts"
 
     def ready(self) -> None:
-        from backoffice.accounts.roles import give_permissions
+        from backoffice.accounts.roles import sync_role_permissions
 
         # Django creates an application's permissions after its migrations; the roles get theirs right behind.
-        post_migrate.connect(give_permissions, dispatch_uid="accounts.give_permissions")
+        post_migrate.connect(sync_role_permissions, dispatch_uid="accounts.give_permissions")

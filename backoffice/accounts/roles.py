@@ -1,17 +1,23 @@
-"""The four roles and what each may do. This table is the only place that says so.
+"""Which role may do what. Rights come from roles alone; the authentication backend ignores every other source.
 
-A role is a Django group of the same name. After every `migrate` the groups are brought in line with the
-table, so a permission that leaves the table leaves the people too.
+A role is a Django group of the same name. After every `migrate` the groups are brought in line with the table, so
+a permission that leaves the table is taken from the people too.
 """
 
 from typing import Any
 
 from django.apps import AppConfig
 from django.apps import apps as installed_apps
+from django.contrib.auth.backends import ModelBackend
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.contrib.auth.models import AnonymousUser
 from django.db import models
+from django.db.models import Model
 
-_SEE_MONEY = {"operations.view_operation", "ledger.view_balance", "ledger.view_transaction"}
-_KEEP_WATCH = {"operations.resolve_operation", "operations.pause_sending"}
+from backoffice.accounts.models import User
+
+_VIEW_PERMISSIONS = {"operations.view_operation", "ledger.view_balance", "ledger.view_transaction"}
+_OVERSIGHT_PERMISSIONS = {"operations.resolve_operation", "operations.pause_sending"}
 
 
 class Role(models.TextChoices):
@@ -24,18 +30,18 @@ class Role(models.TextChoices):
 
 
 PERMISSIONS: dict[Role, set[str]] = {
-    Role.PREPARER: {*_SEE_MONEY, *_KEEP_WATCH, "operations.prepare_operation"},
+    Role.PREPARER: {*_VIEW_PERMISSIONS, *_OVERSIGHT_PERMISSIONS, "operations.prepare_operation"},
     Role.APPROVER: {
-        *_SEE_MONEY,
-        *_KEEP_WATCH,
+        *_VIEW_PERMISSIONS,
+        *_OVERSIGHT_PERMISSIONS,
         "operations.approve_operation",
         "operations.release_operation",
         "operations.acknowledge_incident",
     },
-    Role.AUDITOR: {*_SEE_MONEY, "audit.view_entry"},
+    Role.AUDITOR: {*_VIEW_PERMISSIONS, "audit.view_entry"},
     Role.ADMINISTRATOR: {
-        *_SEE_MONEY,
-        *_KEEP_WATCH,
+        *_VIEW_PERMISSIONS,
+        *_OVERSIGHT_PERMISSIONS,
         "audit.view_entry",
         "accounts.view_user",
         "operations.propose_change",
@@ -44,7 +50,9 @@ PERMISSIONS: dict[Role, set[str]] = {
 }
 
 
-def give_permissions(app_config: AppConfig, using: str, apps: Any = installed_apps, **_kwargs: Any) -> None:
+def sync_role_permissions(
+    app_config: AppConfig, using: str, apps: Any = installed_apps, **_kwargs: Any
+) -> None:
     """Give each role exactly the permissions on this application that the table names.
 
     Runs once for each application after its migrations (`post_migrate`), because only then do its
@@ -69,3 +77,21 @@ def _is_installed(apps: Any, model: str) -> bool:
     except LookupError:
         return False
     return True
+
+
+class StaffBackend(ModelBackend):
+    """Django's check of the password; permissions from roles alone.
+
+    Every right has a role behind it that can be named, so permissions given to one person count for nothing.
+    """
+
+    def get_user_permissions(self, _user: AbstractBaseUser | AnonymousUser, _obj: Any = None) -> set[str]:
+        return set()
+
+    def get_group_permissions(self, user: Any, obj: Model | None = None) -> set[str]:
+        if not isinstance(user, User) or not user.is_active or obj is not None:
+            return set()
+        return set(user.permission_names)
+
+    def get_all_permissions(self, user: Any, obj: Model | None = None) -> set[str]:
+        return self.get_group_permissions(user, obj)

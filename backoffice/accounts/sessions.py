@@ -1,7 +1,8 @@
-"""Sessions in the database, with their limits, their person and their second factor.
+"""Sessions in the database: their limits, their person, their second factor, and how they end.
 
 The session's data says who is signed in and when the second factor was given; the columns of its row
-(`models.StaffSession`) repeat it at every save, so that sessions can be listed and ended by person.
+(`StaffSession`) repeat it at every save, so that sessions can be listed and ended by person.
+`StaffRequest` is the type of every request behind sign-in.
 """
 
 from datetime import datetime, timedelta
@@ -10,18 +11,24 @@ from typing import Any, cast
 from django.conf import settings
 from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.sessions.backends import db
+from django.db import transaction
+from django.db.models import QuerySet
+from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 from django.utils.functional import cached_property
+from django_htmx.middleware import HtmxDetails
 
 from backoffice.accounts.models import AuthenticatorDevice, StaffSession, User
+from backoffice.audit.actions import Action
+from backoffice.audit.log import record
 from backoffice.core import clock
 
 _DEVICE_KEY = "second_factor_device"
 _CONFIRMED_KEY = "second_factor_at"
 _ADDRESS_KEY = "address"
 _USER_AGENT_KEY = "user_agent"
-_NOTE_USE_EVERY = timedelta(minutes=1)
+_LAST_SEEN_INTERVAL = timedelta(minutes=1)
 
 
 class SessionStore(db.SessionStore):
@@ -60,7 +67,7 @@ class SessionStore(db.SessionStore):
     @cached_property
     def now(self) -> datetime:
         """The database's time, the same for all forms of a page; it came along with the session."""
-        return clock.now() if self.row is None else clock.time_of(self.row)
+        return clock.now() if self.row is None else clock.read_time_of(self.row)
 
     def begin(self, *, address: str, user_agent: str) -> None:
         """Note where this session comes from, for the list that people see."""
@@ -85,7 +92,7 @@ class SessionStore(db.SessionStore):
     def note_use(self) -> None:
         """Put off the end by idleness. Written at most once a minute, to spare a write at each request."""
         now = timezone.now()
-        if self.row is None or now - self.row.last_seen_at < _NOTE_USE_EVERY:
+        if self.row is None or now - self.row.last_seen_at < _LAST_SEEN_INTERVAL:
             return
         StaffSession.objects.filter(pk=self.row.pk).update(
             last_seen_at=now, expire_date=_ends_at(self.row.created_at, now)
@@ -109,7 +116,7 @@ class SessionStore(db.SessionStore):
         return row
 
     def _get_session_from_db(self) -> StaffSession | None:
-        found = clock.asked_with(StaffSession.objects.live_with_person().filter(pk=self.session_key))
+        found = clock.with_read_time(StaffSession.objects.live_with_person().filter(pk=self.session_key))
         self.row = found.first()
         if self.row is None:
             self._session_key = None
@@ -128,3 +135,47 @@ def _ends_at(began: datetime, last_used: datetime) -> datetime:
     idle = timedelta(seconds=settings.SESSION_IDLE_SECONDS)
     absolute = timedelta(seconds=settings.SESSION_ABSOLUTE_SECONDS)
     return min(last_used + idle, began + absolute)
+
+
+class StaffRequest(HttpRequest):
+    """A request of a person who is signed in. The middleware sees to it; views need not ask."""
+
+    user: User
+    session: SessionStore
+    htmx: HtmxDetails
+
+
+def live_sessions_of(user: User) -> QuerySet[StaffSession]:
+    """The live sessions of a person, the most recently used first."""
+    return StaffSession.objects.live().filter(user=user).order_by("-last_seen_at")
+
+
+@transaction.atomic
+def end_session(user: User, reference: str) -> bool:
+    """End one of the person's own sessions. False if it had ended already."""
+    session = next((one for one in live_sessions_of(user) if one.reference == reference), None)
+    if session is None:
+        return False
+    session.delete()
+    record(
+        Action.SESSION_ENDED, actor=user, target=user, browser=session.browser, from_address=session.address
+    )
+    return True
+
+
+@transaction.atomic
+def end_other_sessions(request: StaffRequest) -> int:
+    """End all sessions of the person but the one in which this was asked; how many that were."""
+    ended = delete_other_sessions(request)
+    record(Action.SESSIONS_ENDED, actor=request.user, target=request.user, ended=ended)
+    return ended
+
+
+def end_sessions_of(user: User) -> int:
+    """End every session of a person, as part of a change that has its own audit entry; how many that were."""
+    return StaffSession.objects.filter(user=user).delete()[0]
+
+
+def delete_other_sessions(request: StaffRequest) -> int:
+    """As `end_other_sessions`, as part of a change that has its own audit entry."""
+    return StaffSession.objects.filter(user=request.user).exclude(pk=request.session.session_key).delete()[0]

@@ -1,7 +1,7 @@
-"""Everything that the audit log can say. One list for the whole product, one block for each application.
+"""Everything that the audit log can say: one list for the whole product, one block for each application.
 
-A value is `object.past_participle` and stays for ever: old entries carry it. The label is what stands between
-the person and the object in a sentence: "Ada Obi *countersigned* W-7Q2K9F …".
+A value is `object.past_participle` and never changes: old entries carry it. The label is the verb between the
+person and the object: "Ada Obi *approved* W-7Q2K9F …".
 """
 
 from django.db import models

@@ -32,15 +32,15 @@ Plain: TypeAlias = "dict[str, Plain] | list[Plain] | str | int | bool | None"
 
 def digest(members: Mapping[str, object]) -> str:
     """The SHA-256 of the members' canonical form, in hexadecimal."""
-    return hashlib.sha256(canonical(members)).hexdigest()
+    return hashlib.sha256(canonical_json(members)).hexdigest()
 
 
-def canonical(members: Mapping[str, object]) -> bytes:
+def canonical_json(members: Mapping[str, object]) -> bytes:
     """The members as canonical JSON."""
     return json.dumps(members, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode("ascii")
 
 
-def moment(at: datetime) -> str:
+def canonical_time(at: datetime) -> str:
     """The time as the canonical form writes it."""
     return at.astimezone(UTC).isoformat(timespec="microseconds")
 
@@ -54,7 +54,7 @@ def plain(value: object) -> Plain:
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, Mapping):
-        return {storable(str(name)): plain(member) for name, member in value.items()}
+        return {storable_text(str(name)): plain(member) for name, member in value.items()}
     if isinstance(value, list | tuple):
         return [plain(member) for member in value]
     return _text(value)
@@ -63,19 +63,19 @@ def plain(value: object) -> Plain:
 def _text(value: object) -> str:
     match value:
         case str():
-            return storable(str.__str__(value))  # the value of an enumeration, not its name
+            return storable_text(str.__str__(value))  # the value of an enumeration, not its name
         case Promise() | UUID():
-            return storable(str(value))
+            return storable_text(str(value))
         case Decimal():
             return format(value, "f")
         case datetime():
-            return moment(value)
+            return canonical_time(value)
         case date():
             return value.isoformat()
     raise NotRecordableError(f"{type(value).__name__} has no place in the detail of an audit entry")
 
 
-def storable(text: str) -> str:
+def storable_text(text: str) -> str:
     """The text without what PostgreSQL cannot hold: NUL and halves of surrogate pairs become U+FFFD.
 
     What people and services send ends up in the log, and a hostile character must not prevent the entry.

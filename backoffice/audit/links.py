@@ -1,6 +1,6 @@
-"""Where the object of an entry can be seen, and what a code in its detail means in words.
+"""Which page shows the object of an entry, and which sentence a code in its detail stands for.
 
-By name only, and by what is registered: the log lies below the applications it tells of.
+Applications register theirs by name, because the log lies below them.
 """
 
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from typing import Any
 
 from django.urls import NoReverseMatch, reverse
 
-PAGES = {
+TARGET_PAGES = {
     "operations.operation": "operations:detail",
     "ledger.transaction": "operations:transaction",
     "webhooks.delivery": "webhooks:delivery",
@@ -21,7 +21,7 @@ SENTENCES: dict[str, Callable[[Any], str]] = {}
 
 def target_url(target_type: str, target_id: str) -> str:
     """The address of the object's page; empty where it has none."""
-    page = PAGES.get(target_type)
+    page = TARGET_PAGES.get(target_type)
     if page is None:
         return ""
     try:

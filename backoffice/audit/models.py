@@ -1,4 +1,4 @@
-"""The log: entries in a chain of hashes, and the head that says where the chain ends."""
+"""The audit log: entries in a chain of hashes, the head that says where the chain ends, and the page of each object."""
 
 from typing import ClassVar
 
@@ -65,7 +65,7 @@ class Entry(models.Model):
         """Everything that the hash covers: all columns but the hash itself (see `canonical`)."""
         return {
             "position": self.position,
-            "at": canonical.moment(self.at),
+            "at": canonical.canonical_time(self.at),
             "actor": None if self.actor_id is None else str(self.actor_id),
             "actor_label": self.actor_label,
             "address": self.address,

@@ -1,9 +1,9 @@
 from django.urls import path
 
-from backoffice.audit import views
+from backoffice.audit import pages
 
 app_name = "audit"
 urlpatterns = [
-    path("", views.entry_list, name="list"),
-    path("verify/", views.verify, name="verify"),
+    path("", pages.entry_list, name="list"),
+    path("verify/", pages.verify, name="verify"),
 ]

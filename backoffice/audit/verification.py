@@ -1,26 +1,31 @@
-"""Proves that the log is whole, or names the first place where it is not.
+"""Verify the chain of the audit log, or name the first place where it is broken.
 
-What it can and cannot show: a changed, removed, inserted, reordered or cut-off entry shows. Somebody who can
-write to the database, lift its triggers *and* work every hash out anew could replace the whole log; against
-that, keep the newest position and hash somewhere else: `verify_audit` prints them, and the first row of an
-exported audit log carries them.
+A changed, removed, inserted, reordered or cut-off entry is found. Somebody who can write to the database, lift its
+triggers *and* recompute every hash could replace the whole log. Against that, keep the newest position and hash
+somewhere else: `verify_audit` prints them, and the first row of an exported audit log carries them.
 """
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
 
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.db import DatabaseError, transaction
 from django.db.models import QuerySet
 
+from backoffice.audit.actions import Action
 from backoffice.audit.canonical import GENESIS
+from backoffice.audit.errors import AuditError
+from backoffice.audit.log import record
 from backoffice.audit.models import ChainHead, Entry
 
-CHUNK = 2000
+CHUNK_SIZE = 2000
 
 
 @dataclass(frozen=True)
-class Fault:
+class ChainFault:
     """The first place where the log does not agree with itself."""
 
     position: int
@@ -33,7 +38,7 @@ class Fault:
 
 
 @dataclass(frozen=True)
-class Mark:
+class ChainCheckpoint:
     """An entry up to which the log was found whole before."""
 
     position: int = 0
@@ -46,7 +51,7 @@ class ChainVerification:
 
     verified: int
     newest_hash: str
-    fault: Fault | None = None
+    fault: ChainFault | None = None
 
     @property
     def is_whole(self) -> bool:
@@ -65,11 +70,11 @@ def verify_chain() -> ChainVerification:
     must be met, and nothing beyond the head as read *after* it.
     """
     before = _head()
-    verdict = _walk(Mark(), _entries(None))
-    return verdict if verdict.fault else _at_the_end(before, verdict)
+    verdict = _verify_entries(ChainCheckpoint(), _entries_after(None))
+    return verdict if verdict.fault else _with_end_fault(before, verdict)
 
 
-def verify_behind(mark: Mark, *, at_most: int) -> ChainVerification:
+def verify_since(mark: ChainCheckpoint, *, at_most: int) -> ChainVerification:
     """The same for what was appended since the mark, so many entries at a time; the marked entry must still stand.
 
     What was changed before the mark shows in `verify_chain` only.
@@ -77,40 +82,40 @@ def verify_behind(mark: Mark, *, at_most: int) -> ChainVerification:
     before = _head()
     if mark.position and not Entry.objects.filter(position=mark.position, hash=mark.hash).exists():
         problem = "is gone or carries another hash than when it was verified"
-        return ChainVerification(mark.position, mark.hash, Fault(mark.position, problem))
-    verdict = _walk(mark, islice(_entries(mark.position or None), at_most))
+        return ChainVerification(mark.position, mark.hash, ChainFault(mark.position, problem))
+    verdict = _verify_entries(mark, islice(_entries_after(mark.position or None), at_most))
     if verdict.fault or verdict.verified - mark.position >= at_most:
         return verdict
-    return _at_the_end(before, verdict)
+    return _with_end_fault(before, verdict)
 
 
-def _walk(mark: Mark, entries: Iterator[Entry]) -> ChainVerification:
+def _verify_entries(mark: ChainCheckpoint, entries: Iterator[Entry]) -> ChainVerification:
     """Whether these entries follow the mark and each other."""
     position, newest_hash = mark.position, mark.hash
     try:
         for entry in entries:
-            problem = _problem(entry, position, newest_hash)
+            problem = _entry_fault(entry, position, newest_hash)
             if problem:
                 return ChainVerification(position, newest_hash, problem)
             position, newest_hash = entry.position, entry.hash
     except ValueError as exc:
-        return ChainVerification(position, newest_hash, Fault(position + 1, f"cannot be read: {exc}"))
+        return ChainVerification(position, newest_hash, ChainFault(position + 1, f"cannot be read: {exc}"))
     return ChainVerification(position, newest_hash)
 
 
-def _at_the_end(before: ChainHead | None, verdict: ChainVerification) -> ChainVerification:
-    return replace(verdict, fault=_problem_at_the_end(before, verdict.verified, verdict.newest_hash))
+def _with_end_fault(before: ChainHead | None, verdict: ChainVerification) -> ChainVerification:
+    return replace(verdict, fault=_end_fault(before, verdict.verified, verdict.newest_hash))
 
 
-def _entries(position: int | None) -> Iterator[Entry]:
+def _entries_after(position: int | None) -> Iterator[Entry]:
     """Every entry behind this position, or all, in order. Raises ValueError exactly behind the last that can be read.
 
     In pages and not through one cursor, which PostgreSQL would fill with the whole log first.
     """
-    size = CHUNK
+    size = CHUNK_SIZE
     while True:
         try:
-            page = list(_behind(position).order_by("position")[:size])
+            page = list(_queryset_after(position).order_by("position")[:size])
         except ValueError:  # SQLite lets a forger write text that is no time and no JSON
             if size == 1:
                 raise
@@ -122,7 +127,7 @@ def _entries(position: int | None) -> Iterator[Entry]:
         position = page[-1].position
 
 
-def _behind(position: int | None) -> QuerySet[Entry]:
+def _queryset_after(position: int | None) -> QuerySet[Entry]:
     return Entry.objects.all() if position is None else Entry.objects.filter(position__gt=position)
 
 
@@ -130,28 +135,55 @@ def _head() -> ChainHead | None:
     return ChainHead.objects.filter(pk=1).first()
 
 
-def _problem(entry: Entry, position: int, previous_hash: str) -> Fault | None:
+def _entry_fault(entry: Entry, position: int, previous_hash: str) -> ChainFault | None:
     if entry.position != position + 1:
-        return Fault(position + 1, f"is missing; the next one is entry {entry.position:,}")
+        return ChainFault(position + 1, f"is missing; the next one is entry {entry.position:,}")
     if not isinstance(entry.at, datetime):
-        return Fault(entry.position, "cannot be read: its time is no time")
+        return ChainFault(entry.position, "cannot be read: its time is no time")
     if entry.previous_hash != previous_hash:
-        return Fault(entry.position, "does not follow the entry before it", entry)
+        return ChainFault(entry.position, "does not follow the entry before it", entry)
     if entry.hash != entry.digest():
-        return Fault(entry.position, "content does not match its hash", entry)
+        return ChainFault(entry.position, "content does not match its hash", entry)
     return None
 
 
-def _problem_at_the_end(before: ChainHead | None, position: int, newest_hash: str) -> Fault | None:
+def _end_fault(before: ChainHead | None, position: int, newest_hash: str) -> ChainFault | None:
     after = _head()
     if before is None or after is None:
-        return Fault(position, "the head of the chain is missing")
+        return ChainFault(position, "the head of the chain is missing")
     if position < before.position:
-        return Fault(
+        return ChainFault(
             position + 1, f"is missing; the log was cut off, its head is at entry {before.position:,}"
         )
     if position > after.position:
-        return Fault(after.position + 1, f"stands beyond the head of the chain, entry {after.position:,}")
+        return ChainFault(
+            after.position + 1, f"stands beyond the head of the chain, entry {after.position:,}"
+        )
     if position == after.position and newest_hash != after.hash:
-        return Fault(position, "the head of the chain carries another hash")
+        return ChainFault(position, "the head of the chain carries another hash")
     return None
+
+
+def verify_log(*, actor: AbstractBaseUser | None) -> ChainVerification:
+    """Verify the whole log and record who asked and what came of it.
+
+    The verdict is returned even where the damage prevents the entry; then it stands in the process log.
+    """
+    verdict = verify_chain()
+    try:
+        with transaction.atomic():
+            record(
+                Action.LOG_VERIFIED,
+                actor=actor,
+                target="the audit log",
+                whole=verdict.is_whole,
+                verified=verdict.verified,
+                newest_hash=verdict.newest_hash,
+                fault=str(verdict.fault or ""),
+            )
+    except (AuditError, DatabaseError):
+        logger.exception("The verdict on the audit log could not be recorded: %s", verdict)
+    return verdict
+
+
+logger = logging.getLogger(__name__)

@@ -9,8 +9,8 @@ class CoreConfig(AppConfig):
 
     def ready(self) -> None:
         """Build the client now, without calling anybody: a wrong address, dialect or key stops the start."""
-        from backoffice.core import vault
+        from backoffice.core import encryption
         from backoffice.core.gateway import check_configuration
 
-        vault.check_keys()
+        encryption.check_encryption_keys()
         check_configuration()

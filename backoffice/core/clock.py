@@ -22,31 +22,31 @@ def now() -> datetime:
     return _source()
 
 
-def until(moment: datetime) -> Callable[[], bool]:
+def deadline_checker(moment: datetime) -> Callable[[], bool]:
     """Whether that moment of the database's clock is still to come: to be asked later, when the database may be away.
 
     From now on it is told by a clock of this machine that nobody sets, and that goes on while the process is stopped or
     the machine asleep. The time it takes to ask the database now counts as passed.
     """
-    began = _steady()
+    began = _steady_seconds()
     left = (moment - now()).total_seconds()
-    return lambda: _steady() - began < left
+    return lambda: _steady_seconds() - began < left
 
 
-def asked_with(rows: QuerySet[Row]) -> QuerySet[Row]:
+def with_read_time(rows: QuerySet[Row]) -> QuerySet[Row]:
     """The same rows, each of which tells `time_of` it was read, without a question for the time alone."""
-    is_asked = connection.vendor == "postgresql" and _source is _of_the_database
+    is_asked = connection.vendor == "postgresql" and _source is _database_now
     return cast("QuerySet[Row]", rows.annotate(read_at=Now())) if is_asked else rows
 
 
-def time_of(row: Model) -> datetime:
+def read_time_of(row: Model) -> datetime:
     """The database's time when a row of `asked_with` was read."""
     told: datetime | None = vars(row).get("read_at")
     return told or now()
 
 
 @contextmanager
-def running_by(source: Callable[[], datetime]) -> Iterator[None]:
+def use_clock(source: Callable[[], datetime]) -> Iterator[None]:
     """For a simulation: everything inside goes by this clock."""
     global _source
     kept, _source = _source, source
@@ -56,7 +56,7 @@ def running_by(source: Callable[[], datetime]) -> Iterator[None]:
         _source = kept
 
 
-def _of_the_database() -> datetime:
+def _database_now() -> datetime:
     if connection.vendor == "sqlite":
         return timezone.now()
     with connection.cursor() as cursor:
@@ -65,11 +65,11 @@ def _of_the_database() -> datetime:
     return told
 
 
-def _steady() -> float:
-    if _source is not _of_the_database:
+def _steady_seconds() -> float:
+    if _source is not _database_now:
         return _source().timestamp()
-    return time.clock_gettime(_GOES_ON)
+    return time.clock_gettime(_STEADY_CLOCK)
 
 
-_GOES_ON = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # seconds, also asleep
-_source: Callable[[], datetime] = _of_the_database
+_STEADY_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # seconds, also asleep
+_source: Callable[[], datetime] = _database_now

@@ -1,7 +1,7 @@
 """Named places at which a test has a process killed or frozen for real. Outside such a test they do nothing.
 
-`COUNTERSIGN_FAULT_POINT="send.claimed=kill,confirm.seen=stop"`: the first process that reaches the place does it to
-itself, once. Settings refuse to start with it outside the sandbox.
+`COUNTERSIGN_FAULT_POINT="send.claimed=kill,confirm.seen=stop"`: the first process that reaches the place is killed
+or frozen there, once. Settings refuse to start with it outside the sandbox.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Model fields that hold money exactly on both engines."""
+"""Model fields that hold money exactly on both engines, and the text forms in which SQLite keeps it."""
 
 from decimal import Context, Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from payments_gateway.money import plain
+from payments_gateway.money import format_plain
 
 if TYPE_CHECKING:
     DecimalColumn = models.Field[Decimal | str | int | None, Any]
@@ -39,17 +39,17 @@ class ExactDecimalField(DecimalColumn):
 
     def get_prep_value(self, value: Any) -> Decimal | None:
         number = self.to_python(super().get_prep_value(value))
-        return None if number is None else storable(number, digits=self.digits)
+        return None if number is None else rounded_for_storage(number, digits=self.digits)
 
     def get_db_prep_value(self, value: Any, connection: BaseDatabaseWrapper, prepared: bool = False) -> Any:
         number = self.get_prep_value(value)
-        return normal_text(number) if number is not None and connection.vendor == "sqlite" else number
+        return normalized_text(number) if number is not None and connection.vendor == "sqlite" else number
 
     def from_db_value(self, value: Any, _expression: Any, _connection: BaseDatabaseWrapper) -> Decimal | None:
-        return None if value is None else Decimal(normal_text(Decimal(value)))
+        return None if value is None else Decimal(normalized_text(Decimal(value)))
 
 
-class MagnitudeField(ExactDecimalField):
+class UnsignedDecimalField(ExactDecimalField):
     """An amount without a sign, exact as its parent, that both engines also compare and sort by its value.
 
     On SQLite it is text of one width, with zeros before and behind: there the order of texts is the order of numbers.
@@ -69,25 +69,25 @@ class MagnitudeField(ExactDecimalField):
 
     def get_db_prep_value(self, value: Any, connection: BaseDatabaseWrapper, prepared: bool = False) -> Any:
         number = self.get_prep_value(value)
-        return padded_text(number) if number is not None and connection.vendor == "sqlite" else number
+        return sortable_text(number) if number is not None and connection.vendor == "sqlite" else number
 
 
-class SumField(ExactDecimalField):
+class DecimalSumField(ExactDecimalField):
     """The exact sum of any number of amounts, each of which fits an `ExactDecimalField`."""
 
     digits = DIGITS + 20
 
 
-SUMS = Context(prec=SumField.digits)
+SUM_CONTEXT = Context(prec=DecimalSumField.digits)
 """To add amounts up in: the usual 28 digits would round the sums of large ones."""
 
 
-def padded_text(number: Decimal) -> str:
+def sortable_text(number: Decimal) -> str:
     """The number without a sign, in text of one width that sorts as numbers do."""
     return format(number.copy_abs(), f"0{_WIDTH}.{DECIMALS}f")
 
 
-def storable(number: Decimal, *, digits: int = DIGITS) -> Decimal:
+def rounded_for_storage(number: Decimal, *, digits: int = DIGITS) -> Decimal:
     """The number as both engines keep it: rounded to 18 decimals. Raises ValueError where it has no room."""
     try:
         kept = number.quantize(Decimal(1).scaleb(-DECIMALS), context=Context(prec=digits))
@@ -98,7 +98,10 @@ def storable(number: Decimal, *, digits: int = DIGITS) -> Decimal:
     return kept
 
 
-def normal_text(number: Decimal) -> str:
+def normalized_text(number: Decimal) -> str:
     """The number without trailing zeros, and zero without a sign: always the same text for the same value."""
-    text = plain(abs(number) if number.is_zero() else number)
+    text = format_plain(abs(number) if number.is_zero() else number)
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+EXACT = Context(prec=100)

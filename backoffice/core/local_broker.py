@@ -50,7 +50,7 @@ class Channel(filesystem.Channel):
         super()._queue_bind(exchange, routing_key, pattern, queue)
 
 
-class Transport(filesystem.Transport):
+class LocalBrokerTransport(filesystem.Transport):
     """What `filesystem://` stands for in this product (backoffice/celery.py)."""
 
     Channel = Channel

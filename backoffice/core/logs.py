@@ -1,11 +1,11 @@
-"""What stands on a line of the log: the request id on every one, and no secret on any."""
+"""Log lines: every one carries the request id, and none carries a secret."""
 
 import logging
 import re
 
 from django.conf import settings
 
-from backoffice.core import context
+from backoffice.core.web import request_context
 
 _SECRET_MEMBERS = re.compile(
     r"""(?ix)
@@ -16,33 +16,33 @@ _SECRET_MEMBERS = re.compile(
 )
 
 
-_covered: set[str] = set()
+_registered_secrets: set[str] = set()
 
 
-def cover(secret: str) -> None:
+def register_secret(secret: str) -> None:
     """Keep this secret out of every line from now on, as those of the configuration are."""
-    _covered.add(secret)
+    _registered_secrets.add(secret)
 
 
 class RequestIdFilter(logging.Filter):
     """Adds `request_id` to the record."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        record.request_id = context.request_id() or "-"
+        record.request_id = request_context.request_id() or "-"
         return True
 
 
-class SecretsFormatter(logging.Formatter):
+class RedactingFormatter(logging.Formatter):
     """The last line of defence: the finished line, traceback included, without secrets.
 
     A formatter and no filter, because a filter sees the line before it is finished, and fails in the caller's hands.
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        return without_secrets(super().format(record))
+        return redact_secrets(super().format(record))
 
 
-def without_secrets(text: str) -> str:
+def redact_secrets(text: str) -> str:
     """The text with known secrets, and the values of members named like one, replaced by dots."""
     for secret in _known_secrets():
         text = text.replace(secret, "•••")
@@ -51,5 +51,11 @@ def without_secrets(text: str) -> str:
 
 def _known_secrets() -> list[str]:
     keys = [item.partition(":")[2] for item in settings.ENCRYPTION_KEYS]
-    known = (settings.GATEWAY_API_KEY, settings.SECRET_KEY, settings.WEBHOOK_SECRET, *keys, *_covered)
+    known = (
+        settings.GATEWAY_API_KEY,
+        settings.SECRET_KEY,
+        settings.WEBHOOK_SECRET,
+        *keys,
+        *_registered_secrets,
+    )
     return [secret for secret in known if secret]

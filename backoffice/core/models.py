@@ -1,14 +1,14 @@
-"""The API keys with which this installation calls the service. They belong to the seam, so they lie beside it."""
+"""The API keys that this installation calls the provider with, the leases, and the cached reads."""
 
 import uuid
 
 from django.db import models
 from django.db.models import Q
 
-from backoffice.core.sealed import SealedRow
+from backoffice.core.encryption import EncryptedRow
 
 
-class GatewayKey(SealedRow):
+class GatewayKey(EncryptedRow):
     """One API key known here: sealed, and either the one in use or a former one that was not ended yet.
 
     Without a row the key of the environment is in use. What is counted are calls since the switch to it, for as long
@@ -62,3 +62,30 @@ class GatewayKey(SealedRow):
     def owner(self) -> str:
         """Whose it is, for people who must be told that it is lost."""
         return f"the API key {self}, {self.get_state_display().lower()}"
+
+
+class NamedLease(models.Model):
+    """When something that is read now and then may be read again: a row for each, moved on by compare-and-set."""
+
+    what = models.CharField(max_length=20, primary_key=True)
+    next_at = models.DateTimeField()
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"The next turn is at {self.next_at}"
+
+
+class CachedReadRow(models.Model):
+    """What the service told last in answer to one question, for when it cannot be asked. Kept for a day."""
+
+    question = models.CharField(max_length=200, primary_key=True)
+    value = models.TextField()  # JSON of the typed answer
+    at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return self.question

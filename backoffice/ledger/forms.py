@@ -1,4 +1,7 @@
-"""What people ask for: which transactions, and whose bank account."""
+"""Filter forms of the ledger: transactions, their list, and a currency with a period for statements and continuity.
+
+Used by the pages here, by the transaction pages of operations, and by reports.
+"""
 
 import re
 from collections.abc import Callable
@@ -9,12 +12,15 @@ from django import forms
 from django.core.validators import RegexValidator
 
 from backoffice.core.fields import DECIMALS, DIGITS
-from backoffice.core.filters import NarrowingForm
-from backoffice.core.pagination import Order
-from backoffice.core.period import day_field, end_of, start_of
-from backoffice.ledger import selectors
-from backoffice.ledger.chosen import ORDERS, SHORTEST_TEXT, Chosen, is_indexed
-from backoffice.ledger.facets import known_facets
+from backoffice.core.web.forms import ListFilterForm, day_field, end_of_day, start_of_day
+from backoffice.core.web.pagination import Order
+from backoffice.ledger.transactions.filters import (
+    MIN_TEXT_LENGTH,
+    ORDERS,
+    TransactionFilter,
+    is_searchable,
+    known_facets,
+)
 
 _DIRECTIONS = (("in", "In"), ("out", "Out"))
 # Filters stand in the address, and so in logs and histories, where account numbers do not belong. The service tells
@@ -24,7 +30,7 @@ _GROUPED = re.compile(r"[0-9]{1,3}(,[0-9]{3})+(\.[0-9]+)?")
 _ADVICE = "Account numbers do not belong into an address. Use the search at the top, or the whole id under Transaction."
 
 
-def _words(column: str, everything: str) -> Callable[[], list[tuple[str, str]]]:
+def _facet_choices(column: str, everything: str) -> Callable[[], list[tuple[str, str]]]:
     """The words that the service has used so far, as choices."""
 
     def choices() -> list[tuple[str, str]]:
@@ -43,7 +49,7 @@ class AmountField(forms.DecimalField):
         return super().to_python(text.replace(",", "") if _GROUPED.fullmatch(text) else value)
 
 
-def _amount(label: str) -> AmountField:
+def _amount_field(label: str) -> AmountField:
     return AmountField(
         required=False,
         label=label,
@@ -55,20 +61,20 @@ def _amount(label: str) -> AmountField:
     )
 
 
-def _demand_indexed(text: str) -> None:
-    if len(text) >= SHORTEST_TEXT and not is_indexed(text):
+def _require_searchable(text: str) -> None:
+    if len(text) >= MIN_TEXT_LENGTH and not is_searchable(text):
         raise forms.ValidationError(
             "Type letters or digits of it, too: other signs alone cannot be looked for."
         )
 
 
-def _text(label: str, placeholder: str, **attributes: str) -> forms.CharField:
+def _text_field(label: str, placeholder: str, **attributes: str) -> forms.CharField:
     return forms.CharField(
         required=False,
         label=label,
-        min_length=SHORTEST_TEXT,
+        min_length=MIN_TEXT_LENGTH,
         max_length=200,
-        validators=[RegexValidator(rf"^{_NO_ACCOUNT}\Z", _ADVICE), _demand_indexed],
+        validators=[RegexValidator(rf"^{_NO_ACCOUNT}\Z", _ADVICE), _require_searchable],
         widget=forms.TextInput(
             attrs={
                 "placeholder": placeholder,
@@ -78,21 +84,21 @@ def _text(label: str, placeholder: str, **attributes: str) -> forms.CharField:
                 **attributes,
             }
         ),
-        error_messages={"min_length": f"Type at least {SHORTEST_TEXT} characters of it."},
+        error_messages={"min_length": f"Type at least {MIN_TEXT_LENGTH} characters of it."},
     )
 
 
-class TransactionsForm(NarrowingForm):
+class TransactionFilterForm(ListFilterForm):
     """The filters of the mirror's transactions, for their list and for a report of them."""
 
-    text = _text("Search", "Part of a name, or a whole id", type="search")
-    currency = forms.ChoiceField(required=False, choices=_words("currency", "Any currency"))
-    type = forms.ChoiceField(required=False, choices=_words("type", "Any type"))
-    status = forms.ChoiceField(required=False, choices=_words("status", "Any status"))
+    text = _text_field("Search", "Part of a name, or a whole id", type="search")
+    currency = forms.ChoiceField(required=False, choices=_facet_choices("currency", "Any currency"))
+    type = forms.ChoiceField(required=False, choices=_facet_choices("type", "Any type"))
+    status = forms.ChoiceField(required=False, choices=_facet_choices("status", "Any status"))
     direction = forms.ChoiceField(required=False, choices=[("", "In and out"), *_DIRECTIONS])
-    least = _amount("Amount from")
-    most = _amount("Amount to")
-    counterparty = _text("With", "Part of the name")
+    least = _amount_field("Amount from")
+    most = _amount_field("Amount to")
+    counterparty = _text_field("With", "Part of the name")
     transaction_id = forms.CharField(
         required=False,
         label="Transaction",
@@ -108,16 +114,16 @@ class TransactionsForm(NarrowingForm):
             self.add_error("most", "This is less than the amount before it. Enter the same or more.")
         return values
 
-    def chosen(self) -> Chosen:
+    def chosen(self) -> TransactionFilter:
         """Which transactions. Call only on a valid form."""
-        values = {name: self.cleaned_data[name] for name in _CHOSEN}
+        values = {name: self.cleaned_data[name] for name in _FILTER_FIELDS}
         since, until = self.cleaned_data["since"], self.cleaned_data["until"]
-        return Chosen(
-            since=start_of(since) if since else None, until=end_of(until) if until else None, **values
+        return TransactionFilter(
+            since=start_of_day(since) if since else None, until=end_of_day(until) if until else None, **values
         )
 
 
-_CHOSEN = tuple(name for name in TransactionsForm.base_fields if name not in {"since", "until"})
+_FILTER_FIELDS = tuple(name for name in TransactionFilterForm.base_fields if name not in {"since", "until"})
 
 
 _NEIGHBOURS = {
@@ -128,7 +134,7 @@ _NEIGHBOURS = {
 }
 
 
-class TransactionListForm(TransactionsForm):
+class TransactionListForm(TransactionFilterForm):
     """The same, and how the list is ordered."""
 
     sort = forms.ChoiceField(
@@ -162,7 +168,7 @@ class TransactionListForm(TransactionsForm):
         return self.order[0].lstrip("-") == "occurred_at"
 
 
-class JumpForm(forms.Form):
+class JumpToDayForm(forms.Form):
     """A day to go to within the list: no filter, so that a day that makes no sense takes no list away."""
 
     jump = day_field("Go to")
@@ -173,33 +179,13 @@ class JumpForm(forms.Form):
         return self.cleaned_data["jump"] if self.is_valid() else None
 
 
-class BooksForm(NarrowingForm):
+class CurrencyPeriodForm(ListFilterForm):
     """A currency and a period, for statements and for the breaks of the balances, as pages and as reports."""
 
-    currency = forms.ChoiceField(required=False, choices=_words("currency", "Every currency"))
+    currency = forms.ChoiceField(required=False, choices=_facet_choices("currency", "Every currency"))
 
     @property
     def moments(self) -> tuple[datetime | None, datetime | None]:
         """Where the period begins, and where it has ended. Call only on a valid form."""
         since, until = self.cleaned_data["since"], self.cleaned_data["until"]
-        return start_of(since) if since else None, end_of(until) if until else None
-
-
-class AccountForm(forms.Form):
-    """A bank account, to learn who holds it."""
-
-    bank_code = forms.ChoiceField(label="Bank")
-    account_number = forms.CharField(
-        label="Account number",
-        help_text="10 digits",
-        validators=[RegexValidator(r"^[0-9]{10}\Z", "An account number has exactly 10 digits.")],
-        widget=forms.TextInput(attrs={"inputmode": "numeric", "autocomplete": "off", "maxlength": "34"}),
-    )
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        bank_code: Any = self.fields["bank_code"]
-        bank_code.choices = [
-            ("", "Choose a bank"),
-            *sorted(selectors.banks().items(), key=lambda item: item[1]),
-        ]
+        return start_of_day(since) if since else None, end_of_day(until) if until else None

@@ -1,36 +1,58 @@
-"""Off-ramp payments as the service tells them now, where the deployment says that it can be asked."""
+"""What off-ramp payments need from the provider: the present state of a payment, and the merchant's business id."""
 
+from django.conf import settings
 from django.core.cache import cache
 from django.utils import timezone
 
-from backoffice.core.gateway import PATIENCE_OF_A_PART, dialect, gateway
-from backoffice.ledger.told import Told
+from backoffice.core.cached_reads import CachedValue
+from backoffice.core.gateway import FORM_HINT_TIMEOUT, PAGE_PART_TIMEOUT, gateway, provider_profile
 from payments_gateway import GatewayError, Payment
 
-_KEPT_SECONDS = 24 * 60 * 60
+_PAYMENT_KEPT_SECONDS = 24 * 60 * 60
 
 
-def can_be_asked() -> bool:
+def can_read_payments() -> bool:
     """Whether the dialect's capabilities name `payment` (GET /payment/{paymentId}, beyond the specification)."""
-    return "payment" in dialect().capabilities
+    return "payment" in provider_profile().capabilities
 
 
-def payment_now(payment_id: str) -> Told[Payment]:
+def refresh_payment(payment_id: str) -> CachedValue[Payment]:
     """The payment, now or as last told. Ask only if it can be asked for. Never raises GatewayError."""
     try:
-        told = Told(gateway(deadline=PATIENCE_OF_A_PART).extras.payment(payment_id), timezone.now())
+        told = CachedValue(gateway(deadline=PAGE_PART_TIMEOUT).extras.payment(payment_id), timezone.now())
     except GatewayError as exc:
-        known = known_payment(payment_id)
-        return Told(known.value, known.at, problem=exc.message)
-    cache.set(_key(payment_id), told, _KEPT_SECONDS)
+        known = cached_payment(payment_id)
+        return CachedValue(known.value, known.at, problem=exc.message)
+    cache.set(_payment_cache_key(payment_id), told, _PAYMENT_KEPT_SECONDS)
     return told
 
 
-def known_payment(payment_id: str) -> Told[Payment]:
+def cached_payment(payment_id: str) -> CachedValue[Payment]:
     """The same as last told to this process, without asking. What was told when it was created is in the database."""
-    known: Told[Payment] | None = cache.get(_key(payment_id))
-    return known or Told()
+    known: CachedValue[Payment] | None = cache.get(_payment_cache_key(payment_id))
+    return known or CachedValue()
 
 
-def _key(payment_id: str) -> str:
+def _payment_cache_key(payment_id: str) -> str:
     return f"payment:{payment_id}"
+
+
+_RECORDS_READ = 20
+_BUSINESS_ID_KEPT_SECONDS = 60 * 60
+
+
+def business_id() -> str:
+    """The id as configured; otherwise the one that the newest transactions name, remembered for an hour.
+
+    Every transaction record carries it, and nothing else in the specification does before the first payment. Empty
+    if they name none, or not all the same: then people must say which. Raises GatewayError.
+    """
+    if settings.GATEWAY_BUSINESS_ID:
+        return settings.GATEWAY_BUSINESS_ID
+    known: str = cache.get("business", "")
+    if not known:
+        records = gateway(deadline=FORM_HINT_TIMEOUT).transactions.page(per_page=_RECORDS_READ).records
+        named = {record.business_id for record in records if record.business_id}
+        known = named.pop() if len(named) == 1 else ""
+        cache.set("business", known, _BUSINESS_ID_KEPT_SECONDS if known else 0)
+    return known

@@ -1,27 +1,28 @@
-"""The ledger's side of the worker: reads only, so that losing or repeating a message changes nothing."""
+"""Celery tasks of the ledger. They only read the provider, so a lost or repeated message changes nothing."""
 
 from celery import shared_task
 
-from backoffice.core.context import calling
-from backoffice.ledger import mirroring, services
+from backoffice.core.web.request_context import call_context
+from backoffice.ledger import balances
+from backoffice.ledger.mirror import sync
 
 
 @shared_task(name="ledger.keep_snapshots", ignore_result=True, acks_late=False, max_retries=0)
-def keep_snapshots() -> None:
+def take_snapshot() -> None:
     """Keep a snapshot of the balances, if one is due. `manage.py sweep` does the same without a broker."""
-    with calling(request_id="snapshots"):
-        services.keep_snapshots()
+    with call_context(request_id="snapshots"):
+        balances.take_due_snapshot()
 
 
 @shared_task(name="ledger.keep_mirror", ignore_result=True, acks_late=False, max_retries=0)
-def keep_mirror() -> None:
+def sync_mirror_if_due() -> None:
     """Read on in the service's list, if something is due. `manage.py sweep` does the same without a broker."""
-    with calling(request_id="keep-mirror"):
-        mirroring.mirror_due()
+    with call_context(request_id="keep-mirror"):
+        sync.sync_if_due()
 
 
-@shared_task(name=mirroring.TASK, ignore_result=True, acks_late=False, max_retries=0)
-def mirror(_because: str) -> None:
+@shared_task(name=sync.SYNC_TASK, ignore_result=True, acks_late=False, max_retries=0)
+def sync_mirror(_because: str) -> None:
     """The doorbell: something has happened at the service, so the newest pages are read now."""
-    with calling(request_id="mirror"):
-        mirroring.mirror_now()
+    with call_context(request_id="mirror"):
+        sync.sync_now()

@@ -1,19 +1,19 @@
-"""What the service says of the merchant's money, accounts and callback address."""
+"""URLs of balances, bank accounts, wallets, statements, continuity and the callback URL."""
 
 from django.urls import path
 
-from backoffice.ledger import views, views_books, views_mirror, views_wallets
+from backoffice.ledger.pages import accounts, statements
 
 app_name = "ledger"
 urlpatterns = [
-    path("money/balances/", views.balances, name="balances"),
-    path("money/balances/now/", views.balances_now, name="balances_now"),
-    path("money/bank-accounts/", views.bank_accounts, name="bank_accounts"),
-    path("money/bank-accounts/own/", views.own_accounts, name="own_accounts"),
-    path("money/continuity/", views_books.continuity, name="continuity"),
-    path("money/mirror/", views_mirror.mirror, name="mirror"),
-    path("money/statements/", views_books.statements, name="statements"),
-    path("money/wallets/", views_wallets.wallets, name="wallets"),
-    path("money/wallets/now/", views_wallets.wallets_now, name="wallets_now"),
-    path("webhooks/callback/", views.callback, name="callback"),
+    path("money/balances/", accounts.balances, name="balances"),
+    path("money/balances/now/", accounts.balances_now, name="balances_now"),
+    path("money/bank-accounts/", accounts.bank_accounts, name="bank_accounts"),
+    path("money/bank-accounts/own/", accounts.own_accounts, name="own_accounts"),
+    path("money/continuity/", statements.continuity, name="continuity"),
+    path("money/mirror/", statements.sync_status, name="sync_status"),
+    path("money/statements/", statements.statements, name="statements"),
+    path("money/wallets/", accounts.wallets, name="wallets"),
+    path("money/wallets/now/", accounts.wallets_now, name="wallets_now"),
+    path("webhooks/callback/", accounts.callback, name="callback"),
 ]

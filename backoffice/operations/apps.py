@@ -10,6 +10,6 @@ class OperationsConfig(AppConfig):
     label = "operations"
 
     def ready(self) -> None:
-        from backoffice.operations.audit_words import SENTENCES
+        from backoffice.operations.audit_texts import SENTENCES
 
         links.SENTENCES.update(SENTENCES)

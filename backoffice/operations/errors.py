@@ -1,4 +1,6 @@
-"""Why an operation could not do what was asked: a code with parameters, whose sentence can be shown to who asked."""
+"""Why an operation could not do what was asked. Nothing was changed; each message can be shown to the person who
+asked.
+"""
 
 from collections.abc import Mapping
 from uuid import UUID
@@ -193,11 +195,11 @@ class OperationError(Exception):
         super().__init__(sentence(self.refusal))
 
 
-class NotAllowedError(OperationError):
+class PermissionMissingError(OperationError):
     code = Refusal.NOT_ALLOWED
 
 
-class MakerNotEntitledError(OperationError):
+class PreparerNotEntitledError(OperationError):
     code = Refusal.MAKER_NOT_ENTITLED
 
 
@@ -233,7 +235,7 @@ class ReasonMissingError(OperationError):
     code = Refusal.REASON_MISSING
 
 
-class TokenMissingError(OperationError):
+class OtpMissingError(OperationError):
     code = Refusal.CODE_MISSING
 
 
@@ -253,7 +255,7 @@ class ConfirmationWrongError(OperationError):
     code = Refusal.CONFIRMATION_WRONG
 
 
-class SameContentWaitsError(OperationError):
+class DuplicatePendingError(OperationError):
     """The same content waits already. `waiting` is the id of that operation."""
 
     def __init__(self, reference: str, waiting: UUID) -> None:
@@ -261,7 +263,7 @@ class SameContentWaitsError(OperationError):
         self.waiting = waiting
 
 
-class SameInDoubtError(OperationError):
+class DuplicateUnknownError(OperationError):
     """The same was sent, and nobody knows whether it happened. `waiting` is the id of that operation."""
 
     def __init__(self, reference: str, waiting: UUID) -> None:
@@ -273,18 +275,18 @@ class PaidBeforeError(OperationError):
     code = Refusal.PAID_BEFORE
 
 
-class SeemsExecutedError(OperationError):
+class PossiblyExecutedError(OperationError):
     """The service's list shows what an earlier attempt may have caused after all."""
 
     def __init__(self, transaction_ids: str) -> None:
         super().__init__(Refusal.SEEMS_EXECUTED, transactions=transaction_ids)
 
 
-class CannotSettleError(OperationError):
+class CannotResolveError(OperationError):
     code = Refusal.CANNOT_SETTLE
 
 
-class OneByOneError(OperationError):
+class NotInBulkError(OperationError):
     code = Refusal.ONE_BY_ONE
 
 
@@ -300,7 +302,7 @@ class NotPausedError(OperationError):
     code = Refusal.NOT_PAUSED
 
 
-class IncidentSeenError(OperationError):
+class AlreadyAcknowledgedError(OperationError):
     code = Refusal.INCIDENT_SEEN
 
 
@@ -312,5 +314,5 @@ class SavedAccountError(Exception):
     """A bank account was not saved or renamed. The message says why and what to do."""
 
 
-class FilterError(Exception):
+class SavedFilterError(Exception):
     """A filter was not saved or renamed. The message says why and what to do."""

@@ -1,4 +1,4 @@
-"""What a role can allow a person to do to operations. `models.Operation` declares them to Django."""
+"""The permissions on operations, by name. The models declare them to Django."""
 
 VIEW = "operations.view_operation"
 PREPARE = "operations.prepare_operation"

@@ -1,4 +1,4 @@
-"""Who may do what to which operation. Each check raises the reason; each `may_` answers for the screens."""
+"""Who may do what to which operation. Each `check_` raises the reason; each `may_` answers for the screens."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,33 +6,35 @@ from datetime import datetime
 from django.conf import settings
 
 from backoffice.accounts.models import User
-from backoffice.accounts.policy import is_fresh
-from backoffice.accounts.selectors import people_who_may
+from backoffice.accounts.second_factor import is_second_factor_fresh
+from backoffice.accounts.staff import users_with_permission
 from backoffice.core import clock
-from backoffice.core.display import format_amount
-from backoffice.operations import errors
-from backoffice.operations.kinds import Debit, LocalKind, content_of, permission_for
-from backoffice.operations.models import Operation
+from backoffice.core.web.formatting import format_amount
+from backoffice.operations import errors, permissions
+from backoffice.operations.kinds import permission_for, read_content
+from backoffice.operations.kinds.base import Debit, LocalKind
+from backoffice.operations.models.operations import Operation
 from backoffice.operations.permissions import APPROVE, RELEASE
-from backoffice.operations.progress import has_lost_its_maker
-from backoffice.operations.states import EDGES, UNDECIDED, Status
+from backoffice.operations.states import BEFORE_SENDING, EDGES, Status
 
 
 @dataclass(frozen=True)
-class Requirement:
+class ApprovalRequirement:
     """How many people must countersign, and the rule that says so."""
 
     approvals: int
     sentence: str
 
 
-def requirement(plural: str, *amounts: Debit | None) -> Requirement:
+def approval_requirement(plural: str, *amounts: Debit | None) -> ApprovalRequirement:
     """The rule for an operation: one other person, two above the deployment's limit for an amount."""
     for debit in filter(None, amounts):
         if debit.amount > (limit := settings.SECOND_APPROVAL_ABOVE[debit.currency]):
             above = f"{debit.currency} {format_amount(limit, debit.currency)}"
-            return Requirement(2, f"{plural} above {above} need two approvers who did not prepare them.")
-    return Requirement(1, f"{plural} need one approver who did not prepare them.")
+            return ApprovalRequirement(
+                2, f"{plural} above {above} need two approvers who did not prepare them."
+            )
+    return ApprovalRequirement(1, f"{plural} need one approver who did not prepare them.")
 
 
 def check_may_prepare(person: User, kind: str) -> None:
@@ -47,12 +49,12 @@ def check_may_approve(
     check_may_decide(person, operation, digest=digest, second_factor_at=second_factor_at)
     if operation.approvals.filter(approver=person).exists():
         raise errors.AlreadyApprovedError
-    _check_maker(operation)
+    _check_preparer(operation)
 
 
 def check_confirmation(operation: Operation, typed: str) -> None:
     """Raises ConfirmationWrongError unless what the kind wants typed from the content was typed."""
-    kind, payload = content_of(operation)
+    kind, payload = read_content(operation)
     confirmation = kind.confirmation(payload)
     if confirmation is not None and typed.strip() != confirmation.expected:
         raise errors.ConfirmationWrongError
@@ -80,22 +82,22 @@ def check_is_decidable(
     check_content(operation, digest)
 
 
-def check_in_bulk(operation: Operation) -> None:
+def check_may_approve_in_bulk(operation: Operation) -> None:
     """Raises OneByOneError where countersigning takes more than a look at one line among many.
 
     Rejecting takes no more than a reason. Raises UnreadableContentError, too.
     """
-    kind, payload = content_of(operation)
+    kind, payload = read_content(operation)
     if kind.is_decided_alone:
-        raise errors.OneByOneError(errors.Refusal.KIND_ONE_BY_ONE, kinds=kind.plural)
+        raise errors.NotInBulkError(errors.Refusal.KIND_ONE_BY_ONE, kinds=kind.plural)
     if payload.repeat_reason:
-        raise errors.OneByOneError(errors.Refusal.PAID_AGAIN_ONE_BY_ONE)
+        raise errors.NotInBulkError(errors.Refusal.PAID_AGAIN_ONE_BY_ONE)
     if operation.approvals_needed > 1:
-        raise errors.OneByOneError(errors.Refusal.TWO_APPROVALS_ONE_BY_ONE)
+        raise errors.NotInBulkError(errors.Refusal.TWO_APPROVALS_ONE_BY_ONE)
     if kind.confirmation(payload) is not None:
-        raise errors.OneByOneError(errors.Refusal.CONFIRMATION_ONE_BY_ONE)
+        raise errors.NotInBulkError(errors.Refusal.CONFIRMATION_ONE_BY_ONE)
     if kind.cautions(payload):
-        raise errors.OneByOneError(errors.Refusal.CAUTION_ONE_BY_ONE)
+        raise errors.NotInBulkError(errors.Refusal.CAUTION_ONE_BY_ONE)
 
 
 def check_may_cancel(person: User, operation: Operation) -> None:
@@ -104,9 +106,9 @@ def check_may_cancel(person: User, operation: Operation) -> None:
     That is its maker's to do, and anybody's who may prepare the like once its maker may not any more.
     """
     if person != operation.maker and _may_still_prepare(operation):
-        raise errors.NotAllowedError(errors.Refusal.NOT_THE_PREPARER)
+        raise errors.PermissionMissingError(errors.Refusal.NOT_THE_PREPARER)
     check_permission(person, permission_for(operation.kind))
-    check_can_move(operation, Status.CANCELLED)
+    check_transition(operation, Status.CANCELLED)
 
 
 def check_may_release(
@@ -115,21 +117,21 @@ def check_may_release(
     """Raises the reason why this person may not have this content sent now."""
     check_permission(person, RELEASE)
     _check_other_person(person, operation)
-    check_is_sent(operation)
-    check_can_move(operation, Status.SENDING)
+    check_is_sendable(operation)
+    check_transition(operation, Status.SENDING)
     _check_in_time(operation)
     check_content(operation, digest)
     _check_second_factor(second_factor_at)
 
 
-def check_may_leave(operation: Operation, releaser: User) -> None:
+def check_may_send(operation: Operation, releaser: User) -> None:
     """The last look before money leaves: content, countersignatures and people, as they are at this moment.
 
     Raises ContentChangedError, UnreadableContentError, ExpiredError or NotAllowedError (architecture.md, "What must
     always hold", 2 and 3).
     """
     check_content(operation, operation.digest)
-    content_of(operation)
+    read_content(operation)
     _check_in_time(operation)
     check_permission(releaser, RELEASE)
     _check_other_person(releaser, operation)
@@ -141,21 +143,21 @@ def check_may_leave(operation: Operation, releaser: User) -> None:
         and _is_entitled(approval.approver, APPROVE)
     }
     if len(signed) < operation.approvals_needed:
-        raise errors.NotAllowedError(errors.Refusal.APPROVER_NOT_ENTITLED)
-    _check_maker(operation)
+        raise errors.PermissionMissingError(errors.Refusal.APPROVER_NOT_ENTITLED)
+    _check_preparer(operation)
 
 
-def check_is_sent(operation: Operation) -> None:
+def check_is_sendable(operation: Operation) -> None:
     """Raises WrongStatusError for what is applied here and has nothing to send. Raises UnreadableContentError, too."""
-    kind, _ = content_of(operation)
+    kind, _ = read_content(operation)
     if isinstance(kind, LocalKind):
         raise errors.WrongStatusError(errors.Refusal.APPLIED_HERE)
 
 
-def check_can_move(operation: Operation, status: Status) -> None:
+def check_transition(operation: Operation, status: Status) -> None:
     """Raises WrongStatusError unless the table of states has this edge."""
     if status not in EDGES[Status(operation.status)]:
-        raise _is_something_else(operation)
+        raise _wrong_status(operation)
 
 
 def check_content(operation: Operation, digest: str) -> None:
@@ -179,8 +181,8 @@ def may_release(person: User, operation: Operation) -> bool:
 def may_cancel(person: User, operation: Operation) -> bool:
     """Whether this person may take the operation back."""
     return (
-        Status(operation.status) in UNDECIDED
-        and (person.pk == operation.maker_id or has_lost_its_maker(operation))
+        Status(operation.status) in BEFORE_SENDING
+        and (person.pk == operation.maker_id or has_preparer_lost_permission(operation))
         and person.has_perm(permission_for(operation.kind))
     )
 
@@ -188,17 +190,17 @@ def may_cancel(person: User, operation: Operation) -> bool:
 def check_permission(person: User, permission: str) -> None:
     """Raises NotAllowedError unless the person has it, as the database says now."""
     if not _is_entitled(person, permission):
-        raise errors.NotAllowedError
+        raise errors.PermissionMissingError
 
 
 def _is_entitled(person: User, permission: str) -> bool:
     """As the database says now, whatever was remembered for the request."""
-    return people_who_may(permission).filter(pk=person.pk).exists()
+    return users_with_permission(permission).filter(pk=person.pk).exists()
 
 
-def _check_maker(operation: Operation) -> None:
+def _check_preparer(operation: Operation) -> None:
     if not _may_still_prepare(operation):
-        raise errors.MakerNotEntitledError
+        raise errors.PreparerNotEntitledError
 
 
 def _may_still_prepare(operation: Operation) -> bool:
@@ -208,10 +210,10 @@ def _may_still_prepare(operation: Operation) -> bool:
 def _check_pending(operation: Operation) -> None:
     """That it can become approved is not enough: so can what is being sent, when nothing of it has left."""
     if operation.status != Status.PENDING:
-        raise _is_something_else(operation)
+        raise _wrong_status(operation)
 
 
-def _is_something_else(operation: Operation) -> errors.WrongStatusError:
+def _wrong_status(operation: Operation) -> errors.WrongStatusError:
     return errors.WrongStatusError(errors.Refusal.STATUS_CHANGED, status=operation.status)
 
 
@@ -226,5 +228,28 @@ def _check_in_time(operation: Operation, now: datetime | None = None) -> None:
 
 
 def _check_second_factor(second_factor_at: datetime | None) -> None:
-    if not is_fresh(second_factor_at):
+    if not is_second_factor_fresh(second_factor_at):
         raise errors.SecondFactorStaleError
+
+
+def has_preparer_lost_permission(operation: Operation) -> bool:
+    """Whether whoever prepared it may no longer do so, so that it is not sent. Told by `operation_page`."""
+    return not getattr(operation, "maker_still_entitled", True)
+
+
+def may_decide_any(person: User) -> bool:
+    """Whether operations can wait for this person at all."""
+    return person.has_perm(permissions.APPROVE) or person.has_perm(permissions.RELEASE)
+
+
+def may_check_status(person: User) -> bool:
+    """Whether operations are this person's work, and not only reading: who works on them may have the service asked."""
+    return any(
+        person.has_perm(name)
+        for name in (permissions.PREPARE, permissions.PROPOSE, permissions.APPROVE, permissions.RELEASE)
+    )
+
+
+def has_approved(person: User, operation: Operation) -> bool:
+    """Whether this person has countersigned already."""
+    return any(approval.approver_id == person.pk for approval in operation.approvals.all())

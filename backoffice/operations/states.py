@@ -1,4 +1,7 @@
-"""The states of an operation and the only moves between them. The database repeats this table as a trigger."""
+"""The states of an operation, the only moves between them, and how an attempt can end.
+
+The database repeats the table of moves as a trigger.
+"""
 
 from django.db.models import TextChoices
 
@@ -39,10 +42,10 @@ EDGES: dict[Status, frozenset[Status]] = {
 
 CLOSED = frozenset(status for status, onward in EDGES.items() if not onward)
 OPEN = frozenset(Status) - CLOSED
-UNDECIDED = frozenset({Status.PENDING, Status.APPROVED})
+BEFORE_SENDING = frozenset({Status.PENDING, Status.APPROVED})
 SENT = frozenset({Status.SENDING, Status.PROCESSING, Status.UNKNOWN, Status.REVIEW})
-AWAITING_THE_SERVICE = frozenset({Status.PROCESSING, Status.UNKNOWN})
-CAME_TO_NOTHING = frozenset({Status.REJECTED, Status.EXPIRED, Status.CANCELLED, Status.FAILED})
+AWAITING_PROVIDER = frozenset({Status.PROCESSING, Status.UNKNOWN})
+NOT_EXECUTED = frozenset({Status.REJECTED, Status.EXPIRED, Status.CANCELLED, Status.FAILED})
 NEEDS_ATTENTION = frozenset({Status.UNKNOWN, Status.REVIEW})
 OUTCOME_UNKNOWN = NEEDS_ATTENTION | {Status.SENDING}  # nobody knows whether it happened
 

@@ -1,63 +1,81 @@
-"""Overview and operations."""
+"""Addresses of the overview, operations, transactions, payments, reconciliation and search."""
 
 from django.urls import path
 
-from backoffice.operations.models import List
-from backoffice.operations.views import (
-    accounts,
+from backoffice.operations.models.saved_items import FilteredList
+from backoffice.operations.monitoring import metrics
+from backoffice.operations.pages import (
     bulk,
-    decisions,
-    desk,
-    detail,
-    filters,
-    lists,
-    oversight,
+    incidents,
+    investigation,
+    operation_list,
     overview,
+    pause,
     payments,
-    preparing,
+    prepare,
     reconciliation,
+    saved_accounts,
     search,
     transactions,
 )
+from backoffice.operations.pages.operation import detail
 
 app_name = "operations"
 urlpatterns = [
     path("", overview.overview, name="overview"),
     path("balances/", overview.balances, name="balances"),
-    path("operations/", lists.operation_list, name="list"),
-    path("operations/approve/", bulk.approve_many, name="approve_many"),
-    path("operations/reject/", bulk.reject_many, name="reject_many"),
-    path("operations/filters/", filters.filters, {"of": List.OPERATIONS}, name="filters"),
-    path("operations/filters/<int:pk>/rename/", filters.rename, name="rename_filter"),
-    path("operations/filters/<int:pk>/delete/", filters.delete, name="delete_filter"),
-    path("operations/unknown/", desk.desk, name="desk"),
-    path("operations/pause/", desk.pause, name="pause"),
-    path("operations/accounts/", accounts.saved_accounts, name="saved_accounts"),
-    path("operations/accounts/<int:pk>/", accounts.saved_account, name="saved_account"),
-    path("operations/accounts/<int:pk>/delete/", accounts.delete, name="delete_account"),
-    path("operations/incidents/", oversight.incidents, name="incidents"),
-    path("operations/incidents/<int:pk>/", oversight.incident, name="incident"),
-    path("metrics", oversight.metrics, name="metrics"),
+    path("operations/", operation_list.operation_list, name="list"),
+    path("operations/approve/", bulk.bulk_approve, name="bulk_approve"),
+    path("operations/reject/", bulk.bulk_reject, name="bulk_reject"),
+    path(
+        "operations/filters/",
+        operation_list.saved_filter_list,
+        {"of": FilteredList.OPERATIONS},
+        name="saved_filters",
+    ),
+    path(
+        "operations/filters/<int:pk>/rename/", operation_list.saved_filter_rename, name="saved_filter_rename"
+    ),
+    path(
+        "operations/filters/<int:pk>/delete/", operation_list.saved_filter_delete, name="saved_filter_delete"
+    ),
+    path("operations/unknown/", investigation.investigation, name="investigation"),
+    path("operations/pause/", pause.pause, name="pause"),
+    path("operations/accounts/", saved_accounts.saved_accounts, name="saved_accounts"),
+    path("operations/accounts/<int:pk>/", saved_accounts.saved_account, name="saved_account"),
+    path(
+        "operations/accounts/<int:pk>/delete/",
+        saved_accounts.saved_account_delete,
+        name="saved_account_delete",
+    ),
+    path("operations/incidents/", incidents.incident_list, name="incidents"),
+    path("operations/incidents/<int:pk>/", incidents.incident, name="incident"),
+    path("metrics", metrics.metrics, name="metrics"),
     path("search/", search.search, name="search"),
-    path("operations/prepare/<slug:kind_name>/", preparing.prepare, name="prepare"),
-    path("operations/prepare/<slug:kind_name>/check/", preparing.check, name="prepare_check"),
+    path("operations/prepare/<slug:kind_name>/", prepare.prepare, name="prepare"),
+    path("operations/prepare/<slug:kind_name>/check/", prepare.check, name="prepare_check"),
     path("operations/<uuid:pk>/", detail.detail, name="detail"),
     path("operations/<uuid:pk>/live/", detail.live, name="live"),
-    path("operations/<uuid:pk>/approve/", decisions.approve, name="approve"),
-    path("operations/<uuid:pk>/approve-and-send/", decisions.approve_and_send, name="approve_and_send"),
-    path("operations/<uuid:pk>/reject/", decisions.reject, name="reject"),
-    path("operations/<uuid:pk>/release/", decisions.release, name="release"),
-    path("operations/<uuid:pk>/cancel/", decisions.cancel, name="cancel"),
-    path("operations/<uuid:pk>/check/", decisions.check, name="check"),
-    path("operations/<uuid:pk>/case/", desk.case, name="case"),
-    path("operations/<uuid:pk>/evidence/", desk.evidence, name="evidence"),
-    path("operations/<uuid:pk>/save-account/", accounts.save, name="save_account"),
-    path("operations/<uuid:pk>/payment/", payments.payment_now, name="payment_now"),
+    path("operations/<uuid:pk>/approve/", detail.approve, name="approve"),
+    path("operations/<uuid:pk>/approve-and-send/", detail.approve_and_send, name="approve_and_send"),
+    path("operations/<uuid:pk>/reject/", detail.reject, name="reject"),
+    path("operations/<uuid:pk>/release/", detail.release, name="release"),
+    path("operations/<uuid:pk>/cancel/", detail.cancel, name="cancel"),
+    path("operations/<uuid:pk>/check/", detail.check_status, name="check_status"),
+    path("operations/<uuid:pk>/case/", investigation.case, name="case"),
+    path("operations/<uuid:pk>/evidence/", investigation.evidence, name="evidence"),
+    path("operations/<uuid:pk>/save-account/", detail.saved_account_create, name="saved_account_create"),
+    path("operations/<uuid:pk>/payment/", payments.payment_refresh, name="payment_refresh"),
     path("payments/", payments.payments, name="payments"),
-    path("payments/now/", payments.payments_now, name="payments_now"),
+    path("payments/now/", payments.payments_refresh, name="payments_refresh"),
     path("reconciliation/", reconciliation.reconciliation, name="reconciliation"),
     path("transactions/", transactions.transactions, name="transactions"),
     path("transactions/count/", transactions.transactions_count, name="transactions_count"),
-    path("transactions/filters/", filters.filters, {"of": List.TRANSACTIONS}, name="transaction_filters"),
+    path(
+        "transactions/filters/",
+        operation_list.saved_filter_list,
+        {"of": FilteredList.TRANSACTIONS},
+        name="saved_transaction_filters",
+    ),
     path("transactions/<int:pk>/", transactions.transaction, name="transaction"),
 ]

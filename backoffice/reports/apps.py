@@ -1,4 +1,25 @@
+"""The reports app, and its check for `manage.py check --deploy`."""
+
+from collections.abc import Iterable
+from typing import Any
+
 from django.apps import AppConfig
+from django.conf import settings
+from django.core.checks import CheckMessage, Warning, register
+
+
+@register(deploy=True)
+def check_public_url(**_of_django: Any) -> Iterable[CheckMessage]:
+    """Without it no message of a schedule could say where its file is, so none is sent."""
+    if settings.PUBLIC_URL:
+        return []
+    return [
+        Warning(
+            "COUNTERSIGN_PUBLIC_URL is not set, so nobody can keep a schedule, and those that are kept tell nobody.",
+            hint="Set it to the address with https under which people reach this installation.",
+            id="reports.W001",
+        )
+    ]
 
 
 class ReportsConfig(AppConfig):
@@ -6,6 +27,3 @@ class ReportsConfig(AppConfig):
 
     name = "backoffice.reports"
     label = "reports"
-
-    def ready(self) -> None:
-        from backoffice.reports import checks as checks  # registered by being imported

@@ -1,11 +1,11 @@
-"""When a schedule is due and which days it is about: a calendar in somebody's time zone."""
+"""When a schedule is due and which days its report covers, in the schedule's time zone."""
 
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from django.db.models import TextChoices
 
-from backoffice.reports.report import Period
+from backoffice.reports.report import ReportPeriod
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _SHORTEST_MONTH, _LONGEST_MONTH = 28, 31
@@ -29,24 +29,24 @@ class RelativePeriod(TextChoices):
     MONTH_TO_DATE = "month_to_date", "This month until yesterday"
 
 
-def days_of(period: RelativePeriod, today: date) -> Period:
+def period_days(period: RelativePeriod, today: date) -> ReportPeriod:
     """The first and the last day. On the first of a month, "this month until yesterday" is the whole month before."""
     yesterday = today - timedelta(days=1)
     match period:
         case RelativePeriod.YESTERDAY:
-            return Period(yesterday, yesterday)
+            return ReportPeriod(yesterday, yesterday)
         case RelativePeriod.LAST_WEEK:
             monday = today - timedelta(days=today.weekday() + 7)
-            return Period(monday, monday + timedelta(days=6))
+            return ReportPeriod(monday, monday + timedelta(days=6))
         case RelativePeriod.LAST_MONTH:
             last = today.replace(day=1) - timedelta(days=1)
-            return Period(last.replace(day=1), last)
+            return ReportPeriod(last.replace(day=1), last)
         case RelativePeriod.MONTH_TO_DATE:
-            return Period(yesterday.replace(day=1), yesterday)
-    return Period()
+            return ReportPeriod(yesterday.replace(day=1), yesterday)
+    return ReportPeriod()
 
 
-def rhythm(frequency: str, day: int) -> str:
+def frequency_text(frequency: str, day: int) -> str:
     """`Every Monday`, `Every month on day 31 or its last`: how often, with the day of the week or of the month."""
     match frequency:
         case Frequency.WEEKLY:
@@ -65,8 +65,8 @@ def next_due(frequency: Frequency, *, day: int, hour: int, zone: ZoneInfo, after
     today = after.astimezone(zone).date()
     for ahead in range(2 * _LONGEST_MONTH + 1):
         candidate = today + timedelta(days=ahead)
-        moment = _moment(candidate, hour, zone)
-        if _is_due(frequency, day, candidate) and moment > after:
+        moment = _due_moment(candidate, hour, zone)
+        if _is_due_day(frequency, day, candidate) and moment > after:
             return moment
     raise ValueError(f"No day {day} to be found after {after}")
 
@@ -81,7 +81,7 @@ def latest_due(
     return due
 
 
-def _is_due(frequency: Frequency, day: int, candidate: date) -> bool:
+def _is_due_day(frequency: Frequency, day: int, candidate: date) -> bool:
     match frequency:
         case Frequency.WEEKLY:
             return candidate.isoweekday() == day
@@ -95,6 +95,6 @@ def _last_of_month(day: date) -> int:
     return (following - timedelta(days=following.day)).day
 
 
-def _moment(day: date, hour: int, zone: ZoneInfo) -> datetime:
+def _due_moment(day: date, hour: int, zone: ZoneInfo) -> datetime:
     """The hour of that day in UTC. The zone reads a time left out by the offset before it: that is later, not lost."""
     return datetime.combine(day, time(hour), zone).astimezone(UTC)

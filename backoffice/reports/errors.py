@@ -1,29 +1,29 @@
-"""What goes wrong with exports and schedules. The message is what a person reads."""
+"""Errors of exports and schedules. The message is shown to the person."""
 
 
-class ExportError(Exception):
+class ReportError(Exception):
     """Base of everything below. Nothing was changed."""
 
 
-class NotAllowedError(ExportError):
+class ReportNotAllowedError(ReportError):
     """The person may not read the report (any longer)."""
 
 
-class TooLongError(ExportError):
+class FileTooLongError(ReportError):
     """More rows than this kind of file can hold, or than one file may take."""
 
 
-class GoneError(ExportError):
+class ExportGoneError(ReportError):
     """The export is not in a state in which this can be done."""
 
 
-class NoRoomError(ExportError):
+class QuotaExceededError(ReportError):
     """So much waits or is kept, or so little of the disk is free, that no more may come."""
 
 
-class BusyError(ExportError):
+class DownloadsBusyError(ReportError):
     """All places for files that are sent while somebody waits are taken."""
 
 
-class ScheduleError(ExportError):
+class ScheduleError(ReportError):
     """The schedule cannot be what was asked for."""

@@ -1,4 +1,4 @@
-"""Exports in the background, and the schedules that ask for them."""
+"""Tables of background exports and schedules, and the states of an export with the only transitions between them."""
 
 import uuid
 from pathlib import Path
@@ -6,14 +6,52 @@ from typing import Any
 
 from django.conf import settings
 from django.db import models
-from django.db.models import Q
+from django.db.models import Q, TextChoices
 from django.urls import reverse
 
-from backoffice.accounts.models import User
-from backoffice.accounts.models.user import validate_time_zone
-from backoffice.reports.calendar import Frequency, RelativePeriod, rhythm
-from backoffice.reports.states import UNDER_WAY, State
-from backoffice.reports.wanted import Format
+from backoffice.accounts.models import User, validate_time_zone
+from backoffice.reports.calendar import Frequency, RelativePeriod, frequency_text
+from backoffice.reports.report import FileFormat
+
+
+class ExportState(TextChoices):
+    """Where an export stands. The same word in code, database, screen and audit log."""
+
+    WAITING = "waiting", "Waiting"
+    RUNNING = "running", "Running"
+    DONE = "done", "Done"
+    FAILED = "failed", "Failed"
+    CANCELLED = "cancelled", "Cancelled"
+    EXPIRED = "expired", "Expired"
+    REMOVED = "removed", "Removed"
+
+
+TRANSITIONS: dict[ExportState, frozenset[ExportState]] = {
+    ExportState.WAITING: frozenset({ExportState.RUNNING, ExportState.FAILED, ExportState.CANCELLED}),
+    # To running again when the lease of a killed worker ran out, and back to waiting when its worker was told to end:
+    # another one starts anew, from nothing.
+    ExportState.RUNNING: frozenset(
+        {
+            ExportState.WAITING,
+            ExportState.RUNNING,
+            ExportState.DONE,
+            ExportState.FAILED,
+            ExportState.CANCELLED,
+        }
+    ),
+    ExportState.DONE: frozenset({ExportState.EXPIRED, ExportState.REMOVED}),
+    ExportState.FAILED: frozenset(),
+    ExportState.CANCELLED: frozenset(),
+    ExportState.EXPIRED: frozenset(),
+    ExportState.REMOVED: frozenset(),
+}
+
+ACTIVE_STATES = frozenset({ExportState.WAITING, ExportState.RUNNING})
+
+
+def states_before(state: ExportState) -> frozenset[ExportState]:
+    """The states from which it may come to this one."""
+    return frozenset(earlier for earlier, onward in TRANSITIONS.items() if state in onward)
 
 
 def _no_filters() -> dict[str, list[str]]:
@@ -31,7 +69,7 @@ class Schedule(models.Model):
     report = models.CharField(max_length=40)
     filters = models.JSONField(default=_no_filters)  # names and texts, as in an address
     columns = models.JSONField(default=list)  # headings; none of them: all
-    format = models.CharField(max_length=4, choices=Format, default=Format.CSV)
+    format = models.CharField(max_length=4, choices=FileFormat, default=FileFormat.CSV)
     has_mark = models.BooleanField(default=False)
     period = models.CharField(max_length=16, choices=RelativePeriod, default=RelativePeriod.AS_IT_STANDS)
     frequency = models.CharField(max_length=8, choices=Frequency)
@@ -60,7 +98,7 @@ class Schedule(models.Model):
     @property
     def rhythm(self) -> str:
         """How often, in words."""
-        return rhythm(self.frequency, self.day)
+        return frequency_text(self.frequency, self.day)
 
 
 class ExportJob(models.Model):
@@ -75,10 +113,10 @@ class ExportJob(models.Model):
     report = models.CharField(max_length=40)
     filters = models.JSONField(default=_no_filters)
     columns = models.JSONField(default=list)
-    format = models.CharField(max_length=4, choices=Format, default=Format.CSV)
+    format = models.CharField(max_length=4, choices=FileFormat, default=FileFormat.CSV)
     has_mark = models.BooleanField(default=False)
     time_zone = models.CharField(max_length=64)
-    state = models.CharField(max_length=9, choices=State, default=State.WAITING)
+    state = models.CharField(max_length=9, choices=ExportState, default=ExportState.WAITING)
     rows = models.PositiveBigIntegerField(default=0)
     estimate = models.PositiveBigIntegerField(null=True)
     problem = models.CharField(max_length=300, blank=True)
@@ -111,17 +149,20 @@ class ExportJob(models.Model):
         ordering = ("-created_at", "-id")
         indexes = [
             models.Index(fields=["person", "-created_at", "-id"], name="export_of_a_person"),
-            models.Index(fields=["created_at"], name="export_under_way", condition=Q(state__in=UNDER_WAY)),
-            models.Index(fields=["expires_at"], name="export_done", condition=Q(state=State.DONE)),
+            models.Index(
+                fields=["created_at"], name="export_under_way", condition=Q(state__in=ACTIVE_STATES)
+            ),
+            models.Index(fields=["expires_at"], name="export_done", condition=Q(state=ExportState.DONE)),
             models.Index(fields=["mail_at"], name="export_to_tell", condition=Q(mail_at__isnull=False)),
         ]
         constraints = [
             models.UniqueConstraint(
                 fields=["schedule", "due_at", "person"], name="export_once_for_each_due_moment"
             ),
-            models.CheckConstraint(condition=Q(state__in=State.values), name="export_state_known"),
+            models.CheckConstraint(condition=Q(state__in=ExportState.values), name="export_state_known"),
             models.CheckConstraint(
-                condition=~Q(state=State.DONE) | (Q(size__isnull=False) & ~Q(sha256="") & ~Q(stored_as="")),
+                condition=~Q(state=ExportState.DONE)
+                | (Q(size__isnull=False) & ~Q(sha256="") & ~Q(stored_as="")),
                 name="export_done_has_a_file",
             ),
         ]
@@ -135,22 +176,22 @@ class ExportJob(models.Model):
     @property
     def file(self) -> Path:
         """Where the file lies. Only a job that is done has one."""
-        return folder() / self.stored_as
+        return export_folder() / self.stored_as
 
     @property
     def is_under_way(self) -> bool:
         """Whether it will still come to something by itself."""
-        return State(self.state) in UNDER_WAY
+        return ExportState(self.state) in ACTIVE_STATES
 
     @property
     def has_rows(self) -> bool:
         """Whether its rows are those of a file that is being made, is there or was there."""
-        return self.state in {State.RUNNING, State.DONE, State.EXPIRED, State.REMOVED}
+        return self.state in {ExportState.RUNNING, ExportState.DONE, ExportState.EXPIRED, ExportState.REMOVED}
 
     @property
     def stage(self) -> str:
         """What is announced of it: its state, and while it is made, every quarter of the rows that are expected."""
-        if self.state != State.RUNNING or not self.estimate:
+        if self.state != ExportState.RUNNING or not self.estimate:
             return self.state
         return f"{min(3, 4 * self.rows // self.estimate) * 25} %"
 
@@ -161,8 +202,23 @@ class ExportJob(models.Model):
         return {name: getattr(self, name) for name in names}
 
 
-def folder() -> Path:
+def export_folder() -> Path:
     """The folder of finished files, which nobody but this installation reads."""
     path = Path(settings.DATA_DIR) / "exports"
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     return path
+
+
+def change_state(job: ExportJob, to: ExportState, **changes: Any) -> bool:
+    """Move the export on, if nobody has since it was read (compare and set); whether it was this call.
+
+    Compared are the state and who runs it, so a runner that lost its lease moves nothing.
+    """
+    if job.state not in states_before(to):
+        return False
+    won = ExportJob.objects.filter(pk=job.pk, state=job.state, runner=job.runner).update(state=to, **changes)
+    if won:
+        job.state = to
+        for name, value in changes.items():
+            setattr(job, name, value)
+    return bool(won)

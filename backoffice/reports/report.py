@@ -1,4 +1,4 @@
-"""What a report is: one declaration says everything about it."""
+"""What a report is (one declaration: columns, filters, permissions, query), and what a person requests of one."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -7,12 +7,13 @@ from typing import Any, Generic, TypeVar, cast
 from zoneinfo import ZoneInfo
 
 from django import forms
+from django.db import models
 from django.db.models import Case, F, Model, QuerySet, TextChoices, TextField, Value, When
 from django.db.models.expressions import Combinable
 
 from backoffice.accounts.models import User
-from backoffice.core.pagination import keyset_page
-from backoffice.core.period import PeriodForm, end_of, start_of
+from backoffice.core.web.forms import PeriodForm, end_of_day, start_of_day
+from backoffice.core.web.pagination import keyset_page
 
 Row = TypeVar("Row")
 Stored = TypeVar("Stored", bound=Model)
@@ -22,24 +23,24 @@ BATCH = 1000
 
 
 @dataclass(frozen=True)
-class Period:
+class ReportPeriod:
     """The first and the last day that a report is about; None where it is open."""
 
     since: date | None = None
     until: date | None = None
 
 
-def chosen_period(form: PeriodForm, _today: date) -> Period:
+def form_period(form: PeriodForm, _today: date) -> ReportPeriod:
     """The two days that the person chose."""
-    return Period(form.cleaned_data["since"], form.cleaned_data["until"])
+    return ReportPeriod(form.cleaned_data["since"], form.cleaned_data["until"])
 
 
-def within(field: str, form: PeriodForm) -> dict[str, datetime]:
+def period_lookups(field: str, form: PeriodForm) -> dict[str, datetime]:
     """What narrows this field to the chosen days, for `filter`."""
     since, until = form.cleaned_data["since"], form.cleaned_data["until"]
     return {
-        **({f"{field}__gte": start_of(since)} if since else {}),
-        **({f"{field}__lt": end_of(until)} if until else {}),
+        **({f"{field}__gte": start_of_day(since)} if since else {}),
+        **({f"{field}__lt": end_of_day(until)} if until else {}),
     }
 
 
@@ -49,9 +50,9 @@ def labelled(field: str, choices: type[TextChoices]) -> Case:
     return Case(*words, default=F(field), output_field=TextField())
 
 
-def no_period(_form: forms.Form, _today: date) -> Period:
+def no_period(_form: forms.Form, _today: date) -> ReportPeriod:
     """No days: what the report is about is what it is now."""
-    return Period()
+    return ReportPeriod()
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class Column(Generic[Row]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Declared(Generic[Filters]):
+class ReportDeclaration(Generic[Filters]):
     """What every report says of itself. Every function gets a valid form, and a person who has all `permissions`."""
 
     name: str
@@ -87,7 +88,7 @@ class Declared(Generic[Filters]):
     permissions: tuple[str, ...]
     form: type[Filters]
     columns: tuple[Column[Any], ...]
-    period: Callable[[Filters, date], Period]
+    period: Callable[[Filters, date], ReportPeriod]
     own_zone: ZoneInfo | None = None  # of its days, where they are not those of who asks
     told_up_to: Callable[[], datetime | None] | None = None  # if it reads what the service lists, see `as_of`
 
@@ -119,7 +120,7 @@ class Declared(Generic[Filters]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report(Declared[Filters], Generic[Row, Filters]):
+class ComputedReport(ReportDeclaration[Filters], Generic[Row, Filters]):
     """A table whose rows this program works out one by one.
 
     `rows` yields what the person may see, lazily. What it raises before the first row is told on a page, and what it
@@ -131,7 +132,7 @@ class Report(Declared[Filters], Generic[Row, Filters]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StoredReport(Declared[Filters]):
+class StoredReport(ReportDeclaration[Filters]):
     """A table that the database can tell by itself, to the last cell: so it writes the file as well.
 
     `query` is what the person may see. Every column is a field or an expression over it, of a kind that `sql_cells`
@@ -142,7 +143,7 @@ class StoredReport(Declared[Filters]):
     order: tuple[str, ...]
 
 
-AnyReport = Report[Any, Any] | StoredReport[Any]
+AnyReport = ComputedReport[Any, Any] | StoredReport[Any]
 
 
 def in_batches(queryset: QuerySet[Stored], *, order: tuple[str, ...]) -> Iterator[Stored]:
@@ -158,3 +159,36 @@ def in_batches(queryset: QuerySet[Stored], *, order: tuple[str, ...]) -> Iterato
         cursor = page.next_cursor
         if cursor is None:
             return
+
+
+class FileFormat(models.TextChoices):
+    """The kinds of file."""
+
+    CSV = "csv", "CSV"
+    XLSX = "xlsx", "Excel (XLSX)"
+
+
+@dataclass(frozen=True)
+class ExportRequest:
+    """One export: a report for a person, narrowed by a valid form, with times in this zone.
+
+    `has_mark` puts the byte order mark before a CSV, by which some versions of Excel know UTF-8.
+    """
+
+    report: AnyReport
+    user: User
+    form: Any
+    zone: ZoneInfo
+    columns: tuple[Column[Any], ...]
+    format: FileFormat = FileFormat.CSV
+    has_mark: bool = False
+
+    @property
+    def header(self) -> list[str]:
+        """The headings of the chosen columns."""
+        return [column.header for column in self.columns]
+
+    @property
+    def filters(self) -> dict[str, str]:
+        """What narrows it, for the record."""
+        return {name: str(value) for name, value in self.form.cleaned_data.items() if value}

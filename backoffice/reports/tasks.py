@@ -1,23 +1,24 @@
-"""The doorbell's side of the exports. The database says what is to be made; `manage.py sweep` finds what is missed."""
+"""Celery tasks of reports. The database says what is due; the sweeper finds what a lost message missed."""
 
 from uuid import UUID
 
 from celery import shared_task
 
-from backoffice.core.context import calling
-from backoffice.reports import services
+from backoffice.core.web.request_context import call_context
+from backoffice.reports.exports import runner
+from backoffice.reports.schedules import messages, services
 
 
 @shared_task(name="reports.run_export", ignore_result=True, acks_late=False, max_retries=0)
 def run_export(export_id: str) -> None:
     """Make one file, if it still waits for somebody."""
-    with calling(request_id=f"export-{export_id[:8]}"):
-        services.run_export(UUID(export_id))
+    with call_context(request_id=f"export-{export_id[:8]}"):
+        runner.run_export(UUID(export_id))
 
 
 @shared_task(name="reports.run_schedules", ignore_result=True, acks_late=False, max_retries=0)
 def run_schedules() -> None:
     """Ask for what schedules want now, and tell people what is ready. `manage.py sweep` does the same."""
-    with calling(request_id="schedules"):
-        services.run_schedules()
-        services.tell_recipients()
+    with call_context(request_id="schedules"):
+        services.run_due_schedules()
+        messages.send_due_messages()

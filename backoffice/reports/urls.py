@@ -1,6 +1,8 @@
+"""URLs of reports, exports and schedules."""
+
 from django.urls import path
 
-from backoffice.reports.views import exports, files, schedules
+from backoffice.reports.pages import exports, report, schedules
 
 app_name = "reports"
 urlpatterns = [
@@ -17,8 +19,8 @@ urlpatterns = [
     path("schedules/<int:pk>/pause/", schedules.pause, name="pause"),
     path("schedules/<int:pk>/resume/", schedules.resume, name="resume"),
     path("schedules/<int:pk>/remove/", schedules.remove, name="remove"),
-    path("<slug:name>.csv", files.csv, name="csv"),
-    path("<slug:name>/", files.report, name="report"),
-    path("<slug:name>/size/", files.size, name="size"),
+    path("<slug:name>.csv", report.download_csv, name="csv"),
+    path("<slug:name>/", report.report, name="report"),
+    path("<slug:name>/size/", report.file_size, name="size"),
     path("<slug:name>/schedule/", schedules.new_schedule, name="new_schedule"),
 ]

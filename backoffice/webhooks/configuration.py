@@ -1,13 +1,20 @@
-"""The receiver as this deployment configures it: the secret part of its address, and the service's public keys."""
+"""The webhook receiver as this deployment configures it: the secret part of its URL, and the provider's public keys.
+
+`manage.py check --deploy` reports what is wrong with them, and no other command does: sending and status checks must
+not wait for a file that only webhooks need. At run time the page reports the same.
+"""
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
+from django.core.checks import CheckMessage, Error, Warning, register
 from django.utils.crypto import constant_time_compare
 
-from payments_gateway.deliveries import MOST_KEYS, PublicKey, load_public_key
+from payments_gateway.webhooks import MAX_PUBLIC_KEYS, PublicKey, load_public_key
 
 _SECRET = re.compile(r"[A-Za-z0-9_-]{32,}")
 _PEM = re.compile(rb"-----BEGIN [^-]+-----.*?-----END [^-]+-----", re.DOTALL)
@@ -32,14 +39,52 @@ def public_keys() -> tuple[PublicKey, ...]:
         return ()
     try:
         file = Path(settings.WEBHOOK_KEYS)
-        return _read(file, file.stat().st_mtime_ns)
+        return _read_keys(file, file.stat().st_mtime_ns)
     except OSError as exc:
         raise ValueError(f"{settings.WEBHOOK_KEYS} cannot be read: {exc.strerror}.") from exc
 
 
 @lru_cache(maxsize=4)
-def _read(file: Path, _changed: int) -> tuple[PublicKey, ...]:
+def _read_keys(file: Path, _changed: int) -> tuple[PublicKey, ...]:
     found = _PEM.findall(file.read_bytes())
-    if not 1 <= len(found) <= MOST_KEYS:
-        raise ValueError(f"{file} holds {len(found)} keys in PEM, and must hold one or {MOST_KEYS}.")
+    if not 1 <= len(found) <= MAX_PUBLIC_KEYS:
+        raise ValueError(f"{file} holds {len(found)} keys in PEM, and must hold one or {MAX_PUBLIC_KEYS}.")
     return tuple(map(load_public_key, found))
+
+
+@register(deploy=True)
+def secret_cannot_be_guessed(**_of_django: Any) -> Iterable[CheckMessage]:
+    """A secret that is short, or that no address can hold, opens no receiver."""
+    if is_on() or not settings.WEBHOOK_SECRET:
+        return []
+    return [
+        Error(
+            "COUNTERSIGN_WEBHOOK_SECRET needs 32 characters at least, of A-Z, a-z, 0-9, _ and -.",
+            hint='Make one: python -c "import secrets; print(secrets.token_urlsafe(32))"',
+            id="webhooks.E001",
+        )
+    ]
+
+
+@register(deploy=True)
+def keys_can_be_read(**_of_django: Any) -> Iterable[CheckMessage]:
+    """A file of keys that cannot be used is told as what it is, not as forged deliveries later."""
+    try:
+        public_keys()
+    except ValueError as exc:
+        return [Error(f"COUNTERSIGN_WEBHOOK_KEYS: {exc}", id="webhooks.E002")]
+    return []
+
+
+@register(deploy=True)
+def deliveries_can_be_verified(**_of_django: Any) -> Iterable[CheckMessage]:
+    """Without keys everything that is received stays unverified, and starts nothing."""
+    if settings.WEBHOOK_KEYS or not settings.WEBHOOK_SECRET:
+        return []
+    return [
+        Warning(
+            "COUNTERSIGN_WEBHOOK_KEYS is not set, so no delivery can be verified, and none starts anything.",
+            hint="Set it to a file with the service's public key in PEM, or both while it changes them.",
+            id="webhooks.W001",
+        )
+    ]

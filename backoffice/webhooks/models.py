@@ -1,11 +1,20 @@
-"""Deliveries received: each once, with what it is worth and how often it came."""
+"""Webhook deliveries received: each once, with the verdict on its signature and how often it was received."""
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import Q, TextChoices
 from django.urls import reverse
 
-from backoffice.operations.models import ID_LENGTH
-from backoffice.webhooks.states import DeliveryVerification
+from backoffice.operations.models.operations import TRANSACTION_ID_LENGTH
+
+
+class DeliveryVerification(TextChoices):
+    """What its signature says. All but the first start nothing."""
+
+    VALID = "valid", "Valid"
+    INVALID = "invalid", "Invalid"
+    UNSIGNED = "unsigned", "Unsigned"
+    MALFORMED = "malformed", "Malformed"
+    UNVERIFIED = "unverified", "Not verified"  # no key is configured to verify it with
 
 
 class Delivery(models.Model):
@@ -27,7 +36,7 @@ class Delivery(models.Model):
     problem = models.CharField(max_length=300, blank=True)
     key = models.CharField(max_length=64, blank=True)  # the fingerprint of the key that signed it
     event = models.CharField(max_length=200, blank=True)
-    transaction_id = models.CharField(max_length=ID_LENGTH, blank=True)
+    transaction_id = models.CharField(max_length=TRANSACTION_ID_LENGTH, blank=True)
     reference = models.CharField(max_length=200, blank=True)
     body = models.BinaryField()
     valid_at = models.DateTimeField(null=True)

@@ -1,14 +1,14 @@
-"""The worker's side: it reads the service, so that losing or repeating a message changes nothing."""
+"""Celery task that processes deliveries. It reads the provider, so a lost or repeated message changes nothing."""
 
 from celery import shared_task
 
-from backoffice.core.context import calling
-from backoffice.webhooks import services
-from backoffice.webhooks.services.looking import TASK
+from backoffice.core.web.request_context import call_context
+from backoffice.webhooks import processing
+from backoffice.webhooks.processing import PROCESS_TASK
 
 
-@shared_task(name=TASK, ignore_result=True, acks_late=False, max_retries=0)
-def look(_because: str = "") -> None:
+@shared_task(name=PROCESS_TASK, ignore_result=True, acks_late=False, max_retries=0)
+def process_deliveries(_because: str = "") -> None:
     """Read the service again, if a delivery wants it. `manage.py sweep` does the same without a broker."""
-    with calling(request_id="webhooks"):
-        services.look_due()
+    with call_context(request_id="webhooks"):
+        processing.process_due_deliveries()

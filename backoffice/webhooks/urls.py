@@ -1,13 +1,13 @@
-"""Where the service delivers its webhooks, and where people see what came."""
+"""The URL at which the provider delivers webhooks, and the pages that show them."""
 
 from django.urls import path
 
-from backoffice.webhooks.views import deliveries, receiver
+from backoffice.webhooks import endpoint, pages
 
 app_name = "webhooks"
 urlpatterns = [
-    path("hooks/<str:secret>/", receiver.receive, name="receive"),
-    path("webhooks/", deliveries.deliveries, name="deliveries"),
-    path("webhooks/<int:pk>/", deliveries.delivery, name="delivery"),
-    path("webhooks/<int:pk>/look-again/", deliveries.look_again, name="look_again"),
+    path("hooks/<str:secret>/", endpoint.receive, name="receive"),
+    path("webhooks/", pages.delivery_list, name="deliveries"),
+    path("webhooks/<int:pk>/", pages.delivery_detail, name="delivery"),
+    path("webhooks/<int:pk>/look-again/", pages.check_again, name="check_again"),
 ]

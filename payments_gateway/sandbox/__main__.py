@@ -1,4 +1,12 @@
-"""The command line of the simulation: python -m payments_gateway.sandbox --port 8001."""
+"""Command line of the sandbox: python -m payments_gateway.sandbox --port 8001, or manage.py sandbox --port 8001.
+
+A separate process with its own settings and its own database file. No real money moves.
+
+* `/v2/…` and `/v4/…` behave like the provider of the specification (`api/`, on the books of `books/`).
+* `/_sandbox/…` is the sandbox console and the control API (`control/`), which the real provider does not have.
+
+`books/ledger.py` describes the bookkeeping, `faults/definitions.py` the faults that can be provoked.
+"""
 
 import argparse
 import os
@@ -6,9 +14,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from payments_gateway.sandbox.arguments import add_options
-from payments_gateway.sandbox.server import bound_socket, serve
-from payments_gateway.sandbox.wire.errors import CannotListenError
+from payments_gateway.sandbox.server import CannotListenError, add_options, listening_socket, serve
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -20,7 +26,7 @@ def main(arguments: Sequence[str]) -> int:
     add_options(parser)
     options = parser.parse_args(arguments)
     try:
-        listener = bound_socket(options.host, options.port)
+        listener = listening_socket(options.host, options.port)
     except CannotListenError as exc:
         sys.stderr.write(f"{exc}. Stop what is using it, or choose another --port.\n")
         return 1

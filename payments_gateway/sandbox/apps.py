@@ -1,4 +1,4 @@
-"""The simulation as a Django application of its own settings; the back office never installs it."""
+"""Django app config of the books and the console, used only by the sandbox's own settings."""
 
 from django.apps import AppConfig
 

@@ -1,16 +1,17 @@
-"""The life of a simulation: made and seeded at its first start, changed by options, set back by a reset."""
+"""Create and seed the sandbox's database at its first start, apply options, reset it, print the start-up banner."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from decimal import Decimal
+from typing import Any
 
 from django.core.management import call_command
 from django.db.models import Case, Count, F, Q, Sum, When
 from django.db.transaction import atomic
 
-from payments_gateway.sandbox import clock, otp
-from payments_gateway.sandbox.books.seed import sow
-from payments_gateway.sandbox.merchant import start as merchant
+from payments_gateway.sandbox import clock, otp, parties
+from payments_gateway.sandbox.books.seed import seed_books
+from payments_gateway.sandbox.merchant import profile as merchant
 from payments_gateway.sandbox.models import (
     Account,
     Arrival,
@@ -23,7 +24,7 @@ from payments_gateway.sandbox.models import (
     Withdrawal,
 )
 from payments_gateway.sandbox.settings import DATABASE, SEED, SETTLE_AFTER, TRANSACTIONS
-from payments_gateway.sandbox.webhooks import history as webhooks
+from payments_gateway.sandbox.webhooks import outbox as webhooks
 
 _OPTIONS = ("settle_after", "token_required", "token_reuse", "fail_next", "customer_pays_after")
 _SECONDS = ("settle_after", "customer_pays_after")
@@ -34,19 +35,19 @@ def prepare() -> Simulation:
     DATABASE.resolve().parent.mkdir(parents=True, exist_ok=True)
     call_command("migrate", verbosity=0, interactive=False)
     with atomic(durable=True):
-        simulation = Simulation.objects.first() or _make()
-        merchant.prepare()
+        simulation = Simulation.objects.first() or _create_simulation()
+        merchant.ensure_merchant()
         _restore_options(simulation)
-    clock.keep(simulation.clock_ahead)
+    clock.set_offset(simulation.clock_ahead)
     return simulation
 
 
-def _make() -> Simulation:
+def _create_simulation() -> Simulation:
     end = clock.last_midnight()
     return Simulation.objects.create(
         seed=SEED,
         seeded_until=end,
-        last_seeded_id=sow(SEED, TRANSACTIONS, end),
+        last_seeded_id=seed_books(SEED, TRANSACTIONS, end),
         totp_secret=otp.new_secret(),
         one_time_code=otp.new_code(),
     )
@@ -64,10 +65,10 @@ def _restore_options(simulation: Simulation) -> None:
 def options_of(simulation: Simulation) -> dict[str, object]:
     """The options in force."""
     values = {name: getattr(simulation, name) for name in _OPTIONS}
-    return values | {name: _exact(values[name]) for name in _SECONDS}
+    return values | {name: _exact_seconds(values[name]) for name in _SECONDS}
 
 
-def _exact(seconds: float | None) -> Decimal | None:
+def _exact_seconds(seconds: float | None) -> Decimal | None:
     return None if seconds is None else Decimal(str(seconds)).normalize()
 
 
@@ -82,19 +83,19 @@ def reset() -> int:
 
     Seeded records are final, so removing what came later restores them exactly.
     """
-    with clock.changing:
+    with clock.offset_lock:
         simulation = _restore()
-        clock.keep(timedelta())
+        clock.set_offset(timedelta())
     return simulation.last_seeded_id
 
 
 @atomic(durable=True)
 def _restore() -> Simulation:
     simulation = Simulation.objects.get()
-    _forget(simulation.last_seeded_id)
-    _recount()
-    merchant.restore()
-    webhooks.reset()
+    _delete_since_seed(simulation.last_seeded_id)
+    _recompute_totals()
+    merchant.reset_merchant()
+    webhooks.delete_deliveries()
     _restore_options(simulation)
     simulation.last_totp_step = 0
     simulation.clock_ahead = timedelta()
@@ -103,7 +104,7 @@ def _restore() -> Simulation:
     return simulation
 
 
-def _forget(last_seeded_id: int) -> None:
+def _delete_since_seed(last_seeded_id: int) -> None:
     for orders in (Withdrawal, Transfer, WalletTransfer):
         orders.objects.filter(transaction_id__gt=last_seeded_id).delete()
     Entry.objects.filter(Q(transaction_id__gt=last_seeded_id) | Q(payment__isnull=False)).delete()
@@ -112,7 +113,7 @@ def _forget(last_seeded_id: int) -> None:
     Payment.objects.all().delete()
 
 
-def _recount() -> None:
+def _recompute_totals() -> None:
     Account.objects.update(balance=0, received=0, sent=0, transactions=0)
     added = Sum(Case(When(amount__gt=0, then=F("amount")), default=0))
     taken = Sum(Case(When(amount__lt=0, then=-F("amount")), default=0))
@@ -124,3 +125,24 @@ def _recount() -> None:
             balance=row["added"] - row["taken"],
             transactions=row["lines"],
         )
+
+
+def startup_banner(simulation: Simulation, address: Sequence[Any]) -> str:
+    """A few lines: what this is, where it listens, how to get in, and where the tokens are."""
+    host, port = address[0], address[1]
+    base = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return "\n".join(
+        (
+            "",
+            "SIMULATION: this is not the Business Payments API. It is a sandbox and moves nothing.",
+            f"  Base addresses {base}/v2 and {base}/v4",
+            f"  Console        {base}/_sandbox/   (balances, the present token)",
+            f"  X-Api-Key      {parties.API_KEY}",
+            f"  X-Api-User     {parties.API_USER}",
+            f"  X-User-Version {parties.USER_VERSIONS[0]}",
+            f"  One-time code  {simulation.one_time_code}   (otp; totp codes are on the console)",
+            f"  History        {simulation.last_seeded_id} transactions of seed {simulation.seed},"
+            f" until {clock.iso_timestamp(simulation.seeded_until)}",
+            f"Sandbox ready at {base}",
+        )
+    )

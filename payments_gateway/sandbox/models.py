@@ -1,4 +1,4 @@
-"""The books of the simulation. All amounts are integers in minor units of the currency."""
+"""The books of the sandbox. All amounts are integers in minor units of the currency."""
 
 from datetime import timedelta
 from typing import ClassVar
@@ -6,7 +6,7 @@ from typing import ClassVar
 from django.db import models
 from django.db.models import F, Q
 
-from payments_gateway.sandbox.owners import MERCHANT
+from payments_gateway.sandbox.parties import MERCHANT
 
 
 class Simulation(models.Model):

@@ -1,9 +1,9 @@
-"""One-time tokens of the simulation: authenticator codes (`totp`, RFC 6238) and codes it issues itself (`otp`).
+"""One-time codes of the sandbox: authenticator codes (`totp`, RFC 6238) and codes it issues itself (`otp`).
 
 `totp`: SHA-1, six digits, steps of 30 seconds, one step of drift to either side, each code once: after a code was
 used, neither it nor an older one is accepted.
-`otp`: there is always exactly one valid code, shown on the console page and printed on standard output. A new one is
-issued at the first start, whenever one has been used, and on reset.
+`otp`: exactly one code is valid at a time, shown on the console and printed on standard output. A new one is
+issued at the first start, after each use, and on reset.
 """
 
 import base64
@@ -11,21 +11,28 @@ import hashlib
 import hmac
 import secrets
 import struct
+import sys
 from dataclasses import dataclass
 from datetime import datetime
 
 from django.db.transaction import on_commit
 
+from payments_gateway.sandbox.errors import RefusedError
 from payments_gateway.sandbox.models import Simulation
-from payments_gateway.sandbox.terminal import announce
-from payments_gateway.sandbox.wire.errors import RefusedError
+
+
+def print_now(text: str) -> None:
+    """Write lines that are seen at once, also through a pipe."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
 
 STEP_SECONDS = 30
 _DRIFT_STEPS = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class OneTimeCode:
     """What the client sent: `type` is otp or totp."""
 
     type: str
@@ -55,13 +62,13 @@ def totp(secret: str, step: int) -> str:
     return f"{number % 1_000_000:06d}"
 
 
-def untyped(code: str) -> Token:
+def code_of_unknown_type(code: str) -> OneTimeCode:
     """The token of a request that does not say its type: the issued code if it is that, an authenticator's if not."""
     issued = Simulation.objects.get().one_time_code
-    return Token("otp" if _same(issued, code) else "totp", code)
+    return OneTimeCode("otp" if _equal_in_constant_time(issued, code) else "totp", code)
 
 
-def use(token: Token | None, *, at: datetime, member: str = "token") -> None:
+def use_code(token: OneTimeCode | None, *, at: datetime, member: str = "token") -> None:
     """Accept the token and mark it used, inside the caller's transaction; or raise RefusedError 400.
 
     `member` is where the request has its token, or should have it.
@@ -82,7 +89,7 @@ def use(token: Token | None, *, at: datetime, member: str = "token") -> None:
 def _use_totp(simulation: Simulation, code: str, present: int) -> str:
     """Why the code is refused; empty when it was accepted."""
     steps = range(present - _DRIFT_STEPS, present + _DRIFT_STEPS + 1)
-    matching = [step for step in steps if _same(totp(simulation.totp_secret, step), code)]
+    matching = [step for step in steps if _equal_in_constant_time(totp(simulation.totp_secret, step), code)]
     if not matching:
         return "is not valid or has expired"
     if simulation.token_reuse:
@@ -97,14 +104,14 @@ def _use_totp(simulation: Simulation, code: str, present: int) -> str:
 
 def _use_one_time_code(simulation: Simulation, code: str) -> str:
     """Why the code is refused; empty when it was accepted."""
-    if not _same(simulation.one_time_code, code):
+    if not _equal_in_constant_time(simulation.one_time_code, code):
         return "is not valid or has already been used"
     if not simulation.token_reuse:
         issue_code(simulation)
     return ""
 
 
-def _same(ours: str, given: str) -> bool:
+def _equal_in_constant_time(ours: str, given: str) -> bool:
     return hmac.compare_digest(ours.encode(), given.encode())
 
 
@@ -113,4 +120,4 @@ def issue_code(simulation: Simulation) -> None:
     code = new_code()
     simulation.one_time_code = code
     simulation.save(update_fields=["one_time_code"])
-    on_commit(lambda: announce(f"A new one-time code (otp) was issued: {code}"))
+    on_commit(lambda: print_now(f"A new one-time code (otp) was issued: {code}"))

@@ -1,7 +1,7 @@
-"""Settings of the simulated service. It shares nothing with the application: no file, no database, no secret.
+"""Django settings of the sandbox. It shares no file, database or secret with the back office.
 
-The command line of `python -m payments_gateway.sandbox` is the documented way in; it hands its arguments over in
-these environment variables.
+The documented way in is the command line of `python -m payments_gateway.sandbox`, which passes its options on
+in these environment variables.
 """
 
 import os
@@ -25,7 +25,7 @@ APPEND_SLASH = False
 MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",  # gives every answer its Content-Length
     "payments_gateway.sandbox.control.guard.GuardMiddleware",
-    "payments_gateway.sandbox.wire.answers.RefusalMiddleware",
+    "payments_gateway.sandbox.api.http.ErrorMiddleware",
     "payments_gateway.sandbox.books.settlement.SettlementMiddleware",
 ]
 ROOT_URLCONF = "payments_gateway.sandbox.urls"

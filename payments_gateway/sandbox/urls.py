@@ -1,22 +1,11 @@
-"""Paths of the service under /v2/ and /v4/, and of the simulation under /_sandbox/."""
+"""URLs of the simulated provider under /v2/ and /v4/, and of the console and control API under /_sandbox/."""
 
 from django.urls import include, path
 from django.views.generic import RedirectView
 
-from payments_gateway.sandbox.control import console, faults, oracle, webhooks, world
+from payments_gateway.sandbox.api import api_keys, balances, extras, merchant, payments, transactions, wallets
+from payments_gateway.sandbox.control import console, views, webhooks
 from payments_gateway.sandbox.control import views as control
-from payments_gateway.sandbox.service import (
-    accounts,
-    api_keys,
-    balances,
-    banks,
-    callbacks,
-    document,
-    extras,
-    payments,
-    transactions,
-    wallets,
-)
 
 v2 = [
     path("auth/api-key", api_keys.create),
@@ -24,18 +13,18 @@ v2 = [
     path("balance/convert", balances.convert),
     path("balance/transfer", balances.transfer),
     path("balance/withdraw", balances.withdraw),
-    path("bank/resolve", banks.resolve),
-    path("callbackurl", callbacks.callback_url),
+    path("bank/resolve", merchant.resolve_holder),
+    path("callbackurl", merchant.callback_url),
     path("payment", payments.create),
     path("transaction", transactions.transactions),
     path("transaction/summary", transactions.summary),
     path("wallet", wallets.wallet),
     path("wallet/transfer", wallets.transfer),
-    *extras.paths,
+    *extras.url_patterns,
 ]
 
 v4 = [
-    path("account", accounts.account),
+    path("account", merchant.bank_accounts),
     path("user/api-key", api_keys.api_key),
     path("user/api-key/invalidate", api_keys.invalidate),
     path("user/api-key/scopes", api_keys.key_scopes),
@@ -50,31 +39,31 @@ v4 = [
 simulation = [
     path("", console.console),
     path("watch", console.watch),
-    path("console/<slug:name>", console.act),
+    path("console/<slug:name>", console.submit_form),
     path("token", control.token),
-    path("ledger", oracle.ledger_now),
+    path("ledger", views.ledger_state),
     path("options", control.options),
     path("reset", control.reset),
     path("settle", control.settle),
-    path("clock", world.clock_now),
-    path("deposits", world.deposits),
-    path("payments", world.pay_in),
-    path("kyc", world.kyc),
+    path("clock", views.clock_state),
+    path("deposits", views.deposits),
+    path("payments", views.pay_in),
+    path("kyc", views.kyc),
     path("webhooks", webhooks.deliveries),
     path("webhooks/keys", webhooks.keys),
     path("webhooks/faults", webhooks.faults),
-    path("faults", faults.faults),
-    path("faults/<int:fault_id>", faults.fault),
+    path("faults", views.faults),
+    path("faults/<int:fault_id>", views.fault),
 ]
 
 urlpatterns = [
     path("", RedirectView.as_view(url="/_sandbox/")),
-    path("openapi.json", document.openapi),
+    path("openapi.json", extras.openapi),
     path("v2/", include(v2)),
     path("v4/", include(v4)),
     path("_sandbox/", include(simulation)),
 ]
 
-handler400 = "payments_gateway.sandbox.wire.answers.bad_request"
-handler404 = "payments_gateway.sandbox.wire.answers.not_found"
-handler500 = "payments_gateway.sandbox.wire.answers.internal_error"
+handler400 = "payments_gateway.sandbox.api.http.bad_request"
+handler404 = "payments_gateway.sandbox.api.http.not_found"
+handler500 = "payments_gateway.sandbox.api.http.internal_error"

@@ -1,4 +1,4 @@
-"""The WSGI application, made once the books are ready; then the banner is printed."""
+"""Build the WSGI application once the books are ready, and print the start-up banner."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -7,21 +7,21 @@ import django
 from django.core.handlers.wsgi import WSGIHandler
 
 if TYPE_CHECKING:
-    from payments_gateway.sandbox.faults.application import FaultyApplication
+    from payments_gateway.sandbox.faults.middleware import FaultMiddleware
 
 
-def application_at(address: Sequence[Any]) -> "FaultyApplication":
+def application_at(address: Sequence[Any]) -> "FaultMiddleware":
     """Prepare database and options, announce the simulation at this address, and return what serves it."""
     django.setup(set_prefix=False)
     # Models can be imported only after Django was set up.
-    from payments_gateway.sandbox import banner, lifecycle, terminal
-    from payments_gateway.sandbox.books.settlement import catch_up
-    from payments_gateway.sandbox.faults.application import FaultyApplication
-    from payments_gateway.sandbox.faults.plan import PLAN
-    from payments_gateway.sandbox.webhooks import courier
+    from payments_gateway.sandbox import lifecycle, otp
+    from payments_gateway.sandbox.books.settlement import settle_if_due
+    from payments_gateway.sandbox.faults.middleware import FaultMiddleware
+    from payments_gateway.sandbox.faults.registry import FAULTS
+    from payments_gateway.sandbox.webhooks import delivery
 
     simulation = lifecycle.prepare()
-    courier.start(before_each_round=catch_up)
-    application = FaultyApplication(WSGIHandler(), PLAN)
-    terminal.announce(banner.text(simulation, address))
+    delivery.start_courier(before_each_round=settle_if_due)
+    application = FaultMiddleware(WSGIHandler(), FAULTS)
+    otp.print_now(lifecycle.startup_banner(simulation, address))
     return application

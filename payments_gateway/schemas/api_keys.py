@@ -1,22 +1,30 @@
-"""What the operations on API keys take and give (specification: API key; Authentication, 7 and 8)."""
+"""Requests and responses of the API key operations (specification: API key; Authentication, 7 and 8)."""
 
 from typing import Annotated, Self
 
 from pydantic import ConfigDict, Field, Secret, SecretStr, model_validator
 
-from payments_gateway.dialect import Dialect
-from payments_gateway.schemas.fields import Filled, Flag, Moment, Remark, Request, Text, Wire
+from payments_gateway.profile.model import ProviderProfile
+from payments_gateway.schemas.fields import (
+    Flag,
+    LenientText,
+    RequestModel,
+    RequiredText,
+    Text,
+    Timestamp,
+    WireModel,
+)
 
 
-class KeyRequest(Request):
+class KeyRequest(RequestModel):
     """A key to be generated. `scope` is one of the codes of `api_keys.scopes`.
 
     It lives for a number of days or of months, not both; without either the service decides. `replaces` is an
     old key that stops working in the same call.
     """
 
-    name: Filled
-    scope: Filled
+    name: RequiredText
+    scope: RequiredText
     replaces: SecretStr | None = None
     expires_in_days: Annotated[int, Field(strict=True, gt=0, le=36_500)] | None = None
     expires_in_months: Annotated[int, Field(strict=True, gt=0, le=1_200)] | None = None
@@ -27,7 +35,7 @@ class KeyRequest(Request):
             raise ValueError("A key expires in a number of days or of months, not both.")
         return self
 
-    def wire(self, otp: SecretStr | None, dialect: Dialect) -> dict[str, object]:
+    def wire(self, otp: SecretStr | None, dialect: ProviderProfile) -> dict[str, object]:
         """Return the body of POST /user/api-key: the old key and the token still covered."""
         body: dict[str, object | None] = {
             dialect.key_name_member: self.name,
@@ -40,22 +48,22 @@ class KeyRequest(Request):
         return {name: value for name, value in body.items() if value is not None}
 
 
-class CreatedKey(Wire):
+class CreatedKey(WireModel):
     """A new key, shown this once. Whatever else came with it is covered as well."""
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, Secret[object]]
 
     key: Annotated[SecretStr, Field(min_length=1)]
-    expires: Moment = None
+    expires: Timestamp = None
 
 
-class KeyInfo(Wire):
+class KeyInfo(WireModel):
     """A key of the merchant as the list shows it: by a short hash, never the key itself."""
 
     short_hash: Annotated[Text, Field(min_length=1)]
-    name: Remark = ""
-    username: Remark = ""
+    name: LenientText = ""
+    username: LenientText = ""
     is_expirable: Flag = None
-    expires_at: Moment = None
-    deleted_at: Moment = None
+    expires_at: Timestamp = None
+    deleted_at: Timestamp = None

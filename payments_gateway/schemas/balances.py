@@ -1,31 +1,32 @@
-"""What the operations under /balance take and give (specification: Balance entry, Transfer detail)."""
+"""Requests and responses under /balance (specification: Balance entry, Transfer detail)."""
 
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, SecretStr, StringConstraints, model_validator
 
-from payments_gateway.dialect import Dialect, OtpType
-from payments_gateway.money import check_amount, plain
+from payments_gateway.money import check_amount, format_plain
+from payments_gateway.profile.model import ProviderProfile
+from payments_gateway.profile.points import OtpType
 from payments_gateway.schemas.fields import (
     Amount,
     Count,
-    Filled,
     FormattedAmount,
-    Identity,
-    Receipt,
-    Remark,
-    Request,
+    LenientAmount,
+    LenientText,
+    OptionalId,
+    ReceiptModel,
+    RequestModel,
+    RequiredText,
     Storable,
     Text,
-    ToldAmount,
-    Wire,
+    WireModel,
 )
 
 FiatCurrency = Literal["NGN", "USD"]
 MEMO_MAX = 28
 
 
-class Balance(Wire):
+class Balance(WireModel):
     """What the merchant has in one currency."""
 
     currency: Annotated[Text, Field(alias="toCurrency", min_length=1)]
@@ -36,13 +37,13 @@ class Balance(Wire):
     formatted_amount: Annotated[FormattedAmount, Field(alias="formattedAmount")]
 
 
-class Withdrawal(Request):
+class Withdrawal(RequestModel):
     """Fiat from the merchant's balance to a bank account."""
 
-    account_number: Annotated[Filled, Field(alias="accountNumber")]
-    account_name: Annotated[Filled, Field(alias="accountName")]
-    bank: Filled
-    bank_code: Annotated[Filled, Field(alias="bankCode")]
+    account_number: Annotated[RequiredText, Field(alias="accountNumber")]
+    account_name: Annotated[RequiredText, Field(alias="accountName")]
+    bank: RequiredText
+    bank_code: Annotated[RequiredText, Field(alias="bankCode")]
     currency: str
     amount: Amount
     otp_type: Annotated[OtpType | None, Field(alias="otpType")] = None
@@ -52,17 +53,20 @@ class Withdrawal(Request):
         check_amount(self.amount, self.currency)
         return self
 
-    def wire(self, token: SecretStr | None, dialect: Dialect) -> dict[str, object]:
+    def wire(self, token: SecretStr | None, dialect: ProviderProfile) -> dict[str, object]:
         """Return the body of POST /balance/withdraw: the amount as text, the token still covered.
 
         An OTP type that the request does not name is the one of the dialect.
         """
         body: dict[str, object] = self.model_dump(by_alias=True, exclude={"otp_type", "amount"})
-        body |= {"amount": plain(self.amount), dialect.otp_type_member: self.otp_type or dialect.otp_type}
+        body |= {
+            "amount": format_plain(self.amount),
+            dialect.otp_type_member: self.otp_type or dialect.otp_type,
+        }
         return body if token is None else body | {"token": token}
 
 
-class Conversion(Request):
+class Conversion(RequestModel):
     """Fiat of one currency into another: NGN to USD, or USD to NGN. `amount` is what is given."""
 
     from_currency: Annotated[FiatCurrency, Field(alias="fromCurrency")]
@@ -79,13 +83,13 @@ class Conversion(Request):
     def wire(self) -> dict[str, object]:
         """Return the body of POST /balance/convert: the amount as text."""
         body: dict[str, object] = self.model_dump(by_alias=True)
-        return body | {"amount": plain(self.amount)}
+        return body | {"amount": format_plain(self.amount)}
 
 
-class Transfer(Request):
+class Transfer(RequestModel):
     """Fiat to another user of the service. The memo has at most 28 characters."""
 
-    receiver_username: Annotated[Filled, Field(alias="receiverUsername")]
+    receiver_username: Annotated[RequiredText, Field(alias="receiverUsername")]
     currency: FiatCurrency
     amount: Amount
     memo: Annotated[str, StringConstraints(max_length=MEMO_MAX), Storable] = ""
@@ -96,7 +100,7 @@ class Transfer(Request):
         check_amount(self.amount, self.currency)
         return self
 
-    def wire(self, token: SecretStr | None, dialect: Dialect) -> dict[str, object]:
+    def wire(self, token: SecretStr | None, dialect: ProviderProfile) -> dict[str, object]:
         """Return the body of POST /balance/transfer: the amount as text, the token still covered.
 
         An empty memo is left out; an OTP type that the request does not name is the one of the dialect.
@@ -104,35 +108,35 @@ class Transfer(Request):
         body: dict[str, object] = {
             "receiverUsername": self.receiver_username,
             dialect.transfer_currency_member: self.currency,
-            "amount": plain(self.amount),
+            "amount": format_plain(self.amount),
             dialect.otp_type_member: self.otp_type or dialect.otp_type,
         }
         optional = {"memo": self.memo or None, "token": token}
         return body | {name: value for name, value in optional.items() if value is not None}
 
 
-class WithdrawalReceipt(Wire):
+class WithdrawalReceipt(WireModel):
     """The service's yes to a withdrawal. `raw` is its `data`; often it names no
     transaction (None) and no status (empty)."""
 
-    transaction_id: Identity
+    transaction_id: OptionalId
     status: str
     raw: dict[str, Any]
 
 
-class TransferDetail(Receipt):
+class TransferDetail(ReceiptModel):
     """The service's yes to a conversion or to a transfer between users.
 
     `status` is fulfilled, processing, failed, or the service's own word; `date` is the text of the service.
     """
 
-    transaction_id: Annotated[Identity, Field(alias="transactionId")] = None
-    status: Remark = ""
-    date: Remark = ""
-    sender: Remark = ""
-    username: Remark = ""
-    from_currency: Annotated[Remark, Field(alias="fromCurrency")] = ""
-    to_currency: Annotated[Remark, Field(alias="toCurrency")] = ""
-    amount: ToldAmount = None
-    receive_amount: Annotated[ToldAmount, Field(alias="receiveAmount")] = None
-    sender_previous_balance: Annotated[ToldAmount, Field(alias="senderPrevbalance")] = None
+    transaction_id: Annotated[OptionalId, Field(alias="transactionId")] = None
+    status: LenientText = ""
+    date: LenientText = ""
+    sender: LenientText = ""
+    username: LenientText = ""
+    from_currency: Annotated[LenientText, Field(alias="fromCurrency")] = ""
+    to_currency: Annotated[LenientText, Field(alias="toCurrency")] = ""
+    amount: LenientAmount = None
+    receive_amount: Annotated[LenientAmount, Field(alias="receiveAmount")] = None
+    sender_previous_balance: Annotated[LenientAmount, Field(alias="senderPrevbalance")] = None

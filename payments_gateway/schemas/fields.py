@@ -1,4 +1,4 @@
-"""What every schema is made of: exact numbers, texts, moments, and the base that knows both names of a member."""
+"""Base models and field types of all schemas: exact numbers, texts, timestamps, wire names as aliases."""
 
 import re
 from datetime import UTC, datetime
@@ -7,11 +7,11 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
-from payments_gateway.money import is_keepable, is_storable
+from payments_gateway.money import fits_ledger, is_storable
 
 _NUMBER = re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,40})?")
 _SECONDS = re.compile(r"[0-9]{1,16}(\.[0-9]{1,9})?")
-LONGEST_IDENTITY = 500
+MAX_ID_LENGTH = 500
 _ZERO, _LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 
 
@@ -27,7 +27,7 @@ def _exact(value: object) -> Decimal:
             number = Decimal(value.strip())
         case _:
             raise ValueError("not a number")
-    if not is_keepable(number):
+    if not fits_ledger(number):
         raise ValueError("a number out of all proportion")
     return number
 
@@ -37,7 +37,7 @@ def _exact_or_none(value: object) -> Decimal | None:
     return None if value is None or value == "" else _exact(value)
 
 
-def _told(value: object) -> Decimal | None:
+def _lenient_amount(value: object) -> Decimal | None:
     """Take a number beside a yes that must not be lost for it: what cannot be read is None."""
     try:
         return _exact_or_none(value)
@@ -45,17 +45,17 @@ def _told(value: object) -> Decimal | None:
         return None
 
 
-def _remark(value: object) -> str:
+def _lenient_text(value: object) -> str:
     """Take a text that nothing is decided on: what is no text is the empty one."""
     if isinstance(value, bool):
         return str(value).lower()
     return _text(value) if isinstance(value, (str, int, Decimal)) else ""
 
 
-def _identity(value: object) -> str | None:
+def _optional_id(value: object) -> str | None:
     """Take the text that names a thing. What is none, is empty, or is far too long to be a name, is None."""
-    name = _remark(value).strip()
-    return name if 0 < len(name) <= LONGEST_IDENTITY else None
+    name = _lenient_text(value).strip()
+    return name if 0 < len(name) <= MAX_ID_LENGTH else None
 
 
 def _flag(value: object) -> bool | None:
@@ -95,7 +95,7 @@ def _text(value: object) -> str:
     raise ValueError("not a text")
 
 
-def _moment(value: object) -> datetime | None:
+def _timestamp(value: object) -> datetime | None:
     """Take ISO 8601 or unix seconds. What cannot be read is None: a time stamp never spoils a record.
 
     So are the zeros of both (the year 1, and no second since 1970), which is how services write "never", and years
@@ -113,20 +113,20 @@ def _moment(value: object) -> datetime | None:
 
 Amount = Annotated[Decimal, BeforeValidator(_exact)]
 OptionalAmount = Annotated[Decimal | None, BeforeValidator(_exact_or_none)]
-ToldAmount = Annotated[Decimal | None, BeforeValidator(_told)]
+LenientAmount = Annotated[Decimal | None, BeforeValidator(_lenient_amount)]
 FormattedAmount = Annotated[Decimal, BeforeValidator(_formatted)]
 Count = Annotated[int, BeforeValidator(_whole)]
 Text = Annotated[str, BeforeValidator(_text)]
-Remark = Annotated[str, BeforeValidator(_remark)]
-Identity = Annotated[str | None, BeforeValidator(_identity)]
+LenientText = Annotated[str, BeforeValidator(_lenient_text)]
+OptionalId = Annotated[str | None, BeforeValidator(_optional_id)]
 Flag = Annotated[bool | None, BeforeValidator(_flag)]
-Moment = Annotated[datetime | None, BeforeValidator(_moment)]
+Timestamp = Annotated[datetime | None, BeforeValidator(_timestamp)]
 
 Storable = AfterValidator(_storable)
-Filled = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1), Storable]
+RequiredText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1), Storable]
 
 
-class Wire(BaseModel):
+class WireModel(BaseModel):
     """Frozen, known by both names, and silent about its input when it refuses it."""
 
     model_config = ConfigDict(
@@ -134,13 +134,13 @@ class Wire(BaseModel):
     )
 
 
-class Request(Wire):
+class RequestModel(WireModel):
     """What is sent: it holds nothing that is not a member of it."""
 
     model_config = ConfigDict(extra="forbid")
 
 
-class Receipt(Wire):
+class ReceiptModel(WireModel):
     """The service's yes to a call that must not be repeated.
 
     So a yes is never lost for its details: members that are missing or cannot be read are empty or None here,

@@ -1,32 +1,34 @@
-"""What POST /payment takes and gives (specification: Payment, and the endpoint's conditions)."""
+"""Request and response of POST /payment, and the webhook data of a payment (specification: Payment)."""
 
 from typing import Annotated, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from payments_gateway.dialect import Dialect
 from payments_gateway.money import check_quantity
+from payments_gateway.profile.model import ProviderProfile
 from payments_gateway.schemas.fields import (
     Amount,
-    Filled,
-    Identity,
-    Moment,
-    Receipt,
-    Remark,
-    Request,
-    ToldAmount,
+    LenientAmount,
+    LenientText,
+    OptionalId,
+    ReceiptModel,
+    RequestModel,
+    RequiredText,
+    Text,
+    Timestamp,
+    WireModel,
 )
 
 #: Type of a payment -> the members that the specification demands for it, beyond those of every payment.
-CONDITIONAL = {
+REQUIRED_BY_TYPE = {
     "profile": ("service_username",),
     "bank": ("country", "account_number", "account_name", "bank", "bank_code"),
 }
 
-Email = Annotated[Filled, StringConstraints(max_length=254, pattern=r"^[^@\s]+@[^@\s]+$")]
+Email = Annotated[RequiredText, StringConstraints(max_length=254, pattern=r"^[^@\s]+@[^@\s]+$")]
 
 
-class PaymentRequest(Request):
+class PaymentRequest(RequestModel):
     """An off-ramp payment: crypto comes in, the payout goes to a bank account or to a user of the service.
 
     At least one of the two amounts, each in its own currency. A payment of type `profile` needs
@@ -34,21 +36,21 @@ class PaymentRequest(Request):
     `reference` is the merchant's own, and the only thing by which a payment can be found again.
     """
 
-    business_id: Annotated[Filled, Field(alias="businessId")]
-    incoming_currency: Annotated[Filled, Field(alias="incomingCurrency")]
-    outgoing_currency: Annotated[Filled, Field(alias="outgoingCurrency")]
+    business_id: Annotated[RequiredText, Field(alias="businessId")]
+    incoming_currency: Annotated[RequiredText, Field(alias="incomingCurrency")]
+    outgoing_currency: Annotated[RequiredText, Field(alias="outgoingCurrency")]
     customer_email: Annotated[Email, Field(alias="customerEmail")]
-    payment_type: Annotated[Filled, Field(alias="paymentType")]
-    reference: Filled | None = None
+    payment_type: Annotated[RequiredText, Field(alias="paymentType")]
+    reference: RequiredText | None = None
     incoming_amount: Annotated[Amount | None, Field(alias="incomingAmount")] = None
     outgoing_amount: Annotated[Amount | None, Field(alias="outgoingAmount")] = None
-    rate_key: Annotated[Filled | None, Field(alias="rateKey")] = None
-    service_username: Annotated[Filled | None, Field(alias="serviceUsername")] = None
-    country: Filled | None = None
-    account_number: Annotated[Filled | None, Field(alias="accountNumber")] = None
-    account_name: Annotated[Filled | None, Field(alias="accountName")] = None
-    bank: Filled | None = None
-    bank_code: Annotated[Filled | None, Field(alias="bankCode")] = None
+    rate_key: Annotated[RequiredText | None, Field(alias="rateKey")] = None
+    service_username: Annotated[RequiredText | None, Field(alias="serviceUsername")] = None
+    country: RequiredText | None = None
+    account_number: Annotated[RequiredText | None, Field(alias="accountNumber")] = None
+    account_name: Annotated[RequiredText | None, Field(alias="accountName")] = None
+    bank: RequiredText | None = None
+    bank_code: Annotated[RequiredText | None, Field(alias="bankCode")] = None
 
     @model_validator(mode="after")
     def _amounts_can_be_moved(self) -> Self:
@@ -62,12 +64,14 @@ class PaymentRequest(Request):
 
     @model_validator(mode="after")
     def _conditions_are_met(self) -> Self:
-        missing = [name for name in CONDITIONAL.get(self.payment_type, ()) if getattr(self, name) is None]
+        missing = [
+            name for name in REQUIRED_BY_TYPE.get(self.payment_type, ()) if getattr(self, name) is None
+        ]
         if missing:
             raise ValueError(f"A payment of type {self.payment_type} needs {', '.join(missing)}.")
         return self
 
-    def wire(self, dialect: Dialect) -> dict[str, object]:
+    def wire(self, dialect: ProviderProfile) -> dict[str, object]:
         """Return the body of POST /payment: amounts as numbers, what is not given left out."""
         body: dict[str, object] = self.model_dump(
             by_alias=True, exclude_none=True, exclude={"service_username"}
@@ -76,26 +80,38 @@ class PaymentRequest(Request):
         return body if username is None else body | {dialect.service_username_member: username}
 
 
-class Payment(Receipt):
+class Payment(ReceiptModel):
     """A payment as the service keeps it. Nothing is decided on `state`: its values are not documented."""
 
-    id: Annotated[Identity, Field(alias="_id")] = None
-    reference: Remark = ""
-    business_id: Annotated[Remark, Field(alias="businessId")] = ""
-    state: Remark = ""
-    payment_type: Annotated[Remark, Field(alias="paymentType")] = ""
-    address: Remark = ""
-    account: Remark = ""
-    incoming_currency: Annotated[Remark, Field(alias="incomingCurrency")] = ""
-    outgoing_currency: Annotated[Remark, Field(alias="outgoingCurrency")] = ""
-    incoming_amount: Annotated[ToldAmount, Field(alias="incomingAmount")] = None
-    outgoing_amount: Annotated[ToldAmount, Field(alias="outgoingAmount")] = None
-    confirmed_amount: Annotated[ToldAmount, Field(alias="confirmedAmount")] = None
-    unconfirmed_amount: Annotated[ToldAmount, Field(alias="unconfirmedAmount")] = None
-    rate: ToldAmount = None
-    customer_email: Annotated[Remark, Field(alias="customerEmail")] = ""
-    sender_username: Annotated[Remark, Field(alias="senderUsername")] = ""
-    thread_timestamp: Annotated[Remark, Field(alias="threadTS")] = ""
-    expires_at: Annotated[Moment, Field(alias="expTime")] = None
-    created_at: Annotated[Moment, Field(alias="createdAt")] = None
-    updated_at: Annotated[Moment, Field(alias="updatedAt")] = None
+    id: Annotated[OptionalId, Field(alias="_id")] = None
+    reference: LenientText = ""
+    business_id: Annotated[LenientText, Field(alias="businessId")] = ""
+    state: LenientText = ""
+    payment_type: Annotated[LenientText, Field(alias="paymentType")] = ""
+    address: LenientText = ""
+    account: LenientText = ""
+    incoming_currency: Annotated[LenientText, Field(alias="incomingCurrency")] = ""
+    outgoing_currency: Annotated[LenientText, Field(alias="outgoingCurrency")] = ""
+    incoming_amount: Annotated[LenientAmount, Field(alias="incomingAmount")] = None
+    outgoing_amount: Annotated[LenientAmount, Field(alias="outgoingAmount")] = None
+    confirmed_amount: Annotated[LenientAmount, Field(alias="confirmedAmount")] = None
+    unconfirmed_amount: Annotated[LenientAmount, Field(alias="unconfirmedAmount")] = None
+    rate: LenientAmount = None
+    customer_email: Annotated[LenientText, Field(alias="customerEmail")] = ""
+    sender_username: Annotated[LenientText, Field(alias="senderUsername")] = ""
+    thread_timestamp: Annotated[LenientText, Field(alias="threadTS")] = ""
+    expires_at: Annotated[Timestamp, Field(alias="expTime")] = None
+    created_at: Annotated[Timestamp, Field(alias="createdAt")] = None
+    updated_at: Annotated[Timestamp, Field(alias="updatedAt")] = None
+
+
+class PaymentUpdate(WireModel):
+    """The data of `Payment created` and `Payment updated`. It carries no id: a payment is found by its reference."""
+
+    reference: Annotated[Text, Field(min_length=1)]
+    state: Text = ""
+    resolve_id: Text = ""
+    incoming_currency: Annotated[Text, Field(alias="incomingCurrency")] = ""
+    outgoing_currency: Annotated[Text, Field(alias="outgoingCurrency")] = ""
+    incoming_amount: Annotated[Amount | None, Field(alias="incomingAmount")] = None
+    outgoing_amount: Annotated[Amount | None, Field(alias="outgoingAmount")] = None

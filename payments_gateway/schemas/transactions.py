@@ -1,17 +1,17 @@
-"""What the operations under /transaction take and give."""
+"""Responses under /transaction, and the webhook data of a transaction."""
 
 from datetime import datetime
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from payments_gateway.schemas.fields import Amount, Count, Flag, Moment, OptionalAmount, Text, Wire
+from payments_gateway.schemas.fields import Amount, Count, Flag, OptionalAmount, Text, Timestamp, WireModel
 
 TransactionType = Literal["deposit", "withdrawal", "sent", "transfer", "internalTransfer", "conversion"]
 Duration = Literal["one day", "one week", "one month", "one year"]
 
 
-class TransactionRecord(Wire):
+class TransactionRecord(WireModel):
     """One line of the service's ledger. `status` is fulfilled, processing, failed, or the service's own word."""
 
     transaction_id: Annotated[Text, Field(alias="transactionId", min_length=1)]
@@ -30,11 +30,11 @@ class TransactionRecord(Wire):
     version: Text = ""
     is_from_registered_user: Annotated[Flag, Field(alias="isFromRegUser")] = None
     date: Text = ""
-    created_at: Annotated[Moment, Field(alias="createdAt")] = None
-    updated_at: Annotated[Moment, Field(alias="updatedAt")] = None
+    created_at: Annotated[Timestamp, Field(alias="createdAt")] = None
+    updated_at: Annotated[Timestamp, Field(alias="updatedAt")] = None
 
 
-class TransactionPage(Wire):
+class TransactionPage(WireModel):
     """One page of the ledger. `answered_at` is the service's own clock, from its Date header."""
 
     records: Annotated[list[TransactionRecord], Field(alias="data")]
@@ -45,7 +45,7 @@ class TransactionPage(Wire):
     answered_at: datetime | None = None
 
 
-class TransactionSummary(Wire):
+class TransactionSummary(WireModel):
     """Totals of the transactions that were asked for, with one page of them.
 
     The specification does not say in which currency `volume` or in which unit `duration` is.
@@ -55,3 +55,11 @@ class TransactionSummary(Wire):
     volume: Amount
     transaction_count: Annotated[Count, Field(alias="txnCount")]
     duration: OptionalAmount = None
+
+
+class TransactionUpdate(TransactionRecord):
+    """The data of `Transaction updated`: the record as the sender says it now is, to be read again at the service."""
+
+    session_id: Text = ""
+    reference: Text = ""
+    failure_reason: Text = ""

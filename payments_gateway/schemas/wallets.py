@@ -1,4 +1,4 @@
-"""What the operations under /wallet take and give (specification: Wallet, Wallet transfer detail)."""
+"""Requests and responses under /wallet (specification: Wallet, Wallet transfer detail)."""
 
 from typing import Annotated, Self
 
@@ -7,47 +7,47 @@ from pydantic import Field, model_validator
 from payments_gateway.money import check_quantity
 from payments_gateway.schemas.fields import (
     Amount,
-    Filled,
-    Identity,
-    Moment,
-    Receipt,
-    Remark,
-    Request,
+    LenientAmount,
+    LenientText,
+    OptionalId,
+    ReceiptModel,
+    RequestModel,
+    RequiredText,
     Storable,
-    ToldAmount,
-    Wire,
+    Timestamp,
+    WireModel,
 )
 
 
-class WalletAddress(Wire):
+class WalletAddress(WireModel):
     """Where the merchant receives crypto. Network and currency are empty where the service does not say."""
 
-    address: Remark
-    network: Remark = ""
-    currency: Remark = ""
+    address: LenientText
+    network: LenientText = ""
+    currency: LenientText = ""
 
 
-class Wallet(Wire):
+class Wallet(WireModel):
     """The merchant's crypto wallet, with the addresses that were asked for."""
 
     addresses: tuple[WalletAddress, ...] = ()
-    uid: Remark = ""
-    reference: Remark = ""
-    status: Remark = ""
-    version: Remark = ""
-    app_name: Annotated[Remark, Field(alias="appName")] = ""
-    created_at: Annotated[Moment, Field(alias="createdAt")] = None
-    updated_at: Annotated[Moment, Field(alias="updatedAt")] = None
+    uid: LenientText = ""
+    reference: LenientText = ""
+    status: LenientText = ""
+    version: LenientText = ""
+    app_name: Annotated[LenientText, Field(alias="appName")] = ""
+    created_at: Annotated[Timestamp, Field(alias="createdAt")] = None
+    updated_at: Annotated[Timestamp, Field(alias="updatedAt")] = None
 
 
-class WalletTransfer(Request):
+class WalletTransfer(RequestModel):
     """Crypto from the merchant's wallet to an address. Network, currency and wallet type are free texts."""
 
-    network: Filled
-    currency: Filled
-    address: Filled
+    network: RequiredText
+    currency: RequiredText
+    address: RequiredText
     amount: Amount
-    wallet_type: Annotated[Filled | None, Field(alias="walletType")] = None
+    wallet_type: Annotated[RequiredText | None, Field(alias="walletType")] = None
     memo: Annotated[str, Storable] = ""
 
     @model_validator(mode="after")
@@ -63,18 +63,18 @@ class WalletTransfer(Request):
         return body
 
 
-class WalletTransferDetail(Receipt):
+class WalletTransferDetail(ReceiptModel):
     """The service's yes to a transfer out of the wallet. `status` is in our words where it is one of theirs."""
 
-    transaction_id: Annotated[Identity, Field(alias="transactionId")] = None
-    status: Remark = ""
-    type: Remark = ""
-    date: Remark = ""
-    sender: Remark = ""
-    username: Remark = ""
-    from_currency: Annotated[Remark, Field(alias="fromCurrency")] = ""
-    to_currency: Annotated[Remark, Field(alias="toCurrency")] = ""
-    amount: ToldAmount = None
-    receive_amount: Annotated[ToldAmount, Field(alias="receiveAmount")] = None
-    address: Remark = ""
-    memo: Remark = ""
+    transaction_id: Annotated[OptionalId, Field(alias="transactionId")] = None
+    status: LenientText = ""
+    type: LenientText = ""
+    date: LenientText = ""
+    sender: LenientText = ""
+    username: LenientText = ""
+    from_currency: Annotated[LenientText, Field(alias="fromCurrency")] = ""
+    to_currency: Annotated[LenientText, Field(alias="toCurrency")] = ""
+    amount: LenientAmount = None
+    receive_amount: Annotated[LenientAmount, Field(alias="receiveAmount")] = None
+    address: LenientText = ""
+    memo: LenientText = ""

@@ -7,14 +7,14 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from backoffice.accounts import services
+from backoffice.accounts import second_factor, staff
 from backoffice.accounts.models import AuthenticatorDevice, User
 from backoffice.accounts.roles import Role
 from tests.factories import PASSWORD
 
 
 def newcomer(email: str = "new@countersign.example") -> User:
-    return services.create_staff(email, full_name="Nia New", password=PASSWORD, roles=[Role.PREPARER])
+    return staff.create_staff(email, full_name="Nia New", password=PASSWORD, roles=[Role.PREPARER])
 
 
 def give_password(client: Client, user: User, password: str = PASSWORD, **more: Any) -> Any:
@@ -59,8 +59,8 @@ def age_second_factor(client: Client, *, minutes: int) -> None:
 
 def recovery_codes(user: User) -> list[str]:
     """Ten new codes, stored by their owner."""
-    codes = services.issue_recovery_codes(user)
-    services.confirm_codes_kept(user)
+    codes = second_factor.issue_recovery_codes(user)
+    second_factor.confirm_recovery_codes_stored(user)
     return codes
 
 

@@ -1,6 +1,6 @@
 """Every address against every state of sign-in."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -8,7 +8,7 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
 from backoffice.accounts import urls
-from backoffice.accounts.models import User
+from backoffice.accounts.models import StaffSession, User
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from tests.accounts import steps
@@ -113,7 +113,7 @@ def test_a_change_without_the_permission_is_refused_and_recorded(signed_in: Clie
 
 def test_times_are_shown_in_the_time_zone_of_the_person(signed_in: Client, maker: User) -> None:
     User.objects.filter(pk=maker.pk).update(time_zone="Asia/Tokyo")
-    assert " JST" in signed_in.get(reverse("accounts:me")).content.decode()
+    assert " JST" in signed_in.get(reverse("accounts:my_account")).content.decode()
 
 
 def _answer(client: Client, name: str) -> int | str:
@@ -140,3 +140,30 @@ def _walk(patterns: list[URLPattern | URLResolver], prefix: str) -> Iterator[tup
         else:
             inner = f"{pattern.namespace}:" if pattern.namespace else prefix
             yield from _walk(pattern.url_patterns, inner)
+
+
+@pytest.fixture
+def strict() -> Client:
+    """A browser as the product sees it: every form needs the token of its session."""
+    return Client(enforce_csrf_checks=True)
+
+
+def test_a_form_without_its_token_does_nothing_and_is_recorded(
+    strict: Client, maker: User, sign_in: Callable[[Client, User], Client]
+) -> None:
+    address = reverse("accounts:end_other_sessions")
+    answer = sign_in(strict, maker).post(address)
+    assert answer.status_code == 403
+    assert "This form is out of date" in answer.content.decode()
+    assert answer["Cache-Control"] == "no-store"
+    entry = Entry.objects.get()
+    assert (entry.action, entry.actor, entry.target_label) == (Action.ACCESS_REFUSED, maker, address)
+    assert "CSRF" in entry.detail["reason"]
+    assert StaffSession.objects.filter(user=maker).exists()
+
+
+def test_a_stranger_cannot_fill_the_log_with_forged_forms(strict: Client) -> None:
+    answer = strict.post(reverse("accounts:sign_in"), {"email": "ada@countersign.example"})
+    assert answer.status_code == 403
+    assert "This form is out of date" in answer.content.decode()
+    assert not Entry.objects.exists()

@@ -13,7 +13,7 @@ from django.utils import timezone
 from backoffice.accounts.models import AuthenticatorDevice, User
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
-from backoffice.core.vault import VaultError
+from backoffice.core.encryption import DecryptionError
 from tests.accounts import steps
 
 pytestmark = pytest.mark.django_db
@@ -159,7 +159,7 @@ def test_the_secret_is_sealed_to_its_row(maker: User, checker: User) -> None:
     mine, other = steps.authenticator(maker), steps.authenticator(checker)
     assert mine.totp().key.hex().encode() not in bytes(mine.sealed_seed)
     mine.sealed_seed = other.sealed_seed
-    with pytest.raises(VaultError, match="not sealed for this row"):
+    with pytest.raises(DecryptionError, match="not sealed for this row"):
         mine.totp()
 
 

@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from backoffice.accounts import services
+from backoffice.accounts import staff
 from backoffice.accounts.models import StaffSession, User
 from backoffice.accounts.roles import Role
 from backoffice.accounts.sessions import SessionStore
@@ -146,9 +146,9 @@ def test_a_session_that_was_ended_does_not_come_back_when_its_last_request_saves
 @pytest.mark.parametrize(
     "change",
     [
-        lambda user: services.set_roles(user.pk, roles=[Role.AUDITOR], actor=None),
-        lambda user: services.deactivate(user.pk, actor=None),
-        lambda user: services.reset_second_factor(user.pk, actor=None),
+        lambda user: staff.set_roles(user.pk, roles=[Role.AUDITOR], actor=None),
+        lambda user: staff.deactivate_staff(user.pk, actor=None),
+        lambda user: staff.reset_second_factor(user.pk, actor=None),
     ],
     ids=["roles", "deactivation", "second factor"],
 )

@@ -8,7 +8,7 @@ from django.contrib.auth.models import Group, Permission
 from django.core.management import CommandError, call_command
 from django.db import IntegrityError, transaction
 
-from backoffice.accounts import selectors, services
+from backoffice.accounts import staff
 from backoffice.accounts.errors import EmailTakenError, UnknownRoleError
 from backoffice.accounts.models import AuthenticatorDevice, RecoveryCode, User
 from backoffice.accounts.roles import PERMISSIONS, Role
@@ -60,9 +60,9 @@ def test_nobody_prepares_and_approves_by_one_role() -> None:
 def test_those_who_may_do_something_are_found_by_their_roles(
     maker: User, checker: User, second_checker: User, auditor: User
 ) -> None:
-    services.deactivate(second_checker.pk, actor=None)
-    assert list(selectors.people_who_may("operations.approve_operation")) == [checker]
-    assert set(selectors.people_who_may("operations.view_operation")) == {maker, checker, auditor}
+    staff.deactivate_staff(second_checker.pk, actor=None)
+    assert list(staff.users_with_permission("operations.approve_operation")) == [checker]
+    assert set(staff.users_with_permission("operations.view_operation")) == {maker, checker, auditor}
 
 
 def test_the_superuser_flag_counts_for_nothing(outsider: User) -> None:
@@ -70,7 +70,7 @@ def test_the_superuser_flag_counts_for_nothing(outsider: User) -> None:
     person = User.objects.get(pk=outsider.pk)
     assert not person.has_perm("operations.approve_operation")
     assert not person.has_module_perms("operations")
-    assert list(selectors.people_who_may("operations.approve_operation")) == []
+    assert list(staff.users_with_permission("operations.approve_operation")) == []
 
 
 def test_a_role_opens_its_applications_and_no_others(auditor: User) -> None:
@@ -79,7 +79,7 @@ def test_a_role_opens_its_applications_and_no_others(auditor: User) -> None:
 
 
 def test_creating_somebody_is_audited_with_the_roles(administrator: User) -> None:
-    user = services.create_staff(
+    user = staff.create_staff(
         " Ada@Countersign.example ",
         full_name="Ada Obi",
         password=PASSWORD,
@@ -94,19 +94,19 @@ def test_creating_somebody_is_audited_with_the_roles(administrator: User) -> Non
 
 def test_an_address_belongs_to_one_person(maker: User) -> None:
     with pytest.raises(EmailTakenError, match="already"):
-        services.create_staff(maker.email.upper(), full_name="Twin", password=PASSWORD, roles=[])
+        staff.create_staff(maker.email.upper(), full_name="Twin", password=PASSWORD, roles=[])
     assert not Entry.objects.exists()
 
 
 @pytest.mark.parametrize("roles", [["Owner"], ["Preparer", "approver"]])
 def test_an_unknown_role_is_refused_and_nothing_changes(maker: User, roles: list[str]) -> None:
     with pytest.raises(UnknownRoleError, match="There is no role"):
-        services.set_roles(maker.pk, roles=roles, actor=None)
+        staff.set_roles(maker.pk, roles=roles, actor=None)
     assert [group.name for group in maker.groups.all()] == ["Preparer"]
 
 
 def test_changing_roles_is_audited_with_before_and_after(maker: User, administrator: User) -> None:
-    services.set_roles(maker.pk, roles=[Role.APPROVER, Role.AUDITOR], actor=administrator, reason="Moved")
+    staff.set_roles(maker.pk, roles=[Role.APPROVER, Role.AUDITOR], actor=administrator, reason="Moved")
     assert Entry.objects.get().detail == {
         "before": ["Preparer"],
         "after": ["Approver", "Auditor"],
@@ -118,7 +118,7 @@ def test_changing_roles_is_audited_with_before_and_after(maker: User, administra
 
 def test_resetting_the_second_factor_leads_to_a_new_enrolment(client: Any, maker: User) -> None:
     steps.recovery_codes(maker)
-    services.reset_second_factor(maker.pk, actor=None)
+    staff.reset_second_factor(maker.pk, actor=None)
     assert not AuthenticatorDevice.objects.exists()
     assert not RecoveryCode.objects.exists()
     steps.give_password(client, maker)

@@ -7,8 +7,8 @@ from django.core.management import call_command
 from django.db import IntegrityError, connection, transaction
 
 from backoffice.audit.actions import Action
+from backoffice.audit.log import record
 from backoffice.audit.models import ChainHead, Entry
-from backoffice.audit.services import record
 
 
 def sql(statement: str) -> Callable[[], object]:

@@ -15,9 +15,9 @@ from pytest_django import DjangoAssertNumQueries
 
 from backoffice.accounts.models import User
 from backoffice.audit.actions import Action
+from backoffice.audit.log import record
 from backoffice.audit.models import Entry
-from backoffice.audit.services import record
-from backoffice.core import context
+from backoffice.core.web import request_context
 from tests import factories
 from tests.append_only.triggers import lifted
 
@@ -57,7 +57,7 @@ def test_nothing_is_verified_by_a_link(reader: Client) -> None:
 
 
 def test_an_entry_reads_as_a_sentence_with_its_detail(reader: Client, maker: User) -> None:
-    with context.calling(request_id="3f2a", address="10.0.0.9"):
+    with request_context.call_context(request_id="3f2a", address="10.0.0.9"):
         record(
             Action.OPERATION_REJECTED,
             actor=maker,
@@ -107,7 +107,7 @@ def test_the_newest_entries_come_first_and_older_ones_are_one_link_away(reader: 
 
 
 def test_filters_narrow_the_log(reader: Client, maker: User, checker: User) -> None:
-    with context.calling(request_id="3f2a"):
+    with request_context.call_context(request_id="3f2a"):
         record(Action.OPERATION_PREPARED, actor=maker, target="W-1 Rent")
     record(Action.REPORT_EXPORTED, actor=checker, target="the report Operations")
     record(Action.OPERATION_CANCELLED, actor=checker, target=maker)
@@ -195,7 +195,7 @@ def test_a_full_page_stays_small_and_needs_few_queries(
     reader: Client, maker: User, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     for _ in range(50):
-        with context.calling(request_id=uuid.uuid4().hex[:12], address="2001:db8::1"):
+        with request_context.call_context(request_id=uuid.uuid4().hex[:12], address="2001:db8::1"):
             factories.prepared(maker)
 
     with django_assert_max_num_queries(6):

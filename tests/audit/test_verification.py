@@ -13,9 +13,9 @@ from django.test.utils import CaptureQueriesContext
 from backoffice.accounts.models import User
 from backoffice.audit import verification
 from backoffice.audit.actions import Action
+from backoffice.audit.log import record
 from backoffice.audit.models import ChainHead, Entry
-from backoffice.audit.services import record, verify_log
-from backoffice.audit.verification import Mark, verify_behind, verify_chain
+from backoffice.audit.verification import ChainCheckpoint, verify_chain, verify_log, verify_since
 from tests.append_only.triggers import lifted
 
 pytestmark = pytest.mark.django_db
@@ -169,7 +169,7 @@ def test_a_time_that_is_none_is_refused_or_found(log: None, text: str) -> None:
 def test_the_walk_goes_page_by_page_whatever_the_size_of_the_log(
     log: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(verification, "CHUNK", 2)
+    monkeypatch.setattr(verification, "CHUNK_SIZE", 2)
 
     with CaptureQueriesContext(connection) as queries:
         verdict = verify_chain()
@@ -224,33 +224,33 @@ def test_the_command_fails_and_names_the_broken_entry(log: None, capsys: pytest.
 def test_behind_a_mark_only_what_came_since_is_walked(log: None) -> None:
     third = Entry.objects.get(position=3)
     tamper(2, address="10.9.9.9")
-    verdict = verify_behind(Mark(3, third.hash), at_most=100)
+    verdict = verify_since(ChainCheckpoint(3, third.hash), at_most=100)
     assert (verdict.is_whole, verdict.verified) == (True, 5)
     tamper(4, address="10.9.9.9")
-    verdict = verify_behind(Mark(3, third.hash), at_most=100)
+    verdict = verify_since(ChainCheckpoint(3, third.hash), at_most=100)
     assert (verdict.is_whole, verdict.verified) == (False, 3)
 
 
 def test_a_mark_that_is_gone_is_a_fault(log: None) -> None:
-    mark = Mark(3, Entry.objects.get(position=3).hash)
+    mark = ChainCheckpoint(3, Entry.objects.get(position=3).hash)
     tamper(3, hash="f" * 64)
-    verdict = verify_behind(mark, at_most=100)
+    verdict = verify_since(mark, at_most=100)
     assert str(verdict) == "entry 3: is gone or carries another hash than when it was verified"
     assert (verdict.verified, verdict.newest_hash) == (mark.position, mark.hash)
 
 
 def test_behind_a_mark_so_many_are_walked_at_a_time(log: None) -> None:
-    mark, verified = Mark(), []
+    mark, verified = ChainCheckpoint(), []
     for _ in range(3):
-        verdict = verify_behind(mark, at_most=2)
+        verdict = verify_since(mark, at_most=2)
         assert verdict.is_whole
-        mark = Mark(verdict.verified, verdict.newest_hash)
+        mark = ChainCheckpoint(verdict.verified, verdict.newest_hash)
         verified.append(verdict.verified)
     assert verified == [2, 4, 5]
 
 
 def test_a_log_that_was_cut_off_behind_the_mark_is_found(log: None) -> None:
-    mark = Mark(3, Entry.objects.get(position=3).hash)
+    mark = ChainCheckpoint(3, Entry.objects.get(position=3).hash)
     with lifted(connection):
         Entry.objects.filter(position=5).delete()
-    assert str(verify_behind(mark, at_most=100)).startswith("entry 5: is missing; the log was cut off")
+    assert str(verify_since(mark, at_most=100)).startswith("entry 5: is missing; the log was cut off")

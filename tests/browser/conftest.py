@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 
-from stack.processes import Stack, throwaway_stack
-from tests.browser.office import Office
+from tests.browser.people import People
+from tools.processes import Stack, temporary_stack
 
 ARGUMENTS = ["--no-sandbox", "--disable-background-networking", "--disable-component-update"]
 
@@ -26,19 +26,19 @@ def chromium() -> Iterator[Browser]:
 @pytest.fixture(scope="package")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """Everything that `make demo` runs, with its history. The service takes one token several times here."""
-    with throwaway_stack(tmp_path_factory.mktemp("stack"), settle_after=1.0) as running:
+    with temporary_stack(tmp_path_factory.mktemp("stack"), settle_after=1.0) as running:
         running.set_sandbox(token_reuse=True)
         yield running
 
 
 @pytest.fixture(scope="package")
-def everybodys_browsers(chromium: Browser, stack: Stack) -> Iterator[Office]:
-    with Office(chromium, stack.web) as office:
+def everybodys_browsers(chromium: Browser, stack: Stack) -> Iterator[People]:
+    with People(chromium, stack.web) as office:
         yield office
 
 
 @pytest.fixture
-def office(everybodys_browsers: Office) -> Iterator[Office]:
+def office(everybodys_browsers: People) -> Iterator[People]:
     """Browsers for the test. Whatever it is about: no script failed and no page broke its security policy."""
     yield everybodys_browsers
     everybodys_browsers.close_pages()

@@ -10,17 +10,17 @@ from urllib.parse import urlsplit
 import requests
 from playwright.sync_api import Locator, Page, expect
 
-from backoffice.core.display import format_amount
-from payments_gateway.reference import BANKS
-from payments_gateway.sandbox.books.names import holder_of
-from stack.processes import Stack
-from tests.browser.office import Office
+from backoffice.core.web.formatting import format_amount
+from payments_gateway.sandbox.books.counterparties import account_holder
+from payments_gateway.schemas.accounts import BANKS
+from tests.browser.people import People
+from tools.processes import Stack
 
 _NUMBERS = count(1)
 
 
 @dataclass(frozen=True)
-class Payment:
+class NewPayment:
     """A withdrawal in naira that nobody else makes: its amount and its account are its own."""
 
     amount: str
@@ -30,7 +30,7 @@ class Payment:
     @property
     def holder(self) -> str:
         """The name that the bank will give."""
-        return str(holder_of(self.account_number, self.bank_code))
+        return str(account_holder(self.account_number, self.bank_code))
 
     @property
     def sentence(self) -> str:
@@ -39,13 +39,13 @@ class Payment:
         return f"Withdraw NGN {amount} to {self.holder}, {BANKS[self.bank_code]} ••{self.account_number[-4:]}"
 
 
-def new_payment() -> Payment:
+def new_payment() -> NewPayment:
     """The next one. Its amount ends as none of the demo's history does."""
     number = next(_NUMBERS)
-    return Payment(amount=f"{4100 + number}.37", account_number=f"40{number:06d}12")
+    return NewPayment(amount=f"{4100 + number}.37", account_number=f"40{number:06d}12")
 
 
-def fill_in(page: Page, payment: Payment, *, typed_name: str | None = None) -> None:
+def fill_in(page: Page, payment: NewPayment, *, typed_name: str | None = None) -> None:
     """Open the form of a withdrawal and type all of it."""
     page.goto("/operations/prepare/withdrawal/")
     page.get_by_label("Currency").select_option("NGN")
@@ -55,13 +55,13 @@ def fill_in(page: Page, payment: Payment, *, typed_name: str | None = None) -> N
     page.get_by_label("Account holder").fill(typed_name or payment.holder.title())
 
 
-def review(page: Page, payment: Payment) -> None:
+def review(page: Page, payment: NewPayment) -> None:
     """Go on to the review, which says what will be sent."""
     press(page, "Review…")
     expect(page.get_by_role("heading", level=1)).to_have_text(payment.sentence)
 
 
-def prepare(page: Page, payment: Payment) -> str:
+def prepare(page: Page, payment: NewPayment) -> str:
     """The whole way of the maker; the path of the operation."""
     fill_in(page, payment)
     review(page, payment)
@@ -70,7 +70,7 @@ def prepare(page: Page, payment: Payment) -> str:
     return path_of(page)
 
 
-def prepared(office: Office, name: str, payment: Payment) -> str:
+def prepared(office: People, name: str, payment: NewPayment) -> str:
     """The path of an operation that this person has just prepared, out of sight."""
     path = "/operations/prepare/withdrawal/"
     values = {
@@ -118,17 +118,17 @@ def path_of(page: Page) -> str:
     return urlsplit(page.url).path
 
 
-def exported(page: Page, payment: Payment) -> list[dict[str, str]]:
+def exported(page: Page, payment: NewPayment) -> list[dict[str, str]]:
     """The rows of the report of operations that are this payment."""
     return rows_of(page.request.get("/reports/operations.csv").body(), payment)
 
 
-def rows_of(content: bytes, payment: Payment) -> list[dict[str, str]]:
+def rows_of(content: bytes, payment: NewPayment) -> list[dict[str, str]]:
     rows = csv.DictReader(io.StringIO(content.decode("utf-8-sig")))
     return [row for row in rows if row["amount"] == payment.amount]
 
 
-def debits(stack: Stack, payment: Payment) -> list[str]:
+def debits(stack: Stack, payment: NewPayment) -> list[str]:
     """What the service itself says left the balance for this account."""
     ledger = requests.get(f"{stack.sandbox}/_sandbox/ledger", timeout=60).json()
     assert ledger["differences"] == []

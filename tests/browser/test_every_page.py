@@ -5,54 +5,54 @@ from functools import cache, partial
 
 import pytest
 
-from tests.browser.office import Office
-from tests.browser.places import PLACES, Place
-from tests.browser.visit import Visit, Visitor
+from tests.browser.page_check import PageCheck, PageChecker
+from tests.browser.page_list import PAGES, ListedPage
+from tests.browser.people import People
 
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.stack,
-    pytest.mark.parametrize("place", PLACES, ids=str, scope="module"),
+    pytest.mark.parametrize("place", PAGES, ids=str, scope="module"),
 ]
 HTML_AT_MOST, CRITICAL_AT_MOST = 14 * 1024, 50 * 1024
 
 
 @pytest.fixture(scope="module")
-def visitors(everybodys_browsers: Office) -> Iterator[Callable[[str], Visitor]]:
+def visitors(everybodys_browsers: People) -> Iterator[Callable[[str], PageChecker]]:
     """One page for each person, which goes to all of that person's places."""
-    yield cache(partial(Visitor, everybodys_browsers))
+    yield cache(partial(PageChecker, everybodys_browsers))
     everybodys_browsers.close_pages()
 
 
 @pytest.fixture(scope="module")
-def seen(visitors: Callable[[str], Visitor], place: Place) -> Visit:
+def seen(visitors: Callable[[str], PageChecker], place: ListedPage) -> PageCheck:
     """One visit for all that is asked about the page."""
     return visitors(place.person).visit(place)
 
 
-def test_no_page_scrolls_sideways(seen: Visit) -> None:
+def test_no_page_scrolls_sideways(seen: PageCheck) -> None:
     assert seen.too_wide == []
 
 
-def test_no_page_breaks_its_security_policy_or_fails_in_a_script(seen: Visit) -> None:
+def test_no_page_breaks_its_security_policy_or_fails_in_a_script(seen: PageCheck) -> None:
     assert seen.complaints == []
 
 
-def test_every_page_keeps_to_its_bytes(seen: Visit) -> None:
+def test_every_page_keeps_to_its_bytes(seen: PageCheck) -> None:
     assert 0 < seen.html <= HTML_AT_MOST
     assert seen.html < seen.critical <= CRITICAL_AT_MOST
 
 
-def test_every_page_says_what_it_is_and_in_which_language(seen: Visit) -> None:
+def test_every_page_says_what_it_is_and_in_which_language(seen: PageCheck) -> None:
     assert seen.language == "en"
     assert len(seen.headings) == 1
     assert seen.headings[0].strip()
 
 
-def test_everything_on_every_page_has_a_name_of_its_own(seen: Visit) -> None:
+def test_everything_on_every_page_has_a_name_of_its_own(seen: PageCheck) -> None:
     assert seen.nameless == []
     assert seen.repeated_ids == []
 
 
-def test_no_page_has_a_barrier_for_people_with_disabilities(seen: Visit) -> None:
+def test_no_page_has_a_barrier_for_people_with_disabilities(seen: PageCheck) -> None:
     assert seen.barriers == []

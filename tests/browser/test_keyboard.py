@@ -5,9 +5,9 @@ import re
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from stack.browser import shown_person
 from tests.browser import steps
-from tests.browser.office import MAKER, OTHER_CHECKER, Office, present_code, wait_until
+from tests.browser.people import OTHER_APPROVER, PREPARER, People, present_code, wait_until
+from tools.browser import demo_person
 
 pytestmark = [pytest.mark.browser, pytest.mark.stack]
 
@@ -21,10 +21,10 @@ FOCUS_IS_SEEN = """() => {
 }"""
 
 
-def test_a_person_signs_in_opens_an_operation_and_approves_it_with_the_keyboard(office: Office) -> None:
-    path = steps.prepared(office, MAKER, steps.new_payment())
+def test_a_person_signs_in_opens_an_operation_and_approves_it_with_the_keyboard(office: People) -> None:
+    path = steps.prepared(office, PREPARER, steps.new_payment())
     page = office.browser()
-    sign_in(page, OTHER_CHECKER)
+    sign_in(page, OTHER_APPROVER)
 
     tab_to(page, page.get_by_role("navigation", name="Main").get_by_role("link", name="Operations"))
     page.keyboard.press("Enter")
@@ -39,11 +39,11 @@ def test_a_person_signs_in_opens_an_operation_and_approves_it_with_the_keyboard(
     tab_to(page, steps.button(page, "Approve"))
     page.keyboard.press("Enter")
     expect(steps.badge(page)).to_have_text("Approved")
-    expect(steps.timeline(page, f"{OTHER_CHECKER} countersigned")).to_contain_text("Compared")
+    expect(steps.timeline(page, f"{OTHER_APPROVER} countersigned")).to_contain_text("Compared")
 
 
-def test_a_slash_goes_to_the_search_and_escape_closes_the_menu(office: Office) -> None:
-    page = office.page_of(MAKER)
+def test_a_slash_goes_to_the_search_and_escape_closes_the_menu(office: People) -> None:
+    page = office.page_of(PREPARER)
     page.goto("/operations/")
     page.keyboard.press("/")
     search = page.get_by_role("searchbox", name="Search everything")
@@ -59,8 +59,8 @@ def test_a_slash_goes_to_the_search_and_escape_closes_the_menu(office: Office) -
 
 
 @pytest.mark.parametrize("address", ["/transactions/", "/operations/"])
-def test_a_day_that_is_typed_is_asked_for_once_its_year_is_complete(office: Office, address: str) -> None:
-    page = office.page_of(MAKER)
+def test_a_day_that_is_typed_is_asked_for_once_its_year_is_complete(office: People, address: str) -> None:
+    page = office.page_of(PREPARER)
     page.goto(address)
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url) if "since=" in request.url else None)
@@ -71,9 +71,9 @@ def test_a_day_that_is_typed_is_asked_for_once_its_year_is_complete(office: Offi
     expect(page.get_by_role("alert")).to_have_count(0)
 
 
-def test_letters_go_through_the_rows_and_choose_them(office: Office) -> None:
-    paths = [steps.prepared(office, MAKER, steps.new_payment()) for _ in range(2)]
-    page = office.page_of(OTHER_CHECKER)
+def test_letters_go_through_the_rows_and_choose_them(office: People) -> None:
+    paths = [steps.prepared(office, PREPARER, steps.new_payment()) for _ in range(2)]
+    page = office.page_of(OTHER_APPROVER)
     page.goto("/operations/?tab=waiting")
     page.keyboard.press("j")
     expect(page.locator("a.row").first).to_be_focused()
@@ -95,8 +95,8 @@ def test_letters_go_through_the_rows_and_choose_them(office: Office) -> None:
     expect(page.get_by_role("heading", level=1)).to_have_text("1 of 1 countersigned")
 
 
-def test_after_a_refused_form_the_first_thing_to_mend_has_the_focus(office: Office) -> None:
-    page, payment = office.page_of(MAKER), steps.new_payment()
+def test_after_a_refused_form_the_first_thing_to_mend_has_the_focus(office: People) -> None:
+    page, payment = office.page_of(PREPARER), steps.new_payment()
     steps.fill_in(page, payment)
     page.get_by_label("Amount").fill("1e5")
     steps.press(page, "Review…")
@@ -106,7 +106,7 @@ def test_after_a_refused_form_the_first_thing_to_mend_has_the_focus(office: Offi
 def sign_in(page: Page, name: str) -> None:
     """Type what the demo shows. The first field has the focus already."""
     page.goto("/account/sign-in/")
-    shown = shown_person(page.content(), name)
+    shown = demo_person(page.content(), name)
     expect(page.get_by_label("E-mail address")).to_be_focused()
     page.keyboard.type(shown["email"])
     page.keyboard.press("Tab")

@@ -6,8 +6,8 @@ from functools import partial
 import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
-from tests.browser.office import AUDITOR, CHECKER, Office, wait_until
-from tests.browser.visit import OPEN_EVERYTHING
+from tests.browser.page_check import OPEN_EVERYTHING
+from tests.browser.people import APPROVER, AUDITOR, People, wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.stack]
 
@@ -51,7 +51,7 @@ def has_colours_of_its_keys(panel: Locator) -> bool:
 
 
 @pytest.mark.parametrize("width", [390, 1440])
-def test_a_chart_is_drawn_for_each_currency_and_follows_the_theme(office: Office, width: int) -> None:
+def test_a_chart_is_drawn_for_each_currency_and_follows_the_theme(office: People, width: int) -> None:
     page = office.page_of(AUDITOR)
     page.set_viewport_size({"width": width, "height": 900})
     page.emulate_media(color_scheme="light")
@@ -67,8 +67,8 @@ def test_a_chart_is_drawn_for_each_currency_and_follows_the_theme(office: Office
         wait_until(partial(has_colours_of_its_keys, panel(page, currency)))
 
 
-def test_the_arrow_keys_tell_each_day_as_the_table_has_it(office: Office) -> None:
-    page = office.page_of(CHECKER)
+def test_the_arrow_keys_tell_each_day_as_the_table_has_it(office: People) -> None:
+    page = office.page_of(APPROVER)
     page.goto("/")
     naira = panel(page)
     canvas(naira)
@@ -83,7 +83,7 @@ def test_the_arrow_keys_tell_each_day_as_the_table_has_it(office: Office) -> Non
     expect(naira.locator(".readout")).to_have_text(usual)
 
 
-def test_the_library_comes_only_to_whom_comes_near_a_chart(office: Office) -> None:
+def test_the_library_comes_only_to_whom_comes_near_a_chart(office: People) -> None:
     page, asked = office.page_of(AUDITOR), []
     page.on("request", lambda request: asked.append(request.url))
     page.set_viewport_size({"width": 390, "height": 500})
@@ -94,7 +94,7 @@ def test_the_library_comes_only_to_whom_comes_near_a_chart(office: Office) -> No
     assert len([url for url in asked if "uPlot" in url]) == 2
 
 
-def test_without_scripts_the_tables_are_shown_and_no_empty_chart(office: Office) -> None:
+def test_without_scripts_the_tables_are_shown_and_no_empty_chart(office: People) -> None:
     page = office.page_of(AUDITOR, scripts=False)
     page.goto("/")
     naira = panel(page)
@@ -102,7 +102,7 @@ def test_without_scripts_the_tables_are_shown_and_no_empty_chart(office: Office)
     expect(naira.locator(".plot")).to_be_hidden()
 
 
-def test_if_the_library_does_not_arrive_the_table_opens(office: Office) -> None:
+def test_if_the_library_does_not_arrive_the_table_opens(office: People) -> None:
     page = office.page_of(AUDITOR)
     page.route("**/uPlot.iife*", _cut)
     page.goto("/")

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.office import AUDITOR, Office
+from tests.browser.people import AUDITOR, People
 from tests.browser.steps import button, path_of, press
 
 pytestmark = [pytest.mark.browser, pytest.mark.stack]
@@ -11,7 +11,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.stack]
 
 @pytest.mark.parametrize("name", ["statement", "transactions"])
 def test_a_double_click_on_download_brings_one_file_and_the_page_stays_of_use(
-    office: Office, name: str
+    office: People, name: str
 ) -> None:
     page = office.page_of(AUDITOR)
     page.goto(f"/reports/{name}/")

@@ -3,14 +3,14 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.office import AUDITOR, Office
+from tests.browser.people import AUDITOR, People
 from tests.browser.steps import press
 
 pytestmark = [pytest.mark.browser, pytest.mark.stack]
 
 
 @pytest.mark.parametrize("scripts", [True, False])
-def test_a_day_is_asked_for_only_where_it_counts(office: Office, scripts: bool) -> None:
+def test_a_day_is_asked_for_only_where_it_counts(office: People, scripts: bool) -> None:
     page = office.page_of(AUDITOR, scripts=scripts)
     page.goto("/reports/operations/schedule/")
     weekday, day = page.get_by_label("Weekday"), page.get_by_label("Day of the month")

@@ -5,14 +5,14 @@ from playwright.sync_api import Locator, Page, expect
 
 from backoffice.operations.states import Status
 from tests.browser import steps
-from tests.browser.office import CHECKER, MAKER, Office
-from tests.browser.places import case
+from tests.browser.page_list import case
+from tests.browser.people import APPROVER, PREPARER, People
 
 pytestmark = [pytest.mark.browser, pytest.mark.stack]
 
 
-def test_two_people_settle_what_the_machine_could_not(office: Office) -> None:
-    maker, checker = office.page_of(MAKER), office.page_of(CHECKER)
+def test_two_people_settle_what_the_machine_could_not(office: People) -> None:
+    maker, checker = office.page_of(PREPARER), office.page_of(APPROVER)
     case(Status.REVIEW)(office, maker)
     settled = maker.url.removesuffix("case/")
     maker.get_by_role("button", name="It did not happen…").click()
@@ -23,14 +23,14 @@ def test_two_people_settle_what_the_machine_could_not(office: Office) -> None:
     expect(checker.get_by_text("which two people signed").first).to_be_visible()
 
 
-def test_one_person_stops_all_sending_and_two_let_it_go_on(office: Office) -> None:
-    maker, checker = office.page_of(MAKER), office.page_of(CHECKER, scripts=False)
+def test_one_person_stops_all_sending_and_two_let_it_go_on(office: People) -> None:
+    maker, checker = office.page_of(PREPARER), office.page_of(APPROVER, scripts=False)
     checker.goto("/")
     checker.get_by_role("button", name="Stop all sending…").click()
     checker.get_by_label("Why sending stops").fill("A key may have leaked")
     steps.press(checker, "Stop all sending now")
     maker.goto("/operations/")
-    expect(paused(maker)).to_contain_text(f"by {CHECKER}, because: A key may have leaked")
+    expect(paused(maker)).to_contain_text(f"by {APPROVER}, because: A key may have leaked")
     paused(maker).get_by_role("link").click()
     maker.get_by_role("button", name="Propose to let it go on…").click()
     maker.get_by_label("Why sending may go on").fill("It had not leaked")

@@ -2,12 +2,12 @@
 
 import pytest
 
-from tests.contract import profile
+from tests.contract import case_counts
 from tests.sandbox_process import SandboxProcess
 
 
 def pytest_report_header() -> str:
-    return profile.summary()
+    return case_counts.summary()
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from tests.contract.document import (
+from tests.contract.openapi_document import (
     answer_schema,
     described,
     disagreements,

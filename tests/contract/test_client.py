@@ -7,22 +7,22 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from payments_gateway import Dialect, GatewayConfig, GatewayError, PaymentsGateway
-from payments_gateway.extras import EXTRA_READS
+from payments_gateway import GatewayConfig, GatewayError, PaymentsGateway, ProviderProfile
+from payments_gateway.resources.extras import EXTRA_OPERATIONS
 from payments_gateway.schemas.accounts import AccountRequest
 from payments_gateway.schemas.api_keys import KeyRequest
 from payments_gateway.schemas.balances import Conversion, Transfer, Withdrawal
 from payments_gateway.schemas.payments import PaymentRequest
 from payments_gateway.schemas.wallets import WalletTransfer
 from tests.contract.calls import CALLS
-from tests.contract.document import described
+from tests.contract.case_counts import CASES, SEED
 from tests.contract.exchange import Request, check_answer, check_request, operation_of
-from tests.contract.profile import CASES, SEED
+from tests.contract.openapi_document import described
 from tests.contract.recorder import Recorder
 from tests.payments_gateway.stub import Stub, answer
 from tests.sandbox_process import SandboxProcess
 
-DIALECT = Dialect().overridden({"capabilities": list(EXTRA_READS)})
+DIALECT = ProviderProfile().overridden({"capabilities": list(EXTRA_OPERATIONS)})
 
 
 def config(address: str) -> GatewayConfig:

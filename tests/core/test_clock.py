@@ -32,13 +32,16 @@ def test_it_is_the_databases_and_not_this_machines() -> None:
 
 def test_a_simulation_has_its_own_and_gives_it_back() -> None:
     then = datetime(2030, 1, 1, tzinfo=UTC)
-    with clock.running_by(lambda: then):
+    with clock.use_clock(lambda: then):
         assert clock.now() == then
     assert clock.now() != then
 
 
 def test_whether_a_moment_is_still_to_come_is_told_later_without_the_database() -> None:
-    is_long, is_over = clock.until(clock.now() + timedelta(hours=1)), clock.until(clock.now())
+    is_long, is_over = (
+        clock.deadline_checker(clock.now() + timedelta(hours=1)),
+        clock.deadline_checker(clock.now()),
+    )
     with connection.execute_wrapper(away):
         assert (is_long(), is_over()) == (True, False)
 
@@ -50,8 +53,8 @@ def away(*_asked: object) -> None:
 def test_a_moment_that_was_to_come_passes() -> None:
     then = datetime(2030, 1, 1, tzinfo=UTC)
     moments = [then]
-    with clock.running_by(lambda: moments[-1]):
-        is_to_come = clock.until(then + timedelta(seconds=5))
+    with clock.use_clock(lambda: moments[-1]):
+        is_to_come = clock.deadline_checker(then + timedelta(seconds=5))
         assert is_to_come()
         moments.append(then + timedelta(seconds=5))
         assert not is_to_come()

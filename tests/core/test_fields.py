@@ -8,10 +8,9 @@ from django.core.exceptions import FieldError
 from django.db import connection, transaction
 from django.utils import timezone
 
-from backoffice.core.display import format_amount
-from backoffice.core.fields import ExactDecimalField, MagnitudeField, SumField, normal_text
-from backoffice.ledger.mirrored import DayTotal, Facet, Transaction
-from backoffice.ledger.models import Balance
+from backoffice.core.fields import DecimalSumField, ExactDecimalField, UnsignedDecimalField, normalized_text
+from backoffice.core.web.formatting import format_amount
+from backoffice.ledger.models import Balance, DayTotal, Facet, Transaction
 
 pytestmark = pytest.mark.django_db
 
@@ -59,7 +58,7 @@ def test_a_number_comes_back_as_it_was_and_without_trailing_zeros(text: str) -> 
     kept(Decimal(text))
     [amount] = Balance.objects.values_list("amount", flat=True)
     assert amount == Decimal(text)
-    assert f"{amount:f}" == normal_text(Decimal(text))
+    assert f"{amount:f}" == normalized_text(Decimal(text))
 
 
 @pytest.mark.parametrize("text", NUMBERS)
@@ -186,7 +185,7 @@ def mirrored(*amounts: str) -> None:
 def test_an_amount_without_a_sign_comes_back_as_it_was_and_without_trailing_zeros(text: str) -> None:
     mirrored(text)
     amount = Transaction.objects.get().amount
-    assert f"{amount:f}" == normal_text(Decimal(text))
+    assert f"{amount:f}" == normalized_text(Decimal(text))
     assert Transaction.objects.filter(amount=text, amount__in=[Decimal(text)]).exists()
 
 
@@ -225,7 +224,7 @@ def test_a_range_of_amounts_holds_both_its_ends() -> None:
 
 
 def test_what_carries_a_sign_is_refused_where_amounts_carry_none() -> None:
-    field: MagnitudeField = MagnitudeField()
+    field: UnsignedDecimalField = UnsignedDecimalField()
     with pytest.raises(ValueError, match="cannot be negative"):
         field.get_db_prep_value(Decimal("-0.01"), connection)
     assert field.get_prep_value(Decimal("-0")) == 0
@@ -243,4 +242,4 @@ def test_a_sum_has_room_for_more_of_the_largest_amounts_than_anybody_has() -> No
     kept_total = DayTotal.objects.get()
     assert f"{kept_total.amount:f}" == "29999999999999999999999.999999999999999997"
     assert kept_total.fee == Decimal("-0.5")
-    assert SumField().get_prep_value(Decimal("1E+41")) == Decimal("1E+41")
+    assert DecimalSumField().get_prep_value(Decimal("1E+41")) == Decimal("1E+41")

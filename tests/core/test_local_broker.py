@@ -84,7 +84,7 @@ def read_while_written(connect: Callable[..., Connection], bell: Queue, transpor
 def test_the_product_uses_it_for_the_local_address() -> None:
     with app.connection_for_read(LOCAL) as read, Celery(broker=LOCAL).connection_for_write() as write:
         for connection in (read, write):
-            assert type(connection.transport) is local_broker.Transport
+            assert type(connection.transport) is local_broker.LocalBrokerTransport
 
 
 def test_a_reader_finds_no_message_that_is_not_complete(

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 from pytest_django import Settings
 
-from backoffice.core import context
-from backoffice.core.logs import SecretsFormatter, without_secrets
+from backoffice.core.logs import RedactingFormatter, redact_secrets
+from backoffice.core.web import request_context
 
 CANARY = "canary 7f3a, 482913"
 WORD = "canary-7f3a"
@@ -39,7 +39,7 @@ Lines = Callable[[], str]
     ],
 )
 def test_what_stands_behind_the_name_of_a_secret_is_covered(text: str) -> None:
-    safe = without_secrets(text)
+    safe = redact_secrets(text)
     assert "•••" in safe
     assert not [piece for piece in ("canary", "7f3a", "482913") if piece in safe]
 
@@ -56,29 +56,29 @@ def test_what_stands_behind_the_name_of_a_secret_is_covered(text: str) -> None:
     ],
 )
 def test_what_is_no_secret_stays_readable(text: str) -> None:
-    assert without_secrets(text) == text
+    assert redact_secrets(text) == text
 
 
 def test_members_beside_a_secret_stay_readable() -> None:
     text = f'{{"currency": "NGN", "token": "{CANARY}", "amount": "1.00"}}'
-    assert without_secrets(text) == '{"currency": "NGN", "token": •••, "amount": "1.00"}'
+    assert redact_secrets(text) == '{"currency": "NGN", "token": •••, "amount": "1.00"}'
 
 
 @pytest.mark.parametrize("name", ["GATEWAY_API_KEY", "SECRET_KEY"])
 def test_a_known_secret_is_covered_wherever_it_stands(settings: Settings, name: str) -> None:
     setattr(settings, name, WORD)
-    assert without_secrets(f"refused by the service: <{WORD}>") == "refused by the service: <•••>"
+    assert redact_secrets(f"refused by the service: <{WORD}>") == "refused by the service: <•••>"
 
 
 def test_an_encryption_key_is_covered_without_its_id(settings: Settings) -> None:
     settings.ENCRYPTION_KEYS = ["2026:" + "N" * 43 + "=", "2025:" + "O" * 43 + "="]
     for item in settings.ENCRYPTION_KEYS:
-        assert item.partition(":")[2] not in without_secrets(f"cannot use {item} as a key")
+        assert item.partition(":")[2] not in redact_secrets(f"cannot use {item} as a key")
 
 
 def test_a_secret_that_is_not_set_covers_nothing(settings: Settings) -> None:
     settings.GATEWAY_API_KEY = ""
-    assert without_secrets("as it was") == "as it was"
+    assert redact_secrets("as it was") == "as it was"
 
 
 def test_arguments_are_covered_like_the_message(log_lines: Lines) -> None:
@@ -134,7 +134,7 @@ def test_a_log_call_that_does_not_fit_its_arguments_harms_nobody(
 
 
 def test_the_request_id_is_on_every_line_and_a_dash_without_one(log_lines: Lines) -> None:
-    with context.calling(request_id="3f2a"):
+    with request_context.call_context(request_id="3f2a"):
         logger.info("inside")
     logging.getLogger("somebody.elses").warning("outside")
     inside, outside = log_lines().splitlines()
@@ -146,7 +146,7 @@ def test_the_request_id_is_on_every_line_and_a_dash_without_one(log_lines: Lines
     "name", ["", "django", "django.request", "payments_gateway", "celery", "axes", "x.y"]
 )
 def test_every_line_leaves_through_the_one_safe_handler(log_handler: logging.Handler, name: str) -> None:
-    assert isinstance(log_handler.formatter, SecretsFormatter)
+    assert isinstance(log_handler.formatter, RedactingFormatter)
     found: logging.Logger | None = logging.getLogger(name)
     while found is not None:
         assert [handler for handler in found.handlers if writes(handler)] in ([], [log_handler])

@@ -17,15 +17,15 @@ from pytest_django import Settings
 from requests import RequestException
 
 from backoffice.accounts.models import User
-from tests.faults.figures import FIGURES, Figures
-from tests.faults.nursery import Nursery
-from tests.faults.product import PATIENCE, MakeProduct, Product
-from tests.faults.proxy import Proxy
+from tests.faults.harness.figures import FIGURES, CampaignFigures
+from tests.faults.harness.forked_workers import ForkedWorkers
+from tests.faults.harness.processes import PATIENCE, MakeProcesses, ProductProcesses
+from tests.faults.harness.proxy import Proxy
+from tests.faults.harness.stage import FaultStage
 from tests.faults.sample import SAMPLE, name_of
-from tests.faults.stage import Stage
-from tests.requirements_of_tests import RABBITMQ, REDIS
+from tests.requirements import RABBITMQ, REDIS
 from tests.sandbox_process import ISSUED_CODES, SandboxProcess
-from tests.stack.test_brokers import database_url
+from tests.tools.test_brokers import database_url
 
 SIZE = os.environ.get("FAULTS", "")
 ROUNDS = int(os.environ.get("FAULT_ROUNDS", "5")) if SIZE == "whole" else 1
@@ -64,7 +64,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
-def broken_promises(figures: Figures, size: str) -> list[str]:
+def broken_promises(figures: CampaignFigures, size: str) -> list[str]:
     """What the figures of a run of this size are not to be. A sample is too small to judge recovery by."""
     return figures.missed() + (figures.late() if size == "whole" else [])
 
@@ -99,14 +99,14 @@ def wire(sandbox_process: SandboxProcess) -> Iterator[Proxy]:
 @pytest.fixture(scope="session")
 def nursery(
     wire: Proxy, django_db_setup: None, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Nursery]:
+) -> Iterator[ForkedWorkers]:
     """Workers on this run's database, as many as there are tasks."""
     environment = {
         "COUNTERSIGN_DATABASE_URL": database_url(),
         "COUNTERSIGN_BROKER_URL": "memory://",
         **way_to_the_service(wire),
     }
-    running = Nursery(tmp_path_factory.mktemp("nursery"), environment)
+    running = ForkedWorkers(tmp_path_factory.mktemp("nursery"), environment)
     running.start()
     yield running
     running.stop()
@@ -131,20 +131,25 @@ def service(sandbox: SandboxProcess, wire: Proxy, settings: Settings) -> Sandbox
 
 @pytest.fixture
 def stage(
-    nursery: Nursery, service: SandboxProcess, wire: Proxy, maker: User, checker: User, round_number: int
-) -> Stage:
+    nursery: ForkedWorkers,
+    service: SandboxProcess,
+    wire: Proxy,
+    maker: User,
+    checker: User,
+    round_number: int,
+) -> FaultStage:
     """Workers, service and two people, as often as the campaign has rounds."""
-    return Stage(nursery, service, wire, maker, checker)
+    return FaultStage(nursery, service, wire, maker, checker)
 
 
 @pytest.fixture
-def make_product(tmp_path: Path, wire: Proxy) -> Iterator[MakeProduct]:
+def make_product(tmp_path: Path, wire: Proxy) -> Iterator[MakeProcesses]:
     """A product of this test's own."""
-    made: list[Product] = []
+    made: list[ProductProcesses] = []
 
-    def make(broker: str = "filesystem://localhost//", **environment: str) -> Product:
+    def make(broker: str = "filesystem://localhost//", **environment: str) -> ProductProcesses:
         ours = {"COUNTERSIGN_DATABASE_URL": database_url(), **way_to_the_service(wire), **environment}
-        made.append(Product(tmp_path, ours, broker=broker, queue=f"faults-{uuid.uuid4()}"))
+        made.append(ProductProcesses(tmp_path, ours, broker=broker, queue=f"faults-{uuid.uuid4()}"))
         return made[-1]
 
     yield make

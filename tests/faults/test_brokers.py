@@ -6,17 +6,17 @@ from collections.abc import Iterator
 import pytest
 from redis import Redis
 
-from backoffice.operations.models import Operation
+from backoffice.operations.models.operations import Operation
 from backoffice.operations.states import Status
 from tests.faults.conftest import BROKERS
-from tests.faults.figures import held_against_the_ledger
-from tests.faults.orders import APART
-from tests.faults.product import WITHIN, MakeProduct, Product, wait_until
-from tests.faults.proxy import proxied
-from tests.faults.recovery import recovered
-from tests.faults.stage import Stage
+from tests.faults.harness.figures import compare_with_provider
+from tests.faults.harness.operations import ONE_PER_BALANCE
+from tests.faults.harness.processes import TIMEOUT, MakeProcesses, ProductProcesses, wait_until
+from tests.faults.harness.proxy import proxied
+from tests.faults.harness.recovery import recovered
+from tests.faults.harness.stage import FaultStage
 from tests.operations.steps import status_of
-from tests.requirements_of_tests import RABBITMQ, REDIS
+from tests.requirements import RABBITMQ, REDIS
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.stack, pytest.mark.faults]
 
@@ -49,28 +49,28 @@ def is_empty(address: str) -> bool:
 
 @pytest.mark.parametrize("broker", BROKERS)
 def test_while_the_broker_is_away_the_sweeper_sends_and_afterwards_the_worker(
-    stage: Stage, make_product: MakeProduct, broker: str
+    stage: FaultStage, make_product: MakeProcesses, broker: str
 ) -> None:
     with proxied(broker) as (wire, behind):
         product = make_product(behind)
         product.start_worker()
         product.start_sweeper()
         with wire.away():
-            operations = stage.released(*APART)
+            operations = stage.released(*ONE_PER_BALANCE)
             recovered("broker away: the sweeper sends", operations)
         the_worker_sends_again(stage, product)
-        held_against_the_ledger(stage.service, "broker away")
+        compare_with_provider(stage.service, "broker away")
         product.stop()
 
 
 @pytest.mark.parametrize("forgetful", BROKERS, indirect=True)
 def test_what_the_broker_forgets_the_sweeper_finds(
-    forgetful: str, stage: Stage, make_product: MakeProduct
+    forgetful: str, stage: FaultStage, make_product: MakeProcesses
 ) -> None:
     product = make_product(forgetful)
     product.start_worker()
     product.signal("worker", signal.SIGSTOP)  # so that messages wait
-    operations = stage.released(*APART)
+    operations = stage.released(*ONE_PER_BALANCE)
     rung = [operation.pk for operation in operations] * 20
     product.ring(*rung)
     wait_until(lambda: product.waiting() > 0, "messages wait at the broker")
@@ -80,10 +80,10 @@ def test_what_the_broker_forgets_the_sweeper_finds(
     product.signal("worker", signal.SIGCONT)
     the_worker_sends_again(stage, product)
     assert product.taken("worker") < len(rung)
-    held_against_the_ledger(stage.service, "broker flushed")
+    compare_with_provider(stage.service, "broker flushed")
 
 
-def the_worker_sends_again(stage: Stage, product: Product) -> None:
+def the_worker_sends_again(stage: FaultStage, product: ProductProcesses) -> None:
     """Without a sweeper, and as soon as the broker takes a message."""
     product.kill("sweeper")
     [operation] = stage.released("withdrawal")
@@ -95,7 +95,7 @@ def the_worker_sends_again(stage: Stage, product: Product) -> None:
     stage.sweep_until_settled([operation])
 
 
-def rang(product: Product, operation: Operation) -> bool:
+def rang(product: ProductProcesses, operation: Operation) -> bool:
     """Whether the broker took the message."""
     try:
         product.ring(operation.pk)
@@ -106,7 +106,7 @@ def rang(product: Product, operation: Operation) -> bool:
 
 @pytest.mark.parametrize("broker", BROKERS)
 def test_a_message_that_comes_a_thousand_times_is_one_debit(
-    stage: Stage, make_product: MakeProduct, broker: str
+    stage: FaultStage, make_product: MakeProcesses, broker: str
 ) -> None:
     product, workers = make_product(broker), ("one", "two")
     for name in workers:
@@ -116,10 +116,10 @@ def test_a_message_that_comes_a_thousand_times_is_one_debit(
     wait_until(
         lambda: product.done(*workers) == A_THOUSAND_TIMES,
         "all messages are worked off",
-        within=5 * WITHIN,
+        within=5 * TIMEOUT,
         every=0.2,
     )
     assert all(product.done(name) > 0 for name in workers)
     assert operation.attempts.count() == 1
     stage.sweep_until_settled([operation])
-    held_against_the_ledger(stage.service, "a message a thousand times")
+    compare_with_provider(stage.service, "a message a thousand times")

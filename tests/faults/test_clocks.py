@@ -11,15 +11,15 @@ import pytest
 from django.db import connection
 
 from backoffice.core import clock
-from backoffice.operations.models import Attempt
+from backoffice.operations.models.operations import Attempt
 from tests import factories
-from tests.faults import orders
-from tests.faults.figures import held_against_the_ledger
-from tests.faults.nursery import Nursery
-from tests.faults.orders import APART
-from tests.faults.product import MakeProduct, wait_until
-from tests.faults.recovery import recovered
-from tests.faults.stage import Stage, is_settled, let_pass_what_is_waited_for
+from tests.faults.harness import operations
+from tests.faults.harness.figures import compare_with_provider
+from tests.faults.harness.forked_workers import ForkedWorkers
+from tests.faults.harness.operations import ONE_PER_BALANCE
+from tests.faults.harness.processes import MakeProcesses, wait_until
+from tests.faults.harness.recovery import recovered
+from tests.faults.harness.stage import FaultStage, is_settled, skip_waiting_time
 from tests.operations.steps import status_of
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.stack, pytest.mark.faults]
@@ -27,21 +27,21 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.stack, pytest
 
 @pytest.mark.parametrize("zone", ["Pacific/Apia", "America/St_Johns"])
 def test_the_service_s_clock_may_be_a_day_ahead_and_the_machine_anywhere(
-    stage: Stage, make_product: MakeProduct, zone: str
+    stage: FaultStage, make_product: MakeProcesses, zone: str
 ) -> None:
     stage.service.advance(24 * 3600)
-    operations = stage.released(*APART)
+    operations = stage.released(*ONE_PER_BALANCE)
     for operation in operations:
         stage.strike("send.answered", operation)
     product = make_product(TZ=zone)
     product.start_sweeper()
 
     def are_settled_by_the_sweeper() -> bool:
-        let_pass_what_is_waited_for()
+        skip_waiting_time()
         return all(map(is_settled, operations))
 
     wait_until(are_settled_by_the_sweeper, "their end is known", every=1)
-    held_against_the_ledger(stage.service, "clocks disagree")
+    compare_with_provider(stage.service, "clocks disagree")
 
 
 FASTER, SLOWER = "+5h", "-5h"
@@ -76,7 +76,7 @@ def test_the_clock_of_another_machine_is_off(
 
 
 def test_two_machines_whose_clocks_are_hours_apart_send_once_and_do_nothing_early(
-    stage: Stage, make_product: MakeProduct, clock_of: dict[str, dict[str, str]]
+    stage: FaultStage, make_product: MakeProcesses, clock_of: dict[str, dict[str, str]]
 ) -> None:
     product = make_product()
     stage.service.options(settle_after=None)
@@ -84,7 +84,7 @@ def test_two_machines_whose_clocks_are_hours_apart_send_once_and_do_nothing_earl
     frozen = stage.freeze("send.claimed", held, patience=LONG)
     stage.ring(looked_at_later)
     Attempt.objects.filter(operation=looked_at_later).update(next_check_at=clock.now() + AN_HOUR)
-    undecided = factories.of_kind("conversion", orders.payload("conversion"), stage.maker)
+    undecided = factories.prepared_of_kind("conversion", operations.payload("conversion"), stage.maker)
     stage.service.options(settle_after=0)
     before = list(Attempt.objects.order_by("pk").values())
     sent = []
@@ -103,15 +103,17 @@ def test_two_machines_whose_clocks_are_hours_apart_send_once_and_do_nothing_earl
     ]
     stage.thaw(frozen)
     stage.sweep_until_settled([held, looked_at_later])
-    held_against_the_ledger(stage.service, "clocks of machines hours apart")
+    compare_with_provider(stage.service, "clocks of machines hours apart")
 
 
 @pytest.fixture
-def machines(stage: Stage, clock_of: dict[str, dict[str, str]], tmp_path: Path) -> Iterator[list[Nursery]]:
+def machines(
+    stage: FaultStage, clock_of: dict[str, dict[str, str]], tmp_path: Path
+) -> Iterator[list[ForkedWorkers]]:
     """Workers on each of them."""
     made = []
     for off, environment in clock_of.items():
-        made.append(Nursery(tmp_path / off, {**stage.nursery.environment, **environment}))
+        made.append(ForkedWorkers(tmp_path / off, {**stage.nursery.environment, **environment}))
         made[-1].folder.mkdir()
         made[-1].start()
     yield made
@@ -119,9 +121,11 @@ def machines(stage: Stage, clock_of: dict[str, dict[str, str]], tmp_path: Path) 
         machine.stop()
 
 
-def test_two_workers_whose_clocks_are_hours_apart_send_once(stage: Stage, machines: list[Nursery]) -> None:
-    operations = stage.released(*APART)
+def test_two_workers_whose_clocks_are_hours_apart_send_once(
+    stage: FaultStage, machines: list[ForkedWorkers]
+) -> None:
+    operations = stage.released(*ONE_PER_BALANCE)
     workers = [machine.run("send", str(one.pk)) for one in operations for machine in machines * 5]
     wait_until(lambda: all(worker.is_gone for worker in workers), "the workers end")
     stage.sweep_until_settled(operations)
-    held_against_the_ledger(stage.service, "clocks of workers hours apart")
+    compare_with_provider(stage.service, "clocks of workers hours apart")

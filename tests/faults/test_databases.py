@@ -9,20 +9,20 @@ from pathlib import Path
 import pytest
 from django.db import DatabaseError, connection
 
-from backoffice.operations import services
-from backoffice.operations.models import Operation
+from backoffice.operations.delivery import send
+from backoffice.operations.models.operations import Operation
 from backoffice.operations.states import Status
-from tests.faults.cuts import Side
-from tests.faults.disk import IS_FULL, Disk, data_on_a_small_disk
-from tests.faults.figures import held_against_the_ledger
-from tests.faults.nursery import Nursery
-from tests.faults.orders import APART, MONEY
-from tests.faults.product import MakeProduct, wait_until
-from tests.faults.proxy import Proxy, proxied
-from tests.faults.recovery import recovered
-from tests.faults.stage import Stage, is_left_open, is_settled, statuses
+from tests.faults.harness.connection_cuts import Side
+from tests.faults.harness.figures import compare_with_provider
+from tests.faults.harness.forked_workers import ForkedWorkers
+from tests.faults.harness.operations import MONEY, ONE_PER_BALANCE
+from tests.faults.harness.processes import MakeProcesses, wait_until
+from tests.faults.harness.proxy import Proxy, proxied
+from tests.faults.harness.recovery import recovered
+from tests.faults.harness.small_disk import IS_FULL, Disk, data_on_a_small_disk
+from tests.faults.harness.stage import FaultStage, is_left_open, is_settled, statuses
 from tests.operations.steps import status_of
-from tests.stack.test_brokers import database_url
+from tests.tools.test_brokers import database_url
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.stack, pytest.mark.faults]
 
@@ -37,17 +37,19 @@ def database() -> Iterator[tuple[Proxy, str]]:
 
 
 @pytest.fixture
-def full_disk(stage: Stage, tmp_path: Path) -> Iterator[tuple[Disk, Stage]]:
+def full_disk(stage: FaultStage, tmp_path: Path) -> Iterator[tuple[Disk, FaultStage]]:
     """A disk that can be full, and the stage with workers whose database is on it."""
     with data_on_a_small_disk() as disk:
-        workers = Nursery(tmp_path, {**stage.nursery.environment, "COUNTERSIGN_DATABASE_URL": database_url()})
+        workers = ForkedWorkers(
+            tmp_path, {**stage.nursery.environment, "COUNTERSIGN_DATABASE_URL": database_url()}
+        )
         workers.start()
         yield disk, replace(stage, nursery=workers)
         workers.stop()
 
 
 def test_the_database_comes_back(
-    stage: Stage, make_product: MakeProduct, database: tuple[Proxy, str]
+    stage: FaultStage, make_product: MakeProcesses, database: tuple[Proxy, str]
 ) -> None:
     wire, behind = database
     product = make_product(COUNTERSIGN_DATABASE_URL=behind)
@@ -55,10 +57,10 @@ def test_the_database_comes_back(
     [first] = stage.released("withdrawal")
     wait_until(lambda: is_settled(first), "the sweeper is at work")
     with wire.away():
-        operations = stage.released(*APART)
+        operations = stage.released(*ONE_PER_BALANCE)
         wait_until(lambda: "did not allow" in product.log("sweeper"), "the sweeper misses it")
     recovered("database away", operations)
-    held_against_the_ledger(stage.service, "database away")
+    compare_with_provider(stage.service, "database away")
 
 
 CLAIM, RECORD = b'INSERT INTO "operations_attempt"', b'UPDATE "operations_attempt"'
@@ -66,18 +68,18 @@ CLAIM, RECORD = b'INSERT INTO "operations_attempt"', b'UPDATE "operations_attemp
 
 @pytest.fixture
 def behind_the_wire(
-    stage: Stage, database: tuple[Proxy, str], tmp_path: Path
-) -> Iterator[tuple[Proxy, Nursery]]:
+    stage: FaultStage, database: tuple[Proxy, str], tmp_path: Path
+) -> Iterator[tuple[Proxy, ForkedWorkers]]:
     """Workers whose connection to the database can be cut."""
     wire, behind = database
-    workers = Nursery(tmp_path, {**stage.nursery.environment, "COUNTERSIGN_DATABASE_URL": behind})
+    workers = ForkedWorkers(tmp_path, {**stage.nursery.environment, "COUNTERSIGN_DATABASE_URL": behind})
     workers.start()
     yield wire, workers
     workers.stop()
 
 
 def send_until_it_is_cut(
-    operation: Operation, behind: tuple[Proxy, Nursery], *words: bytes, side: Side = Side.REQUEST
+    operation: Operation, behind: tuple[Proxy, ForkedWorkers], *words: bytes, side: Side = Side.REQUEST
 ) -> None:
     """Have a worker send this one, to its end; its wire to the database is cut once, at these words."""
     wire, workers = behind
@@ -89,46 +91,46 @@ def send_until_it_is_cut(
 
 @pytest.mark.parametrize("kind", MONEY)
 def test_a_claim_that_was_not_committed_sends_nothing(
-    stage: Stage, behind_the_wire: tuple[Proxy, Nursery], kind: str
+    stage: FaultStage, behind_the_wire: tuple[Proxy, ForkedWorkers], kind: str
 ) -> None:
     [operation] = stage.released(kind)
     send_until_it_is_cut(operation, behind_the_wire, CLAIM, b"COMMIT")
     assert status_of(operation) == Status.APPROVED
     assert stage.service.ledger()["orders"] == stage.service.ledger()["payments"] == []
     stage.sweep_until_settled([operation])
-    held_against_the_ledger(stage.service, "database cut before the claim's commit")
+    compare_with_provider(stage.service, "database cut before the claim's commit")
 
 
 @pytest.mark.parametrize("kind", MONEY)
 def test_a_claim_whose_commit_was_not_confirmed_is_never_sent(
-    stage: Stage, behind_the_wire: tuple[Proxy, Nursery], kind: str
+    stage: FaultStage, behind_the_wire: tuple[Proxy, ForkedWorkers], kind: str
 ) -> None:
     [operation] = stage.released(kind)
     send_until_it_is_cut(operation, behind_the_wire, CLAIM, b"COMMIT", side=Side.ANSWER)
     assert status_of(operation) == Status.SENDING
     stage.sweep_until(lambda: is_left_open(operation), "its silence is noticed")
     stage.assert_never_sent([operation])
-    held_against_the_ledger(stage.service, "database cut after the claim's commit")
+    compare_with_provider(stage.service, "database cut after the claim's commit")
 
 
 @pytest.mark.parametrize("kind", MONEY)
 def test_an_answer_that_cannot_be_recorded_at_once_is_recorded_later(
-    stage: Stage, behind_the_wire: tuple[Proxy, Nursery], kind: str
+    stage: FaultStage, behind_the_wire: tuple[Proxy, ForkedWorkers], kind: str
 ) -> None:
     [operation] = stage.released(kind)
     send_until_it_is_cut(operation, behind_the_wire, RECORD, b"COMMIT")
     assert operation.attempts.get().answer.startswith("Accepted")
     stage.sweep_until_settled([operation])
-    held_against_the_ledger(stage.service, "database cut while the answer is recorded")
+    compare_with_provider(stage.service, "database cut while the answer is recorded")
 
 
-def test_a_database_that_only_reads_sends_nothing(stage: Stage, tmp_path: Path) -> None:
+def test_a_database_that_only_reads_sends_nothing(stage: FaultStage, tmp_path: Path) -> None:
     if connection.vendor != "postgresql":
         pytest.skip("of SQLite the next test says it")
     reads_only = f"{database_url()}?options=-c%20default_transaction_read_only%3Don"
-    workers = Nursery(tmp_path, {**stage.nursery.environment, "COUNTERSIGN_DATABASE_URL": reads_only})
+    workers = ForkedWorkers(tmp_path, {**stage.nursery.environment, "COUNTERSIGN_DATABASE_URL": reads_only})
     workers.start()
-    operations = stage.released(*APART)
+    operations = stage.released(*ONE_PER_BALANCE)
     for operation in operations:
         worker = workers.run("send", str(operation.pk))
         wait_until(lambda: worker.is_gone, "the worker gives up")  # noqa: B023 - called at once
@@ -136,42 +138,42 @@ def test_a_database_that_only_reads_sends_nothing(stage: Stage, tmp_path: Path) 
     workers.stop()
     assert statuses(operations) == {Status.APPROVED}
     stage.sweep_until_settled(operations)
-    held_against_the_ledger(stage.service, "database read-only")
+    compare_with_provider(stage.service, "database read-only")
 
 
-def test_a_file_that_cannot_be_written_sends_nothing(stage: Stage) -> None:
+def test_a_file_that_cannot_be_written_sends_nothing(stage: FaultStage) -> None:
     if connection.vendor != "sqlite":
         pytest.skip("PostgreSQL has no such file")
-    operations = stage.released(*APART)
+    operations = stage.released(*ONE_PER_BALANCE)
     with connection.cursor() as cursor:
         cursor.execute("PRAGMA query_only = ON")
     for operation in operations:
         with pytest.raises(DatabaseError, match="readonly"):
-            services.send_operation(operation.pk)
+            send.send_operation(operation.pk)
     connection.close()
     assert stage.service.ledger()["orders"] == stage.service.ledger()["payments"] == []
     stage.sweep_until_settled(operations)
-    held_against_the_ledger(stage.service, "file not writable")
+    compare_with_provider(stage.service, "file not writable")
 
 
-def test_a_locked_file_sends_nothing(stage: Stage) -> None:
+def test_a_locked_file_sends_nothing(stage: FaultStage) -> None:
     if connection.vendor != "sqlite":
         pytest.skip("PostgreSQL has no such file")
-    operations = stage.released(*APART)
+    operations = stage.released(*ONE_PER_BALANCE)
     name = connection.settings_dict["NAME"]
     with closing(sqlite3.connect(name, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(DatabaseError, match="locked"):
-            services.send_operation(operations[0].pk)
+            send.send_operation(operations[0].pk)
         assert stage.service.ledger()["orders"] == []
         other.execute("ROLLBACK")
     stage.sweep_until_settled(operations)
-    held_against_the_ledger(stage.service, "file locked")
+    compare_with_provider(stage.service, "file locked")
 
 
-def test_a_full_disk_sends_nothing(full_disk: tuple[Disk, Stage]) -> None:
+def test_a_full_disk_sends_nothing(full_disk: tuple[Disk, FaultStage]) -> None:
     disk, stage = full_disk
-    operations = stage.released(*APART)
+    operations = stage.released(*ONE_PER_BALANCE)
     disk.fill()
     stage.ring(*operations)
     assert stage.nursery.log().count(IS_FULL[connection.vendor]) >= len(operations)
@@ -179,12 +181,14 @@ def test_a_full_disk_sends_nothing(full_disk: tuple[Disk, Stage]) -> None:
     assert stage.service.ledger()["orders"] == stage.service.ledger()["payments"] == []
     disk.free()
     stage.sweep_until_settled(operations)
-    held_against_the_ledger(stage.service, "disk full before the claim")
+    compare_with_provider(stage.service, "disk full before the claim")
 
 
-def test_answers_that_find_the_disk_full_are_kept_and_recorded_later(full_disk: tuple[Disk, Stage]) -> None:
+def test_answers_that_find_the_disk_full_are_kept_and_recorded_later(
+    full_disk: tuple[Disk, FaultStage],
+) -> None:
     disk, stage = full_disk
-    operations = stage.released(*APART)
+    operations = stage.released(*ONE_PER_BALANCE)
     workers = [stage.freeze("send.answered", operation) for operation in operations]
     disk.fill()
     for worker in workers:
@@ -199,4 +203,4 @@ def test_answers_that_find_the_disk_full_are_kept_and_recorded_later(full_disk: 
     wait_until(lambda: all(worker.is_gone for worker in workers), "they find room, and record them")
     assert all(operation.attempts.get().answer.startswith("Accepted") for operation in operations)
     stage.sweep_until_settled(operations)
-    held_against_the_ledger(stage.service, "disk full while answers are recorded")
+    compare_with_provider(stage.service, "disk full while answers are recorded")

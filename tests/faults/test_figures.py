@@ -12,19 +12,19 @@ import pytest
 
 from backoffice.accounts.models import User
 from backoffice.core import clock
-from backoffice.operations.models import Attempt, Operation
-from backoffice.operations.services.moves import move
+from backoffice.operations.lifecycle.transitions import transition
+from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.states import Outcome, Status
 from tests import factories
 from tests.faults.conftest import broken_promises
-from tests.faults.figures import Figures, held_against_the_ledger
+from tests.faults.harness.figures import CampaignFigures, compare_with_provider
 from tests.sandbox_process import ROOT
 
 LOST = "The connection broke."
 
 
 @dataclass
-class Told:
+class FakeLedger:
     """A service whose ledger says so."""
 
     orders: list[dict[str, str]]
@@ -53,7 +53,7 @@ def ended(maker: User, checker: User) -> Ended:
             **{"closed_at": now if "outcome" in values else None, **values},
         )
         for status in (Status.SENDING, *statuses):
-            move(operation, status)
+            transition(operation, status)
         return operation
 
     return make
@@ -72,12 +72,12 @@ def done(operation: Operation, transaction_id: str, status: str = "fulfilled") -
 
 def judged(*orders: dict[str, str], fails: bool = True) -> list[str]:
     """What the figures miss after the database was held against these orders of the service."""
-    figures = Figures()
+    figures = CampaignFigures()
     if fails:
         with pytest.raises(AssertionError):
-            held_against_the_ledger(Told(list(orders)), "a part", figures)
+            compare_with_provider(FakeLedger(list(orders)), "a part", figures)
     else:
-        held_against_the_ledger(Told(list(orders)), "a part", figures)
+        compare_with_provider(FakeLedger(list(orders)), "a part", figures)
     return broken_promises(figures, "sample")
 
 
@@ -137,11 +137,11 @@ def test_an_ambiguous_case_left_to_people_counts_against_the_machine(ended: Ende
 
 @pytest.mark.parametrize(("closed", "missed"), [(98, 1), (99, 0), (100, 0)])
 def test_ninety_nine_in_a_hundred_are_to_be_closed_by_the_machine(closed: int, missed: int) -> None:
-    assert len(Figures(ambiguous=100, closed_by_machine=closed).missed()) == missed
+    assert len(CampaignFigures(ambiguous=100, closed_by_machine=closed).missed()) == missed
 
 
 def test_nothing_ambiguous_misses_nothing() -> None:
-    assert Figures().missed() == []
+    assert CampaignFigures().missed() == []
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_nothing_ambiguous_misses_nothing() -> None:
     ids=["an outlier", "at the limit", "the median", "too few to tell", "none"],
 )
 def test_a_recovery_is_judged_by_its_median(seconds: list[float], is_late: bool) -> None:
-    figures = Figures()
+    figures = CampaignFigures()
     figures.recovered("at once", 0.1)
     for took in seconds:
         figures.recovered("slow", took)

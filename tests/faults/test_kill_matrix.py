@@ -2,18 +2,18 @@
 
 import pytest
 
-from backoffice.operations import services
-from backoffice.operations.models import Attempt, Operation
+from backoffice.operations import jobs
+from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.states import Status
-from tests.faults.figures import FIGURES, held_against_the_ledger, records_of
-from tests.faults.orders import APART
-from tests.faults.stage import Stage, is_left_open, statuses
+from tests.faults.harness.figures import FIGURES, compare_with_provider, records_of
+from tests.faults.harness.operations import ONE_PER_BALANCE
+from tests.faults.harness.stage import FaultStage, is_left_open, statuses
 from tests.operations.steps import status_of
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.stack, pytest.mark.faults]
 
 ONE_OF_EACH = pytest.mark.parametrize(
-    "kinds", [pytest.param(APART, id="apart"), pytest.param(("conversion",), id="conversion")]
+    "kinds", [pytest.param(ONE_PER_BALANCE, id="apart"), pytest.param(("conversion",), id="conversion")]
 )
 NEVER_LEFT = ("send.claimed", "send.leaving")
 LEFT = ("send.answered", "send.recorded")
@@ -30,7 +30,9 @@ WHAT_A_LOOK_WRITES = (
 
 
 @ONE_OF_EACH
-def test_killed_before_the_claim_it_is_sent_once_by_another(stage: Stage, kinds: tuple[str, ...]) -> None:
+def test_killed_before_the_claim_it_is_sent_once_by_another(
+    stage: FaultStage, kinds: tuple[str, ...]
+) -> None:
     operations = stage.released(*kinds)
     for operation in operations:
         stage.strike("send.before_claim", operation)
@@ -38,13 +40,13 @@ def test_killed_before_the_claim_it_is_sent_once_by_another(stage: Stage, kinds:
     assert stage.service.ledger()["orders"] == []
     stage.sweep_until_settled(operations)
     assert statuses(operations) == {Status.SUCCEEDED}
-    held_against_the_ledger(stage.service, "killed at send.before_claim")
+    compare_with_provider(stage.service, "killed at send.before_claim")
 
 
 @ONE_OF_EACH
 @pytest.mark.parametrize("point", NEVER_LEFT)
 def test_killed_after_the_claim_it_is_never_sent_and_stays_open(
-    stage: Stage, kinds: tuple[str, ...], point: str
+    stage: FaultStage, kinds: tuple[str, ...], point: str
 ) -> None:
     operations = stage.released(*kinds)
     for operation in operations:
@@ -53,13 +55,13 @@ def test_killed_after_the_claim_it_is_never_sent_and_stays_open(
     stage.ring(*operations)
     stage.sweep_until(lambda: all(map(is_left_open, operations)), "the silence is noticed")
     stage.assert_never_sent(operations)
-    held_against_the_ledger(stage.service, f"killed at {point}")
+    compare_with_provider(stage.service, f"killed at {point}")
 
 
 @ONE_OF_EACH
 @pytest.mark.parametrize("point", LEFT)
 def test_killed_after_the_answer_it_is_closed_by_the_list(
-    stage: Stage, kinds: tuple[str, ...], point: str
+    stage: FaultStage, kinds: tuple[str, ...], point: str
 ) -> None:
     operations = stage.released(*kinds)
     for operation in operations:
@@ -67,25 +69,27 @@ def test_killed_after_the_answer_it_is_closed_by_the_list(
     stage.sweep_until_settled(operations)
     for operation in operations:
         assert len(records_of(operation, stage.service.ledger())) == 1
-    held_against_the_ledger(stage.service, f"killed at {point}")
+    compare_with_provider(stage.service, f"killed at {point}")
 
 
 @ONE_OF_EACH
 @pytest.mark.parametrize("point", LOOKING)
-def test_killed_while_it_looks_somebody_looks_again(stage: Stage, kinds: tuple[str, ...], point: str) -> None:
+def test_killed_while_it_looks_somebody_looks_again(
+    stage: FaultStage, kinds: tuple[str, ...], point: str
+) -> None:
     operations = processing(stage, kinds)
     stage.service.settle()
     for operation in operations:
         look_is_due(operation)
         stage.kill_at(point, "sweep")
     FIGURES.recovered(f"killed at {point}", stage.sweep_until_settled(operations, patiently=True))
-    held_against_the_ledger(stage.service, f"killed at {point}")
+    compare_with_provider(stage.service, f"killed at {point}")
 
 
 @ONE_OF_EACH
 @pytest.mark.parametrize("point", LOOKING)
 def test_frozen_while_it_looks_others_close_and_what_it_saw_before_changes_nothing(
-    stage: Stage, kinds: tuple[str, ...], point: str
+    stage: FaultStage, kinds: tuple[str, ...], point: str
 ) -> None:
     operations, frozen = processing(stage, kinds), []
     for operation in operations:
@@ -98,10 +102,10 @@ def test_frozen_while_it_looks_others_close_and_what_it_saw_before_changes_nothi
         stage.thaw(child)
     assert statuses(operations) == {Status.SUCCEEDED}
     assert list(Attempt.objects.order_by("pk").values_list(*WHAT_A_LOOK_WRITES)) == closed
-    held_against_the_ledger(stage.service, f"frozen at {point}")
+    compare_with_provider(stage.service, f"frozen at {point}")
 
 
-def processing(stage: Stage, kinds: tuple[str, ...]) -> list[Operation]:
+def processing(stage: FaultStage, kinds: tuple[str, ...]) -> list[Operation]:
     """Those of these kinds that the service lets wait, sent, until it settles them."""
     stage.service.options(settle_after=None)
     operations = [one for one in stage.released(*kinds) if one.kind != "payment"]
@@ -121,12 +125,12 @@ def look_is_due(operation: Operation) -> None:
 @ONE_OF_EACH
 @pytest.mark.parametrize("point", ["send.before_claim", *NEVER_LEFT, *LEFT])
 def test_frozen_for_a_moment_it_goes_on_and_sends_once(
-    stage: Stage, kinds: tuple[str, ...], point: str
+    stage: FaultStage, kinds: tuple[str, ...], point: str
 ) -> None:
     operations = stage.released(*kinds)
     frozen = [stage.freeze(point, operation) for operation in operations]
-    services.send_due()
+    jobs.send_due()
     for child in frozen:
         stage.thaw(child)
     stage.sweep_until_settled(operations)
-    held_against_the_ledger(stage.service, f"frozen at {point}")
+    compare_with_provider(stage.service, f"frozen at {point}")

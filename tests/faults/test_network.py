@@ -3,14 +3,15 @@
 import pytest
 from pytest_django import Settings
 
-from backoffice.ledger import selectors as ledger
-from backoffice.operations import services
-from backoffice.operations.models import Operation
+from backoffice.ledger.transactions import provider_list
+from backoffice.operations.delivery.send import send_operation
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.outcome import confirmation
 from backoffice.operations.states import Status
-from tests.faults.cuts import Side, Then
-from tests.faults.figures import held_against_the_ledger, records_of
-from tests.faults.orders import APART, MONEY, PATHS
-from tests.faults.stage import Stage, is_left_open, is_settled
+from tests.faults.harness.connection_cuts import AfterCut, Side
+from tests.faults.harness.figures import compare_with_provider, records_of
+from tests.faults.harness.operations import MONEY, ONE_PER_BALANCE, PATHS
+from tests.faults.harness.stage import FaultStage, is_left_open, is_settled
 from tests.operations.steps import status_of
 from tests.sandbox_process import SandboxProcess
 
@@ -36,9 +37,9 @@ NAMES = {
     "payment": "payments.create",
 }
 every_kind = pytest.mark.parametrize(
-    "kinds", [pytest.param(APART, id="apart"), pytest.param(("conversion",), id="conversion")]
+    "kinds", [pytest.param(ONE_PER_BALANCE, id="apart"), pytest.param(("conversion",), id="conversion")]
 )
-every_end = pytest.mark.parametrize("then", [Then.RESET, Then.CLOSE])
+every_end = pytest.mark.parametrize("then", [AfterCut.RESET, AfterCut.CLOSE])
 
 
 @pytest.fixture
@@ -47,35 +48,35 @@ def impatient(service: SandboxProcess, settings: Settings) -> None:
     settings.SEND_DEADLINE_SECONDS = 2.0
 
 
-def send(stage: Stage, *kinds: str) -> list[Operation]:
+def send(stage: FaultStage, *kinds: str) -> list[Operation]:
     """Send one of each kind; it is done when this returns, whatever the wire did."""
     operations = stage.released(*kinds)
     for operation in operations:
-        services.send_operation(operation.pk)
+        send_operation(operation.pk)
     return operations
 
 
-def done_for(stage: Stage, operation: Operation) -> int:
+def done_for(stage: FaultStage, operation: Operation) -> int:
     """How often the service did what was asked for."""
     return len(records_of(operation, stage.service.ledger()))
 
 
-def end_as_the_ledger_says(stage: Stage, operations: list[Operation], part: str) -> None:
+def end_as_the_ledger_says(stage: FaultStage, operations: list[Operation], part: str) -> None:
     """What was executed is closed by the list, or left to people where there is none; the rest stays open, or is
     proven not to be sent. Whoever sends again sends nothing.
     """
     executed = [operation for operation in operations if done_for(stage, operation)]
     stage.sweep_until_settled(executed)
     for operation in operations:
-        services.send_operation(operation.pk)
+        send_operation(operation.pk)
         assert operation in executed or is_left_open(operation) or status_of(operation) in NOTHING_SENT
-    held_against_the_ledger(stage.service, part)
+    compare_with_provider(stage.service, part)
 
 
 @every_kind
 @every_end
 @pytest.mark.parametrize("place", OF_THE_REQUEST)
-def test_a_request_that_is_cut(stage: Stage, kinds: tuple[str, ...], place: str, then: Then) -> None:
+def test_a_request_that_is_cut(stage: FaultStage, kinds: tuple[str, ...], place: str, then: AfterCut) -> None:
     words, after = OF_THE_REQUEST[place]
     cuts = [stage.wire.cut(PATHS[kind], *words, after=after, then=then) for kind in kinds]
     operations = send(stage, *kinds)
@@ -91,7 +92,7 @@ def test_a_request_that_is_cut(stage: Stage, kinds: tuple[str, ...], place: str,
 @every_kind
 @every_end
 @pytest.mark.parametrize("place", OF_THE_ANSWER)
-def test_an_answer_that_is_cut(stage: Stage, kinds: tuple[str, ...], place: str, then: Then) -> None:
+def test_an_answer_that_is_cut(stage: FaultStage, kinds: tuple[str, ...], place: str, then: AfterCut) -> None:
     cuts = [
         stage.wire.cut(PATHS[kind], side=Side.ANSWER, after=OF_THE_ANSWER[place], then=then) for kind in kinds
     ]
@@ -103,12 +104,14 @@ def test_an_answer_that_is_cut(stage: Stage, kinds: tuple[str, ...], place: str,
 
 @every_kind
 @pytest.mark.parametrize("place", ["in its body", "after its last byte", "in its answer"])
-def test_a_worker_killed_while_the_wire_is_busy(stage: Stage, kinds: tuple[str, ...], place: str) -> None:
+def test_a_worker_killed_while_the_wire_is_busy(
+    stage: FaultStage, kinds: tuple[str, ...], place: str
+) -> None:
     operations = stage.released(*kinds)
     for operation in operations:
         words, after = OF_THE_REQUEST.get(place, ((), 80))
         side = Side.ANSWER if place == "in its answer" else Side.REQUEST
-        cut = stage.wire.cut(PATHS[operation.kind], *words, side=side, after=after, then=Then.STALL)
+        cut = stage.wire.cut(PATHS[operation.kind], *words, side=side, after=after, then=AfterCut.STALL)
         worker = stage.nursery.run("send", str(operation.pk))
         cut.wait()
         worker.process.kill()
@@ -119,35 +122,35 @@ def test_a_worker_killed_while_the_wire_is_busy(stage: Stage, kinds: tuple[str, 
     end_as_the_ledger_says(stage, operations, f"killed with the wire {place}")
 
 
-def test_no_connection_is_proof_that_nothing_was_sent(stage: Stage) -> None:
+def test_no_connection_is_proof_that_nothing_was_sent(stage: FaultStage) -> None:
     """The reads before go through a connection that is open; the request has one of its own, and gets none."""
     for operation in stage.released(*MONEY):
-        ledger.watermark("NGN")
+        provider_list.read_watermark("NGN")
         stage.wire.refuse()
-        services.send_operation(operation.pk)
+        send_operation(operation.pk)
         stage.wire.listen()
         assert status_of(operation) == Status.APPROVED
         assert "Nothing was sent" in operation.attempts.get().answer
     assert stage.service.ledger()["orders"] == []
-    held_against_the_ledger(stage.service, "no connection")
+    compare_with_provider(stage.service, "no connection")
 
 
 @pytest.mark.parametrize(
     "address", ["https://no-such-host.invalid/v2", "http://127.0.0.1:9/v2", "https://127.0.0.1:{port}/v2"]
 )
 def test_a_service_that_cannot_be_reached_leaves_the_word_to_send_standing(
-    stage: Stage, impatient: None, settings: Settings, address: str
+    stage: FaultStage, impatient: None, settings: Settings, address: str
 ) -> None:
     operations = stage.released(*MONEY)
     reached = settings.GATEWAY_URL
     settings.GATEWAY_URL = address.format(port=stage.wire.port)
     for operation in operations:
-        services.send_operation(operation.pk)
+        send_operation(operation.pk)
         assert status_of(operation) == Status.APPROVED
         assert operation.attempts.count() == 0
     settings.GATEWAY_URL = reached
     stage.sweep_until_settled(operations)
-    held_against_the_ledger(stage.service, "service not reached")
+    compare_with_provider(stage.service, "service not reached")
 
 
 STATUSES = (500, 502, 503, 504, 408, 409, 425, 429, 301, 302, 307, 308)
@@ -172,7 +175,9 @@ FORMS = (
 
 @every_kind
 @pytest.mark.parametrize(("status", "when"), NO_ANSWERS)
-def test_a_status_that_is_no_answer(stage: Stage, kinds: tuple[str, ...], status: int, when: str) -> None:
+def test_a_status_that_is_no_answer(
+    stage: FaultStage, kinds: tuple[str, ...], status: int, when: str
+) -> None:
     headers = {"Location": f"http://127.0.0.1:{stage.wire.port}/v2/again"} if status < 400 else {}
     faults = [
         stage.service.fault(NAMES[kind], "status", status=status, when=when, headers=headers, times=None)
@@ -187,7 +192,7 @@ def test_a_status_that_is_no_answer(stage: Stage, kinds: tuple[str, ...], status
 @every_kind
 @pytest.mark.parametrize("form", FORMS)
 def test_a_success_that_cannot_be_read(
-    stage: Stage, impatient: None, kinds: tuple[str, ...], form: str
+    stage: FaultStage, impatient: None, kinds: tuple[str, ...], form: str
 ) -> None:
     for kind in kinds:
         stage.service.fault(NAMES[kind], "garbage", form=form)
@@ -198,7 +203,7 @@ def test_a_success_that_cannot_be_read(
 
 @every_kind
 def test_what_is_executed_long_after_our_deadline_is_found_then(
-    stage: Stage, impatient: None, kinds: tuple[str, ...]
+    stage: FaultStage, impatient: None, kinds: tuple[str, ...]
 ) -> None:
     for kind in kinds:
         stage.service.fault(NAMES[kind], "delay", seconds=600)
@@ -207,28 +212,30 @@ def test_what_is_executed_long_after_our_deadline_is_found_then(
     stage.service.clear_faults()  # what a delay holds goes on
     stage.sweep_until(lambda: all(done_for(stage, one) for one in operations), "it is executed after all")
     for operation in operations:
-        services.confirm_operation(operation.pk)  # somebody asks
+        confirmation.confirm_operation(operation.pk)  # somebody asks
     end_as_the_ledger_says(stage, operations, "executed after our deadline")
 
 
 @pytest.mark.parametrize("kind", ["withdrawal", "conversion"])
-def test_a_list_that_lags_and_shows_a_record_twice_closes_nothing_wrongly(stage: Stage, kind: str) -> None:
+def test_a_list_that_lags_and_shows_a_record_twice_closes_nothing_wrongly(
+    stage: FaultStage, kind: str
+) -> None:
     stage.service.fault("transactions.page", "hide_record_for", seconds=3)
     stage.service.fault("transactions.page", "duplicate_record", position=0, times=None)
     stage.service.fault(NAMES[kind], "drop", when="after_execution")
     [operation] = send(stage, kind)
-    services.confirm_operation(operation.pk)
+    confirmation.confirm_operation(operation.pk)
     assert status_of(operation) == Status.UNKNOWN
     end_as_the_ledger_says(stage, [operation], "the list lags")
 
 
 @pytest.mark.parametrize("side", Side)
-def test_a_list_cut_while_it_is_read_proves_nothing(stage: Stage, side: Side) -> None:
+def test_a_list_cut_while_it_is_read_proves_nothing(stage: FaultStage, side: Side) -> None:
     stage.service.fault("balances.withdraw", "drop", when="after_execution")
     [operation] = send(stage, "withdrawal")
     for _ in range(12):  # more than the client's own tries
         stage.wire.cut(b"GET /v2/transaction", side=side, after=50)
-    services.confirm_operation(operation.pk)
+    confirmation.confirm_operation(operation.pk)
     stage.wire.cuts.clear()
     assert status_of(operation) == Status.UNKNOWN
     end_as_the_ledger_says(stage, [operation], "list cut")

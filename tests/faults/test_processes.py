@@ -10,17 +10,17 @@ from django.db import connection
 from django.test import Client
 from pytest_django import Settings
 
-from backoffice.operations.models import Operation, Release
+from backoffice.operations.models.operations import Operation, Release
 from backoffice.operations.states import Status
 from tests import factories
-from tests.faults import orders
 from tests.faults.conftest import BROKERS
-from tests.faults.figures import held_against_the_ledger, records_of
-from tests.faults.orders import APART, MONEY
-from tests.faults.product import WITHIN, MakeProduct, Product, wait_until
-from tests.faults.recovery import recovered
-from tests.faults.stage import Stage, statuses
-from tests.requirements_of_tests import REDIS
+from tests.faults.harness import operations
+from tests.faults.harness.figures import compare_with_provider, records_of
+from tests.faults.harness.operations import MONEY, ONE_PER_BALANCE, approved
+from tests.faults.harness.processes import TIMEOUT, MakeProcesses, ProductProcesses, wait_until
+from tests.faults.harness.recovery import recovered
+from tests.faults.harness.stage import FaultStage, statuses
+from tests.requirements import REDIS
 from tests.sandbox_process import SandboxProcess
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.stack, pytest.mark.faults]
@@ -29,22 +29,24 @@ SHORT = 2.0  # seconds that a worker is given which stands still for longer
 
 
 @pytest.mark.parametrize("broker", BROKERS)
-def test_all_killed_at_once_and_started_again(stage: Stage, make_product: MakeProduct, broker: str) -> None:
+def test_all_killed_at_once_and_started_again(
+    stage: FaultStage, make_product: MakeProcesses, broker: str
+) -> None:
     product = make_product(broker)
     product.start_sweeper()
     product.start_worker()
     product.kill("sweeper")
     product.kill("worker")
-    operations = stage.released(*APART)
+    operations = stage.released(*ONE_PER_BALANCE)
     product.ring(*[operation.pk for operation in operations])
     began = time.monotonic()
     product.start_sweeper()
     product.start_worker()
     recovered("all killed at once", operations, since=began)
-    held_against_the_ledger(stage.service, "all killed at once")
+    compare_with_provider(stage.service, "all killed at once")
 
 
-def test_two_of_everything_send_once(stage: Stage, make_product: MakeProduct) -> None:
+def test_two_of_everything_send_once(stage: FaultStage, make_product: MakeProcesses) -> None:
     product = make_product(REDIS if connection.vendor == "postgresql" else "filesystem://localhost//")
     for name in ("one", "two"):
         product.start_sweeper(f"sweeper-{name}")
@@ -53,15 +55,15 @@ def test_two_of_everything_send_once(stage: Stage, make_product: MakeProduct) ->
     operations = stage.released(*MONEY)
     product.ring(*[operation.pk for operation in operations] * 20)
     recovered("two of everything", operations)
-    held_against_the_ledger(stage.service, "two of everything")
+    compare_with_provider(stage.service, "two of everything")
 
 
 def test_a_web_process_killed_before_it_rings_leaves_the_word_to_send(
-    stage: Stage, make_product: MakeProduct
+    stage: FaultStage, make_product: MakeProcesses
 ) -> None:
     product = make_product()
     product.start_web(points="kill")
-    operations = [orders.approved(kind, stage.maker, stage.checker) for kind in APART]
+    operations = [approved(kind, stage.maker, stage.checker) for kind in ONE_PER_BALANCE]
     browser = signed_in(stage)
     for operation in operations:
         page = page_of(operation, product)
@@ -70,20 +72,20 @@ def test_a_web_process_killed_before_it_rings_leaves_the_word_to_send(
         with pytest.raises(requests.ConnectionError):
             give_the_word(operation, browser, page, stage.service)
         assert product.has_reached("web", "release.committed")
-    assert Release.objects.count() == len(APART)
+    assert Release.objects.count() == len(ONE_PER_BALANCE)
     began = time.monotonic()
     product.start_sweeper()
     recovered("web killed before the doorbell", operations, since=began)
-    held_against_the_ledger(stage.service, "web killed at release.committed")
+    compare_with_provider(stage.service, "web killed at release.committed")
 
 
 def test_a_web_process_frozen_before_it_rings_is_not_waited_for(
-    stage: Stage, make_product: MakeProduct
+    stage: FaultStage, make_product: MakeProcesses
 ) -> None:
     product = make_product()
     product.start_web(points="stop")
     product.start_sweeper()
-    operations = [orders.approved(kind, stage.maker, stage.checker) for kind in APART]
+    operations = [approved(kind, stage.maker, stage.checker) for kind in ONE_PER_BALANCE]
     browser = signed_in(stage)
     with ThreadPoolExecutor(1) as waits:
         for operation in operations:
@@ -94,12 +96,12 @@ def test_a_web_process_frozen_before_it_rings_is_not_waited_for(
             frozen = product.wait_for_the_freeze("web", "release.committed")
             recovered("web frozen before the doorbell", [operation])
             frozen.resume()
-            assert answer.result(WITHIN).ok
+            assert answer.result(TIMEOUT).ok
     stage.ring(*operations)  # what it rings for at last
-    held_against_the_ledger(stage.service, "web frozen at release.committed")
+    compare_with_provider(stage.service, "web frozen at release.committed")
 
 
-def page_of(operation: Operation, product: Product) -> str:
+def page_of(operation: Operation, product: ProductProcesses) -> str:
     """The address of its page."""
     return f"{product.web}/operations/{operation.pk}/"
 
@@ -108,16 +110,16 @@ def give_the_word(
     operation: Operation, browser: requests.Session, page: str, service: SandboxProcess
 ) -> requests.Response:
     """Send off the form on its page."""
-    token = orders.token_for(operation, service)
+    token = operations.token_for(operation, service)
     typed = {
         "digest": operation.digest,
         "csrfmiddlewaretoken": browser.cookies[configured.CSRF_COOKIE_NAME],
         **({"token": token.get_secret_value()} if token else {}),
     }
-    return browser.post(f"{page}release/", data=typed, headers={"Referer": page}, timeout=WITHIN)
+    return browser.post(f"{page}release/", data=typed, headers={"Referer": page}, timeout=TIMEOUT)
 
 
-def signed_in(stage: Stage) -> requests.Session:
+def signed_in(stage: FaultStage) -> requests.Session:
     """The checker's session, with the second factor given a moment ago."""
     browser = requests.Session()
     for name, cookie in factories.sign_in(Client(), stage.checker).cookies.items():
@@ -128,17 +130,17 @@ def signed_in(stage: Stage) -> requests.Session:
 def answers(browser: requests.Session, page: str) -> bool:
     """Whether the page is there."""
     try:
-        return browser.get(page, timeout=WITHIN).status_code == 200
+        return browser.get(page, timeout=TIMEOUT).status_code == 200
     except requests.RequestException:
         return False
 
 
 @pytest.mark.parametrize("point", ["send.claimed", "send.leaving", "send.answered"])
 def test_a_worker_frozen_for_longer_than_any_lease_sends_at_most_once(
-    stage: Stage, settings: Settings, point: str
+    stage: FaultStage, settings: Settings, point: str
 ) -> None:
     settings.SEND_DEADLINE_SECONDS = settings.SEND_WITHIN_SECONDS = SHORT
-    operations = stage.released(*APART)
+    operations = stage.released(*ONE_PER_BALANCE)
     frozen = [stage.freeze(point, operation, patience=SHORT) for operation in operations]
     stage.sweep_until(
         lambda: not {Status.APPROVED, Status.SENDING} & statuses(operations),
@@ -151,4 +153,4 @@ def test_a_worker_frozen_for_longer_than_any_lease_sends_at_most_once(
     if point != "send.answered":
         assert ledger["orders"] == ledger["payments"] == []
     stage.sweep_until_settled([one for one in operations if records_of(one, ledger)])
-    held_against_the_ledger(stage.service, f"frozen for long at {point}")
+    compare_with_provider(stage.service, f"frozen for long at {point}")

@@ -6,8 +6,8 @@ from contextlib import suppress
 
 import pytest
 
-from tests.faults.cuts import Side, Then
-from tests.faults.proxy import Proxy
+from tests.faults.harness.connection_cuts import AfterCut, Side
+from tests.faults.harness.proxy import Proxy
 from tests.payments_gateway import stub
 
 ANSWER = stub.raw(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone")
@@ -42,14 +42,14 @@ def test_without_a_plan_everything_passes(proxy: Proxy) -> None:
 
 
 def test_it_cuts_an_answer_at_the_byte(proxy: Proxy) -> None:
-    cut = proxy.cut(b"POST /pay", side=Side.ANSWER, after=10, then=Then.CLOSE)
+    cut = proxy.cut(b"POST /pay", side=Side.ANSWER, after=10, then=AfterCut.CLOSE)
     assert say(proxy) == b"HTTP/1.1 2"
     assert cut.reached.is_set()
     assert say(proxy).endswith(b"done")
 
 
 def test_it_cuts_a_request_at_the_byte(proxy: Proxy, service: stub.Stub) -> None:
-    proxy.cut(b"POST /pay", b"\r\n\r\n", after=6, then=Then.RESET)
+    proxy.cut(b"POST /pay", b"\r\n\r\n", after=6, then=AfterCut.RESET)
     with pytest.raises(ConnectionResetError):
         say(proxy)
     assert service.requests == []
@@ -62,13 +62,13 @@ def test_it_leaves_other_requests_alone(proxy: Proxy) -> None:
 
 
 def test_a_stalled_wire_goes_on_or_tears(proxy: Proxy) -> None:
-    stalled = proxy.cut(b"POST /pay", b"}", after=1, then=Then.STALL)
+    stalled = proxy.cut(b"POST /pay", b"}", after=1, then=AfterCut.STALL)
     with socket.create_connection(("127.0.0.1", proxy.port), timeout=20) as client:
         client.sendall(b'POST /pay HTTP/1.1\r\nContent-Length: 8\r\n\r\n{"a": 1}')
         stalled.wait()
         stalled.go_on()
         assert client.recv(8) == b"HTTP/1.1"
-    torn = proxy.cut(b"POST /pay", then=Then.STALL)
+    torn = proxy.cut(b"POST /pay", then=AfterCut.STALL)
     with socket.create_connection(("127.0.0.1", proxy.port), timeout=20) as client:
         client.sendall(b"POST /pay HTTP/1.1\r\nContent-Length: 0\r\n\r\n")
         torn.wait()

@@ -5,14 +5,14 @@ from collections.abc import Iterator
 import pytest
 from pytest_django import Settings
 
-from tests import stub_service
-from tests.stub_service import StubService
+from tests import stub_provider
+from tests.stub_provider import StubProvider
 
 
 @pytest.fixture
-def service(settings: Settings) -> Iterator[StubService]:
+def service(settings: Settings) -> Iterator[StubProvider]:
     """A service that answers as the test tells it."""
-    with stub_service.running() as stub:
+    with stub_provider.running() as stub:
         settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = stub.url, stub.url_v4
         yield stub
 

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from tests.stub_service import Answer, StubService
+from tests.stub_provider import Answer, StubProvider
 
 
-class LongList(StubService):
+class LongList(StubProvider):
     """`listed` are its records, the newest first; `asked` the numbers of the pages that were asked for.
 
     `before` is called with each of these numbers before the page is made. What `spoilt` says of a page is answered

@@ -7,11 +7,11 @@ from django.test import Client
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
-from backoffice.operations.models import Operation
-from backoffice.operations.services import apart
-from tests import factories, stub_service
-from tests.operations.cases import in_review, lost
-from tests.stub_service import StubService
+from backoffice.core import isolation
+from backoffice.operations.models.operations import Operation
+from tests import factories, stub_provider
+from tests.operations.unknown_outcomes import in_review, lost
+from tests.stub_provider import StubProvider
 
 SignIn = Callable[[Client, User], Client]
 
@@ -19,7 +19,7 @@ SignIn = Callable[[Client, User], Client]
 @pytest.fixture(autouse=True)
 def nothing_put_off() -> Iterator[None]:
     yield
-    apart._put_off.clear()
+    isolation._postponed_until.clear()
 
 
 @pytest.fixture
@@ -38,9 +38,9 @@ def as_maker(sign_in: SignIn, maker: User) -> Client:
 
 
 @pytest.fixture
-def service(settings: Settings) -> Iterator[StubService]:
+def service(settings: Settings) -> Iterator[StubProvider]:
     """A service that answers as the test tells it."""
-    with stub_service.running() as stub:
+    with stub_provider.running() as stub:
         settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = stub.url, stub.url_v4
         yield stub
 
@@ -52,7 +52,7 @@ def released(maker: User, checker: User) -> Operation:
 
 
 @pytest.fixture
-def unknown(service: StubService, maker: User, checker: User) -> Operation:
+def unknown(service: StubProvider, maker: User, checker: User) -> Operation:
     """A withdrawal that was sent and whose answer cannot be read."""
     return lost(service, maker, checker)
 

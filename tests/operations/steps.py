@@ -8,7 +8,7 @@ from django.test import Client
 from django.utils import timezone
 
 from backoffice.accounts.models import AuthenticatorDevice, User
-from backoffice.operations.models import Attempt, Operation
+from backoffice.operations.models.operations import Attempt, Operation
 from tests import factories
 
 

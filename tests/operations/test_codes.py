@@ -9,18 +9,24 @@ from django.utils import timezone
 from backoffice.accounts.models import User
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
-from backoffice.operations import blockers, check_results, differences, errors, services
-from backoffice.operations.blockers import Blocker
-from backoffice.operations.check_results import CheckResult, MismatchReason
-from backoffice.operations.differences import DifferenceCode, difference
-from backoffice.operations.models import Operation, Release
-from backoffice.operations.oversight import Incident
-from backoffice.operations.services.releasing import record_blocker
+from backoffice.operations import errors
+from backoffice.operations.delivery.release import record_blocker
+from backoffice.operations.models import reason_codes
+from backoffice.operations.models.monitoring import Incident
+from backoffice.operations.models.operations import Operation, Release
+from backoffice.operations.models.reason_codes import (
+    Blocker,
+    CheckResult,
+    DifferenceCode,
+    MismatchReason,
+    difference,
+)
+from backoffice.operations.workflow import approvals
 
 
 def test_a_refusal_is_kept_as_a_code_and_shown_as_a_sentence(operation: Operation, maker: User) -> None:
-    with pytest.raises(errors.NotAllowedError) as refused:
-        services.approve_operation(
+    with pytest.raises(errors.PermissionMissingError) as refused:
+        approvals.approve_operation(
             operation.pk, actor=maker, digest=operation.digest, second_factor_at=timezone.now()
         )
     entry = Entry.objects.get(action=Action.OPERATION_REFUSED)
@@ -38,7 +44,7 @@ def test_every_refusal_makes_a_sentence_of_its_parameters(refusal: errors.Refusa
 
 @pytest.mark.parametrize("blocker", Blocker)
 def test_every_blocker_makes_a_sentence(blocker: Blocker) -> None:
-    said = blockers.sentence(blocker, {"error": "Timeout"})
+    said = reason_codes.blocker_sentence(blocker, {"error": "Timeout"})
     assert ("Timeout" in said) == ("{error}" in blocker.label)
 
 
@@ -54,7 +60,7 @@ def test_every_result_of_a_check_makes_a_sentence(result: CheckResult, reason: M
         "not_before": "2026-03-01T10:30:00+01:00",
     }
     names = re.findall(r"{(\w+)}", result.label)
-    said = check_results.sentence(result, {name: known[name] for name in names})
+    said = reason_codes.check_sentence(result, {name: known[name] for name in names})
     assert "{" not in said
     assert ("09:30 UTC" in said) == ("not_before" in names)
     assert (str(reason.label) in said) == ("reason" in names)
@@ -86,7 +92,7 @@ def test_every_result_of_a_check_makes_a_sentence(result: CheckResult, reason: M
 def test_every_difference_makes_these_words(
     code: DifferenceCode, parameters: dict[str, str | list[str]], words: str
 ) -> None:
-    assert differences.sentence(difference(code, **parameters)) == words
+    assert reason_codes.difference_sentence(difference(code, **parameters)) == words
 
 
 @pytest.mark.django_db

@@ -9,8 +9,8 @@ from django.utils import timezone
 
 from backoffice.accounts.models import User
 from backoffice.operations.errors import WrongStatusError
-from backoffice.operations.models import Approval, Attempt, Operation
-from backoffice.operations.services.moves import move
+from backoffice.operations.lifecycle.transitions import transition
+from backoffice.operations.models.operations import Approval, Attempt, Operation
 from backoffice.operations.states import CLOSED, EDGES, Outcome, Status
 from tests import factories
 from tests.append_only.triggers import lifted
@@ -33,7 +33,7 @@ def put(operation: Operation, status: Status) -> Operation:
 @pytest.mark.parametrize(("start", "end"), KNOWN)
 def test_an_edge_of_the_table_can_be_taken(maker: User, start: Status, end: Status) -> None:
     operation = put(factories.prepared(maker), start)
-    move(operation, end)
+    transition(operation, end)
     operation.refresh_from_db()
     assert operation.status == end
     assert (operation.closed_at is not None) == (end in CLOSED)
@@ -43,7 +43,7 @@ def test_an_edge_of_the_table_can_be_taken(maker: User, start: Status, end: Stat
 def test_no_other_edge_can_be_taken(maker: User, start: Status, end: Status) -> None:
     operation = put(factories.prepared(maker), start)
     with pytest.raises(WrongStatusError):
-        move(operation, end)
+        transition(operation, end)
     operation.refresh_from_db()
     assert operation.status == start
 
@@ -82,9 +82,9 @@ def test_the_database_lets_an_operation_begin_as_pending_only(maker: User) -> No
 def test_a_move_loses_against_one_that_came_first(maker: User) -> None:
     operation = factories.prepared(maker)
     stale = Operation.objects.get(pk=operation.pk)
-    move(operation, Status.CANCELLED)
+    transition(operation, Status.CANCELLED)
     with pytest.raises(WrongStatusError):
-        move(stale, Status.APPROVED)
+        transition(stale, Status.APPROVED)
 
 
 def test_the_database_refuses_an_approval_by_the_maker(maker: User) -> None:

@@ -11,13 +11,11 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
-from backoffice.integration.models import KnownKey
-from backoffice.ledger.mirrored import Transaction
-from backoffice.ledger.models import BalanceSnapshot
-from backoffice.operations import services
+from backoffice.api_keys.models import KnownKey
+from backoffice.ledger.models import BalanceSnapshot, Transaction
 from backoffice.operations.management.commands import sweep
-from backoffice.operations.models import Operation
-from backoffice.operations.oversight import Heartbeat
+from backoffice.operations.models.monitoring import Heartbeat
+from backoffice.operations.models.operations import Operation
 from backoffice.operations.states import Status
 from tests import factories
 from tests.sandbox_process import SandboxProcess
@@ -53,7 +51,7 @@ def test_one_job_that_fails_keeps_no_other_from_its_one_round(
     def send_due() -> int:
         raise LookupError
 
-    monkeypatch.setattr(services, "send_due", send_due)
+    monkeypatch.setattr(sweep, "send_due", send_due)
     operation = factories.prepared(maker)
     Operation.objects.update(expires_at=timezone.now())
     call_command("sweep", "--once", stdout=StringIO())

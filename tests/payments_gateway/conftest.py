@@ -8,7 +8,7 @@ import pytest
 from pydantic import SecretStr
 
 from payments_gateway import GatewayConfig, PaymentsGateway
-from payments_gateway._transport import Transport
+from payments_gateway.transport import Transport
 from tests.payments_gateway.stub import Behaviour, Stub
 
 Serve = Callable[..., Stub]

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
-from payments_gateway import Dialect, PaymentsGateway
-from payments_gateway.dialect import CAPABILITIES, Capability
+from payments_gateway import PaymentsGateway, ProviderProfile
+from payments_gateway.profile.points import CAPABILITIES, Capability
 from tests.payments_gateway import stub
 from tests.payments_gateway.conftest import Gateway, Serve
 
-ALL_ON = Dialect(capabilities=CAPABILITIES)
+ALL_ON = ProviderProfile(capabilities=CAPABILITIES)
 RECORD = {"transactionId": "T-1", "amount": 5, "status": "fullfiled"}
 PAYMENT = {"_id": "T-1", "reference": "R-1", "state": "pending", "rate": "1534.5"}
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from payments_gateway import Dialect, GatewayConfig
+from payments_gateway import GatewayConfig, ProviderProfile
 from payments_gateway.config import is_loopback
 from tests.payments_gateway.conftest import config
 
@@ -96,7 +96,7 @@ def test_the_defaults_are_those_of_the_design() -> None:
         api_user="u",
     )
     assert (settings.connect_timeout, settings.deadline, settings.tries) == (5, 30, 3)
-    assert (settings.user_version, settings.dialect) == ("v2", Dialect())
+    assert (settings.user_version, settings.dialect) == ("v2", ProviderProfile())
     with pytest.raises(FrozenInstanceError):
         settings.__setattr__("api_user", "other")
 
@@ -127,11 +127,11 @@ def test_the_defaults_are_those_of_the_design() -> None:
 )
 def test_an_override_that_makes_no_sense_is_refused(points: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(points))):
-        Dialect().overridden(points)
+        ProviderProfile().overridden(points)
 
 
 def test_overrides_are_written_in_json_types() -> None:
-    dialect = Dialect().overridden(
+    dialect = ProviderProfile().overridden(
         {
             "uncertain_statuses": {"418": "teapots lie"},
             "withdrawal_id_paths": [["a", "b"]],
@@ -149,7 +149,7 @@ def test_overrides_are_written_in_json_types() -> None:
 
 
 def test_every_open_point_is_explained() -> None:
-    for point in Dialect().open_points():
+    for point in ProviderProfile().open_points():
         assert point.confidence in {"sure", "likely", "hint", "unknown"}, point.name
         assert len(point.why) > 10, point.name
         assert point.where.split(",")[0] in SECTIONS, point.name

@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from payments_gateway import AmountError, UnreadableError, dumps, loads, parse_amount
-from payments_gateway.money import check_quantity, is_keepable, plain
+from payments_gateway.money import check_quantity, fits_ledger, format_plain
 
 EXACT = ["0.1", "0.000001", "12345678901234567890.12", "-0.30", "100.00", "12345678901234567890"]
 
@@ -72,7 +72,7 @@ def test_a_float_is_never_written(value: object) -> None:
 @pytest.mark.parametrize("digits", ["NaN", "Infinity", "1e999999", "1e-999999"])
 def test_what_cannot_be_written_out_is_refused(digits: str) -> None:
     with pytest.raises(AmountError):
-        plain(Decimal(digits))
+        format_plain(Decimal(digits))
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_an_unknown_currency_is_refused() -> None:
     ],
 )
 def test_what_a_ledger_can_hold(number: str, is_kept: bool) -> None:
-    assert is_keepable(Decimal(number)) is is_kept
+    assert fits_ledger(Decimal(number)) is is_kept
 
 
 @pytest.mark.parametrize("amount", ["0.000000000000000001", "1", "123456789012345678901"])

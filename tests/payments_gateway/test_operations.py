@@ -8,23 +8,23 @@ import pytest
 
 from payments_gateway import (
     OPERATIONS,
+    ApiOperation,
+    CallEffect,
     CredentialsError,
-    Dialect,
-    Effect,
     GatewayError,
     InsufficientFundsError,
     InvalidRequestError,
     KycRequiredError,
     NotFoundError,
     NotSentError,
-    Operation,
+    OtpRefusedError,
     OutcomeUnknownError,
+    ProviderProfile,
     RateLimitedError,
     ReadFailedError,
     RejectedError,
-    TokenRefusedError,
 )
-from payments_gateway.door import Door
+from payments_gateway.operations import Endpoint
 from tests.payments_gateway import stub
 from tests.payments_gateway.calls import CALLS
 from tests.payments_gateway.conftest import Gateway, Serve
@@ -32,8 +32,8 @@ from tests.payments_gateway.situations import BROKEN, UNREADABLE, closed_port
 
 V2 = {"X-Api-Key": "canary-key-7f3a", "X-Api-User": "merchant", "X-User-Version": "v2"}
 V4 = {"x-api-key": "canary-key-7f3a", "x-api-user": "merchant"}
-CREDENTIALS = {Door.V2: V2, Door.V2_OPEN: {}, Door.V4: V4}
-BASES = {Door.V2: "/v2", Door.V2_OPEN: "/v2", Door.V4: "/v4"}
+CREDENTIALS = {Endpoint.V2: V2, Endpoint.V2_OPEN: {}, Endpoint.V4: V4}
+BASES = {Endpoint.V2: "/v2", Endpoint.V2_OPEN: "/v2", Endpoint.V4: "/v4"}
 
 OTHER_SPELLING = {
     "key_generate_path": "/user/apikey",
@@ -46,12 +46,12 @@ OTHER_SPELLING = {
 every = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 reads = pytest.mark.parametrize(
     "operation",
-    [row for row in OPERATIONS if row.effect is Effect.READS],
+    [row for row in OPERATIONS if row.effect is CallEffect.READS],
     ids=lambda operation: operation.name,
 )
 once = pytest.mark.parametrize(
     "operation",
-    [row for row in OPERATIONS if row.effect is not Effect.READS],
+    [row for row in OPERATIONS if row.effect is not CallEffect.READS],
     ids=lambda operation: operation.name,
 )
 keys = pytest.mark.parametrize(
@@ -59,7 +59,7 @@ keys = pytest.mark.parametrize(
 )
 
 
-def assert_sent(request: stub.Request, operation: Operation, dialect: Dialect) -> None:
+def assert_sent(request: stub.Request, operation: ApiOperation, dialect: ProviderProfile) -> None:
     """The request is the operation's own: method, address, headers, and body with the JSON types of the wire."""
     case, door = CALLS[operation.name], operation.door_in(dialect)
     assert request.method == operation.method
@@ -74,7 +74,7 @@ def assert_sent(request: stub.Request, operation: Operation, dialect: Dialect) -
     assert length in ({None, "0"} if case.sent is None else {str(len(request.body))})
 
 
-def ending(server: stub.Stub, gateway: Gateway, operation: Operation, **settings: Any) -> GatewayError:
+def ending(server: stub.Stub, gateway: Gateway, operation: ApiOperation, **settings: Any) -> GatewayError:
     """The error that the operation ends in."""
     with pytest.raises(GatewayError) as caught:
         CALLS[operation.name].call(gateway(server.url, **settings))
@@ -89,7 +89,7 @@ def test_every_operation_of_the_specification_is_in_the_table_once() -> None:
 
 @every
 def test_each_operation_is_a_method_that_sends_its_own_request(
-    serve: Serve, gateway: Gateway, operation: Operation
+    serve: Serve, gateway: Gateway, operation: ApiOperation
 ) -> None:
     server = serve(stub.answer(200, CALLS[operation.name].answer))
     client = gateway(server.url)
@@ -97,24 +97,24 @@ def test_each_operation_is_a_method_that_sends_its_own_request(
     assert callable(getattr(getattr(client, resource), method))
     CALLS[operation.name].call(client)
     (request,) = server.requests
-    assert_sent(request, operation, Dialect())
+    assert_sent(request, operation, ProviderProfile())
 
 
 @every
-def test_each_method_says_its_contract(operation: Operation, gateway: Gateway) -> None:
+def test_each_method_says_its_contract(operation: ApiOperation, gateway: Gateway) -> None:
     resource, _, method = operation.name.partition(".")
     contract = getattr(getattr(gateway("https://service.example/v2"), resource), method).__doc__ or ""
     assert f"{operation.method} " in contract
     assert operation.path in contract
     assert "pecification" in contract
     assert "RejectedError" in contract
-    last = "ReadFailedError" if operation.effect is Effect.READS else "OutcomeUnknownError"
+    last = "ReadFailedError" if operation.effect is CallEffect.READS else "OutcomeUnknownError"
     assert last in contract
 
 
 @once
 def test_what_is_no_read_has_a_connection_of_its_own_and_no_second_try(
-    serve: Serve, gateway: Gateway, operation: Operation
+    serve: Serve, gateway: Gateway, operation: ApiOperation
 ) -> None:
     answer = stub.answer(200, CALLS[operation.name].answer)
     server = serve(
@@ -130,7 +130,7 @@ def test_what_is_no_read_has_a_connection_of_its_own_and_no_second_try(
 
 
 @reads
-def test_a_read_is_tried_again(serve: Serve, gateway: Gateway, operation: Operation) -> None:
+def test_a_read_is_tried_again(serve: Serve, gateway: Gateway, operation: ApiOperation) -> None:
     server = serve(stub.answer(503), stub.close_after_request, stub.answer(200, CALLS[operation.name].answer))
     CALLS[operation.name].call(gateway(server.url))
     assert len(server.requests) == 3
@@ -139,7 +139,7 @@ def test_a_read_is_tried_again(serve: Serve, gateway: Gateway, operation: Operat
 REFUSALS = [
     (401, "Invalid API key", CredentialsError),
     (403, "Missing API scope", CredentialsError),
-    (400, "Invalid OTP", TokenRefusedError),
+    (400, "Invalid OTP", OtpRefusedError),
     (422, "Insufficient funds", InsufficientFundsError),
     (400, "User has not completed KYC", KycRequiredError),
     (400, "amount is required", InvalidRequestError),
@@ -154,7 +154,12 @@ REFUSALS = [
 @every
 @pytest.mark.parametrize(("status", "words", "kind"), REFUSALS)
 def test_a_refusal_is_the_same_for_every_operation(
-    serve: Serve, gateway: Gateway, operation: Operation, status: int, words: str, kind: type[RejectedError]
+    serve: Serve,
+    gateway: Gateway,
+    operation: ApiOperation,
+    status: int,
+    words: str,
+    kind: type[RejectedError],
 ) -> None:
     """With the envelope of the specification's error, and with only a message."""
     server = serve(
@@ -176,34 +181,36 @@ OUTCOMES: dict[str, stub.Behaviour] = {
 @every
 @pytest.mark.parametrize("outcome", OUTCOMES)
 def test_what_proves_nothing_ends_by_what_the_operation_does(
-    serve: Serve, gateway: Gateway, operation: Operation, outcome: str
+    serve: Serve, gateway: Gateway, operation: ApiOperation, outcome: str
 ) -> None:
     error = ending(serve(OUTCOMES[outcome]), gateway, operation, tries=1)
-    is_read = operation.effect is Effect.READS
+    is_read = operation.effect is CallEffect.READS
     assert type(error) is (ReadFailedError if is_read else OutcomeUnknownError)
 
 
 @every
 @pytest.mark.parametrize("status", [408, 409, 424, 425, 499])
 def test_a_refusal_in_doubt_ends_by_what_the_operation_does(
-    serve: Serve, gateway: Gateway, operation: Operation, status: int
+    serve: Serve, gateway: Gateway, operation: ApiOperation, status: int
 ) -> None:
     server = serve(stub.answer(status, {"success": False, "message": "Conflict"}))
-    is_read = operation.effect is Effect.READS
+    is_read = operation.effect is CallEffect.READS
     assert type(ending(server, gateway, operation)) is (ReadFailedError if is_read else OutcomeUnknownError)
 
 
 @once
-def test_a_denied_success_proves_nothing(serve: Serve, gateway: Gateway, operation: Operation) -> None:
+def test_a_denied_success_proves_nothing(serve: Serve, gateway: Gateway, operation: ApiOperation) -> None:
     server = serve(stub.answer(200, CALLS[operation.name].answer | {"success": False}))
     assert type(ending(server, gateway, operation)) is OutcomeUnknownError
 
 
 @every
-def test_what_cannot_connect_ends_by_what_the_operation_does(gateway: Gateway, operation: Operation) -> None:
+def test_what_cannot_connect_ends_by_what_the_operation_does(
+    gateway: Gateway, operation: ApiOperation
+) -> None:
     with closed_port() as port, pytest.raises(GatewayError) as caught:
         CALLS[operation.name].call(gateway(f"http://127.0.0.1:{port}/v2", tries=1))
-    is_read = operation.effect is Effect.READS
+    is_read = operation.effect is CallEffect.READS
     assert type(caught.value) is (ReadFailedError if is_read else NotSentError)
 
 
@@ -216,7 +223,7 @@ def test_a_token_that_is_needed_is_demanded_before_anything_is_sent(
     with pytest.raises(NotSentError, match="token"):
         CALLS[name].call(gateway(server.url))
     assert server.connections == 0
-    CALLS[name].call(gateway(server.url, dialect=Dialect(token_required=False)))
+    CALLS[name].call(gateway(server.url, dialect=ProviderProfile(token_required=False)))
     assert b"482913" not in server.requests[0].body
     assert not {"token", "otp"} & set(json.loads(server.requests[0].body))
 
@@ -225,9 +232,9 @@ def test_a_token_that_is_needed_is_demanded_before_anything_is_sent(
 @pytest.mark.parametrize("base", ["v2", "v4"])
 @pytest.mark.parametrize("paths", [{}, OTHER_SPELLING], ids=["as shown", "other spelling"])
 def test_keys_are_managed_under_either_spelling_and_address(
-    serve: Serve, gateway: Gateway, operation: Operation, base: str, paths: dict[str, str]
+    serve: Serve, gateway: Gateway, operation: ApiOperation, base: str, paths: dict[str, str]
 ) -> None:
-    dialect = Dialect().overridden({**paths, "key_base": base})
+    dialect = ProviderProfile().overridden({**paths, "key_base": base})
     server = serve(stub.answer(200, CALLS[operation.name].answer))
     CALLS[operation.name].call(gateway(server.url, dialect=dialect))
     (request,) = server.requests
@@ -246,7 +253,7 @@ def test_the_members_of_key_management_are_open(serve: Serve, gateway: Gateway) 
         "key_invalidate_member": "key",
         "key_hash_query": "hash",
     }
-    client_of = Dialect().overridden(members)
+    client_of = ProviderProfile().overridden(members)
     server = serve(*(stub.answer(200, CALLS[name].answer) for name in KEY_CALLS))
     client = gateway(server.url, dialect=client_of)
     for name in KEY_CALLS:

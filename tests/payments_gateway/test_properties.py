@@ -13,13 +13,13 @@ from pydantic import BaseModel, SecretStr
 from payments_gateway import (
     OPERATIONS,
     AccountRequest,
+    CallEffect,
     Conversion,
-    Dialect,
-    Effect,
     GatewayError,
     OutcomeUnknownError,
     PaymentRequest,
     PaymentsGateway,
+    ProviderProfile,
     ReadFailedError,
     RejectedError,
     Transfer,
@@ -29,10 +29,10 @@ from payments_gateway import (
     dumps,
     loads,
 )
-from payments_gateway._transport import Transport
-from payments_gateway.connection import Answer
-from payments_gateway.schemas import TransactionPage, TransactionRecord
-from payments_gateway.schemas.fields import Request
+from payments_gateway.connection import RawResponse
+from payments_gateway.schemas.fields import RequestModel
+from payments_gateway.schemas.transactions import TransactionPage, TransactionRecord
+from payments_gateway.transport import Transport
 from tests.payments_gateway.calls import CALLS
 from tests.payments_gateway.conftest import config
 
@@ -44,9 +44,11 @@ class Canned(Transport):
 
     def __init__(self, status: int, body: bytes) -> None:
         super().__init__(SETTINGS)
-        self._answer = Answer(status, body, is_complete=True, date=None, wait=0)
+        self._answer = RawResponse(status, body, is_complete=True, date=None, wait=0)
 
-    def _exchange(self, session: requests.Session, request: requests.PreparedRequest, total: float) -> Answer:
+    def _exchange(
+        self, session: requests.Session, request: requests.PreparedRequest, total: float
+    ) -> RawResponse:
         return self._answer
 
 
@@ -97,7 +99,7 @@ def disturbed(draw: st.DrawFn, value: Any) -> Any:
 def test_any_answer_is_a_value_or_a_typed_error(operation: Any, data: st.DataObject, status: int) -> None:
     answer = data.draw(disturbed(CALLS[operation.name].answer))
     end = outcome(operation.name, status, json.dumps(answer).encode())
-    unclear = ReadFailedError if operation.effect is Effect.READS else OutcomeUnknownError
+    unclear = ReadFailedError if operation.effect is CallEffect.READS else OutcomeUnknownError
     if isinstance(end, GatewayError):
         assert isinstance(end, (unclear, RejectedError))
     else:
@@ -127,7 +129,7 @@ EMAILS = st.sampled_from(["ada@example.com", "ü+1@bücher.example"])
 BANK = dict.fromkeys(("country", "account_number", "account_name", "bank", "bank_code"), TEXT)
 
 
-def built(kind: type[Request], **members: st.SearchStrategy[Any]) -> st.SearchStrategy[Request]:
+def built(kind: type[RequestModel], **members: st.SearchStrategy[Any]) -> st.SearchStrategy[RequestModel]:
     """Requests of a kind. Said by their members, because Hypothesis does not know the constraints of pydantic."""
     return st.fixed_dictionaries(members).map(kind.model_validate)
 
@@ -180,13 +182,13 @@ REQUESTS = st.one_of(
 )
 
 
-def wire(request: Request) -> dict[str, object]:
+def wire(request: RequestModel) -> dict[str, object]:
     """The body of a request, as its method makes it."""
     match request:
         case Withdrawal() | Transfer():
-            return request.wire(SecretStr("1"), Dialect())
+            return request.wire(SecretStr("1"), ProviderProfile())
         case PaymentRequest():
-            return request.wire(Dialect())
+            return request.wire(ProviderProfile())
         case Conversion() | WalletTransfer() | AccountRequest():
             return request.wire()
     raise TypeError(type(request).__name__)
@@ -194,7 +196,7 @@ def wire(request: Request) -> dict[str, object]:
 
 @settings(max_examples=150, deadline=None)
 @given(REQUESTS)
-def test_a_request_survives_the_way_there_exactly(request_: Request) -> None:
+def test_a_request_survives_the_way_there_exactly(request_: RequestModel) -> None:
     body = {name: value for name, value in wire(request_).items() if name != "token"}
     arrived = loads(dumps(body).encode())
     assert arrived == body
@@ -203,7 +205,7 @@ def test_a_request_survives_the_way_there_exactly(request_: Request) -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(REQUESTS)
-def test_what_is_text_on_the_wire_is_text_and_what_is_a_number_is_a_number(request_: Request) -> None:
+def test_what_is_text_on_the_wire_is_text_and_what_is_a_number_is_a_number(request_: RequestModel) -> None:
     body = json.loads(dumps({name: value for name, value in wire(request_).items() if name != "token"}))
     numbers = {"incomingAmount", "outgoingAmount"} | (
         {"amount"} if isinstance(request_, WalletTransfer) else set()

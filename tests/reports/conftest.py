@@ -11,9 +11,9 @@ from django.urls import reverse
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
-from backoffice.reports import catalogue
-from backoffice.reports.models import folder
-from backoffice.reports.report import Column, Report, no_period
+from backoffice.reports.definitions import catalogue
+from backoffice.reports.models import export_folder
+from backoffice.reports.report import Column, ComputedReport, no_period
 from tests.reports.download import Download
 
 
@@ -42,7 +42,7 @@ def offer(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Iterator[ob
     """A report `numbers` with these rows, for the length of the test."""
 
     def offered(rows: Callable[[], Iterator[object]]) -> None:
-        report = Report(
+        report = ComputedReport(
             name="numbers",
             title="Numbers",
             about="",
@@ -60,7 +60,7 @@ def offer(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Iterator[ob
 @pytest.fixture
 def empty_folder() -> None:
     """No file of another test in the folder of exports."""
-    for path in folder().iterdir():
+    for path in export_folder().iterdir():
         path.unlink()
 
 

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
-from backoffice.ledger.mirrored import Facet, Transaction
+from backoffice.ledger.models import Facet, Transaction
 
 TEXTS = (
     "",

@@ -5,8 +5,15 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from backoffice.reports.calendar import Frequency, RelativePeriod, days_of, latest_due, next_due, rhythm
-from backoffice.reports.report import Period
+from backoffice.reports.calendar import (
+    Frequency,
+    RelativePeriod,
+    frequency_text,
+    latest_due,
+    next_due,
+    period_days,
+)
+from backoffice.reports.report import ReportPeriod
 
 LONDON, NEW_YORK, LAGOS = ZoneInfo("Europe/London"), ZoneInfo("America/New_York"), ZoneInfo("Africa/Lagos")
 
@@ -84,11 +91,11 @@ def test_after_a_pause_the_latest_moment_counts() -> None:
 def test_days_are_seen_from_the_day_on_which_it_is_due(
     period: RelativePeriod, today: str, days: tuple[str, str]
 ) -> None:
-    assert days_of(period, date.fromisoformat(today)) == Period(*map(date.fromisoformat, days))
+    assert period_days(period, date.fromisoformat(today)) == ReportPeriod(*map(date.fromisoformat, days))
 
 
 def test_everything_has_no_days() -> None:
-    assert days_of(RelativePeriod.AS_IT_STANDS, date(2026, 3, 1)) == Period()
+    assert period_days(RelativePeriod.AS_IT_STANDS, date(2026, 3, 1)) == ReportPeriod()
 
 
 @pytest.mark.parametrize(
@@ -102,4 +109,4 @@ def test_everything_has_no_days() -> None:
     ],
 )
 def test_how_often_is_said_with_its_day(frequency: Frequency, day: int, words: str) -> None:
-    assert rhythm(frequency, day) == words
+    assert frequency_text(frequency, day) == words

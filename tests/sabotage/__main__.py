@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.sabotage.safeguards import SAFEGUARDS
-from tests.sabotage.workshop import GoneError, Safeguard, Workshop, of_test
+from tests.sabotage.workshop import SabotagedCopy, Safeguard, SafeguardNotFoundError, of_test
 
 AT_ONCE = 2
 _STOPPED = threading.Event()
@@ -50,11 +50,11 @@ def main() -> int:
 def work_on(share: Sequence[Safeguard]) -> int:
     """Take out these one after the other, and say of each whether it was noticed; how many were."""
     folder = Path(tempfile.mkdtemp(prefix="countersign-sabotage-"))
-    with Workshop(folder) as workshop:
+    with SabotagedCopy(folder) as workshop:
         return sum(caught for caught in _each(workshop, share))
 
 
-def _each(workshop: Workshop, share: Sequence[Safeguard]) -> Iterator[bool]:
+def _each(workshop: SabotagedCopy, share: Sequence[Safeguard]) -> Iterator[bool]:
     untouched = workshop.run_all(safeguard.test for safeguard in share)
     for safeguard in share:
         if _STOPPED.is_set():
@@ -67,11 +67,11 @@ def _each(workshop: Workshop, share: Sequence[Safeguard]) -> Iterator[bool]:
         yield not why
 
 
-def _unnoticed(workshop: Workshop, safeguard: Safeguard) -> str:
+def _unnoticed(workshop: SabotagedCopy, safeguard: Safeguard) -> str:
     """Why its removal was not noticed; empty if the test turned red as it should."""
     try:
         results = of_test(workshop.without(safeguard), safeguard.test)
-    except GoneError as exc:
+    except SafeguardNotFoundError as exc:
         return f"the text is no longer there: {exc}"
     except SyntaxError as exc:
         return f"what is left is no Python: {exc}"

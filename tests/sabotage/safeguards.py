@@ -1,20 +1,20 @@
-"""Every safeguard that is taken out in turn."""
+"""Every safeguard that is removed in turn."""
 
-from tests.sabotage.of_the_database import IN_THE_DATABASE
-from tests.sabotage.of_the_proof import IN_THE_PROOF
-from tests.sabotage.of_the_record import ON_RECORD
-from tests.sabotage.of_the_services import IN_THE_SERVICES
-from tests.sabotage.of_the_wire import ON_THE_WIRE
-from tests.sabotage.of_two_people import OF_TWO_PEOPLE
-from tests.sabotage.of_webhooks import OF_WEBHOOKS
+from tests.sabotage.approvals import APPROVALS
+from tests.sabotage.database import DATABASE
+from tests.sabotage.proof import PROOF
+from tests.sabotage.record import RECORD
+from tests.sabotage.sending import SENDING
+from tests.sabotage.transport import TRANSPORT
+from tests.sabotage.webhooks import WEBHOOKS
 from tests.sabotage.workshop import Safeguard
 
 SAFEGUARDS: tuple[Safeguard, ...] = (
-    *OF_TWO_PEOPLE,
-    *IN_THE_SERVICES,
-    *IN_THE_PROOF,
-    *ON_RECORD,
-    *IN_THE_DATABASE,
-    *ON_THE_WIRE,
-    *OF_WEBHOOKS,
+    *APPROVALS,
+    *SENDING,
+    *PROOF,
+    *RECORD,
+    *DATABASE,
+    *TRANSPORT,
+    *WEBHOOKS,
 )

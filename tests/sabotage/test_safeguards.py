@@ -3,7 +3,7 @@
 import pytest
 
 from tests.sabotage.safeguards import SAFEGUARDS
-from tests.sabotage.workshop import ROOT, GoneError, Safeguard, of_test, results_of
+from tests.sabotage.workshop import ROOT, Safeguard, SafeguardNotFoundError, of_test, results_of
 
 REPORT = """<testsuites><testsuite>
 <testcase classname="tests.a.test_b" name="test_noticed"><failure message="assert 1 == 2">…</failure></testcase>
@@ -44,7 +44,29 @@ def test_only_a_test_that_asked_and_was_answered_wrongly_has_failed(test: str, r
 
 
 def test_a_text_that_is_gone_is_no_safeguard_taken_out() -> None:
-    safeguard = Safeguard("", "a.py", {"if paid:": "if False:"}, "")
+    safeguard = Safeguard("", "a", {"if paid:": "if False:"}, "")
     for source in ("", "if paid:\nif paid:\n"):
-        with pytest.raises(GoneError, match=r"a\.py holds [02] times"):
+        with pytest.raises(SafeguardNotFoundError, match=r"a holds [02] times"):
             safeguard.removed_from(source)
+
+
+SOURCE = """@decorated
+def send(paid):
+    if paid: return 1
+
+class Door:
+    def send(self):
+        if paid: return 2
+"""
+
+
+def test_only_the_text_of_the_named_definition_is_replaced() -> None:
+    removed = Safeguard("", "a:Door.send", {"if paid": "if True"}, "").removed_from(SOURCE)
+    assert removed == SOURCE.replace("if paid: return 2", "if True: return 2")
+    with_its_decorator = Safeguard("", "a:send", {"@decorated\n": ""}, "").removed_from(SOURCE)
+    assert with_its_decorator == SOURCE.removeprefix("@decorated\n")
+
+
+def test_a_definition_that_is_gone_is_no_safeguard_taken_out() -> None:
+    with pytest.raises(SafeguardNotFoundError, match="close is defined 0 times"):
+        Safeguard("", "a:close", {"if paid": ""}, "").removed_from(SOURCE)

@@ -1,5 +1,6 @@
 """A copy of the project in which one safeguard at a time is taken out, and the one test that must notice it is run."""
 
+import ast
 import os
 import shutil
 import subprocess
@@ -22,27 +23,71 @@ Results = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Safeguard:
-    """A rule: the texts in which it stands, what stands there without it, and the test that must notice."""
+    """A rule: the function or class that enforces it, what replaces its text there, and the test that must fail then.
+
+    `where` is "package.module:name", "package.module:Class.method", or "package.module" for a whole module. Only text
+    inside that definition (with its decorators) is replaced, so other code may move or repeat it.
+    """
 
     name: str
-    file: str
+    where: str
     edits: Mapping[str, str]
     test: str
 
+    @property
+    def file(self) -> str:
+        """The path of its module, relative to the project."""
+        path = self.where.partition(":")[0].replace(".", "/")
+        return f"{path}/__init__.py" if (ROOT / path).is_dir() else f"{path}.py"
+
     def removed_from(self, source: str) -> str:
-        """The source without it. Raises GoneError unless each text is there exactly once."""
+        """The source without it. Raises SafeguardNotFoundError unless each text is in its definition exactly once."""
+        start, end = extent_of(self.where.partition(":")[2], source)
+        inside = source[start:end]
         for take_out, put in self.edits.items():
-            if source.count(take_out) != 1:
-                raise GoneError(f"{self.file} holds {source.count(take_out)} times, not once: {take_out!r}")
-            source = source.replace(take_out, put)
-        return source
+            if inside.count(take_out) != 1:
+                raise SafeguardNotFoundError(
+                    f"{self.where} holds {inside.count(take_out)} times, not once: {take_out!r}"
+                )
+            inside = inside.replace(take_out, put)
+        return source[:start] + inside + source[end:]
 
 
-class GoneError(Exception):
-    """The text of a safeguard is no longer what the table says."""
+class SafeguardNotFoundError(Exception):
+    """The definition or the text of a safeguard is no longer what the table says."""
 
 
-class Workshop:
+def extent_of(qualified_name: str, source: str) -> tuple[int, int]:
+    """Where the definition starts and ends; the whole source for an empty name. Raises SafeguardNotFoundError."""
+    if not qualified_name:
+        return 0, len(source)
+    within: ast.AST = ast.parse(source)
+    for part in qualified_name.split("."):
+        found = [node for node in ast.iter_child_nodes(within) if part in _names_of(node)]
+        if len(found) != 1:
+            raise SafeguardNotFoundError(f"{qualified_name} is defined {len(found)} times, not once")
+        within = found[0]
+    lines = source.splitlines(keepends=True)
+    decorators = getattr(within, "decorator_list", [])
+    first = min([within.lineno, *(decorator.lineno for decorator in decorators)])  # type: ignore[attr-defined]
+    last = within.end_lineno  # type: ignore[attr-defined]
+    return sum(map(len, lines[: first - 1])), sum(map(len, lines[:last]))
+
+
+def _names_of(node: ast.AST) -> set[str]:
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return {node.name}
+    targets = (
+        node.targets
+        if isinstance(node, ast.Assign)
+        else [node.target]
+        if isinstance(node, ast.AnnAssign)
+        else []
+    )
+    return {name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)}
+
+
+class SabotagedCopy:
     """A copy of all that git tracks or would track, in a folder that is gone afterwards."""
 
     def __init__(self, folder: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 import requests
 
 from tests.payments_gateway.stub import Behaviour, Stub
-from tests.sandbox.receiving import TAKEN, Receive, point_to
+from tests.sandbox.webhook_receiver import TAKEN, Receive, point_to
 from tests.sandbox_process import SandboxProcess
 
 ACCOUNT = {

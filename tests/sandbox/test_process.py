@@ -10,7 +10,7 @@ import psutil
 import pytest
 import requests
 
-from payments_gateway.sandbox.arguments import add_options
+from payments_gateway.sandbox.server import add_options
 from tests.sandbox.conftest import ACCOUNT, exact
 from tests.sandbox_process import ROOT, SandboxProcess, address_of
 

@@ -18,9 +18,9 @@ from hypothesis.stateful import (
 )
 
 from payments_gateway.sandbox.books import rates
-from tests.contract import profile
+from tests.contract import case_counts
+from tests.sandbox.books.test_ledger import check_books, check_reversals
 from tests.sandbox.conftest import ACCOUNT, Service, exact
-from tests.sandbox.test_books import check_books, check_reversals
 from tests.sandbox_process import SandboxProcess
 
 BUSINESS_ID = "b5f1c2d94a7e4f0ba1c83d56"
@@ -57,7 +57,7 @@ class Histories(RuleBasedStateMachine):
 
     @initialize()
     def begin(self) -> None:
-        note(profile.summary())
+        note(case_counts.summary())
         self.reset()
 
     @precondition(lambda self: self.debits > 8)
@@ -166,8 +166,8 @@ class Histories(RuleBasedStateMachine):
 
 
 def test_after_any_history_everything_agrees(small: Service) -> None:
-    machine = seed(profile.SEED)(type("HistoriesOfThis", (Histories,), {"service": small}))
-    run_state_machine_as_test(machine, settings=profile.of_histories())
+    machine = seed(case_counts.SEED)(type("HistoriesOfThis", (Histories,), {"service": small}))
+    run_state_machine_as_test(machine, settings=case_counts.of_histories())
 
 
 def check_conversions(service: Service) -> None:

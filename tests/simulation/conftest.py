@@ -7,12 +7,12 @@ import pytest
 from pytest_django import DjangoDbBlocker
 
 from tests.simulation import world
-from tests.simulation.profile import HISTORIES, SEED, Figures
-from tests.simulation.world import Stage
+from tests.simulation.campaign import HISTORIES, SEED, SimulationFigures
+from tests.simulation.world import SimulationStage
 
 
 @pytest.fixture
-def stage(django_db_blocker: DjangoDbBlocker) -> Iterator[Stage]:
+def stage(django_db_blocker: DjangoDbBlocker) -> Iterator[SimulationStage]:
     """A database in memory in place of the suite's, a service in this process, and no log, which nobody would read."""
     logging.disable(logging.CRITICAL)
     try:
@@ -24,11 +24,11 @@ def stage(django_db_blocker: DjangoDbBlocker) -> Iterator[Stage]:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Also what other processes counted: each test sends its figures with its report."""
-    total = Figures()
+    total = SimulationFigures()
     for report in terminalreporter.getreports("passed"):
         for name, figures in report.user_properties:
             if name == "simulation":
-                total.add(Figures(**figures))
+                total.add(SimulationFigures(**figures))
     if total.histories:
         terminalreporter.section("simulation")
         terminalreporter.write_line(f"SIMULATION_HISTORIES={HISTORIES} SIMULATION_SEED={SEED}\n{total}")

@@ -10,17 +10,17 @@ from uuid import UUID
 from django.db import connection
 
 from backoffice.accounts.roles import Role
+from tests.simulation.provider import SimulatedTransaction
 from tests.simulation.rows import (
     ATTEMPTS_QUERY,
     ENTRIES_QUERY,
     OPERATIONS_QUERY,
     SIGNED_QUERY,
-    Attempt,
-    Operation,
+    AttemptRow,
+    OperationRow,
     attempt_of,
 )
-from tests.simulation.service import Transaction
-from tests.simulation.world import SECOND_APPROVAL_ABOVE, Process, World
+from tests.simulation.world import SECOND_APPROVAL_ABOVE, SimulatedProcess, World
 
 EDGES = {
     "pending": {"approved", "rejected", "expired", "cancelled"},
@@ -83,7 +83,7 @@ class Oracle:
                 of_it = [attempt for attempt in attempts if attempt.operation == operation.pk]
                 self._check_debits(operation, of_it)
 
-    def check_point(self, point: str, process: Process) -> None:
+    def check_point(self, point: str, process: SimulatedProcess) -> None:
         """What must hold when a process comes to a fault point of the product, or its request to the service."""
         assert not connection.in_atomic_block, f"{point}: a transaction is open"
         if point == "confirm.seen":
@@ -100,20 +100,20 @@ class Oracle:
                 "It leaves though sending is paused"
             )
 
-    def operations(self) -> dict[UUID, Operation]:
-        return {operation.pk: operation for operation in map(Operation, self._rows(OPERATIONS_QUERY))}
+    def operations(self) -> dict[UUID, OperationRow]:
+        return {operation.pk: operation for operation in map(OperationRow, self._rows(OPERATIONS_QUERY))}
 
-    def attempts(self) -> list[Attempt]:
+    def attempts(self) -> list[AttemptRow]:
         return [attempt_of(row) for row in self._rows(ATTEMPTS_QUERY)]
 
-    def debits_of(self, operation: UUID) -> list[Transaction]:
+    def debits_of(self, operation: UUID) -> list[SimulatedTransaction]:
         return [record for record in self.world.service.ledger if record.caused_by == operation]
 
-    def is_ambiguous(self, operation: Operation, attempt: Attempt) -> bool:
+    def is_ambiguous(self, operation: OperationRow, attempt: AttemptRow) -> bool:
         """Whether somebody else's transaction cannot be told from this attempt's by anything that the service shows."""
         return any(record.caused_by != operation.pk for record in self._could_be(operation, attempt))
 
-    def is_excusable(self, operation: Operation, attempt: Attempt) -> bool:
+    def is_excusable(self, operation: OperationRow, attempt: AttemptRow) -> bool:
         """Whether another transaction may be taken for this attempt's: its own does not exist, or comes late.
 
         Not one whose own time is before the request, unless that was accepted and it found the balance as we had seen
@@ -130,18 +130,18 @@ class Oracle:
         is_next = any(each.previous_balance == attempt.balance_before for each in others)
         return bool(others) and (is_late or (attempt.is_accepted and is_next))
 
-    def is_disputed(self, operation: Operation) -> bool:
+    def is_disputed(self, operation: OperationRow) -> bool:
         """Whether what is on record about it may be wrong, and nobody is to blame: an incident is due, or may be."""
         attempts = [attempt for attempt in self.attempts() if attempt.operation == operation.pk]
         return any(self.is_ambiguous(operation, attempt) for attempt in attempts)
 
-    def matching(self, operation: Operation, attempt: Attempt) -> list[Transaction]:
+    def matching(self, operation: OperationRow, attempt: AttemptRow) -> list[SimulatedTransaction]:
         """What the list shows in the end that can be this attempt, and that no other has."""
         taken = {each.names for each in self.attempts() if each.pk != attempt.pk}
         found = self._could_be(operation, attempt)
         return [record for record in found if record.transaction_id not in taken]
 
-    def unclaimed_debits(self, operation: Operation, attempt: Attempt) -> list[Transaction]:
+    def unclaimed_debits(self, operation: OperationRow, attempt: AttemptRow) -> list[SimulatedTransaction]:
         """What people must hear of once this is closed: what took money as it would have, and is no attempt's own, nor
         can be that of one whose transaction nobody knows yet."""
         operations, now = self.operations(), self.world.service.now()
@@ -162,7 +162,7 @@ class Oracle:
         found: list[tuple[Any, ...]] = self._database.rows(query, *values)
         return found
 
-    def _could_be(self, operation: Operation, attempt: Attempt) -> list[Transaction]:
+    def _could_be(self, operation: OperationRow, attempt: AttemptRow) -> list[SimulatedTransaction]:
         if attempt.mark is None:
             return []
         seen = self.world.seen_before.get(attempt.pk, frozenset())
@@ -174,7 +174,7 @@ class Oracle:
             and attempt.mark - SKEW <= record.created_at <= attempt.mark + WINDOW + SKEW
         ]
 
-    def _looks_like(self, operation: Operation, record: Transaction) -> bool:
+    def _looks_like(self, operation: OperationRow, record: SimulatedTransaction) -> bool:
         type_, currency, amount, destination = operation.content
         is_named = type_ == "transfer" and self.world.service.names_receivers
         return (
@@ -203,11 +203,11 @@ class Oracle:
             if attempt.names and seen is not None:
                 assert seen == {attempt.names}, f"{attempt.names} was taken, one of {seen or 'none'}"
 
-    def _was_late(self, attempt: Attempt, debit: Transaction) -> bool:
+    def _was_late(self, attempt: AttemptRow, debit: SimulatedTransaction) -> bool:
         shown = debit.shown_from - self.world.service.clock_is_off
         return shown > self.world.claimed_at[attempt.pk] + SHOWN_WITHIN
 
-    def _check_moves(self, operations: dict[UUID, Operation]) -> None:
+    def _check_moves(self, operations: dict[UUID, OperationRow]) -> None:
         """Along the table only, and with one entry in the audit log each."""
         moves = self._rows("SELECT number, operation, before, after FROM moves ORDER BY number")
         new = moves[self.checked_moves :]
@@ -234,14 +234,14 @@ class Oracle:
                 entries = sum(action in ENTRIES[status] for action in written[pk])
                 assert entries == counted[status], f"{entries} entries for {status}: {written[pk]}"
 
-    def _check_doubts(self, operations: dict[UUID, Operation], attempts: list[Attempt]) -> None:
+    def _check_doubts(self, operations: dict[UUID, OperationRow], attempts: list[AttemptRow]) -> None:
         doubts = [attempt for attempt in attempts if attempt.is_in_doubt]
         held = Counter(attempt.balance for attempt in doubts)
         assert all(number == 1 for number in held.values()), f"Attempts in doubt: {dict(held)}"
         waiting = {"unknown", "processing"}
         self.in_doubt |= {each.pk for each in doubts if operations[each.operation].status in waiting}
 
-    def _check_releases(self, operations: dict[UUID, Operation]) -> None:
+    def _check_releases(self, operations: dict[UUID, OperationRow]) -> None:
         """No token outlives the claim, or the end of its operation."""
         for (pk,) in self._rows("SELECT operation_id FROM operations_release"):
             assert operations[UUID(pk)].status == "approved", f"A release of {operations[UUID(pk)]} is left"
@@ -253,7 +253,7 @@ class Oracle:
         signed = self._rows(SIGNED_QUERY, Role.APPROVER.value, operation.hex)[0][0]
         assert signed >= needed, f"{found} leaves with {signed} of {needed} countersignatures"
 
-    def _check_debits(self, operation: Operation, attempts: list[Attempt]) -> None:
+    def _check_debits(self, operation: OperationRow, attempts: list[AttemptRow]) -> None:
         debits, now = self.debits_of(operation.pk), self.world.service.now()
         assert len(debits) <= 1, f"{operation} was debited {len(debits)} times"
         for debit in debits:
@@ -264,7 +264,9 @@ class Oracle:
         if not any(self.is_excusable(operation, attempt) for attempt in attempts):
             self._check_names(operation, attempts, debits)
 
-    def _check_names(self, operation: Operation, attempts: list[Attempt], debits: list[Transaction]) -> None:
+    def _check_names(
+        self, operation: OperationRow, attempts: list[AttemptRow], debits: list[SimulatedTransaction]
+    ) -> None:
         """Where nothing else can be meant, what it was closed by is its own."""
         took = [debit for debit in debits if debit.took(self.world.service.now())]
         assert operation.status != "succeeded" or took, f"{operation} has no debit"
@@ -274,7 +276,7 @@ class Oracle:
             assert is_own, f"{operation} took {attempt.names}, which is not its own"
 
 
-def could_come_after(attempt: Attempt, record: Transaction) -> bool:
+def could_come_after(attempt: AttemptRow, record: SimulatedTransaction) -> bool:
     """Whether its time speaks for it that the request came first, or, where that was accepted, the balance before it.
 
     Not where the balance after it is the one that the request found.

@@ -32,7 +32,7 @@ SIGNED_QUERY = """
 """
 
 
-class Operation:
+class OperationRow:
     """A row of ours."""
 
     def __init__(self, row: tuple[Any, ...]) -> None:
@@ -62,7 +62,7 @@ class Operation:
 
 
 @dataclass
-class Attempt:
+class AttemptRow:
     """A row of ours."""
 
     pk: int
@@ -82,9 +82,9 @@ class Attempt:
         return self.is_open and self.names is None and self.balance is not None
 
 
-def attempt_of(row: tuple[Any, ...]) -> Attempt:
+def attempt_of(row: tuple[Any, ...]) -> AttemptRow:
     pk, operation, balance, is_open, names, mark, started, resolved, check_result, accepted, before = row
-    return Attempt(
+    return AttemptRow(
         pk,
         UUID(operation),
         balance,

@@ -6,23 +6,24 @@ from uuid import UUID
 
 import pytest
 
-from backoffice.operations.oversight import Incident, IncidentKind
-from tests.simulation.courses import Settlement
-from tests.simulation.ending import check_the_end
-from tests.simulation.office import Office
-from tests.simulation.world import Fate, Stage
+from backoffice.operations.models.monitoring import Incident
+from backoffice.operations.models.reason_codes import IncidentKind
+from tests.simulation.actions import HistoryActions
+from tests.simulation.final_checks import check_the_end
+from tests.simulation.request_outcomes import Settlement
+from tests.simulation.world import Fate, SimulationStage
 
 A_MINUTE = timedelta(seconds=61)
 
 
 @pytest.fixture
-def office(stage: Stage) -> Iterator[Office]:
-    made = Office(stage)
+def office(stage: SimulationStage) -> Iterator[HistoryActions]:
+    made = HistoryActions(stage)
     yield made
     made.end_all_frozen()
 
 
-def two_equal_orders(office: Office) -> tuple[UUID, UUID]:
+def two_equal_orders(office: HistoryActions) -> tuple[UUID, UUID]:
     """Of the same amount from the same balance, one a second after the other."""
     first = office.order("withdrawal", 100)
     office.world.wait(timedelta(seconds=1))
@@ -31,7 +32,7 @@ def two_equal_orders(office: Office) -> tuple[UUID, UUID]:
 
 @pytest.mark.parametrize("records_on_a_page", [100, 1])
 def test_a_lookalike_that_was_listed_before_our_request_is_never_taken_for_it(
-    office: Office, records_on_a_page: int
+    office: HistoryActions, records_on_a_page: int
 ) -> None:
     office.world.service.records_on_a_page = records_on_a_page
     ours = office.order("withdrawal", 100)
@@ -46,7 +47,9 @@ def test_a_lookalike_that_was_listed_before_our_request_is_never_taken_for_it(
     assert office.status(ours) == "review"
 
 
-def test_a_lookalike_that_was_listed_before_does_not_keep_ours_from_being_found(office: Office) -> None:
+def test_a_lookalike_that_was_listed_before_does_not_keep_ours_from_being_found(
+    office: HistoryActions,
+) -> None:
     ours = office.order("withdrawal", 100)
     office.pay_by_another_channel(ours)
     office.world.service.deposit("NGN")
@@ -59,7 +62,7 @@ def test_a_lookalike_that_was_listed_before_does_not_keep_ours_from_being_found(
 
 
 @pytest.mark.parametrize("point", ["send.claimed", "send.leaving"])
-def test_a_worker_that_thaws_long_after_its_claim_sends_nothing(office: Office, point: str) -> None:
+def test_a_worker_that_thaws_long_after_its_claim_sends_nothing(office: HistoryActions, point: str) -> None:
     ours = office.order("withdrawal", 100)
     office.work(Fate(point, is_deadly=False))
     office.world.wait(timedelta(hours=2))
@@ -71,7 +74,7 @@ def test_a_worker_that_thaws_long_after_its_claim_sends_nothing(office: Office, 
     check_the_end(office)
 
 
-def test_an_answer_that_died_with_its_worker_is_found_in_the_list(office: Office) -> None:
+def test_an_answer_that_died_with_its_worker_is_found_in_the_list(office: HistoryActions) -> None:
     ours = office.order("wallet_transfer", 100)
     office.work(Fate("send.answered", is_deadly=True))
     assert office.status(ours) == "sending"
@@ -79,7 +82,9 @@ def test_an_answer_that_died_with_its_worker_is_found_in_the_list(office: Office
     assert office.status(ours) == "succeeded"
 
 
-def test_a_twin_by_another_channel_that_cannot_be_told_apart_is_left_to_people(office: Office) -> None:
+def test_a_twin_by_another_channel_that_cannot_be_told_apart_is_left_to_people(
+    office: HistoryActions,
+) -> None:
     ours = office.order("withdrawal", 100)
     office.world.service.will("cut")
     office.work()
@@ -88,7 +93,7 @@ def test_a_twin_by_another_channel_that_cannot_be_told_apart_is_left_to_people(o
     assert office.status(ours) == "review"
 
 
-def test_an_equal_order_leaves_only_when_the_first_one_is_settled(office: Office) -> None:
+def test_an_equal_order_leaves_only_when_the_first_one_is_settled(office: HistoryActions) -> None:
     first, second = two_equal_orders(office)
     office.world.service.will("10 minutes late")
     office.work()
@@ -101,7 +106,7 @@ def test_an_equal_order_leaves_only_when_the_first_one_is_settled(office: Office
     assert office.oracle.debits_of(second) == []
 
 
-def test_a_look_from_before_a_freeze_closes_nothing_that_is_closed_since(office: Office) -> None:
+def test_a_look_from_before_a_freeze_closes_nothing_that_is_closed_since(office: HistoryActions) -> None:
     ours = office.order("conversion", 100)
     office.world.service.will("cut")
     office.work()
@@ -114,7 +119,7 @@ def test_a_look_from_before_a_freeze_closes_nothing_that_is_closed_since(office:
     check_the_end(office)
 
 
-def test_two_people_settle_what_nobody_can_find(office: Office) -> None:
+def test_two_people_settle_what_nobody_can_find(office: HistoryActions) -> None:
     ours = office.order("withdrawal", 100)
     office.world.service.will("lost")
     office.work()
@@ -125,7 +130,7 @@ def test_two_people_settle_what_nobody_can_find(office: Office) -> None:
     check_the_end(office)
 
 
-def test_nothing_leaves_while_sending_is_paused_and_all_of_it_when_it_goes_on(office: Office) -> None:
+def test_nothing_leaves_while_sending_is_paused_and_all_of_it_when_it_goes_on(office: HistoryActions) -> None:
     ours = office.order("conversion", 100)
     office.pause("Bola")
     office.work()
@@ -139,7 +144,9 @@ def test_nothing_leaves_while_sending_is_paused_and_all_of_it_when_it_goes_on(of
 
 
 @pytest.mark.parametrize("course", ["unnamed", "cut"])
-def test_a_twin_that_a_lagging_list_shows_first_is_not_taken_for_ours(office: Office, course: str) -> None:
+def test_a_twin_that_a_lagging_list_shows_first_is_not_taken_for_ours(
+    office: HistoryActions, course: str
+) -> None:
     ours = office.order("withdrawal", 100)
     office.world.service.lag = timedelta(seconds=40)
     office.world.service.will(course)
@@ -152,7 +159,7 @@ def test_a_twin_that_a_lagging_list_shows_first_is_not_taken_for_ours(office: Of
     assert office.status(ours) == "review"
 
 
-def test_a_late_yes_to_what_the_list_showed_as_failed_is_no_incident(office: Office) -> None:
+def test_a_late_yes_to_what_the_list_showed_as_failed_is_no_incident(office: HistoryActions) -> None:
     ours = office.order("withdrawal", 100)
     office.world.service.will("unnamed", Settlement("failed", timedelta(seconds=20)))
     office.work(Fate("send.answered", is_deadly=False))
@@ -163,7 +170,7 @@ def test_a_late_yes_to_what_the_list_showed_as_failed_is_no_incident(office: Off
     check_the_end(office)
 
 
-def test_nobody_countersigns_what_is_being_sent(office: Office) -> None:
+def test_nobody_countersigns_what_is_being_sent(office: HistoryActions) -> None:
     ours = office.order("wallet_transfer", 100)
     office.work(Fate("send.claimed", is_deadly=False))
     office.decide(ours, "approve", "Ngozi")
@@ -173,7 +180,7 @@ def test_nobody_countersigns_what_is_being_sent(office: Office) -> None:
     assert office.status(ours) == "succeeded"
 
 
-def test_an_equal_order_of_ours_is_no_second_debit(office: Office) -> None:
+def test_an_equal_order_of_ours_is_no_second_debit(office: HistoryActions) -> None:
     first, second = two_equal_orders(office)
     office.world.service.will("named")
     office.work()
@@ -186,7 +193,7 @@ def test_an_equal_order_of_ours_is_no_second_debit(office: Office) -> None:
 
 
 @pytest.mark.parametrize("course", ["named", "unnamed", "cut"])
-def test_each_debit_beside_the_one_that_closed_it_is_told(office: Office, course: str) -> None:
+def test_each_debit_beside_the_one_that_closed_it_is_told(office: HistoryActions, course: str) -> None:
     ours = office.order("withdrawal", 100)
     office.world.service.will(course)
     office.work()
@@ -199,7 +206,7 @@ def test_each_debit_beside_the_one_that_closed_it_is_told(office: Office, course
     assert Incident.objects.count() == 2
 
 
-def test_a_look_from_before_the_news_does_not_put_off_the_one_they_want(office: Office) -> None:
+def test_a_look_from_before_the_news_does_not_put_off_the_one_they_want(office: HistoryActions) -> None:
     ours = office.order("withdrawal", 100)
     office.world.service.will("named", Settlement("fulfilled", timedelta(hours=3)))
     office.work()

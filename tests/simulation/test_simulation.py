@@ -7,19 +7,19 @@ import pytest
 from hypothesis import seed
 from hypothesis.stateful import run_state_machine_as_test
 
-from tests.simulation.machine import Histories
-from tests.simulation.profile import Figures, of_histories, runs
-from tests.simulation.world import Stage
+from tests.simulation.campaign import SimulationFigures, of_histories, runs
+from tests.simulation.state_machine import HistoryMachine
+from tests.simulation.world import SimulationStage
 
 
 @pytest.mark.parametrize(("start", "number"), runs())
 def test_no_history_debits_twice_or_loses_an_outcome(
-    stage: Stage, start: int, number: int, record_property: Callable[[str, object], None]
+    stage: SimulationStage, start: int, number: int, record_property: Callable[[str, object], None]
 ) -> None:
-    class Run(Histories):
+    class Run(HistoryMachine):
         pass
 
-    Run.stage, Run.figures = stage, Figures()
+    Run.stage, Run.figures = stage, SimulationFigures()
     run_state_machine_as_test(seed(start)(Run), settings=of_histories(number))
     record_property("simulation", asdict(Run.figures))
     assert Run.figures.share >= 0.99, Run.figures

@@ -23,13 +23,13 @@ from backoffice.accounts.models import User
 from backoffice.accounts.roles import Role
 from backoffice.celery import app
 from backoffice.core import clock
-from backoffice.operations import pause
-from backoffice.operations.models import Attempt
-from backoffice.operations.services.releasing import SEND_TASK
+from backoffice.operations.delivery.release import SEND_TASK
+from backoffice.operations.lifecycle import pause
+from backoffice.operations.models.operations import Attempt
 from tests import factories
 from tests.payments_gateway.vectors.make_vectors import FOLDER
-from tests.simulation.service import Service
-from tests.simulation.wire import leading_to
+from tests.simulation.in_memory_http import leading_to
+from tests.simulation.provider import SimulatedProvider
 
 BROKER = Connection("memory://localhost")
 BEGINNING = datetime(2030, 1, 7, 12, tzinfo=UTC)
@@ -71,7 +71,7 @@ class Fate:
 
 
 @dataclass
-class Process:
+class SimulatedProcess:
     """One of the product's processes at work: what it has seen, claimed and is sending, as far as an oracle asks."""
 
     life: greenlet
@@ -82,14 +82,14 @@ class Process:
     candidates: dict[int, set[str]] = field(default_factory=dict)
 
 
-class Database:
+class InMemoryDatabase:
     """A migrated database in memory, with the cast in it, that is as new again in a tenth of a millisecond."""
 
     _new: ClassVar[sqlite3.Connection | None] = None  # as new, made once in a process
 
     def __init__(self) -> None:
         connection.ensure_connection()
-        if Database._new is None:
+        if InMemoryDatabase._new is None:
             self._migrate()
         self._as_new().backup(self.raw)
         self.raw.executescript(_LOG_OF_MOVES)
@@ -98,12 +98,12 @@ class Database:
         call_command("migrate", verbosity=0)
         for name, roles in CAST.items():
             factories.person(name, *roles)
-        Database._new = sqlite3.connect(":memory:", check_same_thread=False)
-        self.raw.backup(Database._new)
+        InMemoryDatabase._new = sqlite3.connect(":memory:", check_same_thread=False)
+        self.raw.backup(InMemoryDatabase._new)
 
     def _as_new(self) -> sqlite3.Connection:
-        assert Database._new is not None
-        return Database._new
+        assert InMemoryDatabase._new is not None
+        return InMemoryDatabase._new
 
     @property
     def raw(self) -> sqlite3.Connection:
@@ -124,12 +124,12 @@ class Database:
 class World:
     """One history. The true time is the service's; ours is behind it by `ours_is_behind`."""
 
-    database: Database
-    on_reaching: Callable[[str, Process], None]
+    database: InMemoryDatabase
+    on_reaching: Callable[[str, SimulatedProcess], None]
     true_time: datetime = BEGINNING
     ours_is_behind: timedelta = timedelta()
-    running: Process | None = None
-    frozen: list[Process] = field(default_factory=list)
+    running: SimulatedProcess | None = None
+    frozen: list[SimulatedProcess] = field(default_factory=list)
     web_dies: bool = False
     seen_before: dict[int, frozenset[str]] = field(
         default_factory=dict
@@ -137,7 +137,7 @@ class World:
     claimed_at: dict[int, datetime] = field(default_factory=dict)  # by the true time
 
     def __post_init__(self) -> None:
-        self.service = Service(
+        self.service = SimulatedProvider(
             true_time=lambda: self.true_time,
             wait=self.wait,
             sender=lambda: self.running.sending if self.running else None,
@@ -154,15 +154,15 @@ class World:
 
     def run(self, work: Callable[[], object], fate: Fate | None = None) -> None:
         """Let a new process do this, until it is done, dies or is frozen."""
-        self._go_on(Process(greenlet(work), fate))
+        self._go_on(SimulatedProcess(greenlet(work), fate))
 
-    def thaw(self, process: Process) -> None:
+    def thaw(self, process: SimulatedProcess) -> None:
         """Let a frozen one go on as if nothing had happened."""
         self.frozen.remove(process)
         process.candidates = {}  # others may have looked meanwhile
         self._go_on(process)
 
-    def kill(self, process: Process) -> None:
+    def kill(self, process: SimulatedProcess) -> None:
         """End a frozen one where it is."""
         self.frozen.remove(process)
         process.life.throw()
@@ -185,7 +185,7 @@ class World:
             self.frozen.append(process)
             process.life.parent.switch()
 
-    def _note(self, point: str, process: Process) -> None:
+    def _note(self, point: str, process: SimulatedProcess) -> None:
         if point == "send.before_claim":
             process.seen = frozenset(record.transaction_id for record in self.service.shown())
         elif point == "send.claimed":
@@ -202,7 +202,7 @@ class World:
             self.web_dies = False
             raise KilledError
 
-    def _go_on(self, process: Process) -> None:
+    def _go_on(self, process: SimulatedProcess) -> None:
         """Switch to it; what it raises comes out here, since this is where its parent waits."""
         kept, self.running = self.running, process
         process.life.parent = greenlet.getcurrent()
@@ -227,17 +227,17 @@ class _Points(dict[str, str]):
         return default
 
 
-class Stage:
+class SimulationStage:
     """Where all histories of a test run, one after the other."""
 
     def __init__(self, points: _Points) -> None:
         self._points = points
-        self.database = Database()
+        self.database = InMemoryDatabase()
         self.people = {user.full_name: user for user in User.objects.all()}
 
-    def new_world(self, on_reaching: Callable[[str, Process], None]) -> World:
+    def new_world(self, on_reaching: Callable[[str, SimulatedProcess], None]) -> World:
         self.database.begin_anew()
-        pause.forget()
+        pause.clear_pause_cache()
         doorbells()
         self._points.world = world = World(self.database, on_reaching)
         return world
@@ -249,7 +249,7 @@ class Stage:
 
 
 @contextmanager
-def stage() -> Iterator[Stage]:
+def stage() -> Iterator[SimulationStage]:
     """A database in memory in place of the suite's, a broker in memory, and the service's end of every connection."""
     here = ConnectionHandler(
         {
@@ -266,10 +266,10 @@ def stage() -> Iterator[Stage]:
         connections["default"] = here["default"]
         stack.enter_context(override_settings(FAULT_POINTS=points, **SETTINGS))
         stack.enter_context(mock.patch.object(app.amqp, "_producer_pool", producers[BROKER]))
-        made = Stage(points)
+        made = SimulationStage(points)
         gc.collect()
         gc.freeze()  # nothing of all that is loaded by now is garbage; half the histories' time went into looking
-        stack.enter_context(clock.running_by(lambda: made.world.our_time()))
+        stack.enter_context(clock.use_clock(lambda: made.world.our_time()))
         stack.enter_context(leading_to(lambda: made.world.service.connect()))
         yield made
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pytest_django import Settings
 
-from backoffice.webhooks.services import receiving
+from backoffice.webhooks import processing
 from tests.payments_gateway.vectors.make_vectors import FOLDER
 from tests.webhooks.steps import SECRET
 
@@ -16,7 +16,7 @@ UseKeys = Callable[..., None]
 @pytest.fixture(autouse=True)
 def nothing_rung(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process rings once a second; each test is a process of its own."""
-    monkeypatch.setattr(receiving, "_rung_at", float("-inf"))
+    monkeypatch.setattr(processing, "_enqueued_at", float("-inf"))
 
 
 @pytest.fixture

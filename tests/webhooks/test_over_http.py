@@ -11,13 +11,14 @@ from pytest_django import Settings
 from backoffice.accounts.models import User
 from backoffice.audit.models import Entry
 from backoffice.core import clock
-from backoffice.operations import services as operations
-from backoffice.operations.models import Attempt, Operation
+from backoffice.operations.delivery import send
+from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.outcome import confirmation
 from backoffice.operations.states import Status
 from backoffice.webhooks.models import Delivery
-from backoffice.webhooks.services import look_due
+from backoffice.webhooks.processing import process_due_deliveries
 from tests import factories
-from tests.sandbox.receiving import eventually, in_state, point_to, tried
+from tests.sandbox.webhook_receiver import eventually, in_state, point_to, tried
 from tests.sandbox_process import SandboxProcess
 from tests.webhooks.conftest import UseKeys
 from tests.webhooks.steps import ADDRESS, SECRET
@@ -58,8 +59,8 @@ def processing(service: SandboxProcess, maker: User, checker: User) -> Operation
     """A withdrawal that was sent and accepted, and will not be looked at by itself for hours."""
     operation = factories.approved(maker, checker)
     factories.release(operation, checker, service.token())
-    operations.send_operation(operation.pk)
-    operations.confirm_operation(operation.pk)
+    send.send_operation(operation.pk)
+    confirmation.confirm_operation(operation.pk)
     taken(1)
     Delivery.objects.all().delete()
     Attempt.objects.update(next_check_at=clock.now() + timedelta(hours=5))
@@ -92,7 +93,7 @@ def test_an_honest_one_closes_the_operation_long_before_its_schedule(
         "valid",
         Attempt.objects.get().service_transaction_id,
     )
-    assert look_due() == 1
+    assert process_due_deliveries() == 1
     processing.refresh_from_db()
     assert processing.status == Status.SUCCEEDED
     in_state(service, "delivered", len(service.deliveries()))
@@ -104,7 +105,7 @@ def test_an_unknown_one_is_closed_as_soon_as_it_is_told_of(
     service.fault("balances.withdraw", "drop", when="after_execution")
     operation = factories.approved(maker, checker)
     factories.release(operation, checker, service.token())
-    operations.send_operation(operation.pk)
+    send.send_operation(operation.pk)
     operation.refresh_from_db()
     assert operation.status == Status.UNKNOWN
     Attempt.objects.update(
@@ -112,7 +113,7 @@ def test_an_unknown_one_is_closed_as_soon_as_it_is_told_of(
     )
     service.settle()
     taken(2)
-    assert look_due() >= 1
+    assert process_due_deliveries() >= 1
     operation.refresh_from_db()
     assert operation.status == Status.SUCCEEDED
 
@@ -124,7 +125,7 @@ def test_a_hundred_of_the_same_are_one_and_one_reading(
     service.settle()
     eventually(lambda: Delivery.objects.filter(times=100).exists())
     assert Delivery.objects.count() == 1
-    assert look_due() == 1
+    assert process_due_deliveries() == 1
     assert not Delivery.objects.filter(wanted_at__isnull=False).exists()
 
 
@@ -135,7 +136,7 @@ def test_out_of_order_the_end_is_the_same(processing: Operation, service: Sandbo
     service.deposit("NGN", "2")
     amounts = [delivery.transaction_id for delivery in taken(3)]
     assert len(set(amounts)) == 3
-    look_due()
+    process_due_deliveries()
     processing.refresh_from_db()
     assert processing.status == Status.SUCCEEDED
 
@@ -158,7 +159,7 @@ def test_a_forged_one_is_kept_with_its_verdict_and_moves_nothing(
     service.settle()
     (delivery,) = taken(1)
     assert (delivery.verdict, delivery.problem != "", delivery.wanted_at) == (verdict, True, None)
-    assert look_due() == 0
+    assert process_due_deliveries() == 0
     assert state() == before
 
 
@@ -171,7 +172,7 @@ def test_an_event_that_was_changed_is_a_hint_like_any_other(
     (delivery,) = taken(1)
     assert (delivery.verdict, delivery.event) == ("valid", "Payment updated")
     before = Operation.objects.values().get()
-    look_due()
+    process_due_deliveries()
     assert Operation.objects.values().get() == before
 
 

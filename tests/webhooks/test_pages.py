@@ -11,17 +11,17 @@ from pytest_django import DjangoAssertNumQueries, Settings
 
 from backoffice.accounts.models import User
 from backoffice.audit.models import Entry
-from backoffice.operations.models import Attempt
+from backoffice.operations.models.operations import Attempt
 from backoffice.webhooks import urls
 from backoffice.webhooks.models import Delivery
-from backoffice.webhooks.services import receive_delivery
+from backoffice.webhooks.processing import receive_delivery
 from tests import factories
-from tests.ledger import transactions
+from tests.ledger import stored_transactions
 from tests.operations.conftest import service as service
 from tests.operations.kinds.samples import SAMPLES
-from tests.operations.listing import NAMED, record, sent, shows
+from tests.operations.provider_list import NAMED, record, sent, shows
 from tests.payments_gateway.vectors.make_vectors import delivery
-from tests.stub_service import StubService
+from tests.stub_provider import StubProvider
 from tests.webhooks.steps import forged, news, only_delivery
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("receiver")]
@@ -91,12 +91,12 @@ def test_a_delivery_is_listed_with_its_verdict_and_how_often_it_came(reader: Cli
 
 
 def test_it_leads_to_our_operation_and_to_the_transaction(
-    reader: Client, service: StubService, maker: User, checker: User
+    reader: Client, service: StubProvider, maker: User, checker: User
 ) -> None:
     shows(service, record("T-1", "processing"))
     operation = sent(service, maker, checker, NAMED)
     assert Attempt.objects.get().service_transaction_id == "T-1"
-    one = transactions.stored(transaction_id="T-1")
+    one = stored_transactions.stored(transaction_id="T-1")
     receive_delivery(news("T-1"))
     for address in (PAGE, address_of("delivery")):
         html = text(reader, address)
@@ -105,7 +105,7 @@ def test_it_leads_to_our_operation_and_to_the_transaction(
 
 
 def test_a_payment_is_found_by_its_reference(reader: Client, maker: User) -> None:
-    operation = factories.of_kind("payment", SAMPLES["payment"], maker)
+    operation = factories.prepared_of_kind("payment", SAMPLES["payment"], maker)
     reference = operation.payload["reference"].encode()
     receive_delivery(delivery(b'{"reference":"%s","state":"paid"}' % reference, event=b"Payment updated"))
     assert f">{operation.reference}</a>" in text(reader, address_of("delivery"))

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from backoffice.webhooks import slow_senders
-from backoffice.webhooks.views.receiver import MOST_BYTES
-from stack.processes import free_port
+from backoffice.webhooks import endpoint
+from backoffice.webhooks.endpoint import MAX_BODY_BYTES
 from tests.payments_gateway.vectors.make_vectors import FOLDER
 from tests.sandbox_process import ROOT
 from tests.webhooks.steps import ADDRESS, SECRET, news
+from tools.processes import free_port
 
 PATIENCE = 120  # seconds
 
@@ -92,7 +92,7 @@ def test_who_dribbles_is_hung_up_on_and_the_thread_is_free_again(port: int) -> N
         slow.settimeout(0.2)
         while not is_hung_up_on(slow):
             assert time.monotonic() - began < PATIENCE
-        assert time.monotonic() - began > slow_senders.WITHIN - 0.5
+        assert time.monotonic() - began > endpoint.BODY_TIMEOUT - 0.5
         with begun(port, 0) as next_one:
             assert b"HTTP/1.1 " in answer(next_one)
 
@@ -159,19 +159,19 @@ def test_chunks_without_an_end_are_refused_and_not_kept(port: int, folder: Path,
 
 def test_chunks_that_are_too_much_are_refused(port: int) -> None:
     with in_chunks(port) as connection:
-        connection.sendall(chunk(b"x" * (MOST_BYTES + 1)) + chunk(b""))
+        connection.sendall(chunk(b"x" * (MAX_BODY_BYTES + 1)) + chunk(b""))
         assert b" 413 " in answer(connection)
 
 
 def test_only_those_whose_time_is_over_are_hung_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr(slow_senders, "monotonic", lambda: now[0])
+    monkeypatch.setattr(endpoint, "monotonic", lambda: now[0])
     gone: list[str] = []
-    with slow_senders.hurried(lambda: gone.append("first")):
-        now[0] += slow_senders.WITHIN - 1
-        with slow_senders.hurried(lambda: gone.append("second")):
+    with endpoint.body_timeout(lambda: gone.append("first")):
+        now[0] += endpoint.BODY_TIMEOUT - 1
+        with endpoint.body_timeout(lambda: gone.append("second")):
             now[0] += 2
-            slow_senders.hang_up_on_late()
+            endpoint.close_late_connections()
             assert gone == ["first"]
-    slow_senders.hang_up_on_late()
+    endpoint.close_late_connections()
     assert gone == ["first"]

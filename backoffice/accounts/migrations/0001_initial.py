@@ -6,7 +6,7 @@ import django.utils.timezone
 from django.conf import settings
 from django.db import migrations, models
 
-import backoffice.accounts.models.user
+import backoffice.accounts.models
 
 
 class Migration(migrations.Migration):
@@ -44,7 +44,7 @@ class Migration(migrations.Migration):
                     models.CharField(
                         default="Africa/Lagos",
                         max_length=64,
-                        validators=[backoffice.accounts.models.user.validate_time_zone],
+                        validators=[backoffice.accounts.models.validate_time_zone],
                     ),
                 ),
                 (

@@ -10,6 +10,27 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
+            name="CachedReadRow",
+            fields=[
+                ("question", models.CharField(max_length=200, primary_key=True, serialize=False)),
+                ("value", models.TextField()),
+                ("at", models.DateTimeField(db_index=True)),
+            ],
+            options={
+                "default_permissions": (),
+            },
+        ),
+        migrations.CreateModel(
+            name="NamedLease",
+            fields=[
+                ("what", models.CharField(max_length=20, primary_key=True, serialize=False)),
+                ("next_at", models.DateTimeField()),
+            ],
+            options={
+                "default_permissions": (),
+            },
+        ),
+        migrations.CreateModel(
             name="GatewayKey",
             fields=[
                 (

@@ -1,15 +1,15 @@
-"""Money and time in templates: `{{ value|money:currency }}`, `{% when moment %}`, `{% age moment %}`."""
+"""Money, time and QR codes in templates: `{{ value|money:currency }}`, `{% when moment %}`, `{% qr_code address %}`."""
 
 from datetime import datetime
 from decimal import Decimal
 
+import segno
 from django import template
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from backoffice.core.display import exact_time, format_amount, local_time
-from backoffice.core.ids import whole_ids
+from backoffice.core.web.formatting import exact_time, format_amount, local_time, whole_ids
 from payments_gateway.money import CURRENCIES
 
 register = template.Library()
@@ -71,15 +71,30 @@ def countdown(moment: datetime) -> SafeString:
     """`in 12 min` until the moment, then `passed`; app.js counts the seconds while the page stays open."""
     left = int((moment - timezone.now()).total_seconds())
     written = '<time datetime="{}" title="{}" data-until>{}</time>'
-    words = "passed" if left <= 0 else f"in {_whole(left) or 'less than 1 min'}"
+    words = "passed" if left <= 0 else f"in {_largest_unit(left) or 'less than 1 min'}"
     return format_html(written, moment.isoformat(), local_time(moment), words)
 
 
 def _since(moment: datetime) -> str:
     """The largest whole unit. A moment ahead of our clock counts as now."""
-    return _whole(int((timezone.now() - moment).total_seconds())) or "just now"
+    return _largest_unit(int((timezone.now() - moment).total_seconds())) or "just now"
 
 
-def _whole(seconds: int) -> str:
+def _largest_unit(seconds: int) -> str:
     """`12 min`: the largest unit that fits; empty for less than a minute."""
     return next((f"{seconds // size} {unit}" for size, unit in _UNITS if seconds >= size), "")
+
+
+_MAX_QR_TEXT = 500  # what no longer fits a code that a phone can read off a screen
+_QR_SIDE = 180
+
+
+@register.simple_tag
+def qr_code(text: str) -> SafeString | str:
+    """An image that a phone reads as exactly this text; nothing for no text, and for one that is too long."""
+    if not 0 < len(text) <= _MAX_QR_TEXT:
+        return ""
+    source = segno.make_qr(text).svg_data_uri(scale=4, border=3, light="#fff")
+    return format_html(
+        '<img src="{}" width="{}" height="{}" alt="QR code of {}">', source, _QR_SIDE, _QR_SIDE, text
+    )

@@ -5,7 +5,7 @@ from typing import Any
 from django import template
 
 from backoffice.accounts.models import AuthenticatorDevice, User
-from backoffice.demo.cast import CAST, SIGN_IN_WORDS, Member, current_code
+from backoffice.demo.people import DEMO_PASSWORD, DEMO_PEOPLE, DemoPerson, current_sign_in_code
 
 register = template.Library()
 
@@ -13,7 +13,7 @@ register = template.Library()
 @register.simple_tag
 def demo_people(person: User | None = None) -> list[dict[str, Any]]:
     """Each person with what it takes to sign in; with `person`, that one only."""
-    members = [member for member in CAST if person is None or member.email == person.email]
+    members = [member for member in DEMO_PEOPLE if person is None or member.email == person.email]
     devices = AuthenticatorDevice.objects.filter(
         confirmed=True, user__email__in=[member.email for member in members]
     ).select_related("user")
@@ -21,5 +21,5 @@ def demo_people(person: User | None = None) -> list[dict[str, Any]]:
     return [_shown(member, by_email[member.email]) for member in members if member.email in by_email]
 
 
-def _shown(member: Member, device: AuthenticatorDevice) -> dict[str, Any]:
-    return {"member": member, "words": SIGN_IN_WORDS, "code": current_code(device)}
+def _shown(member: DemoPerson, device: AuthenticatorDevice) -> dict[str, Any]:
+    return {"member": member, "words": DEMO_PASSWORD, "code": current_sign_in_code(device)}

@@ -27,7 +27,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="BookCheck",
+            name="ContinuityCheck",
             fields=[
                 ("currency", models.TextField(primary_key=True, serialize=False)),
                 ("reached", models.DateTimeField(null=True)),
@@ -38,30 +38,9 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="Reading",
-            fields=[
-                ("question", models.CharField(max_length=200, primary_key=True, serialize=False)),
-                ("value", models.TextField()),
-                ("at", models.DateTimeField(db_index=True)),
-            ],
-            options={
-                "default_permissions": (),
-            },
-        ),
-        migrations.CreateModel(
             name="Sighting",
             fields=[
                 ("transaction_id", models.BigIntegerField(primary_key=True, serialize=False)),
-            ],
-            options={
-                "default_permissions": (),
-            },
-        ),
-        migrations.CreateModel(
-            name="Turn",
-            fields=[
-                ("what", models.CharField(max_length=20, primary_key=True, serialize=False)),
-                ("next_at", models.DateTimeField()),
             ],
             options={
                 "default_permissions": (),
@@ -180,7 +159,7 @@ class Migration(migrations.Migration):
                 ("created_at", models.DateTimeField(null=True)),
                 ("updated_at", models.DateTimeField(null=True)),
                 ("date", models.TextField()),
-                ("amount", backoffice.core.fields.MagnitudeField()),
+                ("amount", backoffice.core.fields.UnsignedDecimalField()),
                 ("fee", backoffice.core.fields.ExactDecimalField(null=True)),
                 ("previous_balance", backoffice.core.fields.ExactDecimalField(null=True)),
                 ("sender_previous_balance", backoffice.core.fields.ExactDecimalField(null=True)),
@@ -239,7 +218,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="Break",
+            name="BalanceBreak",
             fields=[
                 (
                     "id",
@@ -262,9 +241,9 @@ class Migration(migrations.Migration):
                         max_length=8,
                     ),
                 ),
-                ("expected", backoffice.core.fields.SumField()),
+                ("expected", backoffice.core.fields.DecimalSumField()),
                 ("found", backoffice.core.fields.ExactDecimalField()),
-                ("difference", backoffice.core.fields.SumField()),
+                ("difference", backoffice.core.fields.DecimalSumField()),
                 ("direction", models.TextField()),
                 ("noticed_at", models.DateTimeField()),
                 (
@@ -333,8 +312,8 @@ class Migration(migrations.Migration):
                 ),
                 ("day", models.DateField()),
                 ("count", models.BigIntegerField()),
-                ("amount", backoffice.core.fields.SumField()),
-                ("fee", backoffice.core.fields.SumField()),
+                ("amount", backoffice.core.fields.DecimalSumField()),
+                ("fee", backoffice.core.fields.DecimalSumField()),
                 (
                     "facet",
                     models.ForeignKey(

@@ -1,4 +1,4 @@
-"""Who reads the service's list now: one process at a time, by the database's clock."""
+"""The sync lease: one process at a time reads the provider's list, by the database's clock."""
 
 import time
 import uuid
@@ -9,19 +9,19 @@ from typing import Self
 from django.db.models import F, Q
 
 from backoffice.core import clock
-from backoffice.ledger.mirrored import Mirror
+from backoffice.ledger.models import Mirror
 
-LASTS = timedelta(seconds=45)
+LEASE_DURATION = timedelta(seconds=45)
 """Longer than one page may take to be read. Whoever is killed keeps others waiting for as long."""
 _RENEW_AFTER = 5.0  # seconds
 
 
-class LeaseLostError(Exception):
+class SyncLeaseLostError(Exception):
     """This process stood still for so long that another one reads now. What it has not merged is not merged."""
 
 
 @dataclass
-class Lease:
+class SyncLease:
     """The right to merge what was read. Whoever lost it writes nothing more: it could be older than what is there."""
 
     holder: uuid.UUID = field(default_factory=uuid.uuid4)
@@ -34,7 +34,7 @@ class Lease:
         lease, now = cls(), clock.now()
         is_free = Q(lease_until=None) | Q(lease_until__lte=now)
         taken = Mirror.objects.filter(is_free, pk=1).update(
-            lease_holder=lease.holder, lease_since=now, lease_until=now + LASTS
+            lease_holder=lease.holder, lease_since=now, lease_until=now + LEASE_DURATION
         )
         return lease if taken else None
 
@@ -46,8 +46,8 @@ class Lease:
     def prove(self) -> None:
         """Keep it for longer, and to the end of a transaction let nobody take it. Raises LeaseLostError."""
         mine = Mirror.objects.filter(pk=1, lease_holder=self.holder)
-        if not mine.update(lease_until=clock.now() + LASTS):
-            raise LeaseLostError
+        if not mine.update(lease_until=clock.now() + LEASE_DURATION):
+            raise SyncLeaseLostError
         self._renewed = time.monotonic()
 
     def give_up_unless_wanted(self) -> bool:

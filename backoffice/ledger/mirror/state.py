@@ -1,4 +1,4 @@
-"""How the mirror stands: how fresh it is, how far a first load has come, and what it lacks. Reads only."""
+"""State of the mirror: how fresh it is, how far the first load is, what is missing. Read-only."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -7,7 +7,7 @@ from django.db.models import Count, Subquery, Value
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from backoffice.ledger.mirrored import Mirror, Transaction
+from backoffice.ledger.models import Mirror, Transaction
 
 LATE_AFTER = timedelta(minutes=5)
 
@@ -66,7 +66,7 @@ class MirrorState:
         return min(100, 100 * (self.page - 1) // self.pages) if self.pages else 0
 
 
-def read_up_to() -> datetime | None:
+def synced_until() -> datetime | None:
     """Everything that the service listed up to this moment is here; None before its whole list was.
 
     By whichever of the two clocks is behind: a record's time is the service's.

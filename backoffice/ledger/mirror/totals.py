@@ -1,20 +1,20 @@
-"""The sums by day and facet: kept by difference with the rows that the service lists, and held against them."""
+"""Totals by UTC day and facet: kept by difference with the rows that the provider lists, and verified against them."""
 
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
-from decimal import Context, Decimal
+from decimal import Decimal
 
-from backoffice.ledger.mirrored import DayTotal, Transaction
+from backoffice.core.fields import EXACT
+from backoffice.ledger.models import DayTotal, Transaction
 
-EXACT = Context(prec=100)
-Key = tuple[date, int]
+TotalKey = tuple[date, int]
 """The day in UTC, and the id of the facet."""
 
 
 @dataclass
-class Sum:
+class ExactSum:
     """How many, and their amounts and fees added up; a difference may be negative."""
 
     count: int = 0
@@ -43,53 +43,53 @@ class Sum:
 
 
 @dataclass
-class Differences:
+class TotalDifferences:
     """What the totals change by, gathered row by row."""
 
-    sums: dict[Key, Sum] = field(default_factory=lambda: defaultdict(Sum))
+    sums: dict[TotalKey, ExactSum] = field(default_factory=lambda: defaultdict(ExactSum))
 
-    def at(self, occurred_at: datetime, facet_id: int) -> Sum:
+    def at(self, occurred_at: datetime, facet_id: int) -> ExactSum:
         """The sum in which a transaction counts: its day is that of UTC, whoever looks."""
-        return self.sums[day_of(occurred_at), facet_id]
+        return self.sums[utc_day(occurred_at), facet_id]
 
-    def that_differ(self) -> dict[Key, Sum]:
+    def that_differ(self) -> dict[TotalKey, ExactSum]:
         """Those that are not nothing."""
         return {key: found for key, found in self.sums.items() if found}
 
 
 @dataclass(frozen=True)
-class Discrepancy:
+class TotalDiscrepancy:
     """A total that does not agree with its rows."""
 
     day: date
     facet_id: int
-    kept: Sum
-    counted: Sum
+    kept: ExactSum
+    counted: ExactSum
 
     def __str__(self) -> str:
         return f"{self.day} facet {self.facet_id}: kept {self.kept}; counted {self.counted}"
 
 
-def day_of(moment: datetime) -> date:
+def utc_day(moment: datetime) -> date:
     """The day in UTC: one rule everywhere."""
     return moment.astimezone(UTC).date()
 
 
-def discrepancies() -> Iterator[Discrepancy]:
+def total_discrepancies() -> Iterator[TotalDiscrepancy]:
     """Every total that differs from the rows, counted anew: for a command, minutes for ten million rows.
 
     In a transaction that sees one state of the database, or while no sync runs.
     """
-    counted = Differences()
+    counted = TotalDifferences()
     listed = Transaction.objects.filter(missing_since__isnull=True).order_by()
     rows = listed.values_list("occurred_at", "facet_id", "amount", "fee")
     for occurred_at, facet_id, amount, fee in rows.iterator(chunk_size=10_000):
         counted.at(occurred_at, facet_id).add(amount, fee)
     kept = {
-        (total.day, total.facet_id): Sum(total.count, total.amount, total.fee)
+        (total.day, total.facet_id): ExactSum(total.count, total.amount, total.fee)
         for total in DayTotal.objects.order_by().iterator()
     }
     for day, facet_id in sorted(counted.sums.keys() | kept.keys()):
-        one, other = kept.get((day, facet_id), Sum()), counted.sums.get((day, facet_id), Sum())
+        one, other = kept.get((day, facet_id), ExactSum()), counted.sums.get((day, facet_id), ExactSum())
         if one != other:
-            yield Discrepancy(day, facet_id, one, other)
+            yield TotalDiscrepancy(day, facet_id, one, other)

@@ -1,15 +1,15 @@
-"""Bank account: one more account that the service opens for the merchant (PUT {base_url_v4}/account)."""
+"""Bank account: the provider opens a further account for the merchant (PUT {base_url_v4}/account)."""
 
 from typing import Any
 
 from django import forms
 from pydantic import SecretStr
 
-from backoffice.core.gateway import PATIENCE_OF_A_CHECK, PATIENCE_OF_A_PAGE, gateway
-from backoffice.ledger import selectors as ledger
-from backoffice.operations.kinds.amounts import currency_field
-from backoffice.operations.kinds.base import ChangeKind, Counterparty, Facts, KindForm, Payload, Receipt
-from backoffice.operations.models import Attempt
+from backoffice.core.gateway import FORM_CHECK_TIMEOUT, PAGE_TIMEOUT, gateway
+from backoffice.ledger import bank_accounts as ledger
+from backoffice.operations.kinds.base import ChangeKind, Facts, KindForm, Payload, Recipient, SendReceipt
+from backoffice.operations.kinds.form_fields import currency_field
+from backoffice.operations.models.operations import Attempt
 from payments_gateway import (
     AccountRequest,
     CreatedAccount,
@@ -59,8 +59,8 @@ class BankAccountForm(KindForm):
         """Look which accounts of this name there are. A service that cannot tell does not stop it (see `cautions`)."""
         values = super().clean() or self.cleaned_data
         if values.get("account_name") and values.get("currency"):
-            self.known_numbers = _numbers_now(
-                values["account_name"], values["currency"], patience=PATIENCE_OF_A_CHECK
+            self.known_numbers = _current_numbers(
+                values["account_name"], values["currency"], patience=FORM_CHECK_TIMEOUT
             )
         return values
 
@@ -88,15 +88,15 @@ class BankAccountKind(ChangeKind[BankAccountPayload]):
     def sentence(self, payload: BankAccountPayload) -> str:
         return f"Open a bank account in {payload.currency} in the name of {payload.account_name}"
 
-    def counterparty(self, payload: BankAccountPayload) -> Counterparty:
-        return Counterparty(payload.account_name, f"New bank account in {payload.currency}")
+    def counterparty(self, payload: BankAccountPayload) -> Recipient:
+        return Recipient(payload.account_name, f"New bank account in {payload.currency}")
 
     def facts(self, payload: BankAccountPayload) -> Facts:
         return [
             ("Account name", payload.account_name),
             ("Currency", payload.currency),
             ("Preferred name", payload.preferred_name or "Not given: the account name"),
-            ("Open already", _open_already(payload)),
+            ("Open already", _open_accounts_text(payload)),
         ]
 
     def initial(self, payload: BankAccountPayload) -> dict[str, Any]:
@@ -112,13 +112,15 @@ class BankAccountKind(ChangeKind[BankAccountPayload]):
             return ["An account of this name in this currency is open already. This opens a further one."]
         return []
 
-    def send(self, gateway: PaymentsGateway, payload: BankAccountPayload, token: SecretStr | None) -> Receipt:
+    def send(
+        self, gateway: PaymentsGateway, payload: BankAccountPayload, token: SecretStr | None
+    ) -> SendReceipt:
         """Open it, if the accounts of this name are still those that were countersigned.
 
         Otherwise a read afterwards could take somebody else's account for ours. The answer of the service is the end
         if it names the account.
         """
-        _check_nothing_new(payload)
+        _check_accounts_unchanged(payload)
         request = AccountRequest(
             account_name=payload.account_name,
             currency=payload.currency,
@@ -127,9 +129,9 @@ class BankAccountKind(ChangeKind[BankAccountPayload]):
         try:
             created = gateway.accounts.create(request)
         except KycRequiredError as exc:
-            raise _explained(exc) from exc
+            raise _with_kyc_advice(exc) from exc
         result = _result(created)
-        return Receipt(is_final="number_1" in result, result=result)
+        return SendReceipt(is_final="number_1" in result, result=result)
 
     def is_done(self, gateway: PaymentsGateway, payload: BankAccountPayload) -> bool:
         """Whether there is an account of this name and currency that was not there before, and that nobody else opened.
@@ -138,7 +140,7 @@ class BankAccountKind(ChangeKind[BankAccountPayload]):
         """
         if payload.known_numbers is None or _unsettled(payload) > 1:
             return False
-        numbers = ledger.own_account_numbers(payload.account_name, payload.currency, client=gateway)
+        numbers = ledger.fetch_own_account_numbers(payload.account_name, payload.currency, client=gateway)
         return bool(numbers - {*payload.known_numbers} - _opened_by_others(payload))
 
     def outcome_facts(self, payload: BankAccountPayload, result: dict[str, str]) -> Facts:
@@ -150,25 +152,25 @@ class BankAccountKind(ChangeKind[BankAccountPayload]):
         ]
 
 
-def _numbers_now(account_name: str, currency: str, *, patience: float) -> tuple[str, ...] | None:
+def _current_numbers(account_name: str, currency: str, *, patience: float) -> tuple[str, ...] | None:
     try:
         client = gateway(deadline=patience)
-        return tuple(sorted(ledger.own_account_numbers(account_name, currency, client=client)))
+        return tuple(sorted(ledger.fetch_own_account_numbers(account_name, currency, client=client)))
     except GatewayError:
         return None  # the gateway has logged it
 
 
-def _open_already(payload: BankAccountPayload) -> str:
+def _open_accounts_text(payload: BankAccountPayload) -> str:
     if payload.known_numbers is None:
         return "The service could not tell"
     return ", ".join(payload.known_numbers) or "No account of this name in this currency"
 
 
-def _check_nothing_new(payload: BankAccountPayload) -> None:
+def _check_accounts_unchanged(payload: BankAccountPayload) -> None:
     """Raises NotSentError if an account of this name has come or gone since this was prepared, or nobody can tell."""
     if payload.known_numbers is None:
         return
-    numbers = _numbers_now(payload.account_name, payload.currency, patience=PATIENCE_OF_A_PAGE)
+    numbers = _current_numbers(payload.account_name, payload.currency, patience=PAGE_TIMEOUT)
     if numbers is None:
         raise NotSentError(
             "The service could not tell which accounts there are. Nothing was opened; send it again."
@@ -180,7 +182,7 @@ def _check_nothing_new(payload: BankAccountPayload) -> None:
         )
 
 
-def _explained(exc: KycRequiredError) -> KycRequiredError:
+def _with_kyc_advice(exc: KycRequiredError) -> KycRequiredError:
     return KycRequiredError(
         "The service opens no account before the merchant has completed its KYC (know your customer). Nothing was "
         f"opened. Complete it with the service, then prepare this again. It said: {exc.message}",
@@ -209,7 +211,7 @@ def _members(account: CreatedAccount) -> dict[str, str]:
     }
 
 
-def _alike(payload: BankAccountPayload) -> dict[str, str]:
+def _same_account_filter(payload: BankAccountPayload) -> dict[str, str]:
     return {
         "operation__kind": BankAccountKind.name,
         "operation__payload__account_name": payload.account_name,
@@ -219,12 +221,14 @@ def _alike(payload: BankAccountPayload) -> dict[str, str]:
 
 def _unsettled(payload: BankAccountPayload) -> int:
     """How many attempts to open such an account have no end yet, the one that asks among them."""
-    return Attempt.objects.filter(closed_at__isnull=True, **_alike(payload)).count()
+    return Attempt.objects.filter(closed_at__isnull=True, **_same_account_filter(payload)).count()
 
 
 def _opened_by_others(payload: BankAccountPayload) -> set[str]:
     """Numbers that the service named when it answered other attempts to open such an account."""
-    results = Attempt.objects.filter(result__isnull=False, **_alike(payload)).values_list("result", flat=True)
+    results = Attempt.objects.filter(result__isnull=False, **_same_account_filter(payload)).values_list(
+        "result", flat=True
+    )
     return {
         value
         for result in results

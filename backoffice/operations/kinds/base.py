@@ -1,4 +1,7 @@
-"""What a kind of operation declares. Everything else about operations is the same for every kind."""
+"""What a kind of operation declares: its payload, form, wording, debit, how it is sent and how it is matched.
+
+Everything else about operations is the same for every kind. The usual match fields are here, too.
+"""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
@@ -12,14 +15,16 @@ from django import forms
 from django.conf import settings
 from pydantic import BaseModel, ConfigDict, SecretStr
 
-from backoffice.operations.differences import MatchField
+from backoffice.core.web.formatting import exact_time, format_amount
+from backoffice.operations.models.operations import Attempt
+from backoffice.operations.models.reason_codes import MatchField
 from backoffice.operations.permissions import PREPARE, PROPOSE
 from payments_gateway import NotSentError, PaymentsGateway, TransactionRecord
 
 Facts = list[tuple[str, str]]
 
 
-class Code(str):
+class GroupedCode(str):
     """A value that two people compare character by character: shown in groups, copied exactly as it is."""
 
     __slots__ = ()
@@ -31,7 +36,7 @@ class Code(str):
         return [self[start : start + self.GROUP] for start in range(0, len(self), self.GROUP)]
 
 
-class Linked(str):
+class OperationLink(str):
     """A value that leads to the page of another operation."""
 
     operation: UUID
@@ -67,7 +72,7 @@ class Payload(BaseModel):
 P = TypeVar("P", bound=Payload)
 
 
-class Section(StrEnum):
+class KindSection(StrEnum):
     """What a kind is about. Money is in the menu; set-up begins on the page of what it changes."""
 
     MONEY = "money"
@@ -83,7 +88,7 @@ class Debit:
 
 
 @dataclass(frozen=True)
-class Counterparty:
+class Recipient:
     """Who is at the other end, in one line and one detail for lists.
 
     `key` is the same text for the same beneficiary whatever it is called: an account at a bank, an address, a user.
@@ -106,7 +111,7 @@ class Counterparty:
 
 
 @dataclass(frozen=True)
-class Confirmation:
+class TypedConfirmation:
     """What the person who countersigns has to type from the content, because no token of the service stops a slip."""
 
     label: str
@@ -115,7 +120,7 @@ class Confirmation:
 
 
 @dataclass(frozen=True)
-class Receipt:
+class SendReceipt:
     """What a definitive answer of the service told.
 
     `transaction_id` and `status` are the service's, where it gave them. `is_final`: the answer itself proves the
@@ -131,7 +136,7 @@ class Receipt:
 
 
 @dataclass(frozen=True)
-class Trait:
+class FieldMatch:
     """One thing by which a transaction in the service's list is held against what we sent.
 
     `fits` is None where the service does not tell it, which speaks neither for nor against.
@@ -148,7 +153,7 @@ class Trait:
         return str(self.field.label)
 
 
-class Effect(StrEnum):
+class LocalEffect(StrEnum):
     """What applying an operation does that is never sent. `services.approving` does it."""
 
     SETTLES = "settles what became of another operation"
@@ -180,7 +185,7 @@ class KindForm(forms.Form):
         )
 
 
-class Kind(ABC, Generic[P]):
+class OperationKind(ABC, Generic[P]):
     """One kind of operation; its file is the only place that knows it: a MoneyKind, a ChangeKind or a LocalKind."""
 
     name: ClassVar[str]
@@ -188,7 +193,7 @@ class Kind(ABC, Generic[P]):
     plural: ClassVar[str]  # the label in the rule: "Withdrawals need one approver …"
     letter: ClassVar[str]  # first letter of the reference
     verb: ClassVar[str]  # the entry in the menu
-    section: ClassVar[Section]
+    section: ClassVar[KindSection]
     permission: ClassVar[str]  # who may prepare it
     done: ClassVar[tuple[str, str] | None] = (
         None  # title and text of its success, where others' would mislead
@@ -232,7 +237,7 @@ class Kind(ABC, Generic[P]):
         return [stake] if stake else []
 
     @abstractmethod
-    def counterparty(self, payload: P) -> Counterparty:
+    def counterparty(self, payload: P) -> Recipient:
         """Who is at the other end."""
 
     @abstractmethod
@@ -243,7 +248,7 @@ class Kind(ABC, Generic[P]):
     def initial(self, payload: P) -> dict[str, Any]:
         """The form's values for preparing the same again."""
 
-    def confirmation(self, payload: P) -> Confirmation | None:
+    def confirmation(self, payload: P) -> TypedConfirmation | None:
         """What has to be typed to countersign, besides the second factor; None for most kinds."""
         return None
 
@@ -252,7 +257,7 @@ class Kind(ABC, Generic[P]):
         return []
 
     @abstractmethod
-    def send(self, gateway: PaymentsGateway, payload: P, token: SecretStr | None) -> Receipt:
+    def send(self, gateway: PaymentsGateway, payload: P, token: SecretStr | None) -> SendReceipt:
         """The one call to the service. Raises the gateway's errors, sorted by what may be done next."""
 
     def told_besides(self, gateway: PaymentsGateway, payload: P) -> dict[str, str]:
@@ -267,10 +272,10 @@ class Kind(ABC, Generic[P]):
         return []
 
 
-class MoneyKind(Kind[P]):
+class MoneyKind(OperationKind[P]):
     """Moves money: its end is what the service's list of transactions shows."""
 
-    section = Section.MONEY
+    section = KindSection.MONEY
     permission = PREPARE
 
     @abstractmethod
@@ -278,7 +283,7 @@ class MoneyKind(Kind[P]):
         """What it takes from a balance."""
 
     @abstractmethod
-    def traits(self, payload: P, record: TransactionRecord) -> list[Trait]:
+    def traits(self, payload: P, record: TransactionRecord) -> list[FieldMatch]:
         """What tells this operation from others in the service's list, as we sent it and as the service tells it."""
 
     def recognises(self, payload: P, record: TransactionRecord) -> bool:
@@ -286,25 +291,25 @@ class MoneyKind(Kind[P]):
         return all(trait.fits is not False for trait in self.traits(payload, record))
 
 
-class LocalKind(Kind[P]):
+class LocalKind(OperationKind[P]):
     """Changes something here: the last countersignature applies it in its own transaction, and nothing is sent."""
 
-    section = Section.SETUP
+    section = KindSection.SETUP
     is_decided_alone = True
-    effect: ClassVar[Effect]
+    effect: ClassVar[LocalEffect]
 
     def debit(self, payload: P) -> None:
         """Nothing leaves a balance."""
 
-    def send(self, gateway: PaymentsGateway, payload: P, token: SecretStr | None) -> Receipt:
+    def send(self, gateway: PaymentsGateway, payload: P, token: SecretStr | None) -> SendReceipt:
         """Never: nothing of it leaves this machine. Raises NotSentError."""
         raise NotSentError("This is applied here and never sent. Nothing was sent.")
 
 
-class ChangeKind(Kind[P]):
+class ChangeKind(OperationKind[P]):
     """Changes something at the service that its list of transactions does not show: an answer or another read tells."""
 
-    section = Section.SETUP
+    section = KindSection.SETUP
     permission = PROPOSE
 
     def debit(self, payload: P) -> Debit | None:
@@ -317,3 +322,52 @@ class ChangeKind(Kind[P]):
 
         None where no read of the service can ever tell: then people settle it at once.
         """
+
+
+NOT_PROVIDED = "not told"
+
+
+def common_match_fields(kind: str, debit: Debit, record: TransactionRecord) -> list[FieldMatch]:
+    """Type, currency and amount. `kind` is the service's own word."""
+    amounts = (format_amount(debit.amount, debit.currency), format_amount(record.amount, record.currency))
+    return [
+        FieldMatch(MatchField.TYPE, kind, record.type or NOT_PROVIDED, record.type == kind),
+        FieldMatch(
+            MatchField.CURRENCY,
+            debit.currency,
+            record.currency or NOT_PROVIDED,
+            record.currency == debit.currency,
+        ),
+        FieldMatch(MatchField.AMOUNT, *amounts, record.amount == debit.amount),
+    ]
+
+
+def optional_match_field(field: MatchField, ours: str, theirs: str) -> FieldMatch:
+    """One that the service may leave out: nothing said differs from nothing."""
+    return FieldMatch(field, ours, theirs or NOT_PROVIDED, theirs == ours if theirs else None)
+
+
+def attempt_match_fields(attempt: Attempt, record: TransactionRecord) -> list[FieldMatch]:
+    """What tells by when it was sent: the balance before it, and the time, both by the service's own word."""
+    seen = record.sender_previous_balance if record.previous_balance is None else record.previous_balance
+    mark, is_told = attempt.watermark_balance, None not in {seen, attempt.watermark_balance}
+    earliest, latest = attempt.sought_from, attempt.sought_until
+    at = record.created_at
+    return [
+        FieldMatch(
+            MatchField.PREVIOUS_BALANCE,
+            _formatted_amount(mark, record),
+            _formatted_amount(seen, record),
+            seen == mark if is_told else None,
+        ),
+        FieldMatch(
+            MatchField.TIME,
+            f"{exact_time(earliest)} to {exact_time(latest)}",
+            exact_time(at) if at else NOT_PROVIDED,
+            earliest <= at <= latest if at else None,
+        ),
+    ]
+
+
+def _formatted_amount(amount: Decimal | None, record: TransactionRecord) -> str:
+    return NOT_PROVIDED if amount is None else format_amount(amount, record.currency)

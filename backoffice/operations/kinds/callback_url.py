@@ -1,4 +1,4 @@
-"""Callback address: where the service sends its webhooks (PUT /callbackurl)."""
+"""Callback address: where the provider sends its webhooks (PUT /callbackurl)."""
 
 import ipaddress
 import re
@@ -10,19 +10,19 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from pydantic import SecretStr
 
-from backoffice.core.gateway import PATIENCE_OF_A_CHECK
-from backoffice.ledger import selectors as ledger
-from backoffice.ledger.callback import is_ours, is_same_address
-from backoffice.operations.kinds.base import ChangeKind, Counterparty, Facts, KindForm, Payload, Receipt
+from backoffice.core.gateway import FORM_CHECK_TIMEOUT
+from backoffice.ledger import callback_url
+from backoffice.ledger.callback_url import is_own_address, is_same_address
+from backoffice.operations.kinds.base import ChangeKind, Facts, KindForm, Payload, Recipient, SendReceipt
 from payments_gateway import GatewayError, NotSentError, PaymentsGateway
 from payments_gateway.config import is_loopback
 
-LONGEST = 2048
-_INSIDE = ("localhost", "local", "internal", "intranet", "lan", "home.arpa")
+URL_MAX = 2048
+_INTERNAL_NAMES = ("localhost", "local", "internal", "intranet", "lan", "home.arpa")
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _NUMERIC = re.compile(r"(0x[0-9a-f]*|[0-9]+)", re.IGNORECASE)
 
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 def check_public_address(text: str) -> None:
@@ -39,7 +39,7 @@ def check_public_address(text: str) -> None:
         raise ValidationError(
             "Use https: with plain http anybody on the way can read webhooks and forge them."
         )
-    if _is_inside(host):
+    if _is_internal_host(host):
         raise ValidationError(
             "This address is private, local or reserved: the service cannot reach it, or would reach itself. Give a "
             "public one."
@@ -66,7 +66,7 @@ def _parts(text: str) -> SplitResult:
     return parts
 
 
-def _is_inside(host: str) -> bool:
+def _is_internal_host(host: str) -> bool:
     """Whether the host is, by its address or its name alone, no public one."""
     try:
         return not _is_public(ipaddress.ip_address(host))
@@ -74,17 +74,17 @@ def _is_inside(host: str) -> bool:
         labels = host.split(".")
     if _NUMERIC.fullmatch(labels[-1]):
         return True  # an IP address in a spelling of its own, such as 127.1 or 0x7f000001
-    return len(labels) == 1 or any(host == name or host.endswith(f".{name}") for name in _INSIDE)
+    return len(labels) == 1 or any(host == name or host.endswith(f".{name}") for name in _INTERNAL_NAMES)
 
 
-def _is_public(address: Address) -> bool:
-    address = _embedded(address)
+def _is_public(address: IpAddress) -> bool:
+    address = _embedded_ipv4(address)
     return address.is_global and not (
         address.is_multicast or address.is_reserved or address.is_unspecified or address.is_link_local
     )
 
 
-def _embedded(address: Address) -> Address:
+def _embedded_ipv4(address: IpAddress) -> IpAddress:
     """The IPv4 address that an IPv6 address leads to, where it only wraps one."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
@@ -107,7 +107,7 @@ class CallbackUrlForm(KindForm):
 
     url = forms.CharField(
         label="New address",
-        max_length=LONGEST,
+        max_length=URL_MAX,
         help_text="Begins with https://. An IP address written out must be public. A name is not looked up here: see "
         "for yourself that it leads to your own server, and to nothing inside your network.",
         validators=[check_public_address],
@@ -120,7 +120,7 @@ class CallbackUrlForm(KindForm):
         """Look up the present address: what is replaced is signed, too."""
         values = super().clean() or self.cleaned_data
         try:
-            self.present = ledger.callback_url(patience=PATIENCE_OF_A_CHECK)
+            self.present = callback_url.fetch_callback_url(patience=FORM_CHECK_TIMEOUT)
         except GatewayError:
             self.add_error(
                 "url", "The service could not tell the present address. Nothing was prepared; try again."
@@ -147,10 +147,10 @@ class CallbackUrlKind(ChangeKind[CallbackUrlPayload]):
     is_decided_alone = True
 
     def sentence(self, payload: CallbackUrlPayload) -> str:
-        return f"Send webhooks to {_short(payload.url, 150)}"
+        return f"Send webhooks to {_shortened(payload.url, 150)}"
 
-    def counterparty(self, payload: CallbackUrlPayload) -> Counterparty:
-        return Counterparty(_short(urlsplit(payload.url).netloc, 200), "Callback address")
+    def counterparty(self, payload: CallbackUrlPayload) -> Recipient:
+        return Recipient(_shortened(urlsplit(payload.url).netloc, 200), "Callback address")
 
     def facts(self, payload: CallbackUrlPayload) -> Facts:
         return [
@@ -162,28 +162,30 @@ class CallbackUrlKind(ChangeKind[CallbackUrlPayload]):
         return {"url": payload.url}
 
     def cautions(self, payload: CallbackUrlPayload) -> list[str]:
-        if is_ours(payload.url) is False:
+        if is_own_address(payload.url) is False:
             return [
                 f"The new address is not below {settings.PUBLIC_URL}, where this installation is. Whoever answers at "
                 "the new one will receive every webhook, and this installation none."
             ]
         return []
 
-    def send(self, gateway: PaymentsGateway, payload: CallbackUrlPayload, token: SecretStr | None) -> Receipt:
+    def send(
+        self, gateway: PaymentsGateway, payload: CallbackUrlPayload, token: SecretStr | None
+    ) -> SendReceipt:
         """Set it, if the address that it replaces is still the one that was countersigned beside it."""
-        _check_nothing_new(payload)
+        _check_url_unchanged(payload)
         gateway.callbacks.set_url(payload.url)
-        return Receipt()
+        return SendReceipt()
 
     def is_done(self, gateway: PaymentsGateway, payload: CallbackUrlPayload) -> bool:
         """Whether the service tells this address now, however it writes it."""
         return is_same_address(gateway.callbacks.url(), payload.url)
 
 
-def _check_nothing_new(payload: CallbackUrlPayload) -> None:
+def _check_url_unchanged(payload: CallbackUrlPayload) -> None:
     """Raises NotSentError if the service has another address than when this was prepared, or cannot tell."""
     try:
-        present = ledger.callback_url()
+        present = callback_url.fetch_callback_url()
     except GatewayError as exc:
         raise NotSentError(
             "The service could not tell the present address. Nothing was changed; send it again."
@@ -195,5 +197,5 @@ def _check_nothing_new(payload: CallbackUrlPayload) -> None:
         )
 
 
-def _short(text: str, longest: int) -> str:
+def _shortened(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[: longest - 1]}…"

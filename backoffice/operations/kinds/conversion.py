@@ -8,12 +8,21 @@ from django import forms
 from django.conf import settings
 from pydantic import SecretStr
 
-from backoffice.core.display import format_amount, local_time
-from backoffice.ledger import selectors as ledger
-from backoffice.operations.differences import MatchField
-from backoffice.operations.kinds.amounts import AmountForm, amount_field
-from backoffice.operations.kinds.base import Counterparty, Debit, Facts, MoneyKind, Payload, Receipt, Trait
-from backoffice.operations.kinds.traits import trait_if_told, usual_traits
+from backoffice.core.web.formatting import format_amount, local_time
+from backoffice.ledger import rates
+from backoffice.operations.kinds.base import (
+    Debit,
+    Facts,
+    FieldMatch,
+    MoneyKind,
+    Payload,
+    Recipient,
+    SendReceipt,
+    common_match_fields,
+    optional_match_field,
+)
+from backoffice.operations.kinds.form_fields import AmountForm, amount_field
+from backoffice.operations.models.reason_codes import MatchField
 from payments_gateway import CURRENCIES, Conversion, PaymentsGateway, TransactionRecord
 
 DIRECTIONS = {"NGN-USD": "NGN to USD", "USD-NGN": "USD to NGN"}
@@ -44,7 +53,7 @@ class ConversionPayload(Payload):
         if self.known_rate is None or self.expected is None:
             return []
         arrives = f"{self.to_currency} {format_amount(self.expected, self.to_currency)}"
-        rate = rate_words(self.from_currency, self.to_currency, self.known_rate)
+        rate = rate_text(self.from_currency, self.to_currency, self.known_rate)
         return [
             ("Last known rate", f"{rate} · {self.known_rate_from}" if self.known_rate_from else rate),
             ("Would bring", f"about {arrives}; the service sets the rate when it is sent"),
@@ -57,13 +66,13 @@ class ConversionForm(AmountForm):
     direction = forms.ChoiceField(choices=list(DIRECTIONS.items()), label="Direction")
     amount = amount_field("Amount to give")
 
-    rate: ledger.KnownRate | None = None
+    rate: rates.ConversionRate | None = None
 
     def clean(self) -> dict[str, Any]:
         """Look up the last known rate; without one the form is as good."""
         values = super().clean()
         if values.get("direction"):
-            self.rate = ledger.last_rate(*values["direction"].split("-"))
+            self.rate = rates.last_rate(*values["direction"].split("-"))
         return values
 
     def debited(self, values: dict[str, Any]) -> str:
@@ -76,7 +85,7 @@ class ConversionForm(AmountForm):
             to_currency=received,
             amount=self.cleaned_data["amount"],
             known_rate=self.rate.number if self.rate else None,
-            known_rate_from=source_words(self.rate, (given, received)) if self.rate else "",
+            known_rate_from=rate_source(self.rate, (given, received)) if self.rate else "",
         )
 
     @property
@@ -113,8 +122,8 @@ class ConversionKind(MoneyKind[ConversionPayload]):
     def debit(self, payload: ConversionPayload) -> Debit:
         return Debit(payload.from_currency, payload.amount)
 
-    def counterparty(self, payload: ConversionPayload) -> Counterparty:
-        return Counterparty("Own balances", f"{payload.from_currency} to {payload.to_currency}")
+    def counterparty(self, payload: ConversionPayload) -> Recipient:
+        return Recipient("Own balances", f"{payload.from_currency} to {payload.to_currency}")
 
     def facts(self, payload: ConversionPayload) -> Facts:
         facts = [
@@ -129,13 +138,15 @@ class ConversionKind(MoneyKind[ConversionPayload]):
     def initial(self, payload: ConversionPayload) -> dict[str, Any]:
         return {"direction": f"{payload.from_currency}-{payload.to_currency}", "amount": payload.amount}
 
-    def send(self, gateway: PaymentsGateway, payload: ConversionPayload, token: SecretStr | None) -> Receipt:
+    def send(
+        self, gateway: PaymentsGateway, payload: ConversionPayload, token: SecretStr | None
+    ) -> SendReceipt:
         request = Conversion(
             from_currency=payload.from_currency, to_currency=payload.to_currency, amount=payload.amount
         )
         detail = gateway.balances.convert(request)
         received = {} if detail.receive_amount is None else {"received": f"{detail.receive_amount:f}"}
-        return Receipt(detail.transaction_id, detail.status, result=received)
+        return SendReceipt(detail.transaction_id, detail.status, result=received)
 
     def outcome_facts(self, payload: ConversionPayload, result: dict[str, str]) -> Facts:
         if not result.get("received"):
@@ -145,15 +156,15 @@ class ConversionKind(MoneyKind[ConversionPayload]):
         if not received:
             return facts
         rate = received / payload.amount
-        return [*facts, ("Rate reached", rate_words(payload.from_currency, payload.to_currency, rate))]
+        return [*facts, ("Rate reached", rate_text(payload.from_currency, payload.to_currency, rate))]
 
-    def traits(self, payload: ConversionPayload, record: TransactionRecord) -> list[Trait]:
+    def traits(self, payload: ConversionPayload, record: TransactionRecord) -> list[FieldMatch]:
         """Those of the record of what was given. What was received is another record."""
-        given = trait_if_told(MatchField.FROM_CURRENCY, payload.from_currency, record.from_currency)
-        return [*usual_traits("conversion", self.debit(payload), record), given]
+        given = optional_match_field(MatchField.FROM_CURRENCY, payload.from_currency, record.from_currency)
+        return [*common_match_fields("conversion", self.debit(payload), record), given]
 
 
-def source_words(rate: ledger.KnownRate, wanted: tuple[str, str]) -> str:
+def rate_source(rate: rates.ConversionRate, wanted: tuple[str, str]) -> str:
     """Which conversion reached the rate and when, or that the service told it."""
     at = f", {local_time(rate.at)}" if rate.at else ""
     if rate.reached is None:
@@ -163,7 +174,7 @@ def source_words(rate: ledger.KnownRate, wanted: tuple[str, str]) -> str:
     return f"reached by a conversion of {direction}{at}{opposite}"
 
 
-def rate_words(from_currency: str, to_currency: str, rate: Decimal) -> str:
+def rate_text(from_currency: str, to_currency: str, rate: Decimal) -> str:
     """The rate as people say it: naira for one dollar, whatever the direction."""
     if from_currency == "NGN":
         from_currency, to_currency, rate = to_currency, from_currency, 1 / rate

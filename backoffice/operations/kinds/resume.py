@@ -1,13 +1,13 @@
-"""Letting sending go on after a pause: the second person ends it. Nothing is sent to the service."""
+"""Resume: ends a pause of all payments. Needs a second person; nothing is sent to the provider."""
 
 from datetime import datetime
 from typing import Any
 
 from django import forms
 
-from backoffice.core.display import local_time
-from backoffice.operations.kinds.base import Counterparty, Effect, Facts, KindForm, LocalKind, Payload
-from backoffice.operations.pause import standing_pause
+from backoffice.core.web.formatting import local_time
+from backoffice.operations.kinds.base import Facts, KindForm, LocalEffect, LocalKind, Payload, Recipient
+from backoffice.operations.models.monitoring import current_pause
 from backoffice.operations.permissions import PAUSE
 
 
@@ -38,7 +38,7 @@ class ResumeForm(KindForm):
 
     def clean(self) -> dict[str, Any]:
         values = super().clean() or self.cleaned_data
-        self.pause = standing_pause()
+        self.pause = current_pause()
         if self.pause is None:
             self.add_error(None, "Sending is not paused, so there is nothing to end. Nothing was prepared.")
         return values
@@ -64,15 +64,15 @@ class ResumeKind(LocalKind[ResumePayload]):
     letter = "G"
     verb = "Let sending go on"
     permission = PAUSE
-    effect = Effect.RESUMES
+    effect = LocalEffect.RESUMES
     payload_type = ResumePayload
     form_type = ResumeForm
 
     def sentence(self, payload: ResumePayload) -> str:
         return f"Let sending go on, paused since {local_time(payload.paused_at)}"
 
-    def counterparty(self, payload: ResumePayload) -> Counterparty:
-        return Counterparty("Sending", "Pause")
+    def counterparty(self, payload: ResumePayload) -> Recipient:
+        return Recipient("Sending", "Pause")
 
     def facts(self, payload: ResumePayload) -> Facts:
         return [

@@ -1,4 +1,4 @@
-"""Transfer: fiat from the merchant's balance to another user of the service (POST /balance/transfer)."""
+"""Transfer: fiat from the merchant's balance to another user of the provider (POST /balance/transfer)."""
 
 from decimal import Decimal
 from typing import Any
@@ -7,12 +7,21 @@ from django import forms
 from django.core.validators import RegexValidator
 from pydantic import SecretStr
 
-from backoffice.core.display import format_amount
-from backoffice.core.gateway import dialect
-from backoffice.operations.differences import MatchField
-from backoffice.operations.kinds.amounts import AmountForm, amount_field, currency_field
-from backoffice.operations.kinds.base import Counterparty, Debit, Facts, MoneyKind, Payload, Receipt, Trait
-from backoffice.operations.kinds.traits import trait_if_told, usual_traits
+from backoffice.core.gateway import provider_profile
+from backoffice.core.web.formatting import format_amount
+from backoffice.operations.kinds.base import (
+    Debit,
+    Facts,
+    FieldMatch,
+    MoneyKind,
+    Payload,
+    Recipient,
+    SendReceipt,
+    common_match_fields,
+    optional_match_field,
+)
+from backoffice.operations.kinds.form_fields import AmountForm, amount_field, currency_field
+from backoffice.operations.models.reason_codes import MatchField
 from payments_gateway import PaymentsGateway, TransactionRecord, Transfer
 
 CURRENCIES = ("NGN", "USD")
@@ -77,7 +86,7 @@ class TransferKind(MoneyKind[TransferPayload]):
 
     @property
     def needs_token(self) -> bool:
-        return dialect().token_required
+        return provider_profile().token_required
 
     def sentence(self, payload: TransferPayload) -> str:
         amount = format_amount(payload.amount, payload.currency)
@@ -86,9 +95,9 @@ class TransferKind(MoneyKind[TransferPayload]):
     def debit(self, payload: TransferPayload) -> Debit:
         return Debit(payload.currency, payload.amount)
 
-    def counterparty(self, payload: TransferPayload) -> Counterparty:
+    def counterparty(self, payload: TransferPayload) -> Recipient:
         name = payload.receiver_username
-        return Counterparty(name, "User of the service", key=Counterparty.user_key(name))
+        return Recipient(name, "User of the service", key=Recipient.user_key(name))
 
     def facts(self, payload: TransferPayload) -> Facts:
         facts = [
@@ -100,7 +109,9 @@ class TransferKind(MoneyKind[TransferPayload]):
     def initial(self, payload: TransferPayload) -> dict[str, Any]:
         return payload.model_dump(include={"receiver_username", "currency", "amount", "memo"})
 
-    def send(self, gateway: PaymentsGateway, payload: TransferPayload, token: SecretStr | None) -> Receipt:
+    def send(
+        self, gateway: PaymentsGateway, payload: TransferPayload, token: SecretStr | None
+    ) -> SendReceipt:
         request = Transfer(
             receiver_username=payload.receiver_username,
             currency=payload.currency,
@@ -108,9 +119,9 @@ class TransferKind(MoneyKind[TransferPayload]):
             memo=payload.memo,
         )
         detail = gateway.balances.transfer(request, token=token)
-        return Receipt(detail.transaction_id, detail.status)
+        return SendReceipt(detail.transaction_id, detail.status)
 
-    def traits(self, payload: TransferPayload, record: TransactionRecord) -> list[Trait]:
+    def traits(self, payload: TransferPayload, record: TransactionRecord) -> list[FieldMatch]:
         """Type, currency, amount and, where the record names one, the receiver."""
-        receiver = trait_if_told(MatchField.RECEIVER, payload.receiver_username, record.username)
-        return [*usual_traits("transfer", self.debit(payload), record), receiver]
+        receiver = optional_match_field(MatchField.RECEIVER, payload.receiver_username, record.username)
+        return [*common_match_fields("transfer", self.debit(payload), record), receiver]

@@ -1,4 +1,8 @@
-"""Wallet transfer: crypto from the merchant's wallet to an address outside (POST /wallet/transfer)."""
+"""Wallet transfer: crypto from the merchant's wallet to an external address (POST /wallet/transfer).
+
+Also detects addresses that can be mistaken for one paid before (address poisoning): equal at both ends, or
+different in a few characters.
+"""
 
 from decimal import Decimal
 from typing import Any
@@ -9,24 +13,24 @@ from django.core.validators import RegexValidator
 from django.db.models import Q, QuerySet
 from pydantic import SecretStr
 
-from backoffice.core.display import format_amount
-from backoffice.operations.differences import MatchField
-from backoffice.operations.kinds.amounts import AmountForm, amount_field, currency_field
+from backoffice.core.web.formatting import format_amount
 from backoffice.operations.kinds.base import (
-    Code,
-    Confirmation,
-    Counterparty,
+    NOT_PROVIDED,
     Debit,
     Facts,
+    FieldMatch,
+    GroupedCode,
     MoneyKind,
     Payload,
-    Receipt,
-    Trait,
+    Recipient,
+    SendReceipt,
+    TypedConfirmation,
+    common_match_fields,
 )
-from backoffice.operations.kinds.lookalike import ends_of, looks_alike, marked, same_form
-from backoffice.operations.kinds.traits import NOT_TOLD, usual_traits
-from backoffice.operations.models import Operation
-from backoffice.operations.states import CAME_TO_NOTHING, UNDECIDED
+from backoffice.operations.kinds.form_fields import AmountForm, amount_field, currency_field
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.models.reason_codes import MatchField
+from backoffice.operations.states import BEFORE_SENDING, NOT_EXECUTED
 from payments_gateway import (
     AddressError,
     AddressProof,
@@ -36,12 +40,81 @@ from payments_gateway import (
     check_address,
 )
 
+COMPARED_CHARACTERS = (
+    3  # characters that people compare at either end, beside what all addresses of a network begin with
+)
+MAX_DIFFERENT_CHARACTERS = (
+    4  # so many differing characters in an address of the same length are one slip of a finger or two
+)
+_COMMON_PREFIXES = ("0x", "bc1", "tb1", "T")
+_MIN_EQUAL_RUN = 3  # what agrees for less than this between two differences is not worth a break
+
+
+def normalised_address(address: str) -> str:
+    """The same text for the same address: where a network knows no capitals (0x…, bc1…), they do not count."""
+    return address.lower() if address.lower().startswith(("0x", "bc1", "tb1")) else address
+
+
+def visible_ends(address: str) -> tuple[str, str]:
+    """What people see of it at a glance, in small letters: its beginning up to ENDS own characters, and its end."""
+    common = next((len(start) for start in _COMMON_PREFIXES if address.startswith(start)), 0)
+    return address[: common + COMPARED_CHARACTERS].lower(), address[-COMPARED_CHARACTERS:].lower()
+
+
+def looks_alike(one: str, other: str) -> bool:
+    """Whether two different addresses pass for one another at a glance."""
+    if normalised_address(one) == normalised_address(other):
+        return False
+    return (
+        visible_ends(one) == visible_ends(other) or _count_differences(one, other) <= MAX_DIFFERENT_CHARACTERS
+    )
+
+
+def mark_differences(address: str, beside: str) -> str:
+    """The address with what differs from the other one in square brackets."""
+    if len(address) != len(beside):
+        head, tail = (
+            _common_prefix_length(address, beside),
+            _common_prefix_length(address[::-1], beside[::-1]),
+        )
+        end = max(head, len(address) - tail)
+        return f"{address[:head]}[{address[head:end]}]{address[end:]}"
+    text, at = "", 0
+    for start, end in _differing_runs(address, beside):
+        text, at = f"{text}{address[at:start]}[{address[start:end]}]", end
+    return text + address[at:]
+
+
+def _count_differences(one: str, other: str) -> int:
+    if len(one) != len(other):
+        return max(len(one), len(other))
+    return sum(a != b for a, b in zip(normalised_address(one), normalised_address(other), strict=True))
+
+
+def _common_prefix_length(one: str, other: str) -> int:
+    pairs = zip(one, other, strict=False)
+    return next((place for place, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+
+
+def _differing_runs(one: str, other: str) -> list[tuple[int, int]]:
+    """Where two texts of one length differ, as beginnings and ends; short agreements in between belong to it."""
+    runs: list[tuple[int, int]] = []
+    for place, (a, b) in enumerate(zip(normalised_address(one), normalised_address(other), strict=True)):
+        if a == b:
+            continue
+        if runs and place - runs[-1][1] < _MIN_EQUAL_RUN:
+            runs[-1] = (runs[-1][0], place + 1)
+        else:
+            runs.append((place, place + 1))
+    return runs
+
+
 CURRENCIES = ("USDT",)
 NETWORKS = ("TRC20", "ERC20", "BEP20", "POLYGON")  # suggestions: the specification names none
-TYPED_AGAIN = 6  # characters of the address, from its end
+RETYPED_CHARACTERS = 6  # characters of the address, from its end
 MEMO_MAX = 120
-SHOWN_ALIKE = 3
-_LOOKED_AT = 200
+MAX_LOOKALIKES_SHOWN = 3
+_SEARCHED_TRANSFERS = 200
 
 _ONE_LINE = RegexValidator(r"^[^\x00-\x1f\x7f]*\Z", "Characters that cannot be seen are not allowed here.")
 
@@ -146,39 +219,41 @@ class WalletTransferKind(MoneyKind[WalletTransferPayload]):
     def debit(self, payload: WalletTransferPayload) -> Debit:
         return Debit(payload.currency, payload.amount)
 
-    def counterparty(self, payload: WalletTransferPayload) -> Counterparty:
+    def counterparty(self, payload: WalletTransferPayload) -> Recipient:
         """The address, whatever the network: whoever holds it on one of Ethereum's kind holds it on all of them."""
         detail = f"Address on {payload.network}"
-        return Counterparty(shortened(payload.address), detail, key=f"address:{same_form(payload.address)}")
+        return Recipient(
+            shortened(payload.address), detail, key=f"address:{normalised_address(payload.address)}"
+        )
 
     def facts(self, payload: WalletTransferPayload) -> Facts:
         given = (("Wallet type", payload.wallet_type), ("Memo", payload.memo))
         return [
             ("Amount", f"{payload.currency} {format_amount(payload.amount, payload.currency)}"),
             ("Network", payload.network),
-            ("To address", Code(payload.address)),
-            ("Address check", _checked(payload)),
+            ("To address", GroupedCode(payload.address)),
+            ("Address check", _address_check_text(payload)),
             *((label, value) for label, value in given if value),
         ]
 
     def initial(self, payload: WalletTransferPayload) -> dict[str, Any]:
         return payload.model_dump(exclude={"repeat_reason"})
 
-    def confirmation(self, payload: WalletTransferPayload) -> Confirmation:
-        return Confirmation(
-            f"Last {TYPED_AGAIN} characters of the address",
+    def confirmation(self, payload: WalletTransferPayload) -> TypedConfirmation:
+        return TypedConfirmation(
+            f"Last {RETYPED_CHARACTERS} characters of the address",
             "Read them off the receiver's own word, not off this page: what is sent cannot be called back.",
-            payload.address[-TYPED_AGAIN:],
+            payload.address[-RETYPED_CHARACTERS:],
         )
 
     def cautions(self, payload: WalletTransferPayload) -> list[str]:
-        proven = _proof(payload)
-        unchecked = [] if proven is AddressProof.CHECKSUM else [f"Address: {_checked(payload)}."]
-        return [*unchecked, *_first_time(payload.address), *_alike(payload.address)]
+        proven = _address_proof(payload)
+        unchecked = [] if proven is AddressProof.CHECKSUM else [f"Address: {_address_check_text(payload)}."]
+        return [*unchecked, *_first_time_warning(payload.address), *_lookalike_warnings(payload.address)]
 
     def send(
         self, gateway: PaymentsGateway, payload: WalletTransferPayload, token: SecretStr | None
-    ) -> Receipt:
+    ) -> SendReceipt:
         request = WalletTransfer(
             network=payload.network,
             currency=payload.currency,
@@ -188,15 +263,19 @@ class WalletTransferKind(MoneyKind[WalletTransferPayload]):
             memo=payload.memo,
         )
         detail = gateway.wallets.transfer(request)
-        return Receipt(detail.transaction_id, detail.status)
+        return SendReceipt(detail.transaction_id, detail.status)
 
-    def traits(self, payload: WalletTransferPayload, record: TransactionRecord) -> list[Trait]:
+    def traits(self, payload: WalletTransferPayload, record: TransactionRecord) -> list[FieldMatch]:
         """Type, currency, amount and, where the record names one, the address."""
         named = [record.username, str((record.model_extra or {}).get("address") or "")]
         others = [name for name in named if name not in {"", settings.GATEWAY_API_USER}]
-        fits = all(same_form(name) == same_form(payload.address) for name in others) if others else None
-        address = Trait(MatchField.ADDRESS, payload.address, ", ".join(others) or NOT_TOLD, fits)
-        return [*usual_traits("sent", self.debit(payload), record), address]
+        fits = (
+            all(normalised_address(name) == normalised_address(payload.address) for name in others)
+            if others
+            else None
+        )
+        address = FieldMatch(MatchField.ADDRESS, payload.address, ", ".join(others) or NOT_PROVIDED, fits)
+        return [*common_match_fields("sent", self.debit(payload), record), address]
 
 
 def shortened(address: str) -> str:
@@ -204,7 +283,7 @@ def shortened(address: str) -> str:
     return address if len(address) <= 16 else f"{address[:6]}…{address[-6:]}"
 
 
-def _proof(payload: WalletTransferPayload) -> AddressProof | None:
+def _address_proof(payload: WalletTransferPayload) -> AddressProof | None:
     """How much is proven; None if the check refuses the address by now."""
     try:
         return check_address(payload.network, payload.address)
@@ -212,33 +291,39 @@ def _proof(payload: WalletTransferPayload) -> AddressProof | None:
         return None
 
 
-def _checked(payload: WalletTransferPayload) -> str:
-    proof = _proof(payload)
+def _address_check_text(payload: WalletTransferPayload) -> str:
+    proof = _address_proof(payload)
     return proof.value if proof else f"this can be no address on {payload.network}"
 
 
-def _paid() -> QuerySet[Operation]:
+def _earlier_transfers() -> QuerySet[Operation]:
     """Wallet transfers that reached the service, or may have."""
     return Operation.objects.filter(kind=WalletTransferKind.name).exclude(
-        status__in=CAME_TO_NOTHING | UNDECIDED
+        status__in=NOT_EXECUTED | BEFORE_SENDING
     )
 
 
-def _first_time(address: str) -> list[str]:
-    if _paid().filter(beneficiary_key=f"address:{same_form(address)}").exists():
+def _first_time_warning(address: str) -> list[str]:
+    if _earlier_transfers().filter(beneficiary_key=f"address:{normalised_address(address)}").exists():
         return []
     return ["First time: nothing was ever sent to this address from here. Have the receiver confirm it."]
 
 
-def _alike(address: str) -> list[str]:
+def _lookalike_warnings(address: str) -> list[str]:
     """What to say of addresses paid already that pass for this one."""
-    head, tail = ends_of(address)
+    head, tail = visible_ends(address)
     near = Q(beneficiary_account__startswith=head) | Q(beneficiary_account__endswith=tail)
-    found = _paid().filter(near).order_by("-prepared_at").values_list("payload__address", "reference")
-    alike = {paid: reference for paid, reference in found[:_LOOKED_AT] if looks_alike(paid, address)}
+    found = (
+        _earlier_transfers()
+        .filter(near)
+        .order_by("-prepared_at")
+        .values_list("payload__address", "reference")
+    )
+    alike = {paid: reference for paid, reference in found[:_SEARCHED_TRANSFERS] if looks_alike(paid, address)}
     return [
         f"Looks like an address that was paid with {reference}, but is another one. Paid then: "
-        f"{marked(paid, address)} · Now: {marked(address, paid)} (what differs is in brackets). Somebody may have "
+        f"{mark_differences(paid, address)} · Now: {mark_differences(address, paid)} (what differs is in brackets). "
+        "Somebody may have "
         "put it in your way to be mistaken for the other."
-        for paid, reference in list(alike.items())[:SHOWN_ALIKE]
+        for paid, reference in list(alike.items())[:MAX_LOOKALIKES_SHOWN]
     ]

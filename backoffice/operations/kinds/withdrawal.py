@@ -6,24 +6,33 @@ from typing import Any
 from django import forms
 from pydantic import SecretStr
 
-from backoffice.core.display import format_amount, mask_account
-from backoffice.core.gateway import dialect
-from backoffice.operations.differences import MatchField
-from backoffice.operations.kinds.amounts import AmountForm, amount_field, currency_field
-from backoffice.operations.kinds.base import Counterparty, Debit, Facts, MoneyKind, Receipt, Trait
-from backoffice.operations.kinds.holder import AccountForm, AccountPayload
-from backoffice.operations.kinds.traits import NOT_TOLD, usual_traits
-from payments_gateway import (
-    PaymentsGateway,
-    TransactionRecord,
-    Withdrawal,
+from backoffice.core.gateway import provider_profile
+from backoffice.core.web.formatting import format_amount, mask_account
+from backoffice.operations.kinds.base import (
+    NOT_PROVIDED,
+    Debit,
+    Facts,
+    FieldMatch,
+    MoneyKind,
+    Recipient,
+    SendReceipt,
+    common_match_fields,
 )
+from backoffice.operations.kinds.form_fields import (
+    AmountForm,
+    RecipientAccountForm,
+    RecipientAccountPayload,
+    amount_field,
+    currency_field,
+)
+from backoffice.operations.models.reason_codes import MatchField
+from payments_gateway import PaymentsGateway, TransactionRecord, Withdrawal
 
 CURRENCIES = ("NGN", "USD")
 MEMO_MAX = 28
 
 
-class WithdrawalPayload(AccountPayload):
+class WithdrawalPayload(RecipientAccountPayload):
     """How much goes to which account."""
 
     currency: str
@@ -31,7 +40,7 @@ class WithdrawalPayload(AccountPayload):
     memo: str
 
 
-class WithdrawalForm(AccountForm, AmountForm):
+class WithdrawalForm(RecipientAccountForm, AmountForm):
     """Asks for the payment, holds it against the balance, and asks the bank who holds the account."""
 
     currency = currency_field(*CURRENCIES)
@@ -63,7 +72,7 @@ class WithdrawalKind(MoneyKind[WithdrawalPayload]):
 
     @property
     def needs_token(self) -> bool:
-        return dialect().token_required
+        return provider_profile().token_required
 
     def sentence(self, payload: WithdrawalPayload) -> str:
         amount = format_amount(payload.amount, payload.currency)
@@ -75,7 +84,7 @@ class WithdrawalKind(MoneyKind[WithdrawalPayload]):
     def debit(self, payload: WithdrawalPayload) -> Debit:
         return Debit(payload.currency, payload.amount)
 
-    def counterparty(self, payload: WithdrawalPayload) -> Counterparty:
+    def counterparty(self, payload: WithdrawalPayload) -> Recipient:
         return payload.account_holder
 
     def facts(self, payload: WithdrawalPayload) -> Facts:
@@ -93,7 +102,9 @@ class WithdrawalKind(MoneyKind[WithdrawalPayload]):
     def cautions(self, payload: WithdrawalPayload) -> list[str]:
         return payload.account_cautions
 
-    def send(self, gateway: PaymentsGateway, payload: WithdrawalPayload, token: SecretStr | None) -> Receipt:
+    def send(
+        self, gateway: PaymentsGateway, payload: WithdrawalPayload, token: SecretStr | None
+    ) -> SendReceipt:
         request = Withdrawal(
             account_number=payload.account_number,
             account_name=payload.account_name,
@@ -103,9 +114,9 @@ class WithdrawalKind(MoneyKind[WithdrawalPayload]):
             amount=payload.amount,
         )
         receipt = gateway.balances.withdraw(request, token=token)
-        return Receipt(receipt.transaction_id, receipt.status)
+        return SendReceipt(receipt.transaction_id, receipt.status)
 
-    def traits(self, payload: WithdrawalPayload, record: TransactionRecord) -> list[Trait]:
+    def traits(self, payload: WithdrawalPayload, record: TransactionRecord) -> list[FieldMatch]:
         """Type, currency and amount: the service's record names no account and no reference of ours."""
-        holder = Trait(MatchField.BENEFICIARY, payload.account_name, NOT_TOLD, None)
-        return [*usual_traits("withdrawal", self.debit(payload), record), holder]
+        holder = FieldMatch(MatchField.BENEFICIARY, payload.account_name, NOT_PROVIDED, None)
+        return [*common_match_fields("withdrawal", self.debit(payload), record), holder]

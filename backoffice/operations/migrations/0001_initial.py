@@ -595,7 +595,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="Reconciliation",
+            name="ReconciliationState",
             fields=[
                 (
                     "id",
@@ -721,8 +721,8 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("count", models.BigIntegerField()),
-                ("amount", backoffice.core.fields.SumField()),
-                ("fee", backoffice.core.fields.SumField()),
+                ("amount", backoffice.core.fields.DecimalSumField()),
+                ("fee", backoffice.core.fields.DecimalSumField()),
             ],
             options={
                 "ordering": ("-day", "currency", "verdict"),
@@ -757,7 +757,7 @@ class Migration(migrations.Migration):
                 ("occurred_at", models.DateTimeField()),
                 ("day", models.DateField()),
                 ("currency", models.TextField()),
-                ("amount", backoffice.core.fields.MagnitudeField()),
+                ("amount", backoffice.core.fields.UnsignedDecimalField()),
                 ("fee", backoffice.core.fields.ExactDecimalField(null=True)),
                 ("differences", models.JSONField(blank=True, default=list)),
                 ("needs_telling", models.BooleanField(default=False)),

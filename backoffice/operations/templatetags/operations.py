@@ -1,13 +1,13 @@
-"""Words for operations in templates."""
+"""Template tags and filters for operations."""
 
 from django import template
 
 from backoffice.accounts.models import User
 from backoffice.audit.models import Entry
-from backoffice.operations.audit_words import SENTENCES
-from backoffice.operations.kinds import KINDS, AnyKind, LocalKind, Section
-from backoffice.operations.kinds.base import Code
-from backoffice.operations.reconciled import ReconciliationResult
+from backoffice.operations.audit_texts import SENTENCES
+from backoffice.operations.kinds import KINDS, AnyKind
+from backoffice.operations.kinds.base import GroupedCode, KindSection, LocalKind
+from backoffice.operations.models.reconciliation import ReconciliationResult
 
 register = template.Library()
 _TONES = {
@@ -36,7 +36,7 @@ def kinds_open_to(person: User) -> list[AnyKind]:
 @register.simple_tag
 def kinds_in_menu(person: User) -> list[AnyKind]:
     """Those of them that are daily work. The others begin on the page of what they change, or under Operations."""
-    return [kind for kind in kinds_open_to(person) if kind.section == Section.MONEY]
+    return [kind for kind in kinds_open_to(person) if kind.section == KindSection.MONEY]
 
 
 @register.simple_block_tag
@@ -60,7 +60,7 @@ def verdict_tone(verdict: str) -> str:
 @register.filter
 def in_groups(text: str) -> list[str]:
     """The text in pieces of four characters, for two people to compare."""
-    return Code(text).groups
+    return GroupedCode(text).groups
 
 
 @register.filter

@@ -4,7 +4,7 @@ import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
 
-import backoffice.accounts.models.user
+import backoffice.accounts.models
 import backoffice.reports.models
 
 
@@ -66,7 +66,7 @@ class Migration(migrations.Migration):
                 (
                     "time_zone",
                     models.CharField(
-                        max_length=64, validators=[backoffice.accounts.models.user.validate_time_zone]
+                        max_length=64, validators=[backoffice.accounts.models.validate_time_zone]
                     ),
                 ),
                 ("is_paused", models.BooleanField(default=False)),

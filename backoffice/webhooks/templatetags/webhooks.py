@@ -1,12 +1,12 @@
-"""What other pages say of webhooks."""
+"""What other pages show of webhooks."""
 
 from django import template
 
-from backoffice.webhooks import selectors
-from backoffice.webhooks.states import DeliveryVerification
+from backoffice.webhooks import deliveries
+from backoffice.webhooks.models import DeliveryVerification
 
 register = template.Library()
-register.simple_tag(selectors.silence_on_pages, name="silent_webhooks")
+register.simple_tag(deliveries.cached_missing_deliveries, name="silent_webhooks")
 _TONES = {DeliveryVerification.VALID: "good", DeliveryVerification.UNVERIFIED: "warn"}
 
 

@@ -1,4 +1,4 @@
-"""manage.py sandbox: become the simulated service."""
+"""manage.py sandbox: run the simulated provider in place of this process."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ from typing import NoReturn
 from django.core.management.base import BaseCommand, CommandParser
 
 import payments_gateway
-from payments_gateway.sandbox.arguments import add_options
+from payments_gateway.sandbox.server import add_options
 
 _ROOT = Path(payments_gateway.__file__).resolve().parent.parent
 _OPTIONS = ("port", "host", "database", "seed", "transactions", "settle_after")

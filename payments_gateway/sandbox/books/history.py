@@ -1,17 +1,18 @@
-"""A believable year of a food importer in Lagos, told as movements. Pure: the same arguments tell the same year.
+"""Generate a believable year of a food importer in Lagos, as movements. Pure: the same arguments give the same year.
 
-Customers pay in all day, suppliers are paid in office hours, salaries leave on the last working day of a month,
-dollars are bought when naira are plenty, and dollar tokens come from and go abroad. Weekends are quiet, nights are
-almost silent. The story keeps every balance above zero and near its target by leaning against it.
+Customers pay in all day, suppliers are paid in office hours, salaries on the last working day of a month, dollars
+are bought when naira are plenty, and dollar tokens come from and go abroad. Weekends and nights are quiet.
+Amounts are chosen so that every balance remains above zero and near its target.
 """
 
+import calendar
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from itertools import pairwise
 
-from payments_gateway.reference import BANKS
+from payments_gateway.sandbox.books.counterparties import ABROAD, account_holder, firm_name, person_name
 from payments_gateway.sandbox.books.movements import (
     CONVERSION,
     DEPOSIT,
@@ -23,13 +24,44 @@ from payments_gateway.sandbox.books.movements import (
     Movement,
     reversal_of,
 )
-from payments_gateway.sandbox.books.names import ABROAD, firm, holder_of, person
-from payments_gateway.sandbox.books.rhythm import is_payday, moments
 from payments_gateway.sandbox.clock import LAGOS
-from payments_gateway.sandbox.wire.credentials import API_USER, BUSINESS_NAME
+from payments_gateway.sandbox.parties import API_USER, BUSINESS_NAME
+from payments_gateway.schemas.accounts import BANKS
+
+_DAYS_OF_HISTORY = 365
+_WEEKDAY_WEIGHTS = (1.0, 1.05, 1.0, 1.0, 1.15, 0.4, 0.15)
+_PAYDAY_WEIGHT = 2.6
+_HOUR_WEIGHTS = (0.3, 0.1, 0.1, 0.1, 0.1, 0.3, 1, 3, 7, 10, 11, 11, 9, 8, 9, 10, 10, 8, 5, 3, 2, 1.5, 1, 0.6)
+
+
+def business_times(rng: random.Random, count: int, end: datetime) -> list[datetime]:
+    """`count` moments of the year before `end`, oldest first."""
+    last_day = end.astimezone(LAGOS).date()
+    days = [last_day - timedelta(days=back) for back in range(_DAYS_OF_HISTORY, 0, -1)]
+    chosen = rng.choices(days, weights=[_day_weight(day) for day in days], k=count)
+    hours = rng.choices(range(24), weights=_HOUR_WEIGHTS, k=count)
+    return sorted(_time_on(rng, day, hour) for day, hour in zip(chosen, hours, strict=True))
+
+
+def is_payday(day: date) -> bool:
+    """Whether it is the last working day of its month."""
+    last = day.replace(day=calendar.monthrange(day.year, day.month)[1])
+    while last.weekday() >= 5:
+        last -= timedelta(days=1)
+    return day == last
+
+
+def _day_weight(day: date) -> float:
+    return _PAYDAY_WEIGHT if is_payday(day) else _WEEKDAY_WEIGHTS[day.weekday()]
+
+
+def _time_on(rng: random.Random, day: date, hour: int) -> datetime:
+    thousandths = rng.randrange(3_600_000)
+    return datetime(day.year, day.month, day.day, hour, tzinfo=LAGOS) + timedelta(milliseconds=thousandths)
+
 
 _TARGET = {"NGN": 28_000_000_00, "USD": 52_000_00, "USDT": 19_000_000000}
-_ROUND = {"NGN": (500_00, 50_00, 1_00), "USD": (50_00, 5_00, 1), "USDT": (50_000000, 500000, 1)}
+_ROUNDING = {"NGN": (500_00, 50_00, 1_00), "USD": (50_00, 5_00, 1), "USDT": (50_000000, 500000, 1)}
 _MEDIAN = {
     (DEPOSIT, "NGN"): 95_000_00,
     (DEPOSIT, "USD"): 1_900_00,
@@ -43,7 +75,7 @@ _MEDIAN = {
     (INTERNAL_TRANSFER, "USD"): 250_00,
     (CONVERSION, "NGN"): 1_600_000_00,
 }
-_ORDINARY_DAY = {
+_ORDINARY_MIX = {
     (DEPOSIT, "NGN"): 40,
     (WITHDRAWAL, "NGN"): 27,
     (DEPOSIT, "USDT"): 7,
@@ -56,14 +88,14 @@ _ORDINARY_DAY = {
     (TRANSFER, "USD"): 1,
     (INTERNAL_TRANSFER, "USD"): 1,
 }
-_PAYDAY = {(WITHDRAWAL, "NGN"): 78, (DEPOSIT, "NGN"): 18, (DEPOSIT, "USDT"): 2, (SENT, "USDT"): 2}
+_PAYDAY_MIX = {(WITHDRAWAL, "NGN"): 78, (DEPOSIT, "NGN"): 18, (DEPOSIT, "USDT"): 2, (SENT, "USDT"): 2}
 _SALARY = 210_000_00
 _FEES = {(SENT, "USDT"): 1_000000} | {
     (WITHDRAWAL, currency): fee for currency, fee in FEE_OF_WITHDRAWAL.items()
 }
 _INCOMING = (DEPOSIT, INTERNAL_TRANSFER)
 _FAILURES = 0.012
-_LARGEST_SHARE = 4  # nothing takes more than this part of a balance at once
+_MAX_SHARE_OF_BALANCE = 4  # nothing takes more than this part of a balance at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +108,7 @@ class Payee:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class HistoryEvent:
     """One record of the history. `payee` is set for withdrawals; `settled_at` is when its status became final."""
 
     transaction_id: str
@@ -87,12 +119,12 @@ class Event:
     failed: bool = False
 
 
-def history(seed: int, count: int, end: datetime) -> Iterator[Event]:
+def history(seed: int, count: int, end: datetime) -> Iterator[HistoryEvent]:
     """Exactly `count` events of the year before `end`, oldest first; no balance is ever below zero."""
-    return _Story(random.Random(seed), count).tell(end)  # noqa: S311 - a story wants repeatability, not secrecy
+    return _HistoryGenerator(random.Random(seed), count).tell(end)  # noqa: S311 - a story wants repeatability, not secrecy
 
 
-class _Story:
+class _HistoryGenerator:
     """The balances, the people and what is still to come while a year is told."""
 
     def __init__(self, rng: random.Random, count: int) -> None:
@@ -100,34 +132,34 @@ class _Story:
         self._left = count
         self._balances = dict.fromkeys(_TARGET, 0)
         self._openings = list(_TARGET)
-        self._next: Event | None = None
+        self._next: HistoryEvent | None = None
         self._rate = 1_540
         self._suppliers = [self._payee() for _ in range(60)]
         self._staff = [self._payee() for _ in range(45)]
         self._customers = [self._customer() for _ in range(220)]
-        self._users = [person(rng.randbytes(6)).lower().replace(" ", ".") for _ in range(40)]
+        self._users = [person_name(rng.randbytes(6)).lower().replace(" ", ".") for _ in range(40)]
 
-    def tell(self, end: datetime) -> Iterator[Event]:
+    def tell(self, end: datetime) -> Iterator[HistoryEvent]:
         """The events, one for each moment of business."""
-        for at, following in pairwise([*moments(self._rng, self._left, end), end]):
+        for at, following in pairwise([*business_times(self._rng, self._left, end), end]):
             self._left -= 1
             event = self._consequence() or self._opening(at) or self._business(at, following)
             self._balances[event.movement.currency] += event.movement.effect
             yield event
 
-    def _consequence(self) -> Event | None:
+    def _consequence(self) -> HistoryEvent | None:
         """What the event before has brought with it: a reversal, or the other side of a conversion."""
         event, self._next = self._next, None
         return event
 
-    def _opening(self, at: datetime) -> Event | None:
+    def _opening(self, at: datetime) -> HistoryEvent | None:
         if not self._openings:
             return None
         currency = self._openings.pop(0)
         opening = Movement(DEPOSIT, currency, _TARGET[currency], BUSINESS_NAME, API_USER, incoming=True)
         return self._event(opening, at)
 
-    def _business(self, at: datetime, following: datetime) -> Event:
+    def _business(self, at: datetime, following: datetime) -> HistoryEvent:
         kind, currency = self._choice(at)
         amount = self._amount(kind, currency, at)
         if kind == CONVERSION:
@@ -140,7 +172,7 @@ class _Story:
         return self._event(movement, at)
 
     def _choice(self, at: datetime) -> tuple[str, str]:
-        weights = _PAYDAY if is_payday(at.astimezone(LAGOS).date()) else _ORDINARY_DAY
+        weights = _PAYDAY_MIX if is_payday(at.astimezone(LAGOS).date()) else _ORDINARY_MIX
         kind, currency = self._rng.choices(list(weights), weights=list(weights.values()))[0]
         scarce = self._balances[currency] * 5 < _TARGET[currency]
         has_no_room = kind == CONVERSION and not self._left
@@ -154,11 +186,11 @@ class _Story:
         pull = min(max(2 - lean if kind in _INCOMING else lean, 0.25), 1.9)
         units = int(median * pull * self._rng.lognormvariate(0, spread))
         if kind not in _INCOMING:
-            units = min(units, self._balances[currency] // _LARGEST_SHARE)
-        grain = self._rng.choices(_ROUND[currency], weights=(70, 25, 5))[0]
-        return max(units // grain * grain, grain, _ROUND[currency][1])
+            units = min(units, self._balances[currency] // _MAX_SHARE_OF_BALANCE)
+        grain = self._rng.choices(_ROUNDING[currency], weights=(70, 25, 5))[0]
+        return max(units // grain * grain, grain, _ROUNDING[currency][1])
 
-    def _conversion(self, dollars: int, at: datetime) -> Event:
+    def _conversion(self, dollars: int, at: datetime) -> HistoryEvent:
         """Naira given now; the dollars received are the next record, at the same moment."""
         self._rate = min(max(self._rate + self._rng.randint(-9, 9), 1_450), 1_640)
         naira = dollars * self._rate
@@ -166,7 +198,7 @@ class _Story:
         self._next = self._event(received, at)
         return self._event(Movement(CONVERSION, "NGN", naira, API_USER, API_USER), at)
 
-    def _withdrawal(self, currency: str, amount: int, at: datetime, following: datetime) -> Event:
+    def _withdrawal(self, currency: str, amount: int, at: datetime, following: datetime) -> HistoryEvent:
         people = (
             self._staff if is_payday(at.astimezone(LAGOS).date()) and currency == "NGN" else self._suppliers
         )
@@ -199,18 +231,18 @@ class _Story:
         settled_at: datetime | None = None,
         payee: Payee | None = None,
         failed: bool = False,
-    ) -> Event:
+    ) -> HistoryEvent:
         transaction_id = f"{int(at.timestamp()):08x}{self._rng.getrandbits(64):016x}"
-        return Event(transaction_id, movement, at, settled_at or at, payee, failed)
+        return HistoryEvent(transaction_id, movement, at, settled_at or at, payee, failed)
 
     def _payee(self) -> Payee:
         while True:
             account_number = f"{self._rng.randrange(10**9):010d}"
             bank_code = self._rng.choice(list(BANKS))
-            name = holder_of(account_number, bank_code)
+            name = account_holder(account_number, bank_code)
             if name is not None and not account_number.endswith("99"):
                 return Payee(account_number, bank_code, name)
 
     def _customer(self) -> str:
         digest = self._rng.randbytes(6)
-        return firm(digest) if digest[0] % 3 == 0 else person(digest)
+        return firm_name(digest) if digest[0] % 3 == 0 else person_name(digest)

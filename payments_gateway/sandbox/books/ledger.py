@@ -1,11 +1,11 @@
-"""The books: every movement is one transaction record and entries that add up to zero.
+"""Post movements: each is one transaction record and entries that add up to zero.
 
 * The balance of an account is the sum of its entries; the account keeps running totals, changed in the same commit.
-* `prevBalance` of a record is the merchant's balance in that currency just before it, so the records of a currency
-  form one chain: each record's previous balance plus its effect is the previous balance of the next.
+* `prevBalance` of a record is the merchant's balance in that currency just before it: the records of a currency
+  form one chain, each previous balance plus effect being the next previous balance.
 * `totalRecieved` and `totalSent` are the sums of what was added and taken; their difference is the balance.
-* An order takes amount and fee when it is accepted; what is `processing` becomes `fullfiled` or `failed`. A failed one
-  keeps its record and its entries; the money comes back, fee included, as a record of its own of type `deposit`
+* An order takes amount and fee when it is accepted; what is `processing` becomes `fullfiled` or `failed`. A failed
+  one keeps its record and its entries; the money is returned, fee included, by a record of its own of type `deposit`
   ("Reversal of …"). So every record counts, whatever its status, and nothing is ever rewritten.
 * Every change is announced to webhooks in the transaction that makes it.
 """
@@ -18,14 +18,30 @@ from typing import Any
 from django.db.models import Sum
 
 from payments_gateway.sandbox import clock
-from payments_gateway.sandbox.books import announcements
 from payments_gateway.sandbox.books.movements import Movement, reversal_of
+from payments_gateway.sandbox.books.records import payment_record, transaction_record
+from payments_gateway.sandbox.errors import RefusedError
 from payments_gateway.sandbox.models import Account, Entry, Payment, Status, Transaction
-from payments_gateway.sandbox.owners import EXCHANGE, MERCHANT
-from payments_gateway.sandbox.wire.credentials import API_USER
-from payments_gateway.sandbox.wire.errors import RefusedError
+from payments_gateway.sandbox.parties import API_USER, EXCHANGE, MERCHANT
+from payments_gateway.sandbox.webhooks.outbox import announce
 
-_REASON = "The destination refused it."
+
+def announce_transaction(record: Transaction, **more: str) -> None:
+    """A record was entered or its status changed; `more` are the optional members, such as `failureReason`."""
+    announce("Transaction updated", {**transaction_record(record), **more})
+
+
+def announce_payment_created(payment: Payment) -> None:
+    """A payment was accepted."""
+    announce("Payment created", payment_record(payment))
+
+
+def announce_payment_changed(payment: Payment) -> None:
+    """The state or the amounts of a payment changed."""
+    announce("Payment updated", payment_record(payment))
+
+
+_FAILURE_REASON = "The destination refused it."
 
 
 def post(movement: Movement, at: datetime, status: str = Status.FULFILLED) -> Transaction:
@@ -40,9 +56,9 @@ def post(movement: Movement, at: datetime, status: str = Status.FULFILLED) -> Tr
     record = Transaction.objects.create(**values)
     for owner, amount in movement.entries():
         Entry.objects.create(transaction=record, account=accounts[owner], amount=amount)
-        count(accounts[owner], amount)
+        add_to_totals(accounts[owner], amount)
         accounts[owner].save(update_fields=["balance", "received", "sent", "transactions"])
-    announcements.transaction_changed(record)
+    announce_transaction(record)
     return record
 
 
@@ -51,7 +67,7 @@ def post_payment(payment: Payment, lines: Mapping[tuple[str, str], int]) -> None
     for (owner, currency), amount in lines.items():
         account = Account.objects.get(owner=owner, currency=currency)
         Entry.objects.create(payment=payment, account=account, amount=amount)
-        count(account, amount)
+        add_to_totals(account, amount)
         account.save(update_fields=["balance", "received", "sent", "transactions"])
 
 
@@ -78,7 +94,7 @@ def record_values(
     }
 
 
-def count(account: Account, amount: int) -> None:
+def add_to_totals(account: Account, amount: int) -> None:
     """Add one entry to the running totals of its account."""
     account.balance += amount
     account.received += max(amount, 0)
@@ -93,15 +109,15 @@ def settle(record: Transaction, *, failed: bool) -> None:
     record.updated_at = at
     record.save(update_fields=["status", "updated_at"])
     if not failed:
-        announcements.transaction_changed(record)
+        announce_transaction(record)
         return
-    announcements.transaction_changed(record, failureReason=_REASON)
+    announce_transaction(record, failureReason=_FAILURE_REASON)
     post(reversal_of(record.transaction_id, record.currency, record.amount + record.fee, to=API_USER), at)
 
 
 def differences() -> list[str]:
     """Every disagreement between entries, totals and records, in words; empty when the books agree."""
-    found = [breach for currency in merchant_accounts() for breach in _breaks_of_chain(currency)]
+    found = [breach for currency in merchant_accounts() for breach in _balance_breaks(currency)]
     sums = {
         row["account"]: row["total"] for row in Entry.objects.values("account").annotate(total=Sum("amount"))
     }
@@ -134,7 +150,7 @@ def _wrongly_entered_payments() -> list[str]:
     return [f"{wrong} payments have not moved what their state says"] if wrong else []
 
 
-def _breaks_of_chain(currency: str) -> list[str]:
+def _balance_breaks(currency: str) -> list[str]:
     balance = 0
     fields = ("transaction_id", "previous_balance", "incoming", "amount", "fee")
     rows = Transaction.objects.filter(currency=currency).order_by("id").values_list(*fields)

@@ -1,8 +1,8 @@
-"""What one transaction record does to the books. Pure: no database, used by the ledger and by the seed alike."""
+"""The effect of one transaction record on the accounts. Pure: no database; used by the ledger and by the seed."""
 
 from dataclasses import dataclass
 
-from payments_gateway.sandbox.owners import BANKS, CHAIN, EXCHANGE, FEES, MERCHANT, USERS
+from payments_gateway.sandbox.parties import BANKS, CHAIN, EXCHANGE, FEES, MERCHANT, USERS
 
 DEPOSIT = "deposit"
 WITHDRAWAL = "withdrawal"

@@ -1,15 +1,18 @@
-"""What the merchant orders, and what arrives: each one movement, or two, with where it goes to.
+"""Orders of the merchant and incoming deposits: each is one movement, or two, with its destination.
 
-An order takes amount and fee at once. Withdrawals and wallet transfers are `processing` until they settle; transfers
-between users and conversions are `fullfiled` at once, except transfers whose receiver has another fate (`fate.py`).
+An order takes amount and fee at once. Withdrawals and wallet transfers are `processing` until they settle;
+transfers and conversions are `fullfiled` at once. Destinations ending in 99 fail, those ending in 88 take a day;
+the option `fail_next` fails the next orders.
 """
 
 from dataclasses import dataclass
+from datetime import timedelta
 
 from django.db.transaction import atomic
 
 from payments_gateway.sandbox import clock, otp
-from payments_gateway.sandbox.books import fate, rates
+from payments_gateway.sandbox.books import rates
+from payments_gateway.sandbox.books.counterparties import CRYPTO, NETWORKS, account_holder
 from payments_gateway.sandbox.books.ledger import merchant_accounts, post
 from payments_gateway.sandbox.books.movements import (
     CONVERSION,
@@ -20,18 +23,42 @@ from payments_gateway.sandbox.books.movements import (
     WITHDRAWAL,
     Movement,
 )
-from payments_gateway.sandbox.books.names import holder_of
-from payments_gateway.sandbox.books.networks import CRYPTO, NETWORKS
-from payments_gateway.sandbox.models import Status, Transaction, WalletTransfer, Withdrawal
+from payments_gateway.sandbox.errors import refused_member
+from payments_gateway.sandbox.models import Simulation, Status, Transaction, WalletTransfer, Withdrawal
 from payments_gateway.sandbox.models import Transfer as TransferOrder
-from payments_gateway.sandbox.wire.credentials import API_USER
-from payments_gateway.sandbox.wire.refusals import refused_member
+from payments_gateway.sandbox.parties import API_USER
+
+SLOW_SETTLEMENT = timedelta(days=1)
+_FAILING_SUFFIX = "99"
+_SLOW_SUFFIX = "88"
+_UNKNOWN_USER_PREFIX = "nobody"
+
+
+def will_fail(destination: str) -> bool:
+    """Whether what goes there fails when it settles; inside the caller's transaction, as it counts `fail_next` down."""
+    simulation = Simulation.objects.get()
+    if simulation.fail_next:
+        simulation.fail_next -= 1
+        simulation.save(update_fields=["fail_next"])
+        return True
+    return destination.endswith(_FAILING_SUFFIX)
+
+
+def settles_slowly(destination: str) -> bool:
+    """Whether what goes there stays under way for a day, whatever `settle_after` says."""
+    return destination.endswith(_SLOW_SUFFIX)
+
+
+def is_user(username: str) -> bool:
+    """Whether the service has a user of this name."""
+    return not username.startswith(_UNKNOWN_USER_PREFIX)
+
 
 _LARGEST_BALANCE = 10**17  # minor units; the columns count to ninety times as many
 
 
 @dataclass(frozen=True, slots=True)
-class BankAccount:
+class DestinationAccount:
     """The bank account that money goes to."""
 
     account_number: str
@@ -41,12 +68,12 @@ class BankAccount:
 
     def check_exists(self) -> None:
         """RefusedError 400 when the bank has no such account."""
-        if holder_of(self.account_number, self.bank_code) is None:
+        if account_holder(self.account_number, self.bank_code) is None:
             raise refused_member("accountNumber", f"does not exist at {self.bank}")
 
 
 @dataclass(frozen=True, slots=True)
-class Wallet:
+class DestinationWallet:
     """The address that crypto goes to; its form was checked before."""
 
     network: str
@@ -56,7 +83,9 @@ class Wallet:
 
 
 @atomic(durable=True)
-def withdraw(to: BankAccount, *, currency: str, amount: int, token: otp.Token | None) -> Transaction:
+def withdraw(
+    to: DestinationAccount, *, currency: str, amount: int, token: otp.OneTimeCode | None
+) -> Transaction:
     """Take amount and fee, in minor units, and leave the withdrawal processing.
 
     Raises RefusedError: 400 when the account does not exist or the token is refused, 422 when the balance does not
@@ -72,14 +101,16 @@ def withdraw(to: BankAccount, *, currency: str, amount: int, token: otp.Token | 
         account_name=to.account_name,
         bank=to.bank,
         bank_code=to.bank_code,
-        will_fail=fate.will_fail(to.account_number),
+        will_fail=will_fail(to.account_number),
     )
-    otp.use(token, at=clock.wall())
+    otp.use_code(token, at=clock.real_now())
     return record
 
 
 @atomic(durable=True)
-def transfer(receiver: str, *, currency: str, amount: int, memo: str, token: otp.Token | None) -> Transaction:
+def transfer(
+    receiver: str, *, currency: str, amount: int, memo: str, token: otp.OneTimeCode | None
+) -> Transaction:
     """Give to another user of the service; without a fee.
 
     Raises RefusedError: 400 when there is no such user, it is the merchant itself or the token is refused, 422 when
@@ -87,18 +118,18 @@ def transfer(receiver: str, *, currency: str, amount: int, memo: str, token: otp
     """
     if receiver == API_USER:
         raise refused_member("receiverUsername", "is your own username")
-    if not fate.is_user(receiver):
+    if not is_user(receiver):
         raise refused_member("receiverUsername", "is not a user of the service")
-    fails = fate.will_fail(receiver)
-    status = Status.PROCESSING if fails or fate.takes_a_day(receiver) else Status.FULFILLED
+    fails = will_fail(receiver)
+    status = Status.PROCESSING if fails or settles_slowly(receiver) else Status.FULFILLED
     record = post(Movement(TRANSFER, currency, amount, API_USER, receiver), clock.now(), status)
     TransferOrder.objects.create(transaction=record, receiver=receiver, memo=memo, will_fail=fails)
-    otp.use(token, at=clock.wall())
+    otp.use_code(token, at=clock.real_now())
     return record
 
 
 @atomic(durable=True)
-def send(to: Wallet, *, amount: int) -> WalletTransfer:
+def send(to: DestinationWallet, *, amount: int) -> WalletTransfer:
     """Send crypto to an address and leave the transfer processing; the network's fee comes on top.
 
     Raises RefusedError 422 when the balance does not suffice.
@@ -110,7 +141,7 @@ def send(to: Wallet, *, amount: int) -> WalletTransfer:
         address=to.address,
         wallet_type=to.wallet_type,
         memo=to.memo,
-        will_fail=fate.will_fail(to.address),
+        will_fail=will_fail(to.address),
     )
 
 
@@ -125,7 +156,7 @@ def convert(from_currency: str, to_currency: str, *, amount: int) -> tuple[Trans
         raise refused_member("toCurrency", "must be another currency than fromCurrency")
     at = clock.now()
     rate = rates.quote(from_currency, to_currency, at)
-    gained = rates.received(amount, from_currency, to_currency, rate)
+    gained = rates.amount_received(amount, from_currency, to_currency, rate)
     if gained == 0:
         raise refused_member("amount", f"is too little: it would become nothing in {to_currency}")
     given = post(Movement(CONVERSION, from_currency, amount, API_USER, API_USER), at)

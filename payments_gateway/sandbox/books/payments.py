@@ -1,19 +1,19 @@
-"""Off-ramp payments: a customer sends crypto to an address, and the service pays a bank account or a user out.
+"""Off-ramp payments: a customer sends crypto to an address, and the provider pays out to a bank account or a user.
 
 The specification names no states (States and transitions); these are ours:
 
     pending      waiting for the customer
     unconfirmed  crypto is seen at the address, but not all of it, or without its confirmations
-    processing   everything is confirmed; the payout is on its way
+    processing   everything is confirmed; the payout is being made
     completed    paid out
     failed       the payout was refused; the customer gets the crypto back
     underpaid    the payment expired with too little at the address; the customer gets it back
-    expired      the payment expired and nothing had come
+    expired      the payment expired and nothing had arrived
 
-The customer's crypto and the payout never belong to the merchant, so its balances stay as they are and no transaction
-record appears: on completion the books move the crypto from the chain to the exchange, and the payout from the
-exchange to the banks or users outside. The one exception is a payout to the merchant's own username, which arrives as
-a `deposit`. What a customer sends too much, too late or in vain goes back and touches no books.
+The customer's crypto and the payout never belong to the merchant, so its balances do not change and there is no
+transaction record: on completion the books move the crypto from the chain to the exchange, and the payout from the
+exchange to the banks or users outside. The one exception is a payout to the merchant's own username, which arrives
+as a `deposit`. What a customer sends too much, too late or in vain is returned and does not touch the books.
 """
 
 import secrets
@@ -23,19 +23,17 @@ from datetime import datetime, timedelta
 from django.db.transaction import atomic
 
 from payments_gateway.sandbox import clock
-from payments_gateway.sandbox.books import announcements, fate, ledger
+from payments_gateway.sandbox.books import ledger, orders
+from payments_gateway.sandbox.books.counterparties import address_on
 from payments_gateway.sandbox.books.movements import DEPOSIT, Movement
-from payments_gateway.sandbox.books.networks import address_on
-from payments_gateway.sandbox.books.orders import BankAccount
-from payments_gateway.sandbox.books.terms import Terms, agree
+from payments_gateway.sandbox.books.orders import DestinationAccount
+from payments_gateway.sandbox.books.rates import PaymentTerms, quote_payment
+from payments_gateway.sandbox.errors import RefusedError, refused_member
 from payments_gateway.sandbox.models import Arrival, Payment, Simulation
-from payments_gateway.sandbox.owners import BANKS, CHAIN, EXCHANGE, USERS
-from payments_gateway.sandbox.wire.credentials import API_USER
-from payments_gateway.sandbox.wire.errors import RefusedError
-from payments_gateway.sandbox.wire.refusals import refused_member
+from payments_gateway.sandbox.parties import API_USER, BANKS, CHAIN, EXCHANGE, USERS
 
 LIFETIME = timedelta(minutes=30)
-CONFIRMED_AFTER = timedelta(seconds=60)
+CONFIRMATION_TIME = timedelta(seconds=60)
 PROFILE, BANK = "profile", "bank"
 _NETWORK = "TRC20"
 _LARGEST_ARRIVAL = 10**15  # minor units
@@ -46,7 +44,7 @@ _State = Payment.State
 class Payout:
     """Where the payout goes: to a bank account in a country, or to a user of the service."""
 
-    account: BankAccount | None = None
+    account: DestinationAccount | None = None
     country: str = ""
     username: str = ""
 
@@ -59,12 +57,12 @@ class Payout:
         """RefusedError 400 when there is no such account, or no such user."""
         if self.account is not None:
             self.account.check_exists()
-        elif not fate.is_user(self.username):
+        elif not orders.is_user(self.username):
             raise refused_member("serviceUsername", "is not a user of the service")
 
     def columns(self) -> dict[str, str]:
         """The columns of the payment that tell it."""
-        account = self.account or BankAccount("", "", "", "")
+        account = self.account or DestinationAccount("", "", "", "")
         return {
             "payment_type": BANK if self.account else PROFILE,
             "service_username": self.username,
@@ -77,14 +75,14 @@ class Payout:
 
 
 @atomic(durable=True)
-def create(terms: Terms, to: Payout, *, reference: str, customer_email: str) -> Payment:
+def create(terms: PaymentTerms, to: Payout, *, reference: str, customer_email: str) -> Payment:
     """Accept a payment and give it an address; an empty `reference` is replaced by one of ours.
 
     Raises RefusedError: 400 when the terms or the destination cannot be, 409 when the reference was used before.
     """
     to.check_exists()
     at, payment_id = clock.now(), secrets.token_hex(12)
-    agreement = agree(terms, at)
+    agreement = quote_payment(terms, at)
     if reference and Payment.objects.filter(reference=reference).exists():
         raise refused_member("reference", "has been used by another payment", 409)
     payment = Payment.objects.create(
@@ -97,15 +95,15 @@ def create(terms: Terms, to: Payout, *, reference: str, customer_email: str) -> 
         rate=f"{agreement.rate:f}",
         address=address_on(_NETWORK, payment_id),
         customer_email=customer_email,
-        will_fail=fate.will_fail(to.destination),
+        will_fail=orders.will_fail(to.destination),
         expires_at=at + LIFETIME,
         due_at=at,
         created_at=at,
         updated_at=at,
         **to.columns(),
     )
-    _expect_the_customer(payment)
-    announcements.payment_created(payment)
+    _schedule_customer_payment(payment)
+    ledger.announce_payment_created(payment)
     return payment
 
 
@@ -119,27 +117,29 @@ def pay_in(payment_id: str, amount: int) -> Payment:
     if payment is None:
         raise RefusedError(404, "there is no such payment")
     at = clock.now()
-    _look(payment, at)
+    _apply_arrivals(payment, at)
     if payment.state not in {_State.PENDING, _State.UNCONFIRMED} or at >= payment.expires_at:
         raise RefusedError(409, f"the payment is {payment.state} and awaits nothing any more")
     if not 0 < amount <= _LARGEST_ARRIVAL:
         raise refused_member("amount", "must be more than zero, and less than the books can hold")
     Arrival.objects.create(payment=payment, amount=amount, arrived_at=at)
-    _look(payment, at)
+    _apply_arrivals(payment, at)
     return payment
 
 
-def progress_all(settle_after: timedelta | None) -> int:
+def advance_payments(settle_after: timedelta | None) -> int:
     """Bring payments to where time has brought them; inside the caller's transaction. How many have ended."""
     at = clock.now()
-    return sum(_progress(payment, at, settle_after) for payment in Payment.objects.filter(due_at__lte=at))
+    return sum(
+        _advance_payment(payment, at, settle_after) for payment in Payment.objects.filter(due_at__lte=at)
+    )
 
 
 def pay_out_now(*, failed: bool | None) -> int:
     """End the payments for which everything has arrived; inside the caller's transaction. How many."""
     at, ended = clock.now(), 0
     for payment in Payment.objects.filter(due_at__isnull=False).order_by("id"):
-        _look(payment, at)
+        _apply_arrivals(payment, at)
         arrived = payment.confirmed_amount + payment.unconfirmed_amount
         if payment.due_at is not None and arrived >= payment.incoming_amount:
             payment.confirmed_amount, payment.unconfirmed_amount = arrived, 0
@@ -148,7 +148,7 @@ def pay_out_now(*, failed: bool | None) -> int:
     return ended
 
 
-def _expect_the_customer(payment: Payment) -> None:
+def _schedule_customer_payment(payment: Payment) -> None:
     """By the option `customer_pays_after` a customer pays in full without being asked to."""
     seconds = Simulation.objects.get().customer_pays_after
     if seconds is not None:
@@ -156,29 +156,29 @@ def _expect_the_customer(payment: Payment) -> None:
         Arrival.objects.create(payment=payment, amount=payment.incoming_amount, arrived_at=arrives)
 
 
-def _progress(payment: Payment, at: datetime, settle_after: timedelta | None) -> bool:
-    _look(payment, at)
+def _advance_payment(payment: Payment, at: datetime, settle_after: timedelta | None) -> bool:
+    _apply_arrivals(payment, at)
     if payment.state == _State.PROCESSING and payment.due_at and settle_after is not None:
-        slow = fate.takes_a_day(payment.destination)
-        if payment.due_at + (max(settle_after, fate.A_DAY) if slow else settle_after) <= at:
+        slow = orders.settles_slowly(payment.destination)
+        if payment.due_at + (max(settle_after, orders.SLOW_SETTLEMENT) if slow else settle_after) <= at:
             _pay_out(payment, at, failed=payment.will_fail)
     return payment.due_at is None
 
 
-def _look(payment: Payment, at: datetime) -> None:
+def _apply_arrivals(payment: Payment, at: datetime) -> None:
     """Count what has arrived and been confirmed by now, and move the state accordingly."""
     if payment.state not in {_State.PENDING, _State.UNCONFIRMED}:
         return
     in_time = Arrival.objects.filter(payment=payment, arrived_at__lt=payment.expires_at)
     arrivals = list(in_time.order_by("arrived_at", "id"))
     seen = [each for each in arrivals if each.arrived_at <= at]
-    confirmed = sum(each.amount for each in seen if each.arrived_at + CONFIRMED_AFTER <= at)
+    confirmed = sum(each.amount for each in seen if each.arrived_at + CONFIRMATION_TIME <= at)
     before = payment.state, payment.confirmed_amount, payment.unconfirmed_amount
     payment.confirmed_amount = confirmed
     payment.unconfirmed_amount = sum(each.amount for each in seen) - confirmed
     payment.state = _state(payment, at)
-    payment.due_at = _next_look(payment, arrivals, at)
-    _keep(payment, at, changed=before != (payment.state, confirmed, payment.unconfirmed_amount))
+    payment.due_at = _next_change(payment, arrivals, at)
+    _save(payment, at, changed=before != (payment.state, confirmed, payment.unconfirmed_amount))
 
 
 def _state(payment: Payment, at: datetime) -> Payment.State:
@@ -190,7 +190,7 @@ def _state(payment: Payment, at: datetime) -> Payment.State:
     return _State.UNCONFIRMED if arrived else _State.PENDING
 
 
-def _next_look(payment: Payment, arrivals: list[Arrival], at: datetime) -> datetime | None:
+def _next_change(payment: Payment, arrivals: list[Arrival], at: datetime) -> datetime | None:
     """The next moment at which time changes something; in `processing` the one since which all is confirmed."""
     if payment.state in {_State.UNDERPAID, _State.EXPIRED}:
         return None
@@ -198,7 +198,7 @@ def _next_look(payment: Payment, arrivals: list[Arrival], at: datetime) -> datet
         return _confirmed_since(payment, arrivals)
     moments = [payment.expires_at]
     for each in arrivals:
-        moments += [each.arrived_at, each.arrived_at + CONFIRMED_AFTER]
+        moments += [each.arrived_at, each.arrived_at + CONFIRMATION_TIME]
     return min(moment for moment in moments if moment > at)
 
 
@@ -207,7 +207,7 @@ def _confirmed_since(payment: Payment, arrivals: list[Arrival]) -> datetime:
     for each in arrivals:
         left -= each.amount
         if left <= 0:
-            return each.arrived_at + CONFIRMED_AFTER
+            return each.arrived_at + CONFIRMATION_TIME
     return payment.expires_at
 
 
@@ -215,11 +215,11 @@ def _pay_out(payment: Payment, at: datetime, *, failed: bool) -> None:
     payment.state = _State.FAILED if failed else _State.COMPLETED
     payment.due_at = None
     if not failed:
-        _enter(payment, at)
-    _keep(payment, at, changed=True)
+        _post_entries(payment, at)
+    _save(payment, at, changed=True)
 
 
-def _enter(payment: Payment, at: datetime) -> None:
+def _post_entries(payment: Payment, at: datetime) -> None:
     mine = payment.service_username == API_USER
     incoming, outgoing = payment.incoming_currency, payment.outgoing_currency
     outside = USERS if payment.payment_type == PROFILE and not mine else BANKS
@@ -236,9 +236,9 @@ def _enter(payment: Payment, at: datetime) -> None:
         ledger.post(Movement(DEPOSIT, outgoing, payment.outgoing_amount, *payers, True, 0, *given), at)
 
 
-def _keep(payment: Payment, at: datetime, *, changed: bool) -> None:
+def _save(payment: Payment, at: datetime, *, changed: bool) -> None:
     if changed:
         payment.updated_at = at
     payment.save()
     if changed:
-        announcements.payment_changed(payment)
+        ledger.announce_payment_changed(payment)

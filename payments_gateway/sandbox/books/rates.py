@@ -1,19 +1,21 @@
-"""What currencies are worth: a market that moves every minute, the same for everybody who asks about that minute.
+"""Exchange rates of a simulated market, and the quote of a payment.
 
-Pure. Values drift by the day, the hour and the minute around a middle; whoever converts gets a little less than the
-middle, so nobody gains by converting to and fro.
+Pure. Rates drift by the day, the hour and the minute around a middle, and are the same for everybody who asks
+about the same minute; conversions lose a small spread, so converting back and forth never gains.
 """
 
 import hashlib
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import ROUND_DOWN, Decimal
 
-from payments_gateway.sandbox.wire.amounts import DECIMALS
+from payments_gateway.sandbox.amounts import DECIMALS
+from payments_gateway.sandbox.errors import refused_member
 
 SPREAD = Decimal("0.006")
 """The part that the service keeps of everything converted."""
 
-KEY_LASTS = timedelta(minutes=10)
+RATE_KEY_LIFETIME = timedelta(minutes=10)
 """How long a rate can be asked for by its key."""
 
 _SEED = "countersign market"
@@ -31,31 +33,31 @@ def quote(from_currency: str, to_currency: str, at: datetime) -> Decimal:
     return rate.quantize(Decimal("0.0001") if rate >= 1 else Decimal("1e-10"), rounding=ROUND_DOWN)
 
 
-def received(units: int, from_currency: str, to_currency: str, rate: Decimal) -> int:
+def amount_received(units: int, from_currency: str, to_currency: str, rate: Decimal) -> int:
     """What so many minor units become at this rate, rounded down to minor units of the other currency."""
     numerator, denominator = rate.as_integer_ratio()
     return units * numerator * _minor(to_currency) // (denominator * _minor(from_currency))
 
 
-def needed(units: int, from_currency: str, to_currency: str, rate: Decimal) -> int:
+def amount_needed(units: int, from_currency: str, to_currency: str, rate: Decimal) -> int:
     """The least to give, in minor units, so that at least so many minor units of the other currency come out."""
     numerator, denominator = rate.as_integer_ratio()
     return -(-units * denominator * _minor(from_currency) // (numerator * _minor(to_currency)))
 
 
-def key_of(from_currency: str, to_currency: str, at: datetime) -> str:
+def rate_key(from_currency: str, to_currency: str, at: datetime) -> str:
     """The key by which a payment asks for the rate of this minute (`rateKey`)."""
     minute = int(at.timestamp()) // 60
     return f"{minute:x}-{_digest(f'{from_currency}{to_currency} {minute}')[:_KEY_LENGTH]}"
 
 
-def moment_of(key: str, from_currency: str, to_currency: str) -> datetime | None:
+def rate_key_time(key: str, from_currency: str, to_currency: str) -> datetime | None:
     """The minute whose key this is; None when it is no key of this pair."""
     try:
         moment = datetime.fromtimestamp(int(key.partition("-")[0], 16) * 60, UTC)
     except (ValueError, OverflowError, OSError):
         return None
-    return moment if key == key_of(from_currency, to_currency, moment) else None
+    return moment if key == rate_key(from_currency, to_currency, moment) else None
 
 
 def _minor(currency: str) -> int:
@@ -90,3 +92,66 @@ def _height(name: str, number: int, width: int) -> int:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(f"{_SEED} {text}".encode()).hexdigest()
+
+
+_LARGEST = 10**15  # minor units
+_TOLERANCE = 100  # two given amounts may differ by one part in so many
+
+
+@dataclass(frozen=True, slots=True)
+class PaymentTerms:
+    """What the merchant asks for; amounts in minor units, one of them is enough. `rate_key` may fix the rate."""
+
+    incoming_currency: str
+    outgoing_currency: str
+    incoming_amount: int | None = None
+    outgoing_amount: int | None = None
+    rate_key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PaymentQuote:
+    """What the customer sends, what is paid out for it, and the rate between the two."""
+
+    incoming: int
+    outgoing: int
+    rate: Decimal
+
+
+def quote_payment(terms: PaymentTerms, at: datetime) -> PaymentQuote:
+    """The agreement of a payment created at this moment.
+
+    One amount determines the other. Of two, the incoming one counts, and the outgoing one must lie within one percent
+    of what it becomes. Raises RefusedError 400.
+    """
+    rate = quote(terms.incoming_currency, terms.outgoing_currency, _rate_time(terms, at))
+    pair = terms.incoming_currency, terms.outgoing_currency
+    if terms.incoming_amount is not None:
+        incoming, outgoing = terms.incoming_amount, amount_received(terms.incoming_amount, *pair, rate)
+    elif terms.outgoing_amount is not None:
+        incoming, outgoing = amount_needed(terms.outgoing_amount, *pair, rate), terms.outgoing_amount
+    else:
+        raise refused_member("incomingAmount", "or outgoingAmount is required")
+    _check_quote(terms, incoming, outgoing)
+    return PaymentQuote(incoming, outgoing, rate)
+
+
+def _rate_time(terms: PaymentTerms, at: datetime) -> datetime:
+    if not terms.rate_key:
+        return at
+    moment = rate_key_time(terms.rate_key, terms.incoming_currency, terms.outgoing_currency)
+    if moment is None:
+        raise refused_member("rateKey", "is not a key of a rate of these currencies")
+    if not moment <= at < moment + RATE_KEY_LIFETIME:
+        raise refused_member("rateKey", "has expired; read the rate again")
+    return moment
+
+
+def _check_quote(terms: PaymentTerms, incoming: int, outgoing: int) -> None:
+    if outgoing == 0:
+        raise refused_member("incomingAmount", f"is too little: nothing in {terms.outgoing_currency}")
+    if max(incoming, outgoing) > _LARGEST:
+        raise refused_member("incomingAmount", "or what becomes of it is more than a payment may be")
+    asked = terms.outgoing_amount or outgoing
+    if abs(asked - outgoing) * _TOLERANCE > outgoing:
+        raise refused_member("outgoingAmount", "is not what incomingAmount becomes at the present rate")

@@ -1,12 +1,21 @@
-"""The wire forms of what the books hold: transaction records, transfer details, payments."""
+"""Transaction records, transfer details and payments as they are on the wire, and which records the list shows.
 
+A fault can make the list lag: `lagging` hides the newest records from `visible` while one request is served.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import datetime, timedelta
 from decimal import Decimal
 
+from django.db.models import QuerySet
+
 from payments_gateway.sandbox import clock
+from payments_gateway.sandbox.amounts import amount_number, amount_text
 from payments_gateway.sandbox.books.movements import INTERNAL_TRANSFER, TRANSFER
 from payments_gateway.sandbox.models import Payment, Transaction, WalletTransfer
-from payments_gateway.sandbox.wire.amounts import amount_number, amount_text
-from payments_gateway.sandbox.wire.credentials import API_USER, BUSINESS_ID
+from payments_gateway.sandbox.parties import API_USER, BUSINESS_ID
 
 
 def transaction_record(record: Transaction) -> dict[str, object]:
@@ -29,8 +38,8 @@ def transaction_record(record: Transaction) -> dict[str, object]:
         "amount": amount_number(record.amount, record.currency),
         "username": record.username,
         "fee": amount_number(record.fee, record.currency),
-        "createdAt": clock.stamp(record.created_at),
-        "updatedAt": clock.stamp(record.updated_at),
+        "createdAt": clock.iso_timestamp(record.created_at),
+        "updatedAt": clock.iso_timestamp(record.updated_at),
     }
 
 
@@ -83,7 +92,7 @@ def payment_record(payment: Payment) -> dict[str, object]:
         "confirmedAmount": amount_number(payment.confirmed_amount, incoming),
         "unconfirmedAmount": amount_number(payment.unconfirmed_amount, incoming),
         "state": payment.state,
-        "expTime": clock.stamp(payment.expires_at),
+        "expTime": clock.iso_timestamp(payment.expires_at),
         "address": payment.address,
         "customerEmail": payment.customer_email,
         "paymentType": payment.payment_type,
@@ -91,6 +100,27 @@ def payment_record(payment: Payment) -> dict[str, object]:
         "rate": Decimal(payment.rate),
         "threadTS": f"{payment.created_at.timestamp():.6f}",
         "senderUsername": API_USER,
-        "createdAt": clock.stamp(payment.created_at),
-        "updatedAt": clock.stamp(payment.updated_at),
+        "createdAt": clock.iso_timestamp(payment.created_at),
+        "updatedAt": clock.iso_timestamp(payment.updated_at),
     }
+
+
+Lag = tuple[datetime, timedelta]
+_LAGS: ContextVar[Sequence[Lag]] = ContextVar("lags", default=())
+
+
+def visible(records: QuerySet[Transaction]) -> QuerySet[Transaction]:
+    """The records that the list shows by now: all, unless a fault `hide_record_for` hits this request."""
+    for since, behind in _LAGS.get():
+        records = records.exclude(created_at__gte=since, created_at__gt=clock.now() - behind)
+    return records
+
+
+@contextmanager
+def lagging(lags: Sequence[Lag]) -> Iterator[None]:
+    """Let the list lag while the block runs in this thread."""
+    token = _LAGS.set(lags)
+    try:
+        yield
+    finally:
+        _LAGS.reset(token)

@@ -1,4 +1,4 @@
-"""Enters a told history into empty books, a few thousand records at a time.
+"""Enter a generated history into empty books, a few thousand records at a time.
 
 Plain SQL, because a history of 100,000 records is some 300,000 rows and the ORM would need half a minute for them.
 """
@@ -10,12 +10,12 @@ from typing import Any
 
 from django.db import connection
 
-from payments_gateway.reference import BANKS
-from payments_gateway.sandbox.books.history import Event, history
-from payments_gateway.sandbox.books.ledger import count, record_values
+from payments_gateway.sandbox.amounts import DECIMALS
+from payments_gateway.sandbox.books.history import HistoryEvent, history
+from payments_gateway.sandbox.books.ledger import add_to_totals, record_values
 from payments_gateway.sandbox.models import Account, Status
-from payments_gateway.sandbox.owners import MERCHANT, OWNERS
-from payments_gateway.sandbox.wire.amounts import DECIMALS
+from payments_gateway.sandbox.parties import MERCHANT, OWNERS
+from payments_gateway.schemas.accounts import BANKS
 
 _BATCH = 2_000
 _INSERT_RECORD = """
@@ -34,16 +34,16 @@ _INSERT_WITHDRAWAL = """
 """
 
 Accounts = dict[tuple[str, str], Account]
-Batch = list[tuple[int, Event]]
+Batch = list[tuple[int, HistoryEvent]]
 
 
-def sow(seed: int, transactions: int, end: datetime) -> int:
+def seed_books(seed: int, transactions: int, end: datetime) -> int:
     """Fill empty books, inside the caller's transaction, and return the id of the last record."""
     accounts = _open_accounts()
     events = enumerate(history(seed, transactions, end), start=1)
     last_id = 0
     while batch := list(islice(events, _BATCH)):
-        _enter(batch, accounts)
+        _insert_batch(batch, accounts)
         last_id = batch[-1][0]
     Account.objects.bulk_update(accounts.values(), ["balance", "received", "sent", "transactions"])
     return last_id
@@ -57,7 +57,7 @@ def _open_accounts() -> Accounts:
     return {(account.owner, account.currency): account for account in created}
 
 
-def _enter(batch: Batch, accounts: Accounts) -> None:
+def _insert_batch(batch: Batch, accounts: Accounts) -> None:
     records: list[dict[str, Any]] = []
     entries: list[tuple[int, int, int]] = []
     for number, event in batch:
@@ -69,7 +69,7 @@ def _enter(batch: Batch, accounts: Accounts) -> None:
         cursor.executemany(_INSERT_WITHDRAWAL, list(_withdrawals(batch)))
 
 
-def _record(number: int, event: Event, accounts: Accounts) -> dict[str, Any]:
+def _record(number: int, event: HistoryEvent, accounts: Accounts) -> dict[str, Any]:
     balance = accounts[MERCHANT, event.movement.currency].balance
     status = str(Status.FAILED if event.failed else Status.FULFILLED)
     return {
@@ -80,10 +80,10 @@ def _record(number: int, event: Event, accounts: Accounts) -> dict[str, Any]:
     }
 
 
-def _entries(number: int, event: Event, accounts: Accounts) -> Iterator[tuple[int, int, int]]:
+def _entries(number: int, event: HistoryEvent, accounts: Accounts) -> Iterator[tuple[int, int, int]]:
     for owner, amount in event.movement.entries():
         account = accounts[owner, event.movement.currency]
-        count(account, amount)
+        add_to_totals(account, amount)
         yield number, account.id, amount
 
 

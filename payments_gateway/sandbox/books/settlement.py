@@ -1,7 +1,7 @@
-"""When things stop being under way: lazily, before each request that could see them.
+"""Settle orders and advance payments, lazily, before each request that could see them.
 
-Orders that are `processing` end `settle_after` seconds after they were accepted, payments when time has brought them
-to their end (`payments.py`). What goes to a destination ending in 88 takes a day.
+Orders that are `processing` end `settle_after` seconds after they were accepted, payments when their time has come
+(`payments.py`). What goes to a destination ending in 88 takes a day.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
 from payments_gateway.sandbox import clock
-from payments_gateway.sandbox.books import fate, ledger, payments
+from payments_gateway.sandbox.books import ledger, orders, payments
 from payments_gateway.sandbox.models import (
     Simulation,
     Status,
@@ -24,10 +24,10 @@ from payments_gateway.sandbox.models import (
     Withdrawal,
 )
 
-Order = Withdrawal | Transfer | WalletTransfer
+OrderRow = Withdrawal | Transfer | WalletTransfer
 
 _ORDERS = ("withdrawal", "transfer", "wallet_transfer")
-_OPEN = """
+_DUE_QUERY = """
     SELECT settle_after,
         (SELECT MIN(created_at) FROM sandbox_transaction WHERE status = 'processing'),
         EXISTS (SELECT 1 FROM sandbox_payment WHERE due_at <= %s)
@@ -42,11 +42,11 @@ class SettlementMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        catch_up()
+        settle_if_due()
         return self.get_response(request)
 
 
-def catch_up() -> None:
+def settle_if_due() -> None:
     """Settle what is due; next to nothing to ask when nothing is under way."""
     if _something_is_due():
         settle_due()
@@ -60,7 +60,7 @@ def settle_due() -> int:
     """
     seconds = Simulation.objects.get().settle_after
     settle_after = None if seconds is None else timedelta(seconds=seconds)
-    ended = payments.progress_all(settle_after)
+    ended = payments.advance_payments(settle_after)
     if settle_after is None:
         return ended
     old_enough = _processing().filter(created_at__lte=clock.now() - settle_after)
@@ -76,7 +76,7 @@ def settle_now(*, failed: bool | None = None) -> int:
     return payments.pay_out_now(failed=failed) + _settle(list(_processing()), failed=failed)
 
 
-def order_of(record: Transaction) -> Order | None:
+def order_of(record: Transaction) -> OrderRow | None:
     """What was ordered, and where it goes; None for a record that nobody ordered, and for conversions."""
     found = (getattr(record, name, None) for name in _ORDERS)
     return next((order for order in found if order is not None), None)
@@ -86,7 +86,7 @@ def _something_is_due() -> bool:
     # Asked before every request, so in SQL: the ORM would take longer to build this than SQLite to answer it.
     now = clock.now()
     with connection.cursor() as cursor:
-        cursor.execute(_OPEN, [_stored(now)])
+        cursor.execute(_DUE_QUERY, [_stored(now)])
         settle_after, oldest, a_payment_is_due = cursor.fetchone()
     if oldest is None or settle_after is None:
         return bool(a_payment_is_due)
@@ -105,8 +105,8 @@ def _processing() -> QuerySet[Transaction]:
 def _is_slow(record: Transaction) -> bool:
     """Whether its destination takes a day, and the day is not over."""
     order = order_of(record)
-    slow = order is not None and fate.takes_a_day(order.destination)
-    return slow and clock.now() < record.created_at + fate.A_DAY
+    slow = order is not None and orders.settles_slowly(order.destination)
+    return slow and clock.now() < record.created_at + orders.SLOW_SETTLEMENT
 
 
 def _settle(records: list[Transaction], *, failed: bool | None) -> int:

@@ -1,37 +1,201 @@
-"""The console: a page for people who look at the simulation and change it. It needs no script.
+"""The sandbox console: a page that shows and changes the simulation. It needs no script.
 
-The page with the forms does not refresh itself, so that nobody loses what they are typing; /_sandbox/watch shows the
-same readings without the forms and does.
+The page with the forms does not refresh itself, so that nobody loses their input; /_sandbox/watch shows the same
+state without the forms and refreshes every five seconds.
 """
 
+import threading
+from collections import deque
+from datetime import UTC, datetime, timedelta
+from itertools import count
+
+from django.db.models import QuerySet
 from django.db.transaction import atomic
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 
-from payments_gateway.sandbox.control import notes
+from payments_gateway.sandbox import clock, parties
+from payments_gateway.sandbox.amounts import amount_text
+from payments_gateway.sandbox.api.authentication import api_view
+from payments_gateway.sandbox.books.settlement import order_of
 from payments_gateway.sandbox.control.forms import FORMS, ConsoleForm
-from payments_gateway.sandbox.control.readings import readings
-from payments_gateway.sandbox.merchant.entrance import operation
-from payments_gateway.sandbox.wire.errors import RefusedError
+from payments_gateway.sandbox.control.simulation import (
+    LATEST_SHOWN,
+    balances,
+    current_codes,
+    current_options,
+    missing_amount,
+    open_payments,
+)
+from payments_gateway.sandbox.errors import RefusedError
+from payments_gateway.sandbox.faults.registry import FAULTS, ActiveFault
+from payments_gateway.sandbox.merchant import keys, profile
+from payments_gateway.sandbox.merchant.models import ApiKey
+from payments_gateway.sandbox.merchant.scopes import NAMES
+from payments_gateway.sandbox.models import Payment, Transaction, WalletTransfer, Withdrawal
+from payments_gateway.sandbox.webhooks import outbox
+from payments_gateway.sandbox.webhooks import outbox as webhook_faults
+
+_NOTES_KEPT = 50
+_notes_lock = threading.Lock()
+_note_numbers = count(1)
+_notes: deque[tuple[str, str]] = deque(maxlen=_NOTES_KEPT)
+
+
+def leave_note(text: str) -> str:
+    """Keep a note and return its number. The number goes into an address, the text never: nobody else writes here."""
+    with _notes_lock:
+        number = str(next(_note_numbers))
+        _notes.append((number, text))
+    return number
+
+
+def find_note(number: str) -> str:
+    """The note of this number, or nothing."""
+    with _notes_lock:
+        return dict(_notes).get(number, "")
+
+
+_LATEST_DELIVERIES = 5
+
+
+_COUNTERS = ("id", "kind", "operation", "times", "skip", "containing")
+
+
+def console_state() -> dict[str, object]:
+    """The context of the page; to be read inside one transaction."""
+    return {
+        "codes": current_codes(),
+        "balances": balances().items(),
+        "movements": [_transaction_row(record) for record in _latest_transactions()],
+        "payments": [_payment_row(payment) for payment in open_payments()],
+        "keys": [_key_row(key) for key in keys.all_keys()],
+        "kyc": profile.kyc(),
+        "callback_url": profile.callback_url(),
+        "deliveries": [_delivery_row(row) for row in outbox.list_deliveries(_LATEST_DELIVERIES)],
+        "webhook_faults": [
+            (kind, row) for kind, row in webhook_faults.delivery_faults().items() if row["left"]
+        ],
+        "faults": [_fault_row(fault) for fault in FAULTS.listed()],
+        "clock": {
+            "now": _local_time(clock.now()),
+            "wall": _local_time(clock.real_now()),
+            "ahead": _offset_text(clock.offset()),
+        },
+        "options": current_options().items(),
+        "credentials": parties,
+    }
+
+
+def _latest_transactions() -> QuerySet[Transaction]:
+    orders = Transaction.objects.select_related("withdrawal", "transfer", "wallet_transfer")
+    return orders.order_by("-id")[:LATEST_SHOWN]
+
+
+def _transaction_row(record: Transaction) -> dict[str, object]:
+    return {
+        "at": _local_time(record.created_at),
+        "type": record.type,
+        "party": _counterparty(record),
+        "sign": "+" if record.incoming else "-",
+        "amount": f"{record.currency} {amount_text(record.amount, record.currency)}",
+        "fee": amount_text(record.fee, record.currency) if record.fee else "",
+        "status": record.status,
+    }
+
+
+def _counterparty(record: Transaction) -> str:
+    match order_of(record):
+        case Withdrawal() as to:
+            return f"{to.account_name}, {to.bank} {to.account_number}"
+        case WalletTransfer() as to:
+            return f"{to.network} {to.address}"
+        case _:
+            return record.sender if record.incoming else record.username
+
+
+def _payment_row(payment: Payment) -> dict[str, object]:
+    incoming, outgoing = payment.incoming_currency, payment.outgoing_currency
+    return {
+        "reference": payment.reference,
+        "incoming": f"{incoming} {amount_text(payment.incoming_amount, incoming)}",
+        "missing": missing_amount(payment),
+        "outgoing": f"{outgoing} {amount_text(payment.outgoing_amount, outgoing)}",
+        "address": payment.address,
+        "expires": _local_time(payment.expires_at),
+        "state": payment.state,
+    }
+
+
+def _key_row(key: ApiKey) -> dict[str, object]:
+    names = {scope.value: name for name, scope in NAMES.items()}
+    expires = None if key.expires_at is None else datetime.fromtimestamp(key.expires_at, UTC)
+    return {
+        "short_hash": key.short_hash,
+        "name": key.name,
+        "scope": names[key.scope],
+        "expires": _local_time(expires) if expires else "never",
+        "state": _key_state(key, expires),
+    }
+
+
+def _key_state(key: ApiKey, expires: datetime | None) -> str:
+    if key.invalidated_at is not None:
+        return "invalidated"
+    return "expired" if expires and expires <= clock.now() else "works"
+
+
+def _delivery_row(row: dict[str, object]) -> dict[str, object]:
+    attempts = row["attempts"]
+    tries = attempts if isinstance(attempts, list) else []
+    announced = _local_time(datetime.fromisoformat(str(row["announcedAt"])))
+    return {**row, "announced": announced, "tries": len(tries), "last": tries[-1] if tries else None}
+
+
+def _fault_row(fault: ActiveFault) -> dict[str, object]:
+    order = fault.order.model_dump(exclude_none=True)
+    particulars = {name: value for name, value in order.items() if name not in _COUNTERS}
+    return {
+        "id": fault.id,
+        "operation": fault.order.operation,
+        "kind": fault.order.kind,
+        "containing": fault.order.containing,
+        "particulars": ", ".join(f"{name} {value}" for name, value in particulars.items()),
+        "hits": fault.hits,
+        "left": "until taken away" if fault.left is None else fault.left,
+        "waiting": fault.order.skip - fault.passed,
+    }
+
+
+def _local_time(moment: datetime) -> str:
+    return f"{moment.astimezone(clock.LAGOS):%Y-%m-%d %H:%M:%S}"
+
+
+def _offset_text(offset: timedelta) -> str:
+    days, seconds = offset.days, offset.seconds
+    if not offset:
+        return ""
+    return f"{days} d {seconds // 3600} h {seconds // 60 % 60} min {seconds % 60} s"
+
 
 _SEE_OTHER = 303
 
 
-@operation("GET", credentials=False)
+@api_view("GET", credentials=False)
 def console(request: HttpRequest) -> HttpResponse:
     """Readings and forms."""
-    return _page(request, note=notes.find(request.GET.get("note", "")))
+    return _page(request, note=find_note(request.GET.get("note", "")))
 
 
-@operation("GET", credentials=False)
+@api_view("GET", credentials=False)
 @atomic
 def watch(request: HttpRequest) -> HttpResponse:
     """Readings alone, again every five seconds."""
-    return render(request, "sandbox/watch.html", readings())
+    return render(request, "sandbox/watch.html", console_state())
 
 
-@operation("POST", credentials=False)
-def act(request: HttpRequest, name: str) -> HttpResponse:
+@api_view("POST", credentials=False)
+def submit_form(request: HttpRequest, name: str) -> HttpResponse:
     """Do what a form asks for and show the console again; what was typed is kept if it is refused."""
     if name not in FORMS:
         raise RefusedError(404, "there is no such form")
@@ -42,12 +206,12 @@ def act(request: HttpRequest, name: str) -> HttpResponse:
         except RefusedError as exc:
             form.add_error(None, exc.message)
         else:
-            return HttpResponseRedirect(f"/_sandbox/?note={notes.leave(note)}", status=_SEE_OTHER)
+            return HttpResponseRedirect(f"/_sandbox/?note={leave_note(note)}", status=_SEE_OTHER)
     return _page(request, refused=form)
 
 
 @atomic
 def _page(request: HttpRequest, *, note: str = "", refused: ConsoleForm | None = None) -> HttpResponse:
     forms = [refused if refused and refused.name == name else kind() for name, kind in FORMS.items()]
-    context = {**readings(), "forms": forms, "note": note}
+    context = {**console_state(), "forms": forms, "note": note}
     return render(request, "sandbox/console.html", context, status=422 if refused else 200)

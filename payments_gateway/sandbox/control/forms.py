@@ -1,6 +1,8 @@
-"""What people can do on the console: each form checks what was typed, does it, and says what it has done."""
+"""The forms of the sandbox console: each validates the input, performs the change, and says what was done."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import ClassVar
 
 from django import forms
@@ -8,15 +10,105 @@ from django.http import QueryDict
 
 from payments_gateway.operations import OPERATIONS
 from payments_gateway.sandbox import lifecycle
+from payments_gateway.sandbox.amounts import DECIMALS, minor_units
 from payments_gateway.sandbox.books import orders, settlement
-from payments_gateway.sandbox.control import presets
-from payments_gateway.sandbox.control.actions import back_to_the_seed, let_customer_pay, let_time_pass
-from payments_gateway.sandbox.control.readings import open_payments
-from payments_gateway.sandbox.faults.orders import EVERYTHING
-from payments_gateway.sandbox.faults.plan import PLAN
+from payments_gateway.sandbox.control.simulation import (
+    advance_clock,
+    open_payments,
+    pay_as_customer,
+    reset_to_seed,
+)
+from payments_gateway.sandbox.errors import RefusedError
+from payments_gateway.sandbox.faults.definitions import (
+    ANY_OPERATION,
+    FaultDefinition,
+    FaultMembers,
+    parse_fault,
+)
+from payments_gateway.sandbox.faults.registry import FAULTS
+from payments_gateway.sandbox.faults.responses import GARBAGE_FORMS
 from payments_gateway.sandbox.merchant import profile
 from payments_gateway.sandbox.settings import SETTLE_AFTER
-from payments_gateway.sandbox.wire.amounts import DECIMALS, minor_units
+
+
+@dataclass(frozen=True, slots=True)
+class FaultPreset:
+    """Members of an order; `number` names the one that is typed, `usual` stands for it when nothing is."""
+
+    label: str
+    members: Mapping[str, object]
+    number: str = ""
+    usual: Decimal = field(default=Decimal(0))
+    whole: bool = False
+
+
+_NOT_EXECUTED = "not executed"
+_EXECUTED = "executed"
+
+FAULT_PRESETS: Mapping[str, FaultPreset] = {
+    "delay-before": FaultPreset(
+        "wait, then execute (seconds)", {"kind": "delay", "when": "before_execution"}, "seconds", Decimal(30)
+    ),
+    "delay-after": FaultPreset(
+        "execute, then wait (seconds)", {"kind": "delay", "when": "after_execution"}, "seconds", Decimal(30)
+    ),
+    **{
+        f"status-{status}-{when}": FaultPreset(
+            f"status {status}, {said}", {"kind": "status", "status": status, "when": f"{when}_execution"}
+        )
+        for status in (400, 401, 403, 409, 429, 500, 502, 503, 504)
+        for when, said in (("before", _NOT_EXECUTED), ("after", _EXECUTED))
+    },
+    "drop-read": FaultPreset(
+        f"reset before the body is read, {_NOT_EXECUTED}", {"kind": "drop", "when": "before_read"}
+    ),
+    "drop-unexecuted": FaultPreset(
+        f"close without an answer, {_NOT_EXECUTED}", {"kind": "drop", "when": "after_read"}
+    ),
+    "drop-executed": FaultPreset(
+        f"close without an answer, {_EXECUTED}", {"kind": "drop", "when": "after_execution"}
+    ),
+    "drop-answer": FaultPreset(f"reset in mid-answer, {_EXECUTED}", {"kind": "drop", "when": "mid_answer"}),
+    "truncate": FaultPreset(
+        f"cut the answer (bytes), {_EXECUTED}", {"kind": "truncate"}, "at", Decimal(40), whole=True
+    ),
+    "duplicate": FaultPreset("a record comes twice in the list", {"kind": "duplicate_record"}),
+    "hide": FaultPreset("the list lags (seconds)", {"kind": "hide_record_for"}, "seconds", Decimal(60)),
+    "rate": FaultPreset("rate limit (requests per second)", {"kind": "rate_limit"}, "per_second", Decimal(1)),
+    **{
+        f"garbage-{form}": FaultPreset(
+            f"garbage: {form.replace('_', ' ')}, {_EXECUTED}", {"kind": "garbage", "form": form}
+        )
+        for form in GARBAGE_FORMS
+    },
+}
+
+
+def preset_choices() -> list[tuple[str, str]]:
+    """Values and labels of the select."""
+    return [(name, preset.label) for name, preset in FAULT_PRESETS.items()]
+
+
+def preset_fault(typed: Mapping[str, object]) -> FaultDefinition:
+    """The order of what was typed: operation, what, number, times, containing. RefusedError 400 when it cannot be."""
+    preset = FAULT_PRESETS[str(typed["what"])]
+    members = {**preset.members, "operation": typed["operation"], **_preset_number(preset, typed["number"])}
+    for name in ("times", "containing"):
+        if typed[name]:
+            members[name] = typed[name]
+    return parse_fault(FaultMembers.model_validate(members))
+
+
+def _preset_number(preset: FaultPreset, typed: object) -> dict[str, object]:
+    if not preset.number:
+        return {}
+    number = typed if isinstance(typed, Decimal) else preset.usual
+    if not preset.whole:
+        return {preset.number: number}
+    if number != int(number):
+        raise RefusedError(400, "number must be whole")
+    return {preset.number: int(number)}
+
 
 _HOUR = 3600
 _DAY = 24 * _HOUR
@@ -92,7 +184,7 @@ class ClockForm(ConsoleForm):
         """Put the clock forward."""
         steps = {"hour": _HOUR, "day": _DAY}
         seconds = steps.get(self.pressed) or int(self.cleaned_data["minutes"]) * 60
-        let_time_pass(seconds)
+        advance_clock(seconds)
         return f"The service's clock went forward by {seconds // 60} minutes."
 
 
@@ -139,7 +231,7 @@ class PayInForm(ConsoleForm):
 
     def carry_out(self) -> str:
         """Let the crypto arrive."""
-        payment = let_customer_pay(self.cleaned_data["reference"], self.cleaned_data["amount"] or None)
+        payment = pay_as_customer(self.cleaned_data["reference"], self.cleaned_data["amount"] or None)
         return f"The customer of {payment.reference} has paid; the payment is {payment.state}."
 
 
@@ -166,9 +258,9 @@ class FaultForm(ConsoleForm):
     buttons = (("add", "Add fault"), ("clear", "Clear all faults"))
 
     operation = forms.ChoiceField(
-        choices=[(EVERYTHING, "any operation"), *((each.name, each.name) for each in OPERATIONS)]
+        choices=[(ANY_OPERATION, "any operation"), *((each.name, each.name) for each in OPERATIONS)]
     )
-    what = forms.ChoiceField(choices=presets.choices(), label="What happens")
+    what = forms.ChoiceField(choices=preset_choices(), label="What happens")
     number = forms.DecimalField(
         required=False, min_value=0, max_value=1_000_000, help_text="Seconds, requests per second, or bytes"
     )
@@ -183,8 +275,8 @@ class FaultForm(ConsoleForm):
     def carry_out(self) -> str:
         """Add it, or take all away."""
         if self.pressed == "clear":
-            return f"Faults taken away: {PLAN.clear(abandon=False)}."
-        fault = PLAN.add(presets.order(self.cleaned_data))
+            return f"Faults taken away: {FAULTS.clear(abandon=False)}."
+        fault = FAULTS.add(preset_fault(self.cleaned_data))
         return f"Fault {fault.id} is in force: {fault.order.kind} for {fault.order.operation}."
 
 
@@ -197,7 +289,7 @@ class ResetForm(ConsoleForm):
 
     def carry_out(self) -> str:
         """Reset."""
-        return f"Everything is forgotten but the seeded history of {back_to_the_seed()} transactions."
+        return f"Everything is forgotten but the seeded history of {reset_to_seed()} transactions."
 
 
 FORMS: Mapping[str, type[ConsoleForm]] = {

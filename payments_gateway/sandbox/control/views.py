@@ -1,8 +1,8 @@
-"""The control API of the simulation, under /_sandbox/. The real service has nothing like it.
+"""The control API of the sandbox, under /_sandbox/. The real provider has nothing like it.
 
-JSON in, JSON out, no credentials. Members that repeat the service are spelled as on the wire; options and faults as on
+JSON in, JSON out, no credentials. Members that repeat the API are spelled as on the wire; options and faults as on
 the command line. A wrong body is refused with 400 and a message that names the wrong member; nothing is changed then.
-Requests that a browser sends on behalf of a foreign page are refused with 403 (guard.py).
+Requests that a browser sends on behalf of another site are refused with 403 (guard.py).
 
 GET    /_sandbox/               the console: a page for people; /_sandbox/watch has no forms and refreshes itself
 
@@ -12,15 +12,15 @@ POST   /_sandbox/options        change some of them: settle_after (seconds; null
                                 token_reuse (a code may be used again), fail_next (that many next orders will fail),
                                 customer_pays_after (seconds after which customers pay payments; null: never)
 POST   /_sandbox/settle         settle all that is open; {"outcome": "fullfiled" | "failed"} overrides how each ends
-POST   /_sandbox/reset          back to the seeded history; options as at the start, fresh tokens, one key, no callback
+POST   /_sandbox/reset          back to the seeded history; options as at the start, fresh codes, one key, no callback
                                 URL, no deliveries, no faults, the right time
 
-GET    /_sandbox/ledger         the oracle of tests (oracle.py): what was asked of the service since its seed
+GET    /_sandbox/ledger         what the provider was asked to do since its seed (books/ground_truth.py)
                                 {"debits": {"count", "amounts"}, "orders": [{"kind", …}], "withdrawals": […],
                                 "payments": […], "balances": {…}, "differences": […]}
 
-GET    /_sandbox/clock          {"now", "wall", "aheadSeconds"}: the service's clock and real time (world.py)
-POST   /_sandbox/clock          {"advance": seconds}: put the service's clock forward, and settle what is due by then
+GET    /_sandbox/clock          {"now", "wall", "aheadSeconds"}: the provider's clock and real time
+POST   /_sandbox/clock          {"advance": seconds}: put the provider's clock forward, and settle what is due by then
 POST   /_sandbox/deposits       {"currency", "amount", "sender"}: money arrives; amounts are text, as on the wire
 POST   /_sandbox/payments       {"reference", "amount"}: a customer pays; without amount, what is still missing
 GET    /_sandbox/kyc            {"completed"}
@@ -32,35 +32,60 @@ POST   /_sandbox/webhooks/keys  make a new key; the one before signs every other
 GET    /_sandbox/webhooks/faults     {"faults": {kind: {"left", "applied", …}}}
 POST   /_sandbox/webhooks/faults     the next `deliveries` are wrong: {"kind": "duplicate", "copies"},
                                      {"kind": "reorder"}, {"kind": "delay", "seconds"}, {"kind": "forge", "forgery"}
-DELETE /_sandbox/webhooks/faults     take them all away
+DELETE /_sandbox/webhooks/faults     remove them all
 
-GET    /_sandbox/faults         {"faults": [{"id", "kind", …, "hits", "left", "passed"}]}, oldest first (faults.py)
-POST   /_sandbox/faults         {"operation", "kind", …}: provoke one; the kinds are told in ../faults/__init__.py
-DELETE /_sandbox/faults         take them all away; what they hold goes on
-DELETE /_sandbox/faults/<id>    take this one away
+GET    /_sandbox/faults         {"faults": [{"id", "kind", …, "hits", "left", "passed"}]}, oldest first
+POST   /_sandbox/faults         {"operation", "kind", …}: provoke one; see ../faults/definitions.py for the kinds
+DELETE /_sandbox/faults         remove them all; held requests continue
+DELETE /_sandbox/faults/<id>    remove this one
 
 Options, faults and KYC last until the next start or reset.
 """
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
+from django.db.transaction import atomic
 from django.http import HttpRequest, HttpResponse
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
-from payments_gateway.sandbox import lifecycle
-from payments_gateway.sandbox.books import settlement
-from payments_gateway.sandbox.control.actions import back_to_the_seed
-from payments_gateway.sandbox.control.bodies import ControlBody
-from payments_gateway.sandbox.control.present import present_codes, present_options
-from payments_gateway.sandbox.merchant.entrance import operation
-from payments_gateway.sandbox.wire.answers import answer
-from payments_gateway.sandbox.wire.bodies import read_body, read_optional_body
-from payments_gateway.sandbox.wire.fields import Number
+from payments_gateway.sandbox import clock, lifecycle
+from payments_gateway.sandbox.amounts import minor_units
+from payments_gateway.sandbox.api.authentication import api_view
+from payments_gateway.sandbox.api.http import (
+    AmountText,
+    ExactNumber,
+    PrintableText,
+    json_response,
+    read_body,
+    read_optional_body,
+)
+from payments_gateway.sandbox.books import ground_truth, ledger, orders, settlement
+from payments_gateway.sandbox.books.records import payment_record, transaction_record
+from payments_gateway.sandbox.control.simulation import (
+    advance_clock,
+    balances,
+    current_codes,
+    current_options,
+    pay_as_customer,
+    reset_to_seed,
+)
+from payments_gateway.sandbox.errors import RefusedError
+from payments_gateway.sandbox.faults.definitions import FaultMembers, parse_fault
+from payments_gateway.sandbox.faults.registry import FAULTS, ActiveFault
+from payments_gateway.sandbox.merchant import profile
 
-Seconds = Annotated[Number, Field(ge=0, le=31_536_000)]
+
+class ControlRequest(BaseModel):
+    """A body of the control API: options spelled as on the command line, what repeats the service as on the wire."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
-class OptionsBody(ControlBody):
+Seconds = Annotated[ExactNumber, Field(ge=0, le=31_536_000)]
+
+
+class OptionsRequest(ControlRequest):
     """Body of POST /_sandbox/options: what is absent stays as it is."""
 
     settle_after: Seconds | None = None
@@ -70,36 +95,162 @@ class OptionsBody(ControlBody):
     customer_pays_after: Seconds | None = None
 
 
-class SettleBody(ControlBody):
+class SettleRequest(ControlRequest):
     """Body of POST /_sandbox/settle."""
 
     outcome: Literal["fullfiled", "failed"] | None = None
 
 
-@operation("GET", credentials=False)
+@api_view("GET", credentials=False)
 def token(request: HttpRequest) -> HttpResponse:
     """The codes that the service would accept."""
-    return answer(present_codes())
+    return json_response(current_codes())
 
 
-@operation("GET", "POST", credentials=False)
+@api_view("GET", "POST", credentials=False)
 def options(request: HttpRequest) -> HttpResponse:
     """The options in force, after the change if one was asked for."""
     if request.method == "POST":
-        body = read_body(request, OptionsBody)
+        body = read_body(request, OptionsRequest)
         lifecycle.change_options(body.model_dump(include=body.model_fields_set))
-    return answer(present_options())
+    return json_response(current_options())
 
 
-@operation("POST", credentials=False)
+@api_view("POST", credentials=False)
 def settle(request: HttpRequest) -> HttpResponse:
     """Settle what is open, due or not."""
-    outcome = read_optional_body(request, SettleBody).outcome
+    outcome = read_optional_body(request, SettleRequest).outcome
     failed = None if outcome is None else outcome == "failed"
-    return answer({"settled": settlement.settle_now(failed=failed)})
+    return json_response({"settled": settlement.settle_now(failed=failed)})
 
 
-@operation("POST", credentials=False)
+@api_view("POST", credentials=False)
 def reset(request: HttpRequest) -> HttpResponse:
     """Forget everything since the seed."""
-    return answer({"transactions": back_to_the_seed()})
+    return json_response({"transactions": reset_to_seed()})
+
+
+_WITHDRAWAL = "withdrawal"
+
+
+@api_view("GET", credentials=False)
+@atomic
+def ledger_state(request: HttpRequest) -> HttpResponse:
+    """Everything of one moment.
+
+    `orders` is everything that took from the merchant, oldest first, and `kind` says by which operation; `debits`
+    counts and adds it up, fees included, by currency. `withdrawals` are the withdrawals among them, without `kind`.
+    `payments` are the payments that customers make; they take nothing. `differences` is empty when the books agree.
+    """
+    orders = ground_truth.debits()
+    return json_response(
+        {
+            "debits": {"count": len(orders), "amounts": ground_truth.debit_totals()},
+            "orders": orders,
+            "withdrawals": [_drop_kind(order) for order in orders if order["kind"] == _WITHDRAWAL],
+            "payments": ground_truth.payments(),
+            "balances": balances(),
+            "differences": ledger.differences(),
+        }
+    )
+
+
+def _drop_kind(order: dict[str, str]) -> dict[str, str]:
+    return {name: value for name, value in order.items() if name != "kind"}
+
+
+class ClockRequest(ControlRequest):
+    """Body of POST /_sandbox/clock."""
+
+    advance: Annotated[ExactNumber, Field(ge=0, le=10_000_000_000)]
+
+
+class DepositRequest(ControlRequest):
+    """Body of POST /_sandbox/deposits."""
+
+    currency: Literal["NGN", "USD", "USDT"]
+    amount: AmountText
+    sender: PrintableText
+
+
+class PayInRequest(ControlRequest):
+    """Body of POST /_sandbox/payments."""
+
+    reference: Annotated[str, Field(min_length=1, max_length=80)]
+    amount: AmountText | None = None
+
+
+class KycRequest(ControlRequest):
+    """Body of POST /_sandbox/kyc."""
+
+    completed: bool
+
+
+@api_view("GET", "POST", credentials=False)
+def clock_state(request: HttpRequest) -> HttpResponse:
+    """What time it is, after a step forward if one was asked for."""
+    if request.method == "POST":
+        advance_clock(float(read_body(request, ClockRequest).advance))
+    return json_response(
+        {
+            "now": clock.iso_timestamp(clock.now()),
+            "wall": clock.iso_timestamp(clock.real_now()),
+            "aheadSeconds": round(clock.offset().total_seconds()),
+        }
+    )
+
+
+@api_view("POST", credentials=False)
+def deposits(request: HttpRequest) -> HttpResponse:
+    """Money arrives; the record of the transaction."""
+    body = read_body(request, DepositRequest)
+    amount = minor_units(body.amount, body.currency)
+    return json_response(transaction_record(orders.deposit(body.currency, amount, body.sender)), status=201)
+
+
+@api_view("POST", credentials=False)
+def pay_in(request: HttpRequest) -> HttpResponse:
+    """A customer pays; the payment as it stands then."""
+    body = read_body(request, PayInRequest)
+    payment = pay_as_customer(body.reference, body.amount)
+    return json_response({"_id": payment.payment_id, **payment_record(payment)})
+
+
+@api_view("GET", "POST", credentials=False)
+def kyc(request: HttpRequest) -> HttpResponse:
+    """Whether the merchant has completed KYC, after the change if one was asked for."""
+    if request.method == "POST":
+        profile.set_kyc(read_body(request, KycRequest).completed)
+    return json_response({"completed": profile.kyc()})
+
+
+@api_view("GET", "POST", "DELETE", credentials=False)
+def faults(request: HttpRequest) -> HttpResponse:
+    """All of them (GET), one more (POST), or none (DELETE)."""
+    if request.method == "POST":
+        return json_response(
+            fault_json(FAULTS.add(parse_fault(read_body(request, FaultMembers)))), status=201
+        )
+    if request.method == "DELETE":
+        return json_response({"removed": FAULTS.clear(abandon=False)})
+    return json_response({"faults": [fault_json(fault) for fault in FAULTS.listed()]})
+
+
+@api_view("DELETE", credentials=False)
+def fault(request: HttpRequest, fault_id: int) -> HttpResponse:
+    """Take this fault away; the requests that it holds go on."""
+    if not FAULTS.remove(fault_id):
+        raise RefusedError(404, f"there is no fault {fault_id}")
+    return json_response({"removed": 1})
+
+
+def fault_json(fault: ActiveFault) -> Mapping[str, object]:
+    """The fault as it was ordered, with its counters."""
+    return {
+        "id": fault.id,
+        **fault.order.model_dump(),
+        "since": clock.iso_timestamp(fault.since),
+        "hits": fault.hits,
+        "left": fault.left,
+        "passed": fault.passed,
+    }

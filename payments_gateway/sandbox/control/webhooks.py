@@ -1,4 +1,4 @@
-"""What became of the webhooks, the keys that sign them, and their faults on demand."""
+"""Control API of webhooks: deliveries and their attempts, signing keys, delivery faults."""
 
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -7,26 +7,32 @@ from typing import Annotated, Literal
 from django.http import HttpRequest, HttpResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from payments_gateway.sandbox.control.bodies import ControlBody
-from payments_gateway.sandbox.merchant.entrance import operation
+from payments_gateway.sandbox.api.authentication import api_view
+from payments_gateway.sandbox.api.http import (
+    ApiRequest,
+    ExactNumber,
+    WholeNumber,
+    json_response,
+    read_body,
+    read_query,
+    validated,
+)
+from payments_gateway.sandbox.control.views import ControlRequest
 from payments_gateway.sandbox.merchant.profile import callback_url
-from payments_gateway.sandbox.webhooks import faults as webhook_faults
-from payments_gateway.sandbox.webhooks import history, signing
+from payments_gateway.sandbox.webhooks import outbox, signing
+from payments_gateway.sandbox.webhooks import outbox as webhook_faults
 from payments_gateway.sandbox.webhooks.models import Forgery
-from payments_gateway.sandbox.wire.answers import answer
-from payments_gateway.sandbox.wire.bodies import Body, read_body, read_query, validated
-from payments_gateway.sandbox.wire.fields import Number, Whole
 
 _Count = Annotated[int, Field(ge=0, le=100_000)]
 
 
-class DeliveriesQuery(Body):
+class DeliveriesQuery(ApiRequest):
     """Query of GET /_sandbox/webhooks."""
 
-    limit: Annotated[Whole, Field(ge=1, le=500)] = 50
+    limit: Annotated[WholeNumber, Field(ge=1, le=500)] = 50
 
 
-class DeliveryFault(ControlBody):
+class DeliveryFaultRequest(ControlRequest):
     """A fault of the next `deliveries`; zero takes it away."""
 
     kind: str
@@ -37,35 +43,35 @@ class DeliveryFault(ControlBody):
         """Put it in force."""
 
 
-class Duplicate(DeliveryFault):
+class DuplicateDeliveries(DeliveryFaultRequest):
     """Each is sent so many times more."""
 
     copies: Annotated[int, Field(ge=0, le=1000)] = 1
 
     def ask(self) -> None:
         """Put it in force."""
-        webhook_faults.duplicate(self.copies, deliveries=self.deliveries)
+        webhook_faults.duplicate_next(self.copies, deliveries=self.deliveries)
 
 
-class Reorder(DeliveryFault):
+class ReorderDeliveries(DeliveryFaultRequest):
     """They are held until the last was announced, and sent in reverse."""
 
     def ask(self) -> None:
         """Put it in force."""
-        webhook_faults.reorder(self.deliveries)
+        webhook_faults.reorder_next(self.deliveries)
 
 
-class Delay(DeliveryFault):
+class DelayDeliveries(DeliveryFaultRequest):
     """Each is sent so many seconds later."""
 
-    seconds: Annotated[Number, Field(ge=0, le=31_536_000)]
+    seconds: Annotated[ExactNumber, Field(ge=0, le=31_536_000)]
 
     def ask(self) -> None:
         """Put it in force."""
-        webhook_faults.delay(float(self.seconds), deliveries=self.deliveries)
+        webhook_faults.delay_next(float(self.seconds), deliveries=self.deliveries)
 
 
-class Forge(DeliveryFault):
+class ForgeDeliveries(DeliveryFaultRequest):
     """Each is wrong in this way."""
 
     forgery: Literal[
@@ -74,18 +80,18 @@ class Forge(DeliveryFault):
 
     def ask(self) -> None:
         """Put it in force."""
-        webhook_faults.forge(Forgery(self.forgery), deliveries=self.deliveries)
+        webhook_faults.forge_next(Forgery(self.forgery), deliveries=self.deliveries)
 
 
-_FAULTS: Mapping[str, type[DeliveryFault]] = {
-    "duplicate": Duplicate,
-    "reorder": Reorder,
-    "delay": Delay,
-    "forge": Forge,
+_FAULT_REQUESTS: Mapping[str, type[DeliveryFaultRequest]] = {
+    "duplicate": DuplicateDeliveries,
+    "reorder": ReorderDeliveries,
+    "delay": DelayDeliveries,
+    "forge": ForgeDeliveries,
 }
 
 
-class DeliveryFaultKind(BaseModel):
+class DeliveryFaultMembers(BaseModel):
     """The member that decides what the others are."""
 
     model_config = ConfigDict(strict=True, extra="allow")
@@ -93,26 +99,30 @@ class DeliveryFaultKind(BaseModel):
     kind: Literal["duplicate", "reorder", "delay", "forge"]
 
 
-@operation("GET", credentials=False)
+@api_view("GET", credentials=False)
 def deliveries(request: HttpRequest) -> HttpResponse:
     """Where webhooks go, and the latest of them with every try."""
     limit = read_query(request, DeliveriesQuery).limit
-    return answer({"callbackUrl": callback_url(), "deliveries": history.deliveries(limit)})
+    return json_response({"callbackUrl": callback_url(), "deliveries": outbox.list_deliveries(limit)})
 
 
-@operation("GET", "POST", credentials=False)
+@api_view("GET", "POST", credentials=False)
 def keys(request: HttpRequest) -> HttpResponse:
     """The public keys, after a rotation if one was asked for."""
-    return answer({"keys": signing.rotate_key() if request.method == "POST" else signing.public_keys()})
+    return json_response(
+        {"keys": signing.rotate_key() if request.method == "POST" else signing.public_keys()}
+    )
 
 
-@operation("GET", "POST", "DELETE", credentials=False)
+@api_view("GET", "POST", "DELETE", credentials=False)
 def faults(request: HttpRequest) -> HttpResponse:
     """The faults of deliveries, after the change if one was asked for."""
     if request.method == "POST":
-        members = read_body(request, DeliveryFaultKind)
-        fault = validated(_FAULTS[members.kind], {**(members.model_extra or {}), "kind": members.kind})
+        members = read_body(request, DeliveryFaultMembers)
+        fault = validated(
+            _FAULT_REQUESTS[members.kind], {**(members.model_extra or {}), "kind": members.kind}
+        )
         fault.ask()
     if request.method == "DELETE":
-        webhook_faults.clear()
-    return answer({"faults": webhook_faults.in_force()})
+        webhook_faults.clear_delivery_faults()
+    return json_response({"faults": webhook_faults.delivery_faults()})

@@ -1,4 +1,4 @@
-"""The merchant's side of the simulation, as a Django application of the sandbox's own settings."""
+"""Django app config of the merchant's side of the sandbox."""
 
 from django.apps import AppConfig
 

@@ -1,12 +1,13 @@
-"""Making and ending API keys. A key is told once, to who made it; afterwards the service knows its digest only.
+"""Create and end API keys. A key is shown once, to its creator; only its digest is stored.
 
-* An invalidated key stops working at once and stays in the list, with the moment in `DeletedAt`.
-* A deleted key leaves the list, and stops working if it still did.
+* An invalidated key is refused at once and remains in the list, with the time in `DeletedAt`.
+* A deleted key is removed from the list, and refused if it was still valid.
 * A merchant may end the key that it is using, and even the last one of scope Master, as nothing says otherwise:
-  then only a reset of the simulation lets it in again.
+  then only a reset of the sandbox restores access.
 """
 
 import calendar
+import hashlib
 import secrets
 from datetime import datetime, timedelta
 
@@ -14,10 +15,15 @@ from django.db.models import Q, QuerySet
 from django.db.transaction import atomic
 
 from payments_gateway.sandbox import clock, otp
-from payments_gateway.sandbox.merchant.admission import digest_of
+from payments_gateway.sandbox.errors import RefusedError
 from payments_gateway.sandbox.merchant.models import ApiKey
 from payments_gateway.sandbox.merchant.scopes import Scope
-from payments_gateway.sandbox.wire.errors import RefusedError
+
+
+def digest_of(key: str) -> str:
+    """What is kept of a key: its SHA-256 in hexadecimal digits."""
+    return hashlib.sha256(key.encode()).hexdigest()
+
 
 SHORT_HASH_DIGITS = 8
 LIFETIME_OF_CREATED = timedelta(days=365)
@@ -30,15 +36,15 @@ def all_keys() -> QuerySet[ApiKey]:
 
 
 @atomic(durable=True)
-def create(token: otp.Token | None) -> tuple[str, datetime]:
+def create(token: otp.OneTimeCode | None) -> tuple[str, datetime]:
     """Make a key of scope Master and return it with the moment it expires (POST /auth/api-key).
 
     Raises RefusedError 400 when the token is refused.
     """
     at = clock.now()
     expires_at = at + LIFETIME_OF_CREATED
-    key = _issue(f"created {at:%Y-%m-%d}", Scope.MASTER, expires_at)
-    otp.use(token, at=clock.wall())
+    key = _create_key(f"created {at:%Y-%m-%d}", Scope.MASTER, expires_at)
+    otp.use_code(token, at=clock.real_now())
     return key, expires_at
 
 
@@ -52,9 +58,9 @@ def generate(
     request refused for another reason does not use it up.
     """
     if replaced is not None:
-        _end(replaced)
-    key = _issue(name, scope, expires_at)
-    otp.use(None if code is None else otp.untyped(code), at=clock.wall(), member="otp")
+        _invalidate(replaced)
+    key = _create_key(name, scope, expires_at)
+    otp.use_code(None if code is None else otp.code_of_unknown_type(code), at=clock.real_now(), member="otp")
     return key
 
 
@@ -64,7 +70,7 @@ def invalidate(key: str) -> str:
 
     Raises RefusedError 400 when there is no such key or it was invalidated before.
     """
-    return _end(key).short_hash
+    return _invalidate(key).short_hash
 
 
 @atomic(durable=True)
@@ -75,14 +81,14 @@ def delete(short_hash: str) -> None:
         raise _invalid_key("apikeyHash", "is the short hash of no key")
 
 
-def expiry(*, days: int, months: int) -> datetime | None:
+def expiry_time(*, days: int, months: int) -> datetime | None:
     """So many calendar months and then days from now; None, which is never, when both are 0."""
     if not days and not months:
         return None
     return _months_later(clock.now(), months) + timedelta(days=days)
 
 
-def keep(key: str, name: str, scope: Scope, expires_at: datetime | None) -> None:
+def store_key(key: str, name: str, scope: Scope, expires_at: datetime | None) -> None:
     """Let this very key work from now on."""
     digest = digest_of(key)
     ApiKey.objects.create(
@@ -94,11 +100,11 @@ def keep(key: str, name: str, scope: Scope, expires_at: datetime | None) -> None
     )
 
 
-def _issue(name: str, scope: Scope, expires_at: datetime | None) -> str:
+def _create_key(name: str, scope: Scope, expires_at: datetime | None) -> str:
     key = _new_key()
     while ApiKey.objects.filter(short_hash=digest_of(key)[:SHORT_HASH_DIGITS]).exists():
         key = _new_key()  # a short hash names one key
-    keep(key, name, scope, expires_at)
+    store_key(key, name, scope, expires_at)
     return key
 
 
@@ -106,7 +112,7 @@ def _new_key() -> str:
     return f"sandbox-{secrets.token_urlsafe(32)}"
 
 
-def _end(key: str) -> ApiKey:
+def _invalidate(key: str) -> ApiKey:
     named = Q(digest=digest_of(key)) | Q(short_hash=key)
     found = ApiKey.objects.filter(named, invalidated_at=None).first()
     if found is None:

@@ -1,4 +1,4 @@
-"""The rows behind the merchant's keys, bank accounts and settings."""
+"""The merchant's API keys, bank accounts and settings."""
 
 from typing import ClassVar
 

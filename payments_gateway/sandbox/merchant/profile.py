@@ -1,10 +1,18 @@
-"""The merchant's own settings: verification (KYC), and the callback URL of its webhooks.
+"""The merchant's KYC status, callback URL and bank accounts at the provider, and its initial state.
 
-For the control API: `kyc()` and `set_kyc(True | False)`, an option that the next start or reset switches on again.
-For the webhooks: `callback_url()`.
+KYC is an option that the next start or reset switches on again. The bank accounts are numbers, not balances.
 """
 
-from payments_gateway.sandbox.merchant.models import Profile
+import secrets
+from itertools import islice
+
+from django.db.transaction import atomic
+
+from payments_gateway.sandbox.errors import BareRefusalError
+from payments_gateway.sandbox.merchant import keys
+from payments_gateway.sandbox.merchant.models import ApiKey, BankAccount, Profile
+from payments_gateway.sandbox.merchant.scopes import Scope
+from payments_gateway.sandbox.parties import API_KEY
 
 
 def kyc() -> bool:
@@ -25,3 +33,69 @@ def callback_url() -> str:
 def set_callback_url(url: str) -> None:
     """Send webhooks to this address from now on."""
     Profile.objects.update(callback_url=url)
+
+
+_BANK_OF = {"NGN": "035", "USD": "023"}
+_ENDINGS_WITH_A_MEANING = ("0000", "88", "99")
+
+
+@atomic(durable=True)
+def open_account(name: str, *, printed_name: str, currency: str) -> BankAccount:
+    """Open one more account, also when one of that name exists.
+
+    Raises BareRefusalError 400 without KYC (Errors of the specification).
+    """
+    if not kyc():
+        raise BareRefusalError(400, "user has not completed kyc")
+    return BankAccount.objects.create(
+        name=name,
+        printed_name=printed_name,
+        currency=currency,
+        account_number=_free_number(),
+        bank_code=_BANK_OF[currency],
+    )
+
+
+def accounts_by_name(name: str | None, *, page: int, per_page: int) -> dict[str, list[BankAccount]]:
+    """One page of names with their accounts, oldest first; of one name only if it is given."""
+    accounts = BankAccount.objects.order_by("id")
+    named: dict[str, list[BankAccount]] = {}
+    for account in accounts if name is None else accounts.filter(name=name):
+        named.setdefault(account.name, []).append(account)
+    first = (page - 1) * per_page
+    return dict(islice(named.items(), first, first + per_page))
+
+
+def own_account_holder(account_number: str, bank_code: str) -> str | None:
+    """The name of an account of the merchant's own, in capitals, as banks print it; None for any other account."""
+    own = BankAccount.objects.filter(account_number=account_number, bank_code=bank_code).first()
+    return own.printed_name.upper() if own else None
+
+
+def _free_number() -> str:
+    """Ten digits that nobody has, and that mean nothing special in the simulated world."""
+    number = ""
+    while (
+        not number
+        or number.endswith(_ENDINGS_WITH_A_MEANING)
+        or BankAccount.objects.filter(account_number=number).exists()
+    ):
+        number = f"{secrets.randbelow(10**10):010d}"
+    return number
+
+
+_FIRST_KEY_NAME = "first key"
+
+
+def ensure_merchant() -> None:
+    """Make the merchant unless it is there, inside the caller's transaction; KYC is an option, so completed again."""
+    if Profile.objects.update(kyc=True) == 0:
+        reset_merchant()
+
+
+def reset_merchant() -> None:
+    """Set everything of the merchant back to its beginning, inside the caller's transaction."""
+    for kind in (ApiKey, BankAccount, Profile):
+        kind.objects.all().delete()
+    Profile.objects.create()
+    keys.store_key(API_KEY, _FIRST_KEY_NAME, Scope.MASTER, None)

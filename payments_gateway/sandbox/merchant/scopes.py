@@ -1,8 +1,8 @@
-"""What an API key may do, decided by its scope and by what the operation does (`payments_gateway.operations`)."""
+"""What an API key may do, by its scope and by the effect of the operation (`payments_gateway.operations`)."""
 
 import enum
 
-from payments_gateway.operations import Effect, Operation
+from payments_gateway.operations import ApiOperation, CallEffect
 
 
 class Scope(enum.StrEnum):
@@ -26,7 +26,7 @@ _KEY_MANAGEMENT = "api_keys."
 _MONEY_THAT_STAYS = "balances.convert"
 
 
-def allows(scope: Scope, operation: Operation) -> bool:
+def allows(scope: Scope, operation: ApiOperation) -> bool:
     """Whether a key of this scope may do the operation.
 
     M everything · G reads · W reads and what takes money out · N everything but that and the keys.
@@ -36,11 +36,11 @@ def allows(scope: Scope, operation: Operation) -> bool:
         return True
     if operation.name.startswith(_KEY_MANAGEMENT):
         return False
-    if operation.effect is Effect.READS:
+    if operation.effect is CallEffect.READS:
         return True
     return scope is (Scope.WITHDRAWAL if takes_money_out(operation) else Scope.NO_WITHDRAWAL)
 
 
-def takes_money_out(operation: Operation) -> bool:
+def takes_money_out(operation: ApiOperation) -> bool:
     """Whether money leaves the merchant. A conversion moves it between the merchant's own balances only."""
-    return operation.effect is Effect.MOVES_MONEY and operation.name != _MONEY_THAT_STAYS
+    return operation.effect is CallEffect.MOVES_MONEY and operation.name != _MONEY_THAT_STAYS

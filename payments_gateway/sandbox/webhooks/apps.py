@@ -1,4 +1,4 @@
-"""Webhooks as a Django application of the simulation, with migrations of its own."""
+"""Django app config of the sandbox's webhooks."""
 
 from django.apps import AppConfig
 

@@ -1,4 +1,4 @@
-"""What the simulation remembers about webhooks: keys, deliveries, attempts, and faults still to come."""
+"""Signing keys, deliveries, delivery attempts, and the delivery faults in force."""
 
 from typing import ClassVar
 
@@ -19,7 +19,7 @@ class SigningKey(models.Model):
         return f"signing key {self.id}"
 
 
-class State(models.TextChoices):
+class DeliveryState(models.TextChoices):
     """How far a delivery has come."""
 
     WAITING = "waiting", "waiting"
@@ -52,7 +52,7 @@ class Delivery(models.Model):
     data = models.TextField()
     url = models.TextField()
     announced_at = models.DateTimeField()
-    state = models.CharField(max_length=16, choices=State.choices, default=State.WAITING)
+    state = models.CharField(max_length=16, choices=DeliveryState.choices, default=DeliveryState.WAITING)
     reason = models.TextField(default="")
     due_at = models.DateTimeField()
     place = models.BigIntegerField(null=True)
@@ -66,7 +66,9 @@ class Delivery(models.Model):
     class Meta:
         verbose_name_plural = "deliveries"
         indexes = [
-            models.Index(fields=["due_at"], condition=Q(state=State.WAITING), name="delivery_still_waiting")
+            models.Index(
+                fields=["due_at"], condition=Q(state=DeliveryState.WAITING), name="delivery_still_waiting"
+            )
         ]
 
     def __str__(self) -> str:
@@ -88,7 +90,7 @@ class Attempt(models.Model):
         return f"{self.status or self.reason}"
 
 
-class Kind(models.TextChoices):
+class DeliveryFaultKind(models.TextChoices):
     """Kinds of faults of deliveries."""
 
     DUPLICATE = "duplicate", "sent more than once"
@@ -100,7 +102,7 @@ class Kind(models.TextChoices):
 class DeliveryFault(models.Model):
     """A fault that the next `left` deliveries will have; `applied` counts those that had it since the last reset."""
 
-    kind = models.CharField(max_length=16, choices=Kind.choices, primary_key=True)
+    kind = models.CharField(max_length=16, choices=DeliveryFaultKind.choices, primary_key=True)
     left = models.PositiveIntegerField(default=0)
     applied = models.PositiveIntegerField(default=0)
     copies = models.PositiveIntegerField(default=0)

@@ -1,15 +1,114 @@
-"""Announcing a change of the books: a row beside them, in the same transaction; sending is the courier's."""
+"""Announce a change of the books: store a delivery in the same transaction; `delivery` sends it.
+
+Delivery faults on demand (duplicated, reordered, delayed, forged) are requested by the control API and applied
+when a delivery is stored. Each is counted, and ends by itself; one that is requested again replaces the rest of the
+one before, and zero removes it. Also lists the deliveries for the control API and deletes them on reset.
+"""
 
 from collections.abc import Mapping
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
 
-from django.db.transaction import on_commit
+from django.db.models import F
+from django.db.transaction import atomic, on_commit
 
 from payments_gateway.sandbox import clock
 from payments_gateway.sandbox.merchant.profile import callback_url
-from payments_gateway.sandbox.webhooks import faults
-from payments_gateway.sandbox.webhooks.bodies import compact
-from payments_gateway.sandbox.webhooks.doorbell import ring
-from payments_gateway.sandbox.webhooks.models import Delivery, State
+from payments_gateway.sandbox.webhooks import signing
+from payments_gateway.sandbox.webhooks.delivery import wake_courier
+from payments_gateway.sandbox.webhooks.models import (
+    Attempt,
+    Delivery,
+    DeliveryFault,
+    DeliveryFaultKind,
+    DeliveryState,
+    Forgery,
+)
+from payments_gateway.sandbox.webhooks.signing import compact_json
+
+
+def duplicate_next(copies: int, *, deliveries: int = 1) -> None:
+    """Send each of the next `deliveries` that many times more, byte for byte the same."""
+    _request_fault(DeliveryFaultKind.DUPLICATE, left=deliveries if copies else 0, copies=copies)
+
+
+def reorder_next(deliveries: int) -> None:
+    """Hold the next `deliveries` until the last of them was announced; then send them in reverse order."""
+    _request_fault(DeliveryFaultKind.REORDER, left=deliveries)
+
+
+def delay_next(seconds: float, *, deliveries: int = 1) -> None:
+    """Send each of the next `deliveries` that many seconds of its own time later than it would have been."""
+    _request_fault(DeliveryFaultKind.DELAY, left=deliveries if seconds else 0, seconds=seconds)
+
+
+def forge_next(forgery: Forgery, *, deliveries: int = 1) -> None:
+    """Make each of the next `deliveries` wrong in this way. Repeated attempts repeat the same wrong bytes."""
+    _request_fault(DeliveryFaultKind.FORGE, left=deliveries, forgery=forgery)
+
+
+def delivery_faults() -> dict[str, dict[str, object]]:
+    """Each kind of fault: how many deliveries it has `left`, how many it was `applied` to, and its particulars."""
+    known = {fault.kind: fault for fault in DeliveryFault.objects.all()}
+    return {
+        kind.value: _fault_json(kind, known.get(kind) or DeliveryFault(kind=kind))
+        for kind in DeliveryFaultKind
+    }
+
+
+@atomic
+def clear_delivery_faults() -> None:
+    """Take all faults away and count from zero. What was held goes out, in reverse."""
+    DeliveryFault.objects.all().delete()
+    _release_held()
+
+
+def _apply_faults(delivery: Delivery) -> None:
+    """Give a delivery that is not stored yet the faults that are due, and count them down."""
+    due = {fault.kind: fault for fault in DeliveryFault.objects.filter(left__gt=0)}
+    if DeliveryFaultKind.DUPLICATE in due:
+        delivery.copies = due[DeliveryFaultKind.DUPLICATE].copies
+    if DeliveryFaultKind.DELAY in due:
+        delivery.due_at += timedelta(seconds=due[DeliveryFaultKind.DELAY].seconds)
+    if DeliveryFaultKind.FORGE in due:
+        delivery.forgery = due[DeliveryFaultKind.FORGE].forgery
+    if DeliveryFaultKind.REORDER in due:
+        delivery.state = DeliveryState.HELD
+    if due:
+        DeliveryFault.objects.filter(kind__in=due).update(left=F("left") - 1, applied=F("applied") + 1)
+
+
+def _release_if_complete() -> None:
+    """Send what is held, in reverse, once nothing more is to be held. For `outbox`, after a delivery was stored."""
+    if not DeliveryFault.objects.filter(kind=DeliveryFaultKind.REORDER, left__gt=0).exists():
+        _release_held()
+
+
+@atomic
+def _request_fault(kind: DeliveryFaultKind, **changes: Any) -> None:
+    DeliveryFault.objects.update_or_create(kind=kind, defaults=changes)
+    _release_if_complete()
+
+
+def _release_held() -> None:
+    held = list(Delivery.objects.filter(state=DeliveryState.HELD).order_by("id"))
+    places = [delivery.id for delivery in reversed(held)]
+    for delivery, place in zip(held, places, strict=True):
+        delivery.state, delivery.place = DeliveryState.WAITING, place
+        delivery.due_at = max(delivery.due_at, clock.now())
+    Delivery.objects.bulk_update(held, ["state", "place", "due_at"])
+    on_commit(wake_courier)
+
+
+def _fault_json(kind: DeliveryFaultKind, fault: DeliveryFault) -> dict[str, object]:
+    particulars: dict[DeliveryFaultKind, dict[str, object]] = {
+        DeliveryFaultKind.DUPLICATE: {"copies": fault.copies},
+        DeliveryFaultKind.DELAY: {"seconds": Decimal(str(fault.seconds)).normalize()},
+        DeliveryFaultKind.FORGE: {"forgery": fault.forgery},
+        DeliveryFaultKind.REORDER: {},
+    }
+    return {"left": fault.left, "applied": fault.applied, **particulars[kind]}
 
 
 def announce(event: str, data: Mapping[str, object]) -> None:
@@ -23,9 +122,48 @@ def announce(event: str, data: Mapping[str, object]) -> None:
     if not url:
         return
     now = clock.now()
-    delivery = Delivery(event=event, data=compact(data), url=url, announced_at=now, due_at=now)
-    faults.apply(delivery)
+    delivery = Delivery(event=event, data=compact_json(data), url=url, announced_at=now, due_at=now)
+    _apply_faults(delivery)
     delivery.save(force_insert=True)
-    if delivery.state == State.HELD:
-        faults.release_if_complete()
-    on_commit(ring)
+    if delivery.state == DeliveryState.HELD:
+        _release_if_complete()
+    on_commit(wake_courier)
+
+
+def list_deliveries(limit: int) -> list[dict[str, object]]:
+    """The latest deliveries, newest first, each with every try that was made.
+
+    Members: id, event, data and body (JSON texts; body is empty before the first try), url, state (waiting, held,
+    delivered, given up, not delivered), reason, forgery (empty for an honest one), announcedAt, dueAt, and attempts,
+    oldest first, of at, status (null when nothing came back) and reason.
+    """
+    return [_delivery_json(delivery) for delivery in Delivery.objects.order_by("-id")[:limit]]
+
+
+@atomic
+def delete_deliveries() -> None:
+    """Forget every delivery, every fault and every key but the newest. For the reset of the simulation."""
+    Delivery.objects.all().delete()
+    clear_delivery_faults()
+    signing.forget_rotations()
+
+
+def _delivery_json(delivery: Delivery) -> dict[str, object]:
+    attempts = Attempt.objects.filter(delivery=delivery).order_by("id")
+    return {
+        "id": delivery.id,
+        "event": delivery.event,
+        "data": delivery.data,
+        "body": delivery.body,
+        "url": delivery.url,
+        "state": delivery.state,
+        "reason": delivery.reason,
+        "forgery": delivery.forgery,
+        "announcedAt": clock.iso_timestamp(delivery.announced_at),
+        "dueAt": clock.iso_timestamp(delivery.due_at),
+        "attempts": [_attempt_json(attempt) for attempt in attempts],
+    }
+
+
+def _attempt_json(attempt: Attempt) -> dict[str, object]:
+    return {"at": clock.iso_timestamp(attempt.at), "status": attempt.status, "reason": attempt.reason}

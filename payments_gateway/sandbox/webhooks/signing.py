@@ -1,9 +1,15 @@
-"""The service's signature: RSASSA-PSS with SHA-256, MGF1 of SHA-256 and the longest salt, over the JSON text of `data`.
+"""Sign deliveries: RSASSA-PSS with SHA-256, MGF1 of SHA-256 and the longest salt, over the JSON text of `data`.
 
-The first key is made when it is first needed and stays with the database. After a rotation either of the two newest
-keys may sign, as long as `OVERLAP` of the service's time has not passed: deliveries take turns between them.
+The first key is made when it is first needed and is stored in the database. After a rotation either of the two
+newest keys may sign until `OVERLAP` of the provider's time has passed. The body is {"event", "data", "signature"},
+compact, in this order; correct, or forged as requested.
 """
 
+import base64
+import json
+import re
+import secrets
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from functools import lru_cache
 
@@ -18,13 +24,14 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from django.db.transaction import atomic
 
+from payments_gateway.money import dumps, loads
 from payments_gateway.sandbox import clock
-from payments_gateway.sandbox.webhooks.models import SigningKey
+from payments_gateway.sandbox.webhooks.models import Forgery, SigningKey
 
 OVERLAP = timedelta(hours=1)
 """How long after a rotation the key before may still sign, by the service's clock."""
 
-_BITS = 2048
+_KEY_BITS = 2048
 
 
 def public_keys() -> list[dict[str, str]]:
@@ -33,7 +40,8 @@ def public_keys() -> list[dict[str, str]]:
     Each is {"pem": …, "madeAt": …}: what a merchant would be given, and when the key was made.
     """
     return [
-        {"pem": _public_pem(key.private_pem), "madeAt": clock.stamp(key.made_at)} for key in signing_keys()
+        {"pem": _public_pem(key.private_pem), "madeAt": clock.iso_timestamp(key.made_at)}
+        for key in signing_keys()
     ]
 
 
@@ -61,15 +69,15 @@ def signing_keys() -> list[SigningKey]:
 def key_for(number: int) -> rsa.RSAPrivateKey:
     """The key for the delivery of this number."""
     keys = signing_keys()
-    return _loaded(keys[number % len(keys)].private_pem)
+    return _load_key(keys[number % len(keys)].private_pem)
 
 
 def new_key() -> rsa.RSAPrivateKey:
     """A key that is nowhere kept."""
-    return rsa.generate_private_key(public_exponent=65_537, key_size=_BITS)
+    return rsa.generate_private_key(public_exponent=65_537, key_size=_KEY_BITS)
 
 
-def signature(data: bytes, key: rsa.RSAPrivateKey) -> bytes:
+def sign(data: bytes, key: rsa.RSAPrivateKey) -> bytes:
     """Sign the JSON text of `data` as it will stand in the body."""
     pss = padding.PSS(mgf=padding.MGF1(hashes.SHA256()), salt_length=padding.PSS.MAX_LENGTH)
     return key.sign(data, pss, hashes.SHA256())
@@ -88,7 +96,7 @@ def _first_key(private_pem: str) -> SigningKey:
 
 
 @lru_cache(maxsize=4)
-def _loaded(private_pem: str) -> rsa.RSAPrivateKey:
+def _load_key(private_pem: str) -> rsa.RSAPrivateKey:
     key = load_pem_private_key(private_pem.encode(), password=None)
     if not isinstance(key, rsa.RSAPrivateKey):
         raise TypeError("The signing keys of the simulation are RSA keys.")
@@ -96,5 +104,68 @@ def _loaded(private_pem: str) -> rsa.RSAPrivateKey:
 
 
 def _public_pem(private_pem: str) -> str:
-    public = _loaded(private_pem).public_key()
+    public = _load_key(private_pem).public_key()
     return public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+
+
+_TEXT_OR_SPACE = re.compile(r'("(?:[^"\\]|\\.)*")| ')
+_SWAPPED_EVENTS = ("Transaction updated", "Payment updated")
+
+
+def compact_json(value: object) -> str:
+    """The value as exact JSON in ASCII, without a space outside of texts."""
+    return _TEXT_OR_SPACE.sub(r"\1", dumps(value))
+
+
+def signed_body(event: str, data: str, key: rsa.RSAPrivateKey, forgery: str = "") -> str:
+    """The JSON text that goes out. `data` is JSON text already, and stands in the body as it is.
+
+    Signatures are salted, so two calls differ: whoever repeats a delivery keeps its body.
+    """
+    return _FORGERIES.get(forgery, _correct)(event, data, key)
+
+
+def _correct(event: str, data: str, key: rsa.RSAPrivateKey) -> str:
+    return _body_text(event, data, sign(data.encode(), key))
+
+
+def _wrong_signature(event: str, data: str, key: rsa.RSAPrivateKey) -> str:
+    return _body_text(event, data, secrets.token_bytes(key.key_size // 8))
+
+
+def _signed_by_stranger(event: str, data: str, key: rsa.RSAPrivateKey) -> str:
+    return _correct(event, data, new_key())
+
+
+def _unsigned(event: str, data: str, key: rsa.RSAPrivateKey) -> str:
+    return f'{{"event":{json.dumps(event)},"data":{data}}}'
+
+
+def _malformed(event: str, data: str, key: rsa.RSAPrivateKey) -> str:
+    whole = _correct(event, data, key)
+    return whole[: len(whole) // 2]
+
+
+def _tampered_data(event: str, data: str, key: rsa.RSAPrivateKey) -> str:
+    members = loads(data)
+    changed = compact_json({**(members if isinstance(members, dict) else {}), "amount": 1_000_000})
+    return _body_text(event, changed, sign(data.encode(), key))
+
+
+def _tampered_event(event: str, data: str, key: rsa.RSAPrivateKey) -> str:
+    other = next(each for each in _SWAPPED_EVENTS if each != event)
+    return _correct(other, data, key)
+
+
+def _body_text(event: str, data: str, signed: bytes) -> str:
+    return f'{{"event":{json.dumps(event)},"data":{data},"signature":"{base64.b64encode(signed).decode()}"}}'
+
+
+_FORGERIES: Mapping[str, Callable[[str, str, rsa.RSAPrivateKey], str]] = {
+    Forgery.WRONG_SIGNATURE: _wrong_signature,
+    Forgery.STRANGER: _signed_by_stranger,
+    Forgery.UNSIGNED: _unsigned,
+    Forgery.MALFORMED: _malformed,
+    Forgery.TAMPERED_DATA: _tampered_data,
+    Forgery.TAMPERED_EVENT: _tampered_event,
+}

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator
 import pytest
 from pytest_django import Settings
 
-from backoffice.accounts import services as accounts
+from backoffice.accounts import staff
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import Role
-from tests import factories, stub_service
+from tests import factories, stub_provider
 from tests.accounts import steps
 from tests.core.secrets.canaries import Canaries, Sinks
 from tests.core.secrets.steps import Reader, answer_with
-from tests.stub_service import StubService
+from tests.stub_provider import StubProvider
 
 
 @pytest.fixture
@@ -24,9 +24,9 @@ def canaries(settings: Settings) -> Canaries:
 
 
 @pytest.fixture
-def service(settings: Settings, canaries: Canaries) -> Iterator[StubService]:
+def service(settings: Settings, canaries: Canaries) -> Iterator[StubProvider]:
     """A service that repeats every secret in all that it says."""
-    with stub_service.running() as stub:
+    with stub_provider.running() as stub:
         settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = stub.url, stub.url_v4
         answer_with(stub, 200, {"data": {"transactionId": "T-1"}}, canaries)
         yield stub
@@ -41,7 +41,7 @@ def sinks(canaries: Canaries, log_lines: Callable[[], str], caplog: pytest.LogCa
 @pytest.fixture
 def as_checker(sinks: Sinks, canaries: Canaries) -> Reader:
     """An approver who came by all steps, with every mistake on the way."""
-    user = accounts.create_staff(
+    user = staff.create_staff(
         "amara@countersign.example",
         full_name="Amara Okafor",
         password=canaries.password,

@@ -6,10 +6,10 @@ from typing import Any
 
 from django.test import Client
 
-from backoffice.operations.models import Operation
-from tests import stub_service
+from backoffice.operations.models.operations import Operation
+from tests import stub_provider
 from tests.core.secrets.canaries import Canaries
-from tests.stub_service import StubService
+from tests.stub_provider import StubProvider
 
 HOLDER = {"accountname": "ADA CHIDINMA OBI", "accountnumber": "9990001112"}
 
@@ -29,12 +29,12 @@ class Reader(Client):
         return answer
 
 
-def answer_with(stub: StubService, status: int, body: object, canaries: Canaries) -> None:
+def answer_with(stub: StubProvider, status: int, body: object, canaries: Canaries) -> None:
     """Answer a withdrawal like this, with the secrets in it, and a question for an account with its holder."""
     echo = f"key {canaries.api_key} token {canaries.token}"
     text = body.format(echo=echo) if isinstance(body, str) else json.dumps(body).replace("{echo}", echo)
 
-    def answer() -> stub_service.Answer:
+    def answer() -> stub_provider.Answer:
         is_withdrawal = "amount" in json.loads(stub.posts[-1])
         return (status, text) if is_withdrawal else (200, json.dumps({"data": HOLDER}))
 
@@ -59,7 +59,7 @@ def prepare(browser: Reader) -> Operation:
     return Operation.objects.latest("prepared_at")
 
 
-def give_the_word(
+def release_operation(
     browser: Reader, operation: Operation, action: str, canaries: Canaries, **changes: str
 ) -> Any:
     """Press a button that takes the service's token."""
@@ -67,7 +67,7 @@ def give_the_word(
     return browser.post(f"/operations/{operation.pk}/{action}/", values)
 
 
-def look_around(browser: Reader, operation: Operation) -> None:
+def open_pages(browser: Reader, operation: Operation) -> None:
     """Open everything that shows what happened, and take the reports away."""
     for address in (
         f"/operations/{operation.pk}/",

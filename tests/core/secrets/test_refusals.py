@@ -7,19 +7,19 @@ from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.operations.states import Status
 from tests.core.secrets.canaries import Canaries, Sinks
-from tests.core.secrets.steps import Reader, give_the_word, prepare, status_of
-from tests.stub_service import StubService
+from tests.core.secrets.steps import Reader, prepare, release_operation, status_of
+from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def test_a_refused_form_does_not_come_back_with_its_secrets(
-    service: StubService, sinks: Sinks, as_maker: Reader, as_checker: Reader, canaries: Canaries
+    service: StubProvider, sinks: Sinks, as_maker: Reader, as_checker: Reader, canaries: Canaries
 ) -> None:
     operation = prepare(as_maker)
-    stale = give_the_word(as_checker, operation, "approve-and-send", canaries, digest="of something else")
-    own = give_the_word(as_maker, operation, "approve-and-send", canaries)
-    too_soon = give_the_word(as_checker, operation, "release", canaries)
+    stale = release_operation(as_checker, operation, "approve-and-send", canaries, digest="of something else")
+    own = release_operation(as_maker, operation, "approve-and-send", canaries)
+    too_soon = release_operation(as_checker, operation, "release", canaries)
     wrong_password = as_checker.post(
         "/account/password/", {"old_password": canaries.password + " ", "new_password": canaries.password}
     )
@@ -29,7 +29,7 @@ def test_a_refused_form_does_not_come_back_with_its_secrets(
 
 
 def test_an_error_of_our_own_shows_and_writes_nothing(
-    service: StubService,
+    service: StubProvider,
     sinks: Sinks,
     as_maker: Reader,
     as_checker: Reader,
@@ -38,7 +38,7 @@ def test_an_error_of_our_own_shows_and_writes_nothing(
 ) -> None:
     operation = prepare(as_maker)
     settings.ENCRYPTION_KEYS = ["broken"]
-    assert give_the_word(as_checker, operation, "approve-and-send", canaries).status_code == 500
+    assert release_operation(as_checker, operation, "approve-and-send", canaries).status_code == 500
     assert as_checker.post("/account/second-factor/", {"code": "123456"}).status_code == 500
     assert sinks.log_lines().count("ImproperlyConfigured: COUNTERSIGN_ENCRYPTION_KEYS") == 2
     assert status_of(operation) == Status.PENDING

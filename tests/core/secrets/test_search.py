@@ -9,7 +9,7 @@ from django.conf import settings as product_settings
 from django.db import transaction
 
 from backoffice.accounts.models import AuthenticatorDevice
-from backoffice.audit import services as audit
+from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from tests.core.secrets.canaries import Canaries, Sinks
 from tests.core.secrets.steps import Reader

@@ -3,26 +3,27 @@
 import pytest
 from django.utils import timezone
 
-from backoffice.operations import services
-from backoffice.operations.models import Attempt, Operation, Release
-from backoffice.operations.states import AWAITING_THE_SERVICE, Outcome, Status
+from backoffice.operations.delivery import send
+from backoffice.operations.models.operations import Attempt, Operation, Release
+from backoffice.operations.outcome import confirmation
+from backoffice.operations.states import AWAITING_PROVIDER, Outcome, Status
 from tests.core.secrets.canaries import Canaries, Sinks
-from tests.core.secrets.steps import Reader, answer_with, give_the_word, look_around, prepare, status_of
-from tests.stub_service import StubService
+from tests.core.secrets.steps import Reader, answer_with, open_pages, prepare, release_operation, status_of
+from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def test_while_the_token_waits_it_is_nowhere_to_be_read(
-    service: StubService, sinks: Sinks, as_maker: Reader, as_checker: Reader, canaries: Canaries
+    service: StubProvider, sinks: Sinks, as_maker: Reader, as_checker: Reader, canaries: Canaries
 ) -> None:
     operation = prepare(as_maker)
-    assert give_the_word(as_checker, operation, "approve-and-send", canaries).status_code == 302
+    assert release_operation(as_checker, operation, "approve-and-send", canaries).status_code == 302
     release = Release.objects.get(operation=operation)
     assert release.sealed_token
-    look_around(as_checker, operation)
+    open_pages(as_checker, operation)
     assert sinks.leaks() == set()
-    services.send_operation(operation.pk)
+    send.send_operation(operation.pk)
     assert canaries.token in service.posts[-1]
     assert not Release.objects.exists()
     assert sinks.leaks() == set()
@@ -39,18 +40,18 @@ ANSWERS: list[tuple[int, object, Status]] = [
 
 
 def test_whatever_the_service_repeats_is_kept_nowhere(
-    service: StubService, sinks: Sinks, as_maker: Reader, as_checker: Reader, canaries: Canaries
+    service: StubProvider, sinks: Sinks, as_maker: Reader, as_checker: Reader, canaries: Canaries
 ) -> None:
     for status, body, ends in ANSWERS:
         service.records = "[]"
         operation = prepare(as_maker)
-        give_the_word(as_checker, operation, "approve-and-send", canaries)
+        release_operation(as_checker, operation, "approve-and-send", canaries)
         answer_with(service, status, body, canaries)
-        services.send_operation(operation.pk)
+        send.send_operation(operation.pk)
         assert status_of(operation) == ends
         service.records = f"{canaries.api_key} is no list"
-        services.confirm_operation(operation.pk)
-        look_around(as_checker, operation)
+        confirmation.confirm_operation(operation.pk)
+        open_pages(as_checker, operation)
         end(operation)
     assert sinks.leaks() == set()
 
@@ -61,5 +62,5 @@ def end(operation: Operation) -> None:
     Attempt.objects.filter(operation=operation, closed_at__isnull=True).update(
         closed_at=now, outcome=Outcome.FAILED, next_check_at=None
     )
-    still_open = Operation.objects.filter(pk=operation.pk, status__in=AWAITING_THE_SERVICE)
+    still_open = Operation.objects.filter(pk=operation.pk, status__in=AWAITING_PROVIDER)
     still_open.update(status=Status.FAILED, closed_at=now)

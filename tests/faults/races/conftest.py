@@ -14,22 +14,22 @@ from pytest_django import Settings
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import Role
 from backoffice.core import clock
-from backoffice.operations.models import Attempt, Operation
-from tests import factories, stub_service
+from backoffice.operations.models.operations import Attempt, Operation
+from tests import factories, stub_provider
 from tests.faults.conftest import SIZE
-from tests.faults.figures import FIGURES
+from tests.faults.harness.figures import FIGURES
 from tests.faults.races.racing import Racers, assert_sent_once_at_most, broken_rules
-from tests.stub_service import StubService
+from tests.stub_provider import StubProvider
 
 ROUNDS = int(os.environ.get("RACE_ROUNDS", "1000" if SIZE == "whole" else "20"))
 
 
 @pytest.fixture
-def service(settings: Settings) -> Iterator[StubService]:
+def service(settings: Settings) -> Iterator[StubProvider]:
     """A service that names a new transaction each time it is asked for one."""
     cache.clear()
     numbers = itertools.count(1)
-    with stub_service.running() as stub:
+    with stub_provider.running() as stub:
         settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = stub.url, stub.url_v4
         settings.CELERY_BROKER_URL = "memory://"
         stub.answer_post = lambda: (200, f'{{"data": {{"transactionId": "T-{next(numbers)}"}}}}')
@@ -39,7 +39,7 @@ def service(settings: Settings) -> Iterator[StubService]:
 class Races(Racers):
     """The rounds of one race, and what must hold after each and after all of them."""
 
-    def __init__(self, service: StubService, name: str) -> None:
+    def __init__(self, service: StubProvider, name: str) -> None:
         super().__init__()
         self._service = service
         self._name = name
@@ -69,7 +69,7 @@ class Races(Racers):
 
 
 @pytest.fixture
-def races(service: StubService, request: pytest.FixtureRequest) -> Iterator[Races]:
+def races(service: StubProvider, request: pytest.FixtureRequest) -> Iterator[Races]:
     with Races(service, request.node.name.removeprefix("test_").replace("_", " ")) as races:
         yield races
 

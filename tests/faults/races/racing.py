@@ -12,10 +12,10 @@ from django.db import connection
 from backoffice.audit.verification import ChainVerification, verify_chain
 from backoffice.core import clock
 from backoffice.operations.errors import OperationError
-from backoffice.operations.models import Operation
-from backoffice.operations.services.invariants import RULES, Scope
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.monitoring.invariants import INVARIANTS, InspectionScope
 from backoffice.operations.states import Outcome
-from tests.stub_service import StubService
+from tests.stub_provider import StubProvider
 
 DONE = "done"
 AT_MOST = 8
@@ -58,13 +58,13 @@ def _hang_up() -> None:
     connection.close()  # that of the thread that runs this
 
 
-def debits_of(operation: Operation, service: StubService) -> int:
+def debits_of(operation: Operation, service: StubProvider) -> int:
     """How often the service was asked to execute this operation, or anything else in its name."""
     account = operation.payload.get("account_number")  # none of what is applied here
     return sum(json.loads(body)["accountNumber"] == account for body in service.posts)
 
 
-def assert_sent_once_at_most(operations: Iterable[Operation], service: StubService) -> None:
+def assert_sent_once_at_most(operations: Iterable[Operation], service: StubProvider) -> None:
     """One debit for what left, none for what did not."""
     for operation in operations:
         left = operation.attempts.exclude(outcome=Outcome.NOT_SENT).count()
@@ -74,6 +74,6 @@ def assert_sent_once_at_most(operations: Iterable[Operation], service: StubServi
 def broken_rules(operations: Iterable[Operation], *names: str) -> dict[str, list[str]]:
     """By rule of what must always hold, what breaks it: by these rules, or by all of them and the whole log."""
     log = ChainVerification(0, "") if names else verify_chain()
-    scope = Scope(clock.now(), [operation.pk for operation in operations], log)
-    found = {rule.name: rule.broken_by(scope) for rule in RULES if not names or rule.name in names}
+    scope = InspectionScope(clock.now(), [operation.pk for operation in operations], log)
+    found = {rule.name: rule.broken_by(scope) for rule in INVARIANTS if not names or rule.name in names}
     return {name: broken for name, broken in found.items() if broken}

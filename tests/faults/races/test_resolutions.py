@@ -5,28 +5,29 @@ from datetime import timedelta
 import pytest
 
 from backoffice.accounts.models import User
-from backoffice.operations.models import Operation
-from backoffice.operations.services.confirming import settles_after
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.outcome.confirmation import listing_delay
 from backoffice.operations.states import Status
-from tests.faults.races.acts import approves, looks_for, lost, once_the_list_is_read, proposes
+from tests.faults.races.actions import approves, checks_status, lost, once_the_list_is_read, proposes
 from tests.faults.races.conftest import Races
 from tests.faults.races.racing import DONE
-from tests.operations.cases import proposed, record, said, shows
+from tests.operations.provider_list import shows
 from tests.operations.steps import status_of
-from tests.stub_service import StubService
+from tests.operations.unknown_outcomes import proposed, record, said
+from tests.stub_provider import StubProvider
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.faults]
 
 
 def test_a_resolution_against_the_reconciler_one_of_them_closes_it(
-    races: Races, service: StubService, maker: User, checker: User, second_checker: User
+    races: Races, service: StubProvider, maker: User, checker: User, second_checker: User
 ) -> None:
     for number in races.rounds():
-        operation = lost(service, maker, checker, age=settles_after())
+        operation = lost(service, maker, checker, age=listing_delay())
         shows(service, record(f"R-{number}"))
         resolution = proposed(operation, maker, "happened", f"R-{number}")
         signs = once_the_list_is_read(service, approves(resolution, second_checker), dawdling=number % 20)
-        signed, _ = races.race(signs, looks_for(operation))
+        signed, _ = races.race(signs, checks_status(operation))
         attempt = operation.attempts.get()
         assert (status_of(operation), attempt.service_transaction_id) == (Status.SUCCEEDED, f"R-{number}")
         assert (signed == DONE) == (attempt.resolution_id == resolution.pk)
@@ -38,7 +39,7 @@ def test_a_resolution_against_the_reconciler_one_of_them_closes_it(
 
 def test_of_two_resolutions_that_contradict_each_other_one_waits_and_is_applied_once(
     races: Races,
-    service: StubService,
+    service: StubProvider,
     maker: User,
     checker: User,
     second_checker: User,

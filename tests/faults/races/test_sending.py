@@ -8,42 +8,46 @@ from django.db import connection
 
 from backoffice.accounts.models import User
 from backoffice.core import clock
-from backoffice.operations import services
-from backoffice.operations.models import Attempt, Operation, Release
-from backoffice.operations.pause import is_paused
-from backoffice.operations.services.confirming import settles_after
+from backoffice.operations import jobs
+from backoffice.operations.delivery import send
+from backoffice.operations.lifecycle.pause import pause_payments
+from backoffice.operations.models.monitoring import is_paused
+from backoffice.operations.models.operations import Attempt, Operation, Release
+from backoffice.operations.outcome import confirmation, schedule
+from backoffice.operations.outcome.confirmation import listing_delay
 from backoffice.operations.states import Status
 from tests import factories
 from tests.append_only.triggers import lifted
-from tests.faults.races.acts import (
+from tests.faults.races.actions import (
     LOST,
+    approved_to_another_account,
     approves_and_sends,
+    backdated,
     cancels,
-    countersigned_apart,
+    checks_status,
     edits,
     expires,
-    gives_the_word,
-    grown_old,
-    looks_for,
     once_the_list_is_read,
+    releases,
     resumed,
     sends,
 )
 from tests.faults.races.conftest import Races
 from tests.faults.races.racing import DONE, debits_of
-from tests.operations.cases import record, shows
+from tests.operations.provider_list import shows
 from tests.operations.steps import status_of
-from tests.stub_service import StubService
+from tests.operations.unknown_outcomes import record
+from tests.stub_provider import StubProvider
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.faults]
 
 
 def test_two_words_to_send_are_one_debit(
-    races: Races, service: StubService, maker: User, checker: User, second_checker: User
+    races: Races, service: StubProvider, maker: User, checker: User, second_checker: User
 ) -> None:
     for _ in races.rounds():
-        operation = countersigned_apart(maker, checker)
-        results = races.race(gives_the_word(operation, checker), gives_the_word(operation, second_checker))
+        operation = approved_to_another_account(maker, checker)
+        results = races.race(releases(operation, checker), releases(operation, second_checker))
         assert results.count(DONE) == 1
         assert set(results) <= {DONE, "AlreadyReleasedError", "WrongStatusError"}
         assert (status_of(operation), debits_of(operation, service)) == (Status.PROCESSING, 1)
@@ -52,11 +56,11 @@ def test_two_words_to_send_are_one_debit(
 
 
 def test_the_word_to_send_against_taking_it_back(
-    races: Races, service: StubService, maker: User, checker: User
+    races: Races, service: StubProvider, maker: User, checker: User
 ) -> None:
     for _ in races.rounds():
-        operation = countersigned_apart(maker, checker)
-        _, taken_back = races.race(gives_the_word(operation, checker), cancels(operation))
+        operation = approved_to_another_account(maker, checker)
+        _, taken_back = races.race(releases(operation, checker), cancels(operation))
         ends = (Status.CANCELLED, 0) if taken_back == DONE else (Status.PROCESSING, 1)
         assert (status_of(operation), debits_of(operation, service)) == ends
         assert not Release.objects.exists()
@@ -65,10 +69,10 @@ def test_the_word_to_send_against_taking_it_back(
 
 
 def test_approving_and_sending_against_its_last_moment(
-    races: Races, service: StubService, maker: User, checker: User
+    races: Races, service: StubProvider, maker: User, checker: User
 ) -> None:
     for number in races.rounds():
-        operation = factories.prepared_apart(maker)
+        operation = factories.prepared_to_another_account(maker)
         last_moment = clock.now() + timedelta(milliseconds=number % 80)
         Operation.objects.filter(pk=operation.pk).update(expires_at=last_moment)
         approved, _ = races.race(approves_and_sends(operation, checker), expires(operation))
@@ -81,12 +85,12 @@ def test_approving_and_sending_against_its_last_moment(
 
 
 def test_sending_against_an_edit_of_the_row_sends_what_was_signed_or_nothing(
-    races: Races, service: StubService, maker: User, checker: User
+    races: Races, service: StubProvider, maker: User, checker: User
 ) -> None:
     """The triggers that forbid the edit are lifted: what is left is the digest."""
     with lifted(connection):
         for number in races.rounds():
-            operation = factories.prepared_apart(maker)
+            operation = factories.prepared_to_another_account(maker)
             first, second = approves_and_sends(operation, checker), edits(operation)
             races.race(*((first, second) if number % 2 else (second, first)))
             left = debits_of(operation, service)
@@ -99,42 +103,42 @@ def test_sending_against_an_edit_of_the_row_sends_what_was_signed_or_nothing(
 
 
 def test_a_claim_against_the_pause(
-    races: Races, service: StubService, maker: User, checker: User, second_checker: User
+    races: Races, service: StubProvider, maker: User, checker: User, second_checker: User
 ) -> None:
     def pause() -> None:
-        services.pause_sending(actor=second_checker, reason="A key has leaked")
+        pause_payments(actor=second_checker, reason="A key has leaked")
 
     for number in races.rounds():
-        operation = factories.release(countersigned_apart(maker, checker), checker)
+        operation = factories.release(approved_to_another_account(maker, checker), checker)
         pauses = once_the_list_is_read(service, pause, dawdling=number % 20)
         assert races.race(sends(operation), pauses) == [DONE, DONE]
         left = debits_of(operation, service)
         assert is_paused()
-        services.send_operation(operation.pk)
+        send.send_operation(operation.pk)
         assert debits_of(operation, service) == left
         assert (status_of(operation) == Status.PROCESSING) == (left == 1)
         races.are_well(operation, resumed(maker, checker))
-        services.send_operation(operation.pk)
+        send.send_operation(operation.pk)
         races.are_well(operation)
     races.ended_well()
 
 
 def test_two_claims_at_one_balance_one_leaves_and_the_other_when_the_first_is_settled(
-    races: Races, service: StubService, maker: User, checker: User, second_checker: User
+    races: Races, service: StubProvider, maker: User, checker: User, second_checker: User
 ) -> None:
     named = service.answer_post
     for number in races.rounds():
         shows(service)
-        pair = [countersigned_apart(maker, checker) for _ in range(2)]
+        pair = [approved_to_another_account(maker, checker) for _ in range(2)]
         first, second = (factories.release(each, second_checker) for each in pair)
         service.answer_post = lambda: LOST
         assert races.race(sends(second), sends(first), sends(first)) == [DONE, DONE, DONE]
         service.answer_post = named
         assert (status_of(first), status_of(second)) == (Status.UNKNOWN, Status.APPROVED)
-        grown_old(first, settles_after())
+        backdated(first, listing_delay())
         shows(service, record(f"R-{number}"))
-        services.confirm_operation(first.pk)
-        services.send_operation(second.pk)
+        confirmation.confirm_operation(first.pk)
+        send.send_operation(second.pk)
         assert (status_of(first), status_of(second)) == (Status.SUCCEEDED, Status.PROCESSING)
         order = [json.loads(body)["accountNumber"] for body in service.posts]
         assert order == [each.payload["account_number"] for each in (first, second)]
@@ -143,18 +147,18 @@ def test_two_claims_at_one_balance_one_leaves_and_the_other_when_the_first_is_se
 
 
 def test_two_sweepers_and_two_workers_send_once_and_close_once(
-    races: Races, service: StubService, maker: User, checker: User
+    races: Races, service: StubProvider, maker: User, checker: User
 ) -> None:
     for _ in races.rounds():
         shows(service)
-        operation = factories.release(countersigned_apart(maker, checker), checker)
+        operation = factories.release(approved_to_another_account(maker, checker), checker)
         Release.objects.update(released_at=clock.now() - timedelta(seconds=2))
-        races.race(sends(operation), services.send_due, sends(operation), services.send_due)
+        races.race(sends(operation), jobs.send_due, sends(operation), jobs.send_due)
         attempt = Attempt.objects.get(operation=operation)
         assert debits_of(operation, service) == 1
         shows(service, record(attempt.service_transaction_id or ""))
         Attempt.objects.filter(pk=attempt.pk).update(next_check_at=clock.now())
-        looks = [services.close_due, looks_for(operation)]
+        looks = [schedule.check_due, checks_status(operation)]
         races.race(*looks, *looks)
         assert status_of(operation) == Status.SUCCEEDED
         races.are_well(operation)

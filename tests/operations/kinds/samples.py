@@ -4,18 +4,18 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from uuid import UUID
 
-from backoffice.operations.kinds.api_key_create import ApiKeyCreatePayload
-from backoffice.operations.kinds.api_key_switch import ApiKeySwitchPayload
+from backoffice.operations.kinds.api_keys.base import KeyEndPayload
+from backoffice.operations.kinds.api_keys.create import ApiKeyCreatePayload
+from backoffice.operations.kinds.api_keys.switch import ApiKeySwitchPayload
 from backoffice.operations.kinds.bank_account import BankAccountPayload
 from backoffice.operations.kinds.base import Payload
 from backoffice.operations.kinds.callback_url import CallbackUrlPayload
 from backoffice.operations.kinds.conversion import ConversionPayload
-from backoffice.operations.kinds.key_form import KeyEndPayload
-from backoffice.operations.kinds.payment_form import PaymentPayload
-from backoffice.operations.kinds.resolution_payload import (
+from backoffice.operations.kinds.payment import PaymentPayload
+from backoffice.operations.kinds.resolution.case import (
     ResolutionChoice,
     ResolutionPayload,
-    SeenTransaction,
+    TransactionEvidence,
 )
 from backoffice.operations.kinds.resume import ResumePayload
 from backoffice.operations.kinds.transfer import TransferPayload
@@ -98,7 +98,7 @@ SAMPLES: dict[str, Payload] = {
         attempt=1,
         sent_at=datetime(2026, 11, 20, 9, 42, tzinfo=UTC),
         verdict=ResolutionChoice.HAPPENED,
-        transaction=SeenTransaction(
+        transaction=TransactionEvidence(
             transaction_id="TX-1",
             type="withdrawal",
             status="fulfilled",

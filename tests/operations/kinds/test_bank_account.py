@@ -8,15 +8,17 @@ import pytest
 from django.test import Client
 
 from backoffice.accounts.models import User
-from backoffice.operations import services
+from backoffice.operations.delivery import send
 from backoffice.operations.kinds import KINDS
 from backoffice.operations.kinds.bank_account import BankAccountPayload
-from backoffice.operations.models import Attempt, Operation
+from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.outcome import confirmation
 from backoffice.operations.states import Outcome, Status
+from backoffice.operations.workflow import approvals
 from tests import factories
 from tests.operations.kinds.samples import SAMPLES
 from tests.sandbox_process import SandboxProcess
-from tests.stub_service import StubService
+from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SignIn = Callable[[Client, User], Client]
@@ -52,13 +54,13 @@ def sample(**changes: Any) -> BankAccountPayload:
 
 
 def released(maker: User, checker: User, **changes: Any) -> Operation:
-    pending = factories.of_kind("bank_account", sample(**changes), maker)
-    return factories.release(factories.countersigned(pending, checker), checker)
+    pending = factories.prepared_of_kind("bank_account", sample(**changes), maker)
+    return factories.release(factories.approve(pending, checker), checker)
 
 
 def sent(maker: User, checker: User, **changes: Any) -> Operation:
     operation = released(maker, checker, **changes)
-    services.send_operation(operation.pk)
+    send.send_operation(operation.pk)
     return Operation.objects.get(pk=operation.pk)
 
 
@@ -70,7 +72,7 @@ def test_the_form_explains_kyc_before_anything_is_typed(as_administrator: Client
     assert "KYC comes first" in as_administrator.get(ADDRESS).content.decode()
 
 
-def test_the_review_says_what_is_opened(as_administrator: Client, service: StubService) -> None:
+def test_the_review_says_what_is_opened(as_administrator: Client, service: StubProvider) -> None:
     html = review(as_administrator).content.decode()
     assert "<h1>Open a bank account in NGN in the name of Lagos shop</h1>" in html
     assert "No account of this name in this currency" in html
@@ -78,7 +80,7 @@ def test_the_review_says_what_is_opened(as_administrator: Client, service: StubS
 
 
 def test_a_further_account_of_the_same_name_is_warned_of(
-    as_administrator: Client, service: StubService
+    as_administrator: Client, service: StubProvider
 ) -> None:
     service.accounts = listed("0455000001")
     html = review(as_administrator).content.decode()
@@ -86,7 +88,7 @@ def test_a_further_account_of_the_same_name_is_warned_of(
     assert "0455000001" in html
 
 
-def test_a_service_that_cannot_tell_is_warned_of(as_administrator: Client, service: StubService) -> None:
+def test_a_service_that_cannot_tell_is_warned_of(as_administrator: Client, service: StubProvider) -> None:
     service.accounts = "42"
     assert "The service could not tell which accounts there are." in review(as_administrator).content.decode()
 
@@ -101,7 +103,7 @@ def test_a_service_that_cannot_tell_is_warned_of(as_administrator: Client, servi
     ],
 )
 def test_bad_input_is_said_beside_its_field_and_loses_nothing(
-    as_administrator: Client, service: StubService, field: str, typed: str, said: str
+    as_administrator: Client, service: StubProvider, field: str, typed: str, said: str
 ) -> None:
     answer = review(as_administrator, **{field: typed})
     assert answer.status_code == 422
@@ -113,7 +115,7 @@ def test_bad_input_is_said_beside_its_field_and_loses_nothing(
 
 
 def test_the_request_is_exactly_what_was_countersigned(
-    administrator: User, checker: User, service: StubService
+    administrator: User, checker: User, service: StubProvider
 ) -> None:
     sent(administrator, checker)
     assert service.changes == ["PUT /v4/account"]
@@ -125,7 +127,7 @@ def test_the_request_is_exactly_what_was_countersigned(
 
 
 def test_without_a_preferred_name_none_is_sent(
-    administrator: User, checker: User, service: StubService
+    administrator: User, checker: User, service: StubProvider
 ) -> None:
     sent(administrator, checker, preferred_name="")
     assert "preferredAccountName" not in json.loads(service.posts[0])
@@ -144,14 +146,14 @@ def test_without_a_preferred_name_none_is_sent(
     ],
 )
 def test_every_answer_leads_somewhere(
-    administrator: User, checker: User, service: StubService, status: int, body: str, ends: Status
+    administrator: User, checker: User, service: StubProvider, status: int, body: str, ends: Status
 ) -> None:
     service.answer_post = lambda: (status, body)
     assert sent(administrator, checker).status == ends
 
 
 def test_the_account_that_was_opened_stands_on_the_operation(
-    administrator: User, checker: User, service: StubService, as_administrator: Client
+    administrator: User, checker: User, service: StubProvider, as_administrator: Client
 ) -> None:
     service.answer_post = lambda: (200, ANSWER)
     operation = sent(administrator, checker)
@@ -183,56 +185,56 @@ def test_every_account_of_an_answer_is_told_in_the_same_order_on_both_engines() 
     ],
 )
 def test_without_an_answer_only_a_new_account_of_this_name_and_currency_proves_it(
-    administrator: User, checker: User, service: StubService, accounts: str, ends: Status
+    administrator: User, checker: User, service: StubProvider, accounts: str, ends: Status
 ) -> None:
     service.answer_post = lambda: (500, "")
     operation = sent(administrator, checker)
     service.accounts = accounts
-    assert services.confirm_operation(operation.pk).status == ends
+    assert confirmation.confirm_operation(operation.pk).status == ends
 
 
 def test_an_account_that_was_there_before_proves_nothing(
-    administrator: User, checker: User, service: StubService
+    administrator: User, checker: User, service: StubProvider
 ) -> None:
     service.accounts, service.answer_post = listed("0455000001"), lambda: (500, "")
     operation = sent(administrator, checker, known_numbers=("0455000001",))
-    assert services.confirm_operation(operation.pk).status == Status.UNKNOWN
+    assert confirmation.confirm_operation(operation.pk).status == Status.UNKNOWN
     service.accounts = listed("0455000001", "0455001122")
-    assert services.confirm_operation(operation.pk).status == Status.SUCCEEDED
+    assert confirmation.confirm_operation(operation.pk).status == Status.SUCCEEDED
 
 
 def test_where_the_accounts_before_are_not_known_nothing_is_proven(
-    administrator: User, checker: User, service: StubService
+    administrator: User, checker: User, service: StubProvider
 ) -> None:
     service.answer_post = lambda: (500, "")
     operation = sent(administrator, checker, known_numbers=None)
     service.accounts = listed("0455001122")
-    assert services.confirm_operation(operation.pk).status == Status.UNKNOWN
+    assert confirmation.confirm_operation(operation.pk).status == Status.UNKNOWN
 
 
 def test_an_account_that_another_operation_opened_proves_nothing(
-    administrator: User, checker: User, service: StubService
+    administrator: User, checker: User, service: StubProvider
 ) -> None:
     service.answer_post = lambda: (500, "")
     lost = sent(administrator, checker)
     service.answer_post = lambda: (200, ANSWER)
     assert sent(administrator, checker, preferred_name="").status == Status.SUCCEEDED
     service.accounts = listed("0455001122")
-    assert services.confirm_operation(lost.pk).status == Status.UNKNOWN
+    assert confirmation.confirm_operation(lost.pk).status == Status.UNKNOWN
 
 
 def test_of_two_that_are_unsettled_neither_takes_the_one_new_account(
-    administrator: User, checker: User, service: StubService
+    administrator: User, checker: User, service: StubProvider
 ) -> None:
     service.answer_post = lambda: (500, "")
     both = [sent(administrator, checker), sent(administrator, checker, preferred_name="")]
     service.accounts = listed("0455001122")
-    assert [services.confirm_operation(one.pk).status for one in both] == [Status.UNKNOWN, Status.UNKNOWN]
+    assert [confirmation.confirm_operation(one.pk).status for one in both] == [Status.UNKNOWN, Status.UNKNOWN]
 
 
 @pytest.mark.parametrize("accounts", [listed("0455000001"), "42"], ids=["changed", "unreadable"])
 def test_it_is_not_sent_unless_the_accounts_are_those_that_were_countersigned(
-    administrator: User, checker: User, service: StubService, accounts: str
+    administrator: User, checker: User, service: StubProvider, accounts: str
 ) -> None:
     service.accounts = accounts
     operation = sent(administrator, checker)
@@ -270,22 +272,22 @@ def test_an_answer_that_was_lost_is_found_by_reading(
     sandbox.fault("accounts.create", "drop", when="mid_answer")
     operation = sent(administrator, checker)
     assert operation.status == Status.UNKNOWN
-    assert services.confirm_operation(operation.pk).status == Status.SUCCEEDED
+    assert confirmation.confirm_operation(operation.pk).status == Status.SUCCEEDED
 
 
 def test_whoever_proposed_it_takes_it_back(
-    administrator: User, as_administrator: Client, service: StubService
+    administrator: User, as_administrator: Client, service: StubProvider
 ) -> None:
-    operation = factories.of_kind("bank_account", sample(), administrator)
+    operation = factories.prepared_of_kind("bank_account", sample(), administrator)
     assert "Cancel the operation" in as_administrator.get(f"/operations/{operation.pk}/").content.decode()
     assert as_administrator.post(f"/operations/{operation.pk}/cancel/").status_code == 302
     assert Operation.objects.get().status == Status.CANCELLED
 
 
 def test_prepare_again_fills_the_form_with_the_same(
-    administrator: User, as_administrator: Client, service: StubService
+    administrator: User, as_administrator: Client, service: StubProvider
 ) -> None:
-    operation = factories.of_kind("bank_account", sample(), administrator)
-    services.cancel_operation(operation.pk, actor=administrator)
+    operation = factories.prepared_of_kind("bank_account", sample(), administrator)
+    approvals.cancel_operation(operation.pk, actor=administrator)
     form = as_administrator.get(f"{ADDRESS}?copy={operation.pk}").context["form"]
     assert {name: str(form[name].value()) for name in FILLED_IN} == FILLED_IN

@@ -11,16 +11,17 @@ from django.test import Client
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
-from backoffice.ledger import selectors as ledger
-from backoffice.operations import services
+from backoffice.ledger import rates
+from backoffice.operations.delivery import release, send
 from backoffice.operations.kinds.conversion import ConversionKind, ConversionPayload
-from backoffice.operations.models import Operation
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.outcome import confirmation
 from backoffice.operations.states import Status
 from payments_gateway import TransactionRecord
 from tests import factories
 from tests.operations.kinds.samples import SAMPLES
 from tests.sandbox_process import SandboxProcess
-from tests.stub_service import StubService
+from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ADDRESS = "/operations/prepare/conversion/"
@@ -35,8 +36,8 @@ def review(client: Client, **changes: str) -> Any:
 
 def released(maker: User, checker: User, payload: ConversionPayload | None = None) -> Operation:
     content = payload or SAMPLES["conversion"]
-    operation = factories.countersigned(factories.of_kind("conversion", content, maker), checker)
-    return services.release_operation(
+    operation = factories.approve(factories.prepared_of_kind("conversion", content, maker), checker)
+    return release.release_operation(
         operation.pk,
         actor=checker,
         digest=operation.digest,
@@ -44,7 +45,7 @@ def released(maker: User, checker: User, payload: ConversionPayload | None = Non
     )
 
 
-def test_the_review_says_what_the_last_rate_would_bring(as_maker: Client, service: StubService) -> None:
+def test_the_review_says_what_the_last_rate_would_bring(as_maker: Client, service: StubProvider) -> None:
     service.records = f"[{RECEIVED}]"
     html = review(as_maker).content.decode()
     assert "<h1>Convert NGN 1,540,000.00 to USD</h1>" in html
@@ -52,13 +53,13 @@ def test_the_review_says_what_the_last_rate_would_bring(as_maker: Client, servic
     assert "about USD 962.50" in html
 
 
-def test_the_check_shows_it_while_the_form_is_filled_in(as_maker: Client, service: StubService) -> None:
+def test_the_check_shows_it_while_the_form_is_filled_in(as_maker: Client, service: StubProvider) -> None:
     service.records = f"[{RECEIVED}]"
     answer = as_maker.post(f"{ADDRESS}check/", FILLED_IN)
     assert "about USD 962.50" in answer.content.decode()
 
 
-def test_without_a_known_rate_it_says_so_and_goes_on(as_maker: Client, service: StubService) -> None:
+def test_without_a_known_rate_it_says_so_and_goes_on(as_maker: Client, service: StubProvider) -> None:
     answer = review(as_maker)
     assert answer.status_code == 200
     assert "None is known yet." in answer.content.decode()
@@ -91,14 +92,14 @@ BACK = reached("USD", "NGN", amount="1500", for_amount="1", at="2026-03-02T08:00
     ],
 )
 def test_the_rate_is_that_of_the_same_direction_where_there_is_one(
-    service: StubService,
+    service: StubProvider,
     records: list[dict[str, object]],
     pair: tuple[str, str],
     number: str,
     of: dict[str, object],
 ) -> None:
     service.records = json.dumps(records)
-    rate = ledger.last_rate(*pair)
+    rate = rates.last_rate(*pair)
     assert rate is not None
     assert rate.number == Decimal(number)
     assert rate.reached == (of["fromCurrency"], of["currency"])
@@ -113,7 +114,7 @@ def test_the_rate_is_that_of_the_same_direction_where_there_is_one(
     ],
 )
 def test_the_estimate_says_which_conversion_it_goes_by_and_of_when(
-    as_maker: Client, service: StubService, records: list[dict[str, object]], said: str
+    as_maker: Client, service: StubProvider, records: list[dict[str, object]], said: str
 ) -> None:
     service.records = json.dumps(records)
     for html in (
@@ -153,7 +154,7 @@ def test_the_estimate_promises_no_more_than_the_rate_brings(amount: str, about: 
     ],
 )
 def test_bad_input_is_said_beside_its_field_and_loses_nothing(
-    as_maker: Client, service: StubService, field: str, typed: str, said: str
+    as_maker: Client, service: StubProvider, field: str, typed: str, said: str
 ) -> None:
     answer = review(as_maker, **{field: typed})
     assert answer.status_code == 422
@@ -164,15 +165,15 @@ def test_bad_input_is_said_beside_its_field_and_loses_nothing(
 
 
 def test_it_waits_for_half_an_hour_only(maker: User) -> None:
-    operation = factories.of_kind("conversion", SAMPLES["conversion"], maker)
+    operation = factories.prepared_of_kind("conversion", SAMPLES["conversion"], maker)
     assert operation.expires_at - operation.prepared_at == timedelta(minutes=30)
 
 
 def test_the_request_is_exactly_what_was_countersigned_and_needs_no_token(
-    maker: User, checker: User, service: StubService
+    maker: User, checker: User, service: StubProvider
 ) -> None:
     operation = released(maker, checker)
-    services.send_operation(operation.pk)
+    send.send_operation(operation.pk)
     assert service.changes == ["POST /v2/balance/convert"]
     assert json.loads(service.posts[0]) == {
         "fromCurrency": "NGN",
@@ -192,11 +193,11 @@ def test_the_request_is_exactly_what_was_countersigned_and_needs_no_token(
     ],
 )
 def test_every_answer_leads_somewhere(
-    maker: User, checker: User, service: StubService, status: int, body: str, ends: Status
+    maker: User, checker: User, service: StubProvider, status: int, body: str, ends: Status
 ) -> None:
     operation = released(maker, checker)
     service.answer_post = lambda: (status, body)
-    services.send_operation(operation.pk)
+    send.send_operation(operation.pk)
     assert Operation.objects.get().status == ends
 
 
@@ -205,8 +206,8 @@ def test_two_people_convert_against_the_service_and_see_what_arrived(
 ) -> None:
     before = {code: sandbox.balance(code) for code in ("NGN", "USD")}
     operation = released(maker, checker)
-    services.send_operation(operation.pk)
-    assert services.confirm_operation(operation.pk).status == Status.SUCCEEDED
+    send.send_operation(operation.pk)
+    assert confirmation.confirm_operation(operation.pk).status == Status.SUCCEEDED
     arrived = sandbox.balance("USD") - before["USD"]
     assert before["NGN"] - sandbox.balance("NGN") == Decimal(1540000)
     html = as_maker.get(f"/operations/{operation.pk}/").content.decode()

@@ -10,19 +10,22 @@ from pydantic import SecretStr
 
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import PERMISSIONS, Role
-from backoffice.operations import errors, services
-from backoffice.operations.kinds import KINDS, LocalKind
-from backoffice.operations.models import Operation
+from backoffice.operations import errors, jobs
+from backoffice.operations.delivery import release, send
+from backoffice.operations.kinds import KINDS
+from backoffice.operations.kinds.base import LocalKind
+from backoffice.operations.models.operations import Operation
 from backoffice.operations.states import Status
-from payments_gateway.operations import OPERATIONS, Effect
+from backoffice.operations.workflow import approvals
+from payments_gateway.operations import OPERATIONS, CallEffect
 from tests import factories
 from tests.operations.kinds.samples import SAMPLES
-from tests.stub_service import StubService
+from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-BACKOFFICE = Path(services.__file__).parents[2]
-CHANGING = {operation.name for operation in OPERATIONS if operation.effect is not Effect.READS}
+BACKOFFICE = Path(errors.__file__).parents[1]
+CHANGING = {operation.name for operation in OPERATIONS if operation.effect is not CallEffect.READS}
 OWN_KINDS = {
     "api_key_switch"
 }  # kinds of our own, which call no operation of the service that changes anything
@@ -46,7 +49,7 @@ def preparer_of(kind: str, person: Person) -> User:
 
 
 def pending(kind: str, person: Person) -> Operation:
-    return factories.of_kind(kind, SAMPLES[kind], preparer_of(kind, person))
+    return factories.prepared_of_kind(kind, SAMPLES[kind], preparer_of(kind, person))
 
 
 def test_every_kind_has_a_sample() -> None:
@@ -54,7 +57,7 @@ def test_every_kind_has_a_sample() -> None:
 
 
 def test_every_operation_that_changes_something_is_some_kind() -> None:
-    declared = {operation.kind for operation in OPERATIONS if operation.effect is not Effect.READS}
+    declared = {operation.kind for operation in OPERATIONS if operation.effect is not CallEffect.READS}
     assert declared >= set(SENT) - OWN_KINDS
 
 
@@ -95,10 +98,10 @@ def test_the_same_wish_waits_once_whatever_was_seen_meanwhile(name: str, person:
     preparer, sample = preparer_of(name, person), SAMPLES[name]
     assert set(SEEN_LATER.get(name, {})) <= sample.SEEN <= set(type(sample).model_fields)
     assert bool(sample.SEEN) == (name in SEEN_LATER)
-    first = factories.of_kind(name, sample, preparer)
+    first = factories.prepared_of_kind(name, sample, preparer)
     again = sample.model_copy(update=SEEN_LATER.get(name, {}))
-    with pytest.raises((errors.SameContentWaitsError, errors.PaidBeforeError)):
-        factories.of_kind(name, again, preparer)
+    with pytest.raises((errors.DuplicatePendingError, errors.PaidBeforeError)):
+        factories.prepared_of_kind(name, again, preparer)
     assert list(Operation.objects.all()) == [first]
 
 
@@ -107,54 +110,54 @@ def test_the_same_wish_waits_once_whatever_was_seen_meanwhile(name: str, person:
 def test_only_who_has_its_permission_may_prepare_it(name: str, role: str, person: Person) -> None:
     somebody = person(role)
     if somebody.has_perm(KINDS[name].permission):
-        assert factories.of_kind(name, SAMPLES[name], somebody).status == Status.PENDING
+        assert factories.prepared_of_kind(name, SAMPLES[name], somebody).status == Status.PENDING
         return
-    with pytest.raises(errors.NotAllowedError):
-        factories.of_kind(name, SAMPLES[name], somebody)
+    with pytest.raises(errors.PermissionMissingError):
+        factories.prepared_of_kind(name, SAMPLES[name], somebody)
     assert not Operation.objects.exists()
 
 
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("name", KINDS)
 def test_nobody_gets_it_sent_before_it_is_countersigned(
-    name: str, role: str, person: Person, service: StubService
+    name: str, role: str, person: Person, service: StubProvider
 ) -> None:
     operation = pending(name, person)
     with pytest.raises(errors.OperationError):
         give_the_word(operation, person(role))
-    services.send_operation(operation.pk)
-    services.send_due()
+    send.send_operation(operation.pk)
+    jobs.send_due()
     assert service.changes == []
 
 
 @pytest.mark.parametrize("status", AFTER_THE_END)
 @pytest.mark.parametrize("name", KINDS)
 def test_nobody_gets_it_sent_after_its_end(
-    name: str, status: Status, person: Person, service: StubService
+    name: str, status: Status, person: Person, service: StubProvider
 ) -> None:
     operation = ended(pending(name, person), status, person)
     with pytest.raises(errors.WrongStatusError):
         give_the_word(operation, person("checker"))
-    services.send_operation(operation.pk)
+    send.send_operation(operation.pk)
     assert service.changes == []
 
 
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("name", SENT)
 def test_countersigned_it_is_sent_once_by_whoever_may(
-    name: str, role: str, person: Person, service: StubService
+    name: str, role: str, person: Person, service: StubProvider
 ) -> None:
-    operation = factories.countersigned(pending(name, person), person("checker"))
+    operation = factories.approve(pending(name, person), person("checker"))
     somebody = person(role)
     if not somebody.has_perm("operations.release_operation"):
         with pytest.raises(errors.OperationError):
             give_the_word(operation, somebody)
-        services.send_operation(operation.pk)
+        send.send_operation(operation.pk)
         assert service.changes == []
         return
     give_the_word(operation, somebody)
     for _ in range(3):
-        services.send_operation(operation.pk)
+        send.send_operation(operation.pk)
     assert len(service.changes) == (0 if name in OWN_KINDS else 1)
 
 
@@ -163,7 +166,7 @@ def test_the_same_content_cannot_wait_twice(name: str, person: Person) -> None:
     first = pending(name, person)
     with pytest.raises(errors.OperationError) as refused:
         pending(name, person)
-    assert isinstance(refused.value, errors.SameContentWaitsError | errors.PaidBeforeError)
+    assert isinstance(refused.value, errors.DuplicatePendingError | errors.PaidBeforeError)
     assert Operation.objects.get() == first
 
 
@@ -189,9 +192,9 @@ def test_kinds_are_sent_from_one_place_only() -> None:
 def ended(operation: Operation, status: Status, person: Person) -> Operation:
     """The same, taken to this end by the services."""
     if status == Status.CANCELLED:
-        return services.cancel_operation(operation.pk, actor=operation.maker)
+        return approvals.cancel_operation(operation.pk, actor=operation.maker)
     if status == Status.REJECTED:
-        return services.reject_operation(
+        return approvals.reject_operation(
             operation.pk,
             actor=person("checker"),
             digest=operation.digest,
@@ -199,14 +202,14 @@ def ended(operation: Operation, status: Status, person: Person) -> Operation:
             reason="Not now",
         )
     Operation.objects.update(expires_at=timezone.now())
-    expired = services.expire_operation(operation.pk)
+    expired = approvals.expire_operation(operation.pk)
     assert expired is not None
     return expired
 
 
 def give_the_word(operation: Operation, somebody: User) -> None:
     token = SecretStr("123456") if KINDS[operation.kind].needs_token else None
-    services.release_operation(
+    release.release_operation(
         operation.pk,
         actor=somebody,
         digest=operation.digest,

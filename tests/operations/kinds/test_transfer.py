@@ -11,14 +11,16 @@ from pydantic import SecretStr
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
-from backoffice.operations import services
+from backoffice.operations.delivery import release, send
 from backoffice.operations.kinds import KINDS
-from backoffice.operations.models import Operation
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.outcome import confirmation
 from backoffice.operations.states import Status
+from backoffice.operations.workflow import approvals
 from tests import factories
 from tests.operations.kinds.samples import SAMPLES
 from tests.sandbox_process import SandboxProcess
-from tests.stub_service import StubService
+from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SignIn = Callable[[Client, User], Client]
@@ -27,7 +29,7 @@ FILLED_IN = {"receiver_username": "ngozi.eze", "currency": "NGN", "amount": "600
 
 
 def released(maker: User, checker: User) -> Operation:
-    operation = factories.countersigned(factories.of_kind("transfer", SAMPLES["transfer"], maker), checker)
+    operation = factories.approve(factories.prepared_of_kind("transfer", SAMPLES["transfer"], maker), checker)
     return factories.release(operation, checker)
 
 
@@ -35,7 +37,7 @@ def review(client: Client, **changes: str) -> Any:
     return client.post(ADDRESS, {**FILLED_IN, **changes, "step": "review"})
 
 
-def test_the_review_says_who_receives_what(as_maker: Client, service: StubService) -> None:
+def test_the_review_says_who_receives_what(as_maker: Client, service: StubProvider) -> None:
     html = review(as_maker).content.decode()
     assert "<h1>Transfer NGN 60,000.00 to user ngozi.eze</h1>" in html
     assert "Transfers need one approver who did not prepare them." in html
@@ -58,7 +60,7 @@ def test_the_review_says_who_receives_what(as_maker: Client, service: StubServic
     ],
 )
 def test_bad_input_is_said_beside_its_field_and_loses_nothing(
-    as_maker: Client, service: StubService, field: str, typed: str, said: str
+    as_maker: Client, service: StubProvider, field: str, typed: str, said: str
 ) -> None:
     answer = review(as_maker, **{field: typed})
     assert answer.status_code == 422
@@ -70,10 +72,10 @@ def test_bad_input_is_said_beside_its_field_and_loses_nothing(
 
 
 def test_the_request_is_exactly_what_was_countersigned(
-    maker: User, checker: User, service: StubService
+    maker: User, checker: User, service: StubProvider
 ) -> None:
     operation = released(maker, checker)
-    services.send_operation(operation.pk)
+    send.send_operation(operation.pk)
     assert service.changes == ["POST /v2/balance/transfer"]
     assert json.loads(service.posts[0]) == {
         "receiverUsername": "ngozi.eze",
@@ -98,34 +100,34 @@ def test_the_request_is_exactly_what_was_countersigned(
     ],
 )
 def test_every_answer_leads_somewhere(
-    maker: User, checker: User, service: StubService, status: int, body: str, ends: Status
+    maker: User, checker: User, service: StubProvider, status: int, body: str, ends: Status
 ) -> None:
     operation = released(maker, checker)
     service.answer_post = lambda: (status, body)
-    services.send_operation(operation.pk)
+    send.send_operation(operation.pk)
     assert Operation.objects.get().status == ends
 
 
 def test_two_people_transfer_against_the_service(maker: User, checker: User, sandbox: SandboxProcess) -> None:
     before = sandbox.balance("NGN")
-    operation = factories.countersigned(factories.of_kind("transfer", SAMPLES["transfer"], maker), checker)
-    services.release_operation(
+    operation = factories.approve(factories.prepared_of_kind("transfer", SAMPLES["transfer"], maker), checker)
+    release.release_operation(
         operation.pk,
         actor=checker,
         digest=operation.digest,
         second_factor_at=timezone.now(),
         token=SecretStr(sandbox.token()),
     )
-    services.send_operation(operation.pk)
-    assert services.confirm_operation(operation.pk).status == Status.SUCCEEDED
+    send.send_operation(operation.pk)
+    assert confirmation.confirm_operation(operation.pk).status == Status.SUCCEEDED
     assert before - sandbox.balance("NGN") == operation.amount
 
 
 def test_prepare_again_fills_the_form_with_the_same(
-    as_maker: Client, maker: User, settings: Settings, service: StubService
+    as_maker: Client, maker: User, settings: Settings, service: StubProvider
 ) -> None:
-    operation = factories.of_kind("transfer", SAMPLES["transfer"], maker)
-    services.cancel_operation(operation.pk, actor=maker)
+    operation = factories.prepared_of_kind("transfer", SAMPLES["transfer"], maker)
+    approvals.cancel_operation(operation.pk, actor=maker)
     form = as_maker.get(f"{ADDRESS}?copy={operation.pk}").context["form"]
     assert {name: str(form[name].value()) for name in FILLED_IN} == FILLED_IN
 

@@ -6,17 +6,17 @@ import pytest
 from django.test import Client
 
 from backoffice.accounts.models import User
-from backoffice.ledger.mirrored import Transaction
-from backoffice.operations.models import Attempt
-from backoffice.operations.services import reconciling
-from backoffice.operations.services.reconciling import reconcile
+from backoffice.ledger.models import Transaction
+from backoffice.operations.models.operations import Attempt
+from backoffice.operations.reconciliation import runner
+from backoffice.operations.reconciliation.runner import reconcile
 from tests.operations.reconciliation.steps import listed, sent
 
 
 @pytest.fixture(autouse=True)
 def to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """One call compares everything, however slow the machine is."""
-    monkeypatch.setattr(reconciling, "TURN", 3600.0)
+    monkeypatch.setattr(runner, "TIME_BUDGET_SECONDS", 3600.0)
 
 
 @pytest.fixture

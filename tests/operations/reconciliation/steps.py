@@ -8,14 +8,14 @@ from django.db import transaction
 from django.utils import timezone
 
 from backoffice.accounts.models import User
-from backoffice.audit import services as audit
+from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
-from backoffice.ledger.mirrored import Mirror, Transaction, TransactionChange
-from backoffice.operations.models import Attempt, Operation
-from backoffice.operations.reconciled import Comparison, VerdictTotal
+from backoffice.ledger.models import Mirror, Transaction, TransactionChange
+from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.models.reconciliation import Comparison, VerdictTotal
 from backoffice.operations.states import Outcome
 from tests import factories
-from tests.ledger.transactions import stored
+from tests.ledger.stored_transactions import stored
 
 AMOUNT = Decimal("250000.00")
 

@@ -11,10 +11,10 @@ from pytest_django import DjangoAssertNumQueries
 
 from backoffice.accounts.models import User
 from backoffice.core import clock
-from backoffice.ledger.mirrored import Transaction
-from backoffice.operations.models import Attempt, Operation
-from backoffice.operations.services.reconciling import reconcile
-from tests.ledger.transactions import add_up
+from backoffice.ledger.models import Transaction
+from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.reconciliation.runner import reconcile
+from tests.ledger.stored_transactions import add_up
 from tests.operations.reconciliation.steps import listed, reference, sent
 from tests.operations.steps import text_of
 
@@ -55,7 +55,7 @@ def test_it_lists_what_matches_and_what_nobody_prepared(
 def test_filters_narrow_the_list(
     as_auditor: Client, maker: User, query: dict[str, str], is_there: bool
 ) -> None:
-    with clock.running_by(lambda: datetime(2026, 1, 1, tzinfo=UTC)):
+    with clock.use_clock(lambda: datetime(2026, 1, 1, tzinfo=UTC)):
         sent(maker, "T-1")
     listed("T-1", currency="USD", amount=Decimal(1))
     listed("X-1", occurred_at=datetime(2026, 3, 1, 23, 59, 59, tzinfo=UTC))

@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from backoffice.accounts.errors import AccountsError
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import Role
-from backoffice.accounts.services import create_staff
+from backoffice.accounts.staff import create_staff
 
 
 class Command(BaseCommand):

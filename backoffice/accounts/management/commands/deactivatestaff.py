@@ -4,7 +4,7 @@ from typing import Any
 
 from backoffice.accounts.management.staff_command import StaffCommand
 from backoffice.accounts.models import User
-from backoffice.accounts.services import deactivate
+from backoffice.accounts.staff import deactivate_staff
 
 
 class Command(StaffCommand):
@@ -13,5 +13,5 @@ class Command(StaffCommand):
     help = "Keep a member of staff from signing in, and end the person's sessions at once."
 
     def change(self, user: User, reason: str, options: dict[str, Any]) -> str:
-        deactivate(user.pk, actor=None, reason=reason)
+        deactivate_staff(user.pk, actor=None, reason=reason)
         return f"{user} can no longer sign in. Every session has ended."

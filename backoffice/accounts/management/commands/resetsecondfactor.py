@@ -4,7 +4,7 @@ from typing import Any
 
 from backoffice.accounts.management.staff_command import StaffCommand
 from backoffice.accounts.models import User
-from backoffice.accounts.services import reset_second_factor
+from backoffice.accounts.staff import reset_second_factor
 
 
 class Command(StaffCommand):

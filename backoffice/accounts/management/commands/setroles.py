@@ -7,7 +7,7 @@ from django.core.management.base import CommandParser
 from backoffice.accounts.management.staff_command import StaffCommand
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import Role
-from backoffice.accounts.services import set_roles
+from backoffice.accounts.staff import set_roles
 
 
 class Command(StaffCommand):

@@ -1,4 +1,6 @@
-"""manage.py gateway: look at the service that this deployment is configured for, without changing anything there."""
+"""`manage.py gateway`: check the configured provider with harmless reads, or list the operations that the client
+knows.
+"""
 
 import logging
 import textwrap
@@ -10,15 +12,21 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from backoffice.core.credentials import KeyInUse, environment_key, key_in_use
-from backoffice.core.gateway import configuration, dialect
+from backoffice.core.gateway import client_configuration, provider_profile
 from payments_gateway import NotSentError
-from payments_gateway.checkup import Account, Finding, Outcome, base_of, examine
 from payments_gateway.config import GatewayConfig
-from payments_gateway.extras import EXTRA_READS
-from payments_gateway.operations import OPERATIONS, Operation
+from payments_gateway.diagnostics import (
+    DiagnosticOutcome,
+    DiagnosticResult,
+    SampleAccount,
+    base_url_of,
+    run_diagnostics,
+)
+from payments_gateway.operations import OPERATIONS, ApiOperation
+from payments_gateway.resources.extras import EXTRA_OPERATIONS
 
 WIDTH = 120
-_PATIENCE = 10.0  # seconds for one question
+_CALL_TIMEOUT = 10.0  # seconds for one question
 _CLOCK_TOLERANCE = 5  # seconds; the service's Date has whole ones, and answers travel
 _FINDING_WIDTHS = (23, 22, 9)
 _OPERATION_WIDTHS = (24, 8, 29, 6, 17, 13)
@@ -45,17 +53,17 @@ class Command(BaseCommand):
         else:
             self._check(_account(options["account_number"], options["bank_code"]))
 
-    def _check(self, account: Account | None) -> None:
+    def _check(self, account: SampleAccount | None) -> None:
         """Show each finding as it comes, then the clocks and the verdict. CommandError if the setup is wrong."""
         key, words = _key()
-        config = configuration(deadline=_PATIENCE, key=key.secret)
+        config = client_configuration(deadline=_CALL_TIMEOUT, key=key.secret)
         self.stdout.write(
             f"Environment {settings.ENVIRONMENT}. v2 at {config.base_url}, v4 at {config.base_url_v4}.\n{words}\n\n"
         )
         self._show([("OPERATION", "STATUS", "TIME", "UNEXPECTED")], _FINDING_WIDTHS)
         findings = []
         with _quiet():
-            for finding in examine(config, account):
+            for finding in run_diagnostics(config, account):
                 self._show([_row(finding)], _FINDING_WIDTHS)
                 findings.append(finding)
         self.stdout.write("\n" + "\n".join(_clocks(findings, config)))
@@ -105,24 +113,28 @@ def _quiet() -> Iterator[None]:
         logger.setLevel(before)
 
 
-def _account(number: str, bank_code: str) -> Account | None:
+def _account(number: str, bank_code: str) -> SampleAccount | None:
     if bool(number) != bool(bank_code):
         raise CommandError("--account-number and --bank-code belong together. Nothing was asked.")
-    return Account(number, bank_code) if number else None
+    return SampleAccount(number, bank_code) if number else None
 
 
-def _row(finding: Finding) -> tuple[str, ...]:
+def _row(finding: DiagnosticResult) -> tuple[str, ...]:
     status = finding.outcome.value + (f", HTTP {finding.status}" if finding.status else "")
     elapsed = (
-        f"{finding.elapsed.total_seconds() * 1000:.0f} ms" if finding.outcome is not Outcome.NOT_ASKED else ""
+        f"{finding.elapsed.total_seconds() * 1000:.0f} ms"
+        if finding.outcome is not DiagnosticOutcome.NOT_ASKED
+        else ""
     )
     return finding.operation.name, status, elapsed, "; ".join(finding.remarks) or "nothing"
 
 
-def _clocks(findings: Sequence[Finding], config: GatewayConfig) -> Iterator[str]:
+def _clocks(findings: Sequence[DiagnosticResult], config: GatewayConfig) -> Iterator[str]:
     """One line for each base address that told its time."""
     skews = {
-        base_of(finding.operation, config): finding.skew for finding in findings if finding.skew is not None
+        base_url_of(finding.operation, config): finding.skew
+        for finding in findings
+        if finding.skew is not None
     }
     for base, skew in skews.items():
         seconds = int(skew.total_seconds())
@@ -133,51 +145,64 @@ def _clocks(findings: Sequence[Finding], config: GatewayConfig) -> Iterator[str]
             yield f"Clock of {base}: {abs(seconds)} s {where} ours. One-time codes may be refused."
 
 
-def _wrong(findings: Sequence[Finding], config: GatewayConfig) -> Iterator[str]:
+def _wrong(findings: Sequence[DiagnosticResult], config: GatewayConfig) -> Iterator[str]:
     """What in the configuration is wrong, one sentence for each base address and reason."""
     reasons = {
-        (base_of(finding.operation, config), finding.outcome): finding.remarks[0]
+        (base_url_of(finding.operation, config), finding.outcome): finding.remarks[0]
         for finding in reversed(findings)
         if finding.is_misconfigured
     }
     for (base, outcome), words in reversed(reasons.items()):
-        what = "cannot be reached" if outcome is Outcome.UNREACHABLE else "does not accept our credentials"
+        what = (
+            "cannot be reached"
+            if outcome is DiagnosticOutcome.UNREACHABLE
+            else "does not accept our credentials"
+        )
         yield f"{base} {what}: {words}"
     for base, asked in _asked_at(findings, config).items():
         if {finding.status for finding in asked} == {404}:
             yield f"{base} knows none of the operations (HTTP 404): the address is probably wrong."
-        elif not any(finding.outcome is Outcome.ANSWERED or finding.is_misconfigured for finding in asked):
+        elif not any(
+            finding.outcome is DiagnosticOutcome.ANSWERED or finding.is_misconfigured for finding in asked
+        ):
             yield f"{base} gave no usable answer: nothing shows that address and credentials are right."
 
 
-def _asked_at(findings: Sequence[Finding], config: GatewayConfig) -> dict[str, list[Finding]]:
+def _asked_at(
+    findings: Sequence[DiagnosticResult], config: GatewayConfig
+) -> dict[str, list[DiagnosticResult]]:
     """The findings at each base address at which anything was asked."""
-    asked: dict[str, list[Finding]] = {}
+    asked: dict[str, list[DiagnosticResult]] = {}
     for finding in findings:
-        if finding.outcome is not Outcome.NOT_ASKED:
-            asked.setdefault(base_of(finding.operation, config), []).append(finding)
+        if finding.outcome is not DiagnosticOutcome.NOT_ASKED:
+            asked.setdefault(base_url_of(finding.operation, config), []).append(finding)
     return asked
 
 
-def _summary(findings: Sequence[Finding]) -> str:
-    counted = {outcome: sum(finding.outcome is outcome for finding in findings) for outcome in Outcome}
+def _summary(findings: Sequence[DiagnosticResult]) -> str:
+    counted = {
+        outcome: sum(finding.outcome is outcome for finding in findings) for outcome in DiagnosticOutcome
+    }
     counts = ", ".join(f"{count} {outcome.value}" for outcome, count in counted.items() if count)
     advice = " See whether the dialect can say where the unusable answers hold what they should."
-    return f"{counts}. Addresses and credentials work.{advice if counted[Outcome.UNUSABLE] else ''}"
+    return f"{counts}. Addresses and credentials work.{advice if counted[DiagnosticOutcome.UNUSABLE] else ''}"
 
 
 def _rows_of_operations() -> Iterator[tuple[str, ...]]:
     yield "CLIENT METHOD", "METHOD", "PATH", "BASE", "EFFECT", "TOKEN", "KIND OF OPERATION"
     yield from map(_row_of, OPERATIONS)
-    yield from map(_row_of, (EXTRA_READS[name] for name in EXTRA_READS if name in dialect().capabilities))
+    yield from map(
+        _row_of,
+        (EXTRA_OPERATIONS[name] for name in EXTRA_OPERATIONS if name in provider_profile().capabilities),
+    )
 
 
-def _row_of(operation: Operation) -> tuple[str, ...]:
+def _row_of(operation: ApiOperation) -> tuple[str, ...]:
     return (
         operation.name,
         operation.method,
-        operation.path_in(dialect()),
-        operation.door_in(dialect()).name[:2].lower(),
+        operation.path_in(provider_profile()),
+        operation.door_in(provider_profile()).name[:2].lower(),
         operation.effect.value,
         "needs token" if operation.needs_token else "",
         operation.kind,

@@ -5,12 +5,15 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand
 from pydantic import SecretStr
 
-from backoffice.demo.cast import ensure_cast
-from backoffice.demo.history import make_withdrawals, new_history
-from backoffice.demo.other_kinds import make_other_kinds
-from backoffice.demo.past_balances import make_past_balances
-from backoffice.ledger.services import refresh_balances
-from backoffice.operations.models import Operation
+from backoffice.demo.people import ensure_people
+from backoffice.demo.sample_data import (
+    make_sample_balances,
+    make_sample_operations,
+    make_sample_withdrawals,
+    new_sample_operations,
+)
+from backoffice.ledger.balances import refresh_balances
+from backoffice.operations.models.operations import Operation
 
 
 class Command(BaseCommand):
@@ -24,7 +27,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         call_command("migrate", verbosity=0, interactive=False)
         call_command("collectstatic", verbosity=0, interactive=False)
-        people = ensure_cast()
+        people = ensure_people()
         if Operation.objects.exists():
             refresh_balances()
         else:
@@ -33,7 +36,7 @@ class Command(BaseCommand):
 
 
 def _make_everything(token: SecretStr) -> None:
-    history = new_history(token)
-    make_withdrawals(history)
-    make_other_kinds(history)
-    make_past_balances(refresh_balances())
+    history = new_sample_operations(token)
+    make_sample_withdrawals(history)
+    make_sample_operations(history)
+    make_sample_balances(refresh_balances())

@@ -1,22 +1,22 @@
-"""Reads the service's whole list into the mirror, from where the last reading of it ended, and ends."""
+"""Load the provider's whole transaction list into the mirror, or verify the mirror's totals and breaks."""
 
 from argparse import ArgumentParser
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from backoffice.core.context import calling
-from backoffice.ledger import mirroring
-from backoffice.ledger.books.checking import disagreements
-from backoffice.ledger.books.reading import one_moment
-from backoffice.ledger.mirror.rows import UnfitRecordError
+from backoffice.core.web.request_context import call_context
+from backoffice.ledger.mirror import sync
+from backoffice.ledger.mirror.rows import UnstorableRecordError
 from backoffice.ledger.mirror.state import mirror_state
-from backoffice.ledger.mirror.totals import discrepancies
-from backoffice.ledger.mirrored import Mirror
+from backoffice.ledger.mirror.totals import total_discrepancies
+from backoffice.ledger.models import Mirror
+from backoffice.ledger.statements.chain_reader import consistent_read
+from backoffice.ledger.statements.continuity import break_disagreements
 from payments_gateway import GatewayError
 
-_WIDTH = 40
-_TAKEN = 3  # the exit code where other processes read all the time
+_BAR_WIDTH = 40
+_EXIT_CODE_BUSY = 3  # the exit code where other processes read all the time
 
 
 class Command(BaseCommand):
@@ -34,22 +34,22 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        with calling(request_id="mirror"):
+        with call_context(request_id="mirror"):
             if options["verify"]:
                 self._verify()
             else:
                 self._load(again=options["full"])
 
     def _load(self, *, again: bool) -> None:
-        bar = _Bar(self.stdout)
+        bar = _ProgressBar(self.stdout)
         try:
             if again:
-                mirroring.begin_again()
-            mirroring.load(bar.show)
-        except mirroring.TakenError as exc:
+                sync.restart_full_pass()
+            sync.load_all(bar.show)
+        except sync.SyncBusyError as exc:
             bar.end()
-            raise CommandError(f"{exc} It goes on by itself.", returncode=_TAKEN) from exc
-        except (GatewayError, UnfitRecordError) as exc:
+            raise CommandError(f"{exc} It goes on by itself.", returncode=_EXIT_CODE_BUSY) from exc
+        except (GatewayError, UnstorableRecordError) as exc:
             bar.end()
             raise CommandError(f"{exc} What was read is kept; run this again to go on.") from exc
         bar.end()
@@ -57,8 +57,8 @@ class Command(BaseCommand):
         self.stdout.write(f"{state.rows:,} transactions are here; the service counts {state.listed:,}.")
 
     def _verify(self) -> None:
-        with one_moment():
-            found = [*map(str, discrepancies()), *disagreements()]
+        with consistent_read():
+            found = [*map(str, total_discrepancies()), *break_disagreements()]
         for difference in found:
             self.stdout.write(difference)
         if found:
@@ -66,7 +66,7 @@ class Command(BaseCommand):
         self.stdout.write("Every total and every break agrees with its rows.")
 
 
-class _Bar:
+class _ProgressBar:
     """One line that is written over on a terminal; elsewhere a line whenever another tenth is done."""
 
     def __init__(self, out: Any) -> None:
@@ -82,8 +82,8 @@ class _Bar:
             f"{share:4.0%}  page {mirror.pass_page:,} of {mirror.pass_pages:,}, {mirror.rows:,} transactions"
         )
         if self._out.isatty():
-            bar = "█" * int(share * _WIDTH)
-            self._out.write(f"\r{bar:░<{_WIDTH}} {line}", ending="")
+            bar = "█" * int(share * _BAR_WIDTH)
+            self._out.write(f"\r{bar:░<{_BAR_WIDTH}} {line}", ending="")
             self._out.flush()
         elif self._shown != int(share * 10):
             self._out.write(line)

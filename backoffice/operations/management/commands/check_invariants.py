@@ -1,4 +1,4 @@
-"""Holds the database to what must always be true: one line for each rule, exit status 1 if any is broken."""
+"""Check the invariants: one line per rule, exit status 1 if any is broken."""
 
 import json
 from argparse import ArgumentParser
@@ -6,8 +6,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from backoffice.core.context import calling
-from backoffice.operations.services.inspecting import Report, inspect
+from backoffice.core.web.request_context import call_context
+from backoffice.operations.monitoring.inspection import InspectionReport, inspect
 
 
 class Command(BaseCommand):
@@ -24,17 +24,17 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="print one line of JSON")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        with calling(request_id="check_invariants"):
+        with call_context(request_id="check_invariants"):
             report = inspect(full=options["full"])
         self.stdout.write(_as_json(report) if options["json"] else _as_lines(report))
         if report.violations:
             raise SystemExit(1)
 
 
-def _as_lines(report: Report) -> str:
+def _as_lines(report: InspectionReport) -> str:
     return "\n".join([*map(str, report.findings), f"took {report.took:.2f} s"])
 
 
-def _as_json(report: Report) -> str:
+def _as_json(report: InspectionReport) -> str:
     rules = {finding.rule.name: finding.broken for finding in report.findings}
     return json.dumps({"took": round(report.took, 3), "violations": rules})

@@ -12,25 +12,31 @@ from django.core.management.base import BaseCommand
 from django.db import Error, close_old_connections
 from django.utils.module_loading import import_string
 
-from backoffice.core import stopping
-from backoffice.core.context import calling
-from backoffice.ledger.mirroring import mirror_due
-from backoffice.ledger.services import keep_snapshots
-from backoffice.operations import services
+from backoffice.core import background, isolation
+from backoffice.core.web.request_context import call_context
+from backoffice.ledger.balances import take_due_snapshot
+from backoffice.ledger.mirror.sync import sync_if_due
+from backoffice.operations import jobs
+from backoffice.operations.jobs import expire_due, send_due
+from backoffice.operations.monitoring import inspection
+from backoffice.operations.outcome import schedule
+from backoffice.operations.reconciliation import closed_checks, runner
 
 logger = logging.getLogger(__name__)
-SENDERS = 4  # threads that send: one slow call to the service holds up none but itself
+SENDER_THREADS = 4  # threads that send: one slow call to the service holds up none but itself
 # By name: these applications stand above this one.
-_OF_OTHERS = (
-    "backoffice.webhooks.services.look_due",
-    "backoffice.integration.services.keep_keys",
-    "backoffice.reports.services.run_schedules",
-    "backoffice.reports.services.run_due",
-    "backoffice.reports.services.tell_recipients",
-    "backoffice.reports.services.tidy_exports",
+_JOBS_ABOVE = (
+    "backoffice.webhooks.processing.process_due_deliveries",
+    "backoffice.api_keys.key_list.refresh_keys_if_due",
+    "backoffice.reports.schedules.services.run_due_schedules",
+    "backoffice.reports.exports.runner.run_next_export",
+    "backoffice.reports.schedules.messages.send_due_messages",
+    "backoffice.reports.exports.services.delete_expired_exports",
 )
 # A round makes one file; whoever comes by once makes all that wait.
-_WHEN_ONCE = {"backoffice.reports.services.run_due": "backoffice.reports.services.run_all_due"}
+_JOBS_WHEN_ONCE = {
+    "backoffice.reports.exports.runner.run_next_export": "backoffice.reports.exports.runner.run_all_exports"
+}
 
 
 class Command(BaseCommand):
@@ -50,27 +56,27 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         is_once: bool = options["once"]
-        others = [_WHEN_ONCE.get(name, name) if is_once else name for name in _OF_OTHERS]
+        others = [_JOBS_WHEN_ONCE.get(name, name) if is_once else name for name in _JOBS_ABOVE]
         jobs = (
-            services.send_due,
-            services.close_due,
-            services.tidy_up,
-            services.watch_due,
-            services.inspect_due,
-            keep_snapshots,
-            mirror_due,
-            services.reconcile_due,
+            send_due,
+            schedule.check_due,
+            expire_due,
+            closed_checks.recheck_closed_due,
+            inspection.inspect_due,
+            take_due_snapshot,
+            sync_if_due,
+            runner.reconcile_due,
             *map(import_string, others),
         )
         if is_once:
-            self.stdout.write(f"{sum(services.do_apart(job) or 0 for job in jobs)} due and done")
+            self.stdout.write(f"{sum(isolation.run_isolated(job) or 0 for job in jobs)} due and done")
             return
-        stop = stopping.asked  # whatever takes long looks at it between two pieces
+        stop = background.stop_requested  # whatever takes long looks at it between two pieces
         stop.clear()
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, lambda *_: stop.set())
         # A thread each: reading the service slowly must not keep a released operation waiting.
-        at_work = [*jobs, *[services.send_due] * (SENDERS - 1)]
+        at_work = [*jobs, *[send_due] * (SENDER_THREADS - 1)]
         with ThreadPoolExecutor(len(at_work)) as pool:
             for running in [pool.submit(_repeat, job, stop, options["every"]) for job in at_work]:
                 running.result()
@@ -80,16 +86,16 @@ def _repeat(job: Callable[[], int], stop: threading.Event, pause: float) -> None
     """Do the job until told to stop. A job that fails is logged and tried again; its age is a metric."""
     try:
         while not stop.wait(pause):
-            _round_of(job)
+            _run_round(job)
     finally:
         stop.set()
 
 
-def _round_of(job: Callable[[], int]) -> None:
+def _run_round(job: Callable[[], int]) -> None:
     try:
         close_old_connections()
-        with calling(request_id=f"sweep-{job.__name__}"):
-            if services.do_apart(job) is not None:
-                services.note_round(job.__name__)
+        with call_context(request_id=f"sweep-{job.__name__}"):
+            if isolation.run_isolated(job) is not None:
+                jobs.record_heartbeat(job.__name__)
     except Error:  # an InterfaceError, too, which is no DatabaseError
         logger.exception("The database did not let a round of %s be noted", job.__name__)

@@ -9,13 +9,14 @@ from django.utils import timezone
 from pydantic import SecretStr
 
 from backoffice.accounts.models import User
-from backoffice.operations import services
-from backoffice.operations.kinds import KINDS, Payload
-from backoffice.operations.kinds.api_key_create import ApiKeyCreatePayload
-from backoffice.operations.models import Operation
+from backoffice.operations.delivery import release, send
+from backoffice.operations.kinds import KINDS
+from backoffice.operations.kinds.api_keys.create import ApiKeyCreatePayload
+from backoffice.operations.kinds.base import Payload
+from backoffice.operations.models.operations import Operation
 from tests import factories
 from tests.operations.kinds.samples import SAMPLES
-from tests.stub_service import StubService
+from tests.stub_provider import StubProvider
 
 UNREACHABLE = "http://127.0.0.1:9/v4"
 
@@ -47,7 +48,7 @@ def listing(*keys: tuple[str, str], ended: str | None = None) -> str:
     return json.dumps({"Apikeys": rows})
 
 
-def answer(service: StubService, body: object, *, status: int = 200, listed: str = "{}") -> None:
+def answer(service: StubProvider, body: object, *, status: int = 200, listed: str = "{}") -> None:
     """Answer what changes something like this, and the list of keys like that."""
     service.answer_post = lambda: (status, json.dumps(body))
     service.keys = listed
@@ -55,15 +56,15 @@ def answer(service: StubService, body: object, *, status: int = 200, listed: str
 
 def sent(kind: str, payload: Payload, administrator: User, checker: User) -> Operation:
     """Prepared, countersigned, released and sent."""
-    operation = factories.countersigned(factories.of_kind(kind, payload, administrator), checker)
-    services.release_operation(
+    operation = factories.approve(factories.prepared_of_kind(kind, payload, administrator), checker)
+    release.release_operation(
         operation.pk,
         actor=checker,
         digest=operation.digest,
         second_factor_at=timezone.now(),
         token=SecretStr("123456") if KINDS[kind].needs_token else None,
     )
-    services.send_operation(operation.pk)
+    send.send_operation(operation.pk)
     return Operation.objects.get(pk=operation.pk)
 
 

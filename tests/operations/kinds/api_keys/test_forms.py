@@ -7,10 +7,10 @@ from django.test import Client
 from pytest_django import Settings
 
 from backoffice.core import credentials
-from backoffice.operations.models import Operation
+from backoffice.operations.models.operations import Operation
 from tests.operations.kinds.api_keys.steps import NAMED, OLD_HASH, UNREACHABLE, answer, listing, review
 from tests.sandbox_process import SandboxProcess
-from tests.stub_service import StubService
+from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -102,7 +102,7 @@ def test_ending_the_key_in_use_is_warned_of(
 
 
 def test_where_the_own_key_cannot_be_told_people_are_warned_too(
-    as_administrator: Client, service: StubService
+    as_administrator: Client, service: StubProvider
 ) -> None:
     answer(service, {}, listed=listing((OLD_HASH, "somebody's")))
     reviewed = review(as_administrator, "api_key_delete", short_hash=OLD_HASH)
@@ -110,7 +110,7 @@ def test_where_the_own_key_cannot_be_told_people_are_warned_too(
 
 
 def test_a_key_that_was_invalidated_can_be_deleted_and_not_invalidated_again(
-    as_administrator: Client, service: StubService
+    as_administrator: Client, service: StubProvider
 ) -> None:
     answer(service, {}, listed=listing((OLD_HASH, "old"), ended=OLD_HASH))
     assert review(as_administrator, "api_key_invalidate", short_hash=OLD_HASH).status_code == 422

@@ -7,10 +7,10 @@ from django.utils import timezone
 
 from backoffice.accounts.models import User
 from backoffice.core.models import GatewayKey
-from backoffice.operations.kinds import Payload
+from backoffice.operations.kinds.base import Payload
 from backoffice.operations.states import Status
 from tests.operations.kinds.api_keys.steps import CREATE, END, FULL, NEW, NEW_HASH, answer, sent
-from tests.stub_service import StubService
+from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
     ],
 )
 def test_a_new_key_is_asked_for_in_exactly_these_words(
-    service: StubService,
+    service: StubProvider,
     administrator: User,
     checker: User,
     payload: Payload,
@@ -47,7 +47,7 @@ def test_a_new_key_is_asked_for_in_exactly_these_words(
 
 
 def test_a_key_is_invalidated_by_its_short_hash(
-    service: StubService, administrator: User, checker: User
+    service: StubProvider, administrator: User, checker: User
 ) -> None:
     answer(service, {"message": "done"})
     operation = sent("api_key_invalidate", END, administrator, checker)
@@ -57,7 +57,7 @@ def test_a_key_is_invalidated_by_its_short_hash(
 
 
 def test_a_key_that_is_kept_here_is_invalidated_by_itself(
-    service: StubService, administrator: User, checker: User
+    service: StubProvider, administrator: User, checker: User
 ) -> None:
     kept = GatewayKey(name="till", short_hash=NEW_HASH, state="former", since=timezone.now())
     kept.seal(NEW)
@@ -69,14 +69,16 @@ def test_a_key_that_is_kept_here_is_invalidated_by_itself(
 
 
 def test_a_key_that_is_no_longer_kept_is_not_invalidated_by_something_else(
-    service: StubService, administrator: User, checker: User
+    service: StubProvider, administrator: User, checker: User
 ) -> None:
     known = END.model_copy(update={"is_known_here": True})
     operation = sent("api_key_invalidate", known, administrator, checker)
     assert (operation.status, service.changes) == (Status.APPROVED, [])
 
 
-def test_a_key_is_deleted_by_its_short_hash(service: StubService, administrator: User, checker: User) -> None:
+def test_a_key_is_deleted_by_its_short_hash(
+    service: StubProvider, administrator: User, checker: User
+) -> None:
     answer(service, {"message": "done"})
     assert sent("api_key_delete", END, administrator, checker).status == Status.SUCCEEDED
     assert service.changes == [f"DELETE /v4/user/api-key?apikeyHash={NEW_HASH}"]

@@ -4,7 +4,7 @@ import pytest
 from django.core.exceptions import ValidationError
 from pytest_django import Settings
 
-from backoffice.ledger.callback import is_same_address
+from backoffice.ledger.callback_url import is_same_address
 from backoffice.operations.kinds import KINDS
 from backoffice.operations.kinds.callback_url import check_public_address
 from tests.operations.kinds.callback_urls.steps import AFTER, sample

@@ -6,11 +6,11 @@ import pytest
 from django.test import Client
 
 from backoffice.accounts.models import User
-from backoffice.operations import services
-from backoffice.operations.models import Operation
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.workflow import approvals
 from tests import factories
 from tests.operations.kinds.callback_urls.steps import AFTER, BEFORE, sample
-from tests.stub_service import StubService
+from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -21,14 +21,14 @@ def review(client: Client, url: str) -> Any:
     return client.post(ADDRESS, {"url": url, "step": "review"})
 
 
-def test_the_review_shows_old_beside_new(as_administrator: Client, service: StubService) -> None:
+def test_the_review_shows_old_beside_new(as_administrator: Client, service: StubProvider) -> None:
     html = review(as_administrator, AFTER).content.decode()
     assert f"<h1>Send webhooks to {AFTER}</h1>" in html
     assert html.index("New address") < html.index("Old address") < html.index(BEFORE)
 
 
 def test_the_form_shows_the_present_address_while_it_is_filled_in(
-    as_administrator: Client, service: StubService
+    as_administrator: Client, service: StubProvider
 ) -> None:
     html = as_administrator.post(f"{ADDRESS}check/", {"url": ""}).content.decode()
     assert BEFORE in html
@@ -45,7 +45,7 @@ def test_the_form_shows_the_present_address_while_it_is_filled_in(
     ],
 )
 def test_bad_input_is_said_beside_its_field_and_loses_nothing(
-    as_administrator: Client, service: StubService, url: str, said: str
+    as_administrator: Client, service: StubProvider, url: str, said: str
 ) -> None:
     answer = review(as_administrator, url)
     assert answer.status_code == 422
@@ -55,7 +55,7 @@ def test_bad_input_is_said_beside_its_field_and_loses_nothing(
 
 
 def test_without_the_present_address_nothing_is_prepared(
-    as_administrator: Client, service: StubService
+    as_administrator: Client, service: StubProvider
 ) -> None:
     service.callback = "42"
     answer = review(as_administrator, AFTER)
@@ -64,7 +64,7 @@ def test_without_the_present_address_nothing_is_prepared(
 
 
 def test_an_address_that_changed_after_the_review_is_reviewed_again(
-    as_administrator: Client, service: StubService
+    as_administrator: Client, service: StubProvider
 ) -> None:
     shown = review(as_administrator, AFTER)
     service.callback = '"https://hooks.example.com/other"'
@@ -78,18 +78,18 @@ def test_an_address_that_changed_after_the_review_is_reviewed_again(
 
 
 def test_the_longest_address_fits_into_every_column(
-    as_administrator: Client, administrator: User, service: StubService
+    as_administrator: Client, administrator: User, service: StubProvider
 ) -> None:
     longest = "https://" + "a" * 60 + ".example.com/" + "x" * 1967
     assert len(longest) == 2048
-    operation = factories.of_kind("callback_url", sample(url=longest), administrator)
+    operation = factories.prepared_of_kind("callback_url", sample(url=longest), administrator)
     assert len(operation.sentence) <= 200
     assert len(operation.counterparty) <= 200
     assert longest in as_administrator.get(f"/operations/{operation.pk}/").content.decode()
 
 
 def test_the_present_address_in_another_spelling_is_refused(
-    as_administrator: Client, service: StubService
+    as_administrator: Client, service: StubProvider
 ) -> None:
     service.callback = f'"{AFTER}"'
     answer = review(as_administrator, AFTER.replace("https://", "HTTPS://").replace(".com", ".COM:443"))
@@ -98,7 +98,7 @@ def test_the_present_address_in_another_spelling_is_refused(
 
 
 def test_prepare_again_fills_the_form_with_the_same(administrator: User, as_administrator: Client) -> None:
-    operation = factories.of_kind("callback_url", sample(), administrator)
-    services.cancel_operation(operation.pk, actor=administrator)
+    operation = factories.prepared_of_kind("callback_url", sample(), administrator)
+    approvals.cancel_operation(operation.pk, actor=administrator)
     form = as_administrator.get(f"{ADDRESS}?copy={operation.pk}").context["form"]
     assert form["url"].value() == AFTER

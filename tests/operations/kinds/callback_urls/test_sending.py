@@ -7,28 +7,29 @@ import pytest
 from django.test import Client
 
 from backoffice.accounts.models import User
-from backoffice.operations import services
-from backoffice.operations.errors import OneByOneError
-from backoffice.operations.models import Attempt, Operation
-from backoffice.operations.policy import check_in_bulk
+from backoffice.operations.delivery import send
+from backoffice.operations.errors import NotInBulkError
+from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.outcome import confirmation
+from backoffice.operations.policy import check_may_approve_in_bulk
 from backoffice.operations.states import Outcome, Status
 from tests import factories
 from tests.operations.kinds.callback_urls.steps import AFTER, BEFORE, sample
 from tests.sandbox_process import SandboxProcess
-from tests.stub_service import StubService
+from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def sent(maker: User, checker: User, **changes: Any) -> Operation:
-    pending = factories.of_kind("callback_url", sample(**changes), maker)
-    operation = factories.release(factories.countersigned(pending, checker), checker)
-    services.send_operation(operation.pk)
+    pending = factories.prepared_of_kind("callback_url", sample(**changes), maker)
+    operation = factories.release(factories.approve(pending, checker), checker)
+    send.send_operation(operation.pk)
     return Operation.objects.get(pk=operation.pk)
 
 
 def test_the_request_is_exactly_what_was_countersigned(
-    administrator: User, checker: User, service: StubService
+    administrator: User, checker: User, service: StubProvider
 ) -> None:
     sent(administrator, checker)
     assert service.changes == ["PUT /v2/callbackurl"]
@@ -45,7 +46,7 @@ def test_the_request_is_exactly_what_was_countersigned(
     ],
 )
 def test_every_answer_leads_somewhere(
-    administrator: User, checker: User, service: StubService, status: int, body: str, ends: Status
+    administrator: User, checker: User, service: StubProvider, status: int, body: str, ends: Status
 ) -> None:
     service.answer_post = lambda: (status, body)
     assert sent(administrator, checker).status == ends
@@ -57,7 +58,7 @@ def test_every_answer_leads_somewhere(
     ids=["other", "new", "none", "odd"],
 )
 def test_it_is_not_sent_unless_the_old_address_is_the_one_that_was_countersigned(
-    administrator: User, checker: User, as_administrator: Client, service: StubService, told: str
+    administrator: User, checker: User, as_administrator: Client, service: StubProvider, told: str
 ) -> None:
     service.callback = told
     operation = sent(administrator, checker)
@@ -67,7 +68,7 @@ def test_it_is_not_sent_unless_the_old_address_is_the_one_that_was_countersigned
 
 
 def test_the_old_address_in_another_spelling_is_the_one_that_was_countersigned(
-    administrator: User, checker: User, service: StubService
+    administrator: User, checker: User, service: StubProvider
 ) -> None:
     service.callback = f'"{BEFORE.replace("https://", "HTTPS://").replace(".com", ".COM:443")}"'
     sent(administrator, checker)
@@ -75,8 +76,8 @@ def test_the_old_address_in_another_spelling_is_the_one_that_was_countersigned(
 
 
 def test_it_is_countersigned_on_its_own_page_only(administrator: User) -> None:
-    with pytest.raises(OneByOneError):
-        check_in_bulk(factories.of_kind("callback_url", sample(), administrator))
+    with pytest.raises(NotInBulkError):
+        check_may_approve_in_bulk(factories.prepared_of_kind("callback_url", sample(), administrator))
 
 
 @pytest.mark.parametrize("status", [200, 500])
@@ -94,12 +95,12 @@ def test_it_is_countersigned_on_its_own_page_only(administrator: User) -> None:
     ],
 )
 def test_only_the_same_address_read_back_proves_it(
-    administrator: User, checker: User, service: StubService, status: int, told: str, proven: bool
+    administrator: User, checker: User, service: StubProvider, status: int, told: str, proven: bool
 ) -> None:
     service.answer_post = lambda: (status, '{"success": true, "message": "ok"}')
     operation = sent(administrator, checker)
     service.callback = told
-    assert (services.confirm_operation(operation.pk).status == Status.SUCCEEDED) is proven
+    assert (confirmation.confirm_operation(operation.pk).status == Status.SUCCEEDED) is proven
 
 
 def test_two_people_set_it_against_the_service(
@@ -107,4 +108,4 @@ def test_two_people_set_it_against_the_service(
 ) -> None:
     operation = sent(administrator, checker, previous="")
     assert operation.status == Status.PROCESSING
-    assert services.confirm_operation(operation.pk).status == Status.SUCCEEDED
+    assert confirmation.confirm_operation(operation.pk).status == Status.SUCCEEDED

@@ -6,9 +6,9 @@ from django.test import Client
 from django.utils import timezone
 
 from backoffice.accounts.models import User
-from backoffice.operations import services
-from backoffice.operations.kinds.payment_form import PaymentPayload
-from backoffice.operations.models import Operation
+from backoffice.operations.delivery import release, send
+from backoffice.operations.kinds.payment import PaymentPayload
+from backoffice.operations.models.operations import Operation
 from tests import factories
 from tests.operations.kinds.samples import SAMPLES
 
@@ -44,10 +44,10 @@ def post(client: Client, typed: dict[str, str], step: str = "review", **more: st
 
 def sent(maker: User, checker: User, payload: PaymentPayload) -> Operation:
     """A payment that was sent, with whatever came of it."""
-    operation = factories.countersigned(factories.of_kind("payment", payload, maker), checker)
-    services.release_operation(
+    operation = factories.approve(factories.prepared_of_kind("payment", payload, maker), checker)
+    release.release_operation(
         operation.pk, actor=checker, digest=operation.digest, second_factor_at=timezone.now(), token=None
     )
-    services.send_operation(operation.pk)
+    send.send_operation(operation.pk)
     operation.refresh_from_db()
     return operation

@@ -11,13 +11,14 @@ from django.test import Client
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
-from backoffice.ledger.business import business_id
-from backoffice.operations import errors, services
-from backoffice.operations.models import Operation
+from backoffice.ledger.payments import business_id
+from backoffice.operations import errors
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.workflow import approvals
 from tests import factories
 from tests.operations.kinds.payments.steps import ADDRESS, BUSINESS, REFERENCE, SUBMISSION, TO_USER, of, post
 from tests.sandbox_process import SandboxProcess
-from tests.stub_service import StubService
+from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -108,18 +109,20 @@ def test_another_form_has_another_reference(as_maker: Client, bank: dict[str, st
 
 
 def test_the_same_payment_cannot_wait_twice_although_its_reference_is_new(maker: User) -> None:
-    factories.of_kind("payment", of(repeat_reason="Second part"), maker)
-    with pytest.raises(errors.SameContentWaitsError):
-        factories.of_kind("payment", of(repeat_reason="Second part", reference="CS-ANOTHER"), maker)
+    factories.prepared_of_kind("payment", of(repeat_reason="Second part"), maker)
+    with pytest.raises(errors.DuplicatePendingError):
+        factories.prepared_of_kind("payment", of(repeat_reason="Second part", reference="CS-ANOTHER"), maker)
 
 
 def test_the_same_amount_to_the_same_receiver_within_a_day_wants_a_reason(maker: User) -> None:
-    first = factories.of_kind("payment", of(), maker)
-    services.cancel_operation(first.pk, actor=maker)
-    second = factories.of_kind("payment", of(reference="CS-SECOND"), maker)
+    first = factories.prepared_of_kind("payment", of(), maker)
+    approvals.cancel_operation(first.pk, actor=maker)
+    second = factories.prepared_of_kind("payment", of(reference="CS-SECOND"), maker)
     assert (second.currency, second.amount) == ("USDT", Decimal(100))
     with pytest.raises(errors.PaidBeforeError):
-        factories.of_kind("payment", of(reference="CS-THIRD", customer_email="other@example.com"), maker)
+        factories.prepared_of_kind(
+            "payment", of(reference="CS-THIRD", customer_email="other@example.com"), maker
+        )
 
 
 @pytest.mark.parametrize(
@@ -135,7 +138,7 @@ def test_the_same_amount_to_the_same_receiver_within_a_day_wants_a_reason(maker:
     ],
 )
 def test_a_large_payment_needs_two_people(maker: User, changes: dict[str, Any], needed: int) -> None:
-    assert factories.of_kind("payment", of(**changes), maker).approvals_needed == needed
+    assert factories.prepared_of_kind("payment", of(**changes), maker).approvals_needed == needed
 
 
 def test_a_form_without_its_number_is_refused(as_maker: Client, bank: dict[str, str]) -> None:
@@ -145,7 +148,7 @@ def test_a_form_without_its_number_is_refused(as_maker: Client, bank: dict[str, 
 
 
 def test_the_business_is_as_configured_or_as_the_newest_transaction_says(
-    settings: Settings, service: StubService
+    settings: Settings, service: StubProvider
 ) -> None:
     assert business_id() == ""
     service.records = json.dumps(
@@ -163,7 +166,7 @@ def test_the_business_is_as_configured_or_as_the_newest_transaction_says(
     assert business_id() == "configured"
 
 
-def test_without_a_business_nothing_is_prepared(as_maker: Client, service: StubService) -> None:
+def test_without_a_business_nothing_is_prepared(as_maker: Client, service: StubProvider) -> None:
     said = " ".join(post(as_maker, TO_USER).context["form"].non_field_errors())
     assert "set COUNTERSIGN_GATEWAY_BUSINESS_ID" in said
 
@@ -175,8 +178,8 @@ def test_a_silent_service_is_said(as_maker: Client, settings: Settings) -> None:
 
 
 def test_prepare_again_fills_the_form_and_takes_a_new_reference(as_maker: Client, maker: User) -> None:
-    operation = factories.of_kind("payment", of(), maker)
-    services.cancel_operation(operation.pk, actor=maker)
+    operation = factories.prepared_of_kind("payment", of(), maker)
+    approvals.cancel_operation(operation.pk, actor=maker)
     form = as_maker.get(f"{ADDRESS}?copy={operation.pk}").context["form"]
     assert str(form["incoming_amount"].value()) == "100.000000"
     assert form["account_number"].value() == "0123456789"

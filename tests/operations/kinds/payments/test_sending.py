@@ -8,19 +8,20 @@ from django.test import Client
 from django.utils import timezone
 
 from backoffice.accounts.models import User
-from backoffice.operations import services
-from backoffice.operations.models import Attempt, Operation
+from backoffice.operations.delivery import release, send
+from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.outcome import confirmation
 from backoffice.operations.states import Outcome, Status
 from tests import factories
 from tests.operations.kinds.payments.steps import BUSINESS, REFERENCE, of, post, sent
 from tests.sandbox_process import SandboxProcess
-from tests.stub_service import StubService
+from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def test_the_request_to_a_bank_is_exactly_what_was_countersigned(
-    maker: User, checker: User, service: StubService
+    maker: User, checker: User, service: StubProvider
 ) -> None:
     sent(maker, checker, of(outgoing_amount=Decimal("150000.00"), rate_key="k-1"))
     assert service.changes == ["POST /v2/payment"]
@@ -42,7 +43,7 @@ def test_the_request_to_a_bank_is_exactly_what_was_countersigned(
     }
 
 
-def test_the_request_to_a_user_names_no_account(maker: User, checker: User, service: StubService) -> None:
+def test_the_request_to_a_user_names_no_account(maker: User, checker: User, service: StubProvider) -> None:
     nothing = dict.fromkeys(
         ("country", "bank", "bank_code", "account_number", "account_name", "typed_name"), ""
     )
@@ -74,14 +75,14 @@ def test_the_request_to_a_user_names_no_account(maker: User, checker: User, serv
     ],
 )
 def test_every_answer_leads_somewhere(
-    maker: User, checker: User, service: StubService, status: int, body: str, ends: Status
+    maker: User, checker: User, service: StubProvider, status: int, body: str, ends: Status
 ) -> None:
     service.answer_post = lambda: (status, body)
     assert sent(maker, checker, of()).status == ends
 
 
 def test_what_the_service_made_is_kept_as_it_told_it(
-    maker: User, checker: User, service: StubService
+    maker: User, checker: User, service: StubProvider
 ) -> None:
     made = {
         "_id": "P-9",
@@ -120,7 +121,7 @@ def test_a_lost_answer_is_never_guessed_and_people_are_asked_at_once(
     sandbox.fault("payments.create", "drop", when="after_execution")
     operation = sent(maker, checker, of())
     assert operation.status == Status.UNKNOWN
-    assert services.confirm_operation(operation.pk).status == Status.REVIEW
+    assert confirmation.confirm_operation(operation.pk).status == Status.REVIEW
     assert Attempt.objects.get().last_check.startswith("No read of the service shows what became of it")
     assert Attempt.objects.get().outcome == Outcome.OPEN
 
@@ -131,11 +132,11 @@ def test_two_people_create_a_payment_against_the_service(
     before = sandbox.balance("USDT")
     digest = post(as_maker, bank).context["digest"]
     post(as_maker, bank, "prepare", digest=digest)
-    operation = factories.countersigned(Operation.objects.get(), checker)
-    services.release_operation(
+    operation = factories.approve(Operation.objects.get(), checker)
+    release.release_operation(
         operation.pk, actor=checker, digest=operation.digest, second_factor_at=timezone.now(), token=None
     )
-    services.send_operation(operation.pk)
+    send.send_operation(operation.pk)
     assert Operation.objects.get().status == Status.SUCCEEDED
     result = Attempt.objects.get().result or {}
     assert (result["reference"], result["state"]) == (REFERENCE, "pending")

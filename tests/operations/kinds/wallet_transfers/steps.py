@@ -6,10 +6,10 @@ from django.test import Client
 from django.utils import timezone
 
 from backoffice.accounts.models import User
-from backoffice.operations import services
 from backoffice.operations.kinds import KINDS
 from backoffice.operations.kinds.wallet_transfer import WalletTransferPayload
-from backoffice.operations.models import Operation
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.workflow import approvals
 from tests import factories
 from tests.operations.kinds.samples import SAMPLES
 
@@ -33,11 +33,11 @@ def of(**changes: Any) -> WalletTransferPayload:
 
 
 def prepared(maker: User, **changes: Any) -> Operation:
-    return factories.of_kind("wallet_transfer", of(**changes), maker)
+    return factories.prepared_of_kind("wallet_transfer", of(**changes), maker)
 
 
 def released(maker: User, checker: User, **changes: Any) -> Operation:
-    return factories.release(factories.countersigned(prepared(maker, **changes), checker), checker)
+    return factories.release(factories.approve(prepared(maker, **changes), checker), checker)
 
 
 def review(client: Client, **changes: str) -> Any:
@@ -45,7 +45,7 @@ def review(client: Client, **changes: str) -> Any:
 
 
 def sign(operation: Operation, checker: User, typed: str) -> Operation:
-    return services.approve_operation(
+    return approvals.approve_operation(
         operation.pk,
         actor=checker,
         digest=operation.digest,

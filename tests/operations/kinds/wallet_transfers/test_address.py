@@ -6,9 +6,11 @@ import pytest
 from django.test import Client
 
 from backoffice.accounts.models import User
-from backoffice.operations import errors, policy, services
-from backoffice.operations.models import Operation
+from backoffice.operations import errors, policy
+from backoffice.operations.delivery import send
+from backoffice.operations.models.operations import Operation
 from backoffice.operations.states import Status
+from backoffice.operations.workflow import approvals
 from tests.operations.kinds.wallet_transfers.steps import (
     EVM,
     KIND,
@@ -19,15 +21,15 @@ from tests.operations.kinds.wallet_transfers.steps import (
     review,
     sign,
 )
-from tests.stub_service import StubService
+from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def paid(maker: User, checker: User, service: StubService, **changes: Any) -> Operation:
+def paid(maker: User, checker: User, service: StubProvider, **changes: Any) -> Operation:
     """A wallet transfer that the service has accepted."""
     operation = released(maker, checker, **changes)
-    services.send_operation(operation.pk)
+    send.send_operation(operation.pk)
     operation.refresh_from_db()
     assert operation.status == Status.PROCESSING
     return operation
@@ -52,32 +54,32 @@ def test_the_page_asks_for_the_end_of_the_address_and_takes_no_other(as_checker:
 
 
 def test_it_cannot_be_countersigned_among_many(maker: User) -> None:
-    with pytest.raises(errors.OneByOneError):
-        policy.check_in_bulk(prepared(maker))
+    with pytest.raises(errors.NotInBulkError):
+        policy.check_may_approve_in_bulk(prepared(maker))
 
 
 def test_the_first_time_is_said_until_the_address_was_paid(
-    maker: User, checker: User, service: StubService
+    maker: User, checker: User, service: StubProvider
 ) -> None:
     assert any("First time" in caution for caution in KIND.cautions(of()))
     operation = prepared(maker)
     assert any("First time" in caution for caution in KIND.cautions(of()))
-    services.cancel_operation(operation.pk, actor=maker)
+    approvals.cancel_operation(operation.pk, actor=maker)
     assert any("First time" in caution for caution in KIND.cautions(of()))
     paid(maker, checker, service)
     assert KIND.cautions(of()) == []
 
 
 def test_a_failed_transfer_does_not_make_an_address_known(
-    maker: User, checker: User, service: StubService
+    maker: User, checker: User, service: StubProvider
 ) -> None:
     service.answer_post = lambda: (400, '{"message": "no"}')
-    services.send_operation(released(maker, checker).pk)
+    send.send_operation(released(maker, checker).pk)
     assert any("First time" in caution for caution in KIND.cautions(of()))
 
 
 def test_an_address_that_looks_like_one_paid_before_is_shown_beside_it(
-    as_maker: Client, maker: User, checker: User, service: StubService
+    as_maker: Client, maker: User, checker: User, service: StubProvider
 ) -> None:
     known = "0xabc1112223334445556667778889990001112def"
     poison = "0xabc9992223334445556667778889990001112def"
@@ -89,7 +91,7 @@ def test_an_address_that_looks_like_one_paid_before_is_shown_beside_it(
     assert "0xabc[999]222333" in html
 
 
-def test_addresses_that_are_unlike_are_not_shown(maker: User, checker: User, service: StubService) -> None:
+def test_addresses_that_are_unlike_are_not_shown(maker: User, checker: User, service: StubProvider) -> None:
     paid(maker, checker, service)
     cautions = KIND.cautions(of(network="ERC20", address=EVM))
     assert [caution for caution in cautions if "Looks like" in caution] == []

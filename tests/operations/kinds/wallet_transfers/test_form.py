@@ -4,9 +4,9 @@ import pytest
 from django.test import Client
 
 from backoffice.accounts.models import User
-from backoffice.operations import services
-from backoffice.operations.kinds.base import Code
-from backoffice.operations.models import Operation
+from backoffice.operations.kinds.base import GroupedCode
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.workflow import approvals
 from tests.operations.kinds.wallet_transfers.steps import (
     ADDRESS,
     EVM,
@@ -17,7 +17,7 @@ from tests.operations.kinds.wallet_transfers.steps import (
     prepared,
     review,
 )
-from tests.stub_service import StubService
+from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -25,7 +25,7 @@ BITCOIN = "bc1qar0srrr7xfkvy5l643lydnw9re59gtzzwf5mdq"
 
 
 def test_the_review_shows_all_of_the_address_and_what_was_proven(
-    as_maker: Client, service: StubService
+    as_maker: Client, service: StubProvider
 ) -> None:
     answer = review(as_maker)
     html = answer.content.decode()
@@ -40,7 +40,7 @@ def test_the_review_shows_all_of_the_address_and_what_was_proven(
     ("network", "address"), [("ERC20", EVM), ("trc 20", TRON), ("BTC", BITCOIN), ("Lightning", "lnbc1")]
 )
 def test_addresses_of_every_network_pass(
-    as_maker: Client, service: StubService, network: str, address: str
+    as_maker: Client, service: StubProvider, network: str, address: str
 ) -> None:
     assert review(as_maker, network=network, address=address).status_code == 200
 
@@ -70,7 +70,7 @@ def test_addresses_of_every_network_pass(
     ],
 )
 def test_bad_input_is_said_beside_its_field_and_loses_nothing(
-    as_maker: Client, service: StubService, field: str, typed: str, said: str
+    as_maker: Client, service: StubProvider, field: str, typed: str, said: str
 ) -> None:
     answer = review(as_maker, **{field: typed})
     assert answer.status_code == 422
@@ -84,7 +84,7 @@ def test_bad_input_is_said_beside_its_field_and_loses_nothing(
 
 def test_the_address_is_shown_in_groups_and_copied_exactly() -> None:
     value = dict(KIND.facts(of()))["To address"]
-    assert isinstance(value, Code)
+    assert isinstance(value, GroupedCode)
     assert value == TRON
     assert value.groups[0] == "TR7N"
     assert "".join(value.groups) == TRON
@@ -92,6 +92,6 @@ def test_the_address_is_shown_in_groups_and_copied_exactly() -> None:
 
 def test_prepare_again_fills_the_form_with_the_same(as_maker: Client, maker: User) -> None:
     operation = prepared(maker)
-    services.cancel_operation(operation.pk, actor=maker)
+    approvals.cancel_operation(operation.pk, actor=maker)
     form = as_maker.get(f"{ADDRESS}?copy={operation.pk}").context["form"]
     assert {name: str(form[name].value()) for name in FILLED_IN} == FILLED_IN

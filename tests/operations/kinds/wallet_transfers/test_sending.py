@@ -8,23 +8,24 @@ import pytest
 from django.utils import timezone
 
 from backoffice.accounts.models import User
-from backoffice.operations import services
-from backoffice.operations.models import Attempt, Operation
-from backoffice.operations.services.confirming import settles_after
+from backoffice.operations.delivery import release, send
+from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.outcome import confirmation
+from backoffice.operations.outcome.confirmation import listing_delay
 from backoffice.operations.states import Status
 from payments_gateway import TransactionRecord
 from tests.operations.kinds.wallet_transfers.steps import EVM, KIND, TRON, of, prepared, released, sign
 from tests.operations.steps import let_pass
 from tests.sandbox_process import SandboxProcess
-from tests.stub_service import StubService
+from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def test_the_request_is_exactly_what_was_countersigned(
-    maker: User, checker: User, service: StubService
+    maker: User, checker: User, service: StubProvider
 ) -> None:
-    services.send_operation(released(maker, checker, wallet_type="main").pk)
+    send.send_operation(released(maker, checker, wallet_type="main").pk)
     assert service.changes == ["POST /v2/wallet/transfer"]
     assert '"amount": 150.250000' in service.posts[0]
     assert json.loads(service.posts[0], parse_float=Decimal) == {
@@ -37,8 +38,8 @@ def test_the_request_is_exactly_what_was_countersigned(
     }
 
 
-def test_what_is_not_given_is_not_sent(maker: User, checker: User, service: StubService) -> None:
-    services.send_operation(released(maker, checker, memo="").pk)
+def test_what_is_not_given_is_not_sent(maker: User, checker: User, service: StubProvider) -> None:
+    send.send_operation(released(maker, checker, memo="").pk)
     assert set(json.loads(service.posts[0])) == {"network", "currency", "address", "amount"}
 
 
@@ -61,11 +62,11 @@ def test_what_is_not_given_is_not_sent(maker: User, checker: User, service: Stub
     ],
 )
 def test_every_answer_leads_somewhere(
-    maker: User, checker: User, service: StubService, status: int, body: str, ends: Status
+    maker: User, checker: User, service: StubProvider, status: int, body: str, ends: Status
 ) -> None:
     operation = released(maker, checker)
     service.answer_post = lambda: (status, body)
-    services.send_operation(operation.pk)
+    send.send_operation(operation.pk)
     assert Operation.objects.get().status == ends
 
 
@@ -74,12 +75,12 @@ def test_an_unknown_one_is_recognised_in_the_list(
 ) -> None:
     sandbox.fault("wallets.transfer", "drop", when="after_execution")
     operation = released(maker, checker)
-    services.send_operation(operation.pk)
+    send.send_operation(operation.pk)
     operation.refresh_from_db()
     assert operation.status == Status.UNKNOWN
     sandbox.settle("fullfiled")
-    let_pass(settles_after())
-    assert services.confirm_operation(operation.pk).status == Status.SUCCEEDED
+    let_pass(listing_delay())
+    assert confirmation.confirm_operation(operation.pk).status == Status.SUCCEEDED
     assert Attempt.objects.get().service_transaction_id
 
 
@@ -117,11 +118,11 @@ def test_two_people_send_crypto_against_the_service(
     before = sandbox.balance("USDT")
     operation = prepared(maker)
     operation = sign(operation, checker, "gjLj6t")
-    services.release_operation(
+    release.release_operation(
         operation.pk, actor=checker, digest=operation.digest, second_factor_at=timezone.now(), token=None
     )
-    services.send_operation(operation.pk)
-    assert services.confirm_operation(operation.pk).status == Status.SUCCEEDED
+    send.send_operation(operation.pk)
+    assert confirmation.confirm_operation(operation.pk).status == Status.SUCCEEDED
     taken = before - sandbox.balance("USDT")
     attempt = Attempt.objects.get()
     assert attempt.fee is not None

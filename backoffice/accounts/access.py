@@ -1,0 +1,191 @@
+"""Nobody sees anything without sign-in and second factor, unless the view says so.
+
+The middleware enforces it; the decorators are the marks that it reads. Whoever lacks a step is led to it and back.
+"""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar, cast
+from urllib.parse import urlencode, urlsplit
+from zoneinfo import ZoneInfo
+
+from django.conf import settings
+from django.contrib.auth import SESSION_KEY
+from django.contrib.auth import middleware as django_auth
+from django.contrib.auth.models import AnonymousUser
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
+from django.shortcuts import render, resolve_url
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.functional import SimpleLazyObject
+from django.utils.http import url_has_allowed_host_and_scheme
+from django_htmx.http import HttpResponseClientRedirect
+
+from backoffice.accounts import second_factor
+from backoffice.accounts.models import User
+from backoffice.accounts.second_factor import has_fresh_second_factor
+from backoffice.accounts.sessions import SessionStore, StaffRequest
+from backoffice.audit.actions import Action
+from backoffice.audit.log import record
+
+NEXT_PARAMETER = "next"
+
+
+def redirect_to_step(request: HttpRequest, name: str) -> HttpResponse:
+    """Send the browser to a step of sign-in, which leads back to the page it is on now.
+
+    A request by htmx is answered with an order to load the whole page, so that no sign-in form ends up
+    inside another page.
+    """
+    address = url_with_next(name, _current_page(request))
+    if request.headers.get("HX-Request") == "true":
+        return HttpResponseClientRedirect(address)
+    return HttpResponseRedirect(address)
+
+
+def url_with_next(name: str, wanted: str) -> str:
+    """The address of a step, which remembers the page wanted after it."""
+    return f"{reverse(name)}?{urlencode({NEXT_PARAMETER: wanted})}" if wanted else reverse(name)
+
+
+def next_page(request: HttpRequest) -> str:
+    """The page that was asked for before sign-in, if it is one of ours; otherwise the empty string."""
+    wanted = request.POST.get(NEXT_PARAMETER) or request.GET.get(NEXT_PARAMETER, "")
+    return wanted if _is_own_url(request, wanted) else ""
+
+
+def page_after_sign_in(request: HttpRequest) -> str:
+    """The page that was asked for before sign-in, or the overview."""
+    return next_page(request) or resolve_url(settings.LOGIN_REDIRECT_URL)
+
+
+def _current_page(request: HttpRequest) -> str:
+    """The page that the person looks at. A form's target is none: it cannot be opened by its address."""
+    if request.method == "GET" and "HX-Request" not in request.headers:
+        return request.get_full_path()
+    shown = request.headers.get("HX-Current-URL") or request.headers.get("Referer", "")
+    parts = urlsplit(shown)
+    return parts._replace(scheme="", netloc="", fragment="").geturl() if _is_own_url(request, shown) else ""
+
+
+def _is_own_url(request: HttpRequest, address: str) -> bool:
+    return url_has_allowed_host_and_scheme(address, {request.get_host()}, require_https=request.is_secure())
+
+
+_View = TypeVar("_View", bound=Callable[..., HttpResponseBase])
+
+
+def second_factor_not_required(view: _View) -> _View:
+    """The password is enough: for the steps of sign-in themselves, and for signing out."""
+    return _marked(view, second_factor_required=False)
+
+
+def recovery_codes_not_required(view: _View) -> _View:
+    """Open to people who have given the second factor but not yet stored their recovery codes."""
+    return _marked(view, recovery_codes_required=False)
+
+
+def does_not_extend_session(view: _View) -> _View:
+    """The page calls this view by itself, so a call is no sign of a person and does not keep the session alive."""
+    return _marked(view, counts_as_use=False)
+
+
+def fresh_second_factor_required(view: _View) -> _View:
+    """Ask for a code first unless one was given within the last five minutes; then come back here."""
+
+    @wraps(view)
+    def guarded(request: StaffRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if not has_fresh_second_factor(request):
+            return redirect_to_step(request, "accounts:second_factor")
+        return view(request, *args, **kwargs)
+
+    return cast(_View, guarded)
+
+
+def _marked(view: _View, **marks: Any) -> _View:
+    @wraps(view)
+    def marked(*args: Any, **kwargs: Any) -> HttpResponseBase:
+        return view(*args, **kwargs)
+
+    for name, value in marks.items():
+        setattr(marked, name, value)
+    return cast(_View, marked)
+
+
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+class AuthenticationMiddleware(django_auth.AuthenticationMiddleware):
+    """`request.user` from the session's own query; a session that is no longer good is ended."""
+
+    def process_request(self, request: HttpRequest) -> None:
+        super().process_request(request)
+        request.user = cast(User, SimpleLazyObject(lambda: _person_of(cast(SessionStore, request.session))))
+
+
+def _person_of(session: SessionStore) -> User | AnonymousUser:
+    person = session.person
+    if person is None and SESSION_KEY in session:
+        session.flush()
+    return person or AnonymousUser()
+
+
+class StaffOnlyMiddleware:
+    """Demands sign-in, second factor and stored recovery codes, in this order; keeps pages out of every cache.
+
+    A view is opened by Django's `login_not_required`, or by `second_factor_not_required` for the steps
+    of sign-in. Times are shown in the person's own time zone.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        name = request.user.time_zone if isinstance(request.user, User) else settings.TIME_ZONE
+        with timezone.override(ZoneInfo(name)):
+            response = self.get_response(request)
+        response.headers.setdefault("Cache-Control", "no-store")
+        return response
+
+    def process_view(
+        self, request: HttpRequest, view: Callable[..., Any], _args: Any, _kwargs: Any
+    ) -> HttpResponse | None:
+        if not getattr(view, "login_required", True):
+            return None
+        if not request.user.is_authenticated:
+            return redirect_to_step(request, "accounts:sign_in")
+        if getattr(view, "counts_as_use", True):
+            cast(SessionStore, request.session).note_use()
+        missing = _missing_step(cast(StaffRequest, request), view)
+        return redirect_to_step(request, missing) if missing else None
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> None:
+        """Record who tried to change something without the permission; the page is still the plain 403."""
+        if isinstance(exception, PermissionDenied) and request.method not in SAFE_METHODS:
+            with transaction.atomic():
+                record(Action.ACCESS_REFUSED, actor=cast(User, request.user), target=request.path)
+
+
+def _missing_step(request: StaffRequest, view: Callable[..., Any]) -> str | None:
+    """The step that this person still has to take before this view opens."""
+    if not getattr(view, "second_factor_required", True):
+        return None
+    if request.session.authenticator is None:
+        enrolled = second_factor.authenticator_of(request.user) is not None
+        return "accounts:second_factor" if enrolled else "accounts:enrol"
+    if request.user.recovery_codes_kept_at is None and getattr(view, "recovery_codes_required", True):
+        return "accounts:recovery_codes"
+    return None
+
+
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """Django's check against forged forms has refused this one: a page left open over a sign-in, or an attack.
+
+    It is on record where somebody is signed in. Strangers leave no entry: they could fill the log with them.
+    """
+    if isinstance(request.user, User):
+        with transaction.atomic():
+            record(Action.ACCESS_REFUSED, actor=request.user, target=request.path, reason=reason)
+    return render(request, "403_csrf.html", status=403)

@@ -1,0 +1,359 @@
+"""Members of staff, their authenticators and recovery codes, and their sessions."""
+
+import base64
+import re
+import secrets
+import uuid
+from datetime import timedelta
+from typing import Any, ClassVar
+from urllib.parse import quote, urlencode
+from zoneinfo import available_timezones
+
+from django.conf import settings
+from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
+from django.contrib.auth.models import Permission, PermissionsMixin
+from django.contrib.sessions.base_session import AbstractBaseSession, BaseSessionManager
+from django.core.exceptions import ValidationError
+from django.db import models
+from django.db.models import Aggregate, CharField, F, OuterRef, QuerySet, Subquery, Value
+from django.db.models.functions import Concat, Lower
+from django.utils import timezone
+from django.utils.crypto import salted_hmac
+from django.utils.functional import cached_property
+from django_otp.models import Device, ThrottlingMixin, TimestampMixin
+from django_otp.oath import TOTP
+
+from backoffice.core.encryption import EncryptedRow
+
+
+def validate_time_zone(name: str) -> None:
+    """Raises ValidationError unless the name is one of the IANA time zone database."""
+    if name not in available_timezones():
+        raise ValidationError("Choose a time zone from the list.")
+
+
+class Theme(models.TextChoices):
+    """How the pages are coloured."""
+
+    AUTO = "auto", "As the device"
+    LIGHT = "light", "Light"
+    DARK = "dark", "Dark"
+
+
+class UserManager(BaseUserManager["User"]):
+    """Finds people by e-mail address, in whatever case it was typed."""
+
+    def get_by_natural_key(self, username: str | None) -> "User":
+        return self.get(email=(username or "").strip().lower())
+
+    def get_locked(self, pk: int) -> "User":
+        """The person, locked to the end of the transaction.
+
+        Without the key: an audit entry that names the person, written meanwhile, only needs the row to stay.
+        """
+        return self.select_for_update(no_key=True).get(pk=pk)
+
+
+class User(AbstractBaseUser, PermissionsMixin):
+    """A person who signs in. The e-mail address is the user name and is stored in lower case.
+
+    Rights come from roles alone: permissions given to one person directly and Django's superuser flag count for
+    nothing, so every right has a role behind it that can be named.
+    """
+
+    email = models.EmailField("e-mail address", unique=True)
+    full_name = models.CharField(max_length=120)
+    is_active = models.BooleanField(default=True)
+    time_zone = models.CharField(max_length=64, default="Africa/Lagos", validators=[validate_time_zone])
+    theme = models.CharField(max_length=5, choices=Theme, default=Theme.AUTO)
+    recovery_codes_kept_at = models.DateTimeField(null=True, editable=False)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    objects = UserManager()
+
+    USERNAME_FIELD = "email"
+    EMAIL_FIELD = "email"
+    REQUIRED_FIELDS = ["full_name"]
+
+    class Meta:
+        default_permissions = ("view",)
+        ordering = ["full_name", "pk"]
+        constraints = [
+            models.CheckConstraint(condition=models.Q(email=Lower("email")), name="user_email_in_lower_case"),
+        ]
+
+    def __str__(self) -> str:
+        return self.full_name
+
+    @property
+    def first_name(self) -> str:
+        """The first word of the name, for a greeting."""
+        return self.full_name.partition(" ")[0]
+
+    @property
+    def initials(self) -> str:
+        """The first letters of the first and the last word of the name."""
+        words = self.full_name.split()
+        return "".join(word[0] for word in dict.fromkeys((words[0], words[-1]))).upper() if words else "?"
+
+    def has_perm(self, perm: str, obj: Any = None) -> bool:
+        """Whether a role of this person allows it; always False for somebody who was deactivated."""
+        return perm in self.get_all_permissions(obj)
+
+    def has_module_perms(self, app_label: str) -> bool:
+        """Whether a role of this person allows anything in this application."""
+        return any(name.startswith(f"{app_label}.") for name in self.get_all_permissions())
+
+    @cached_property
+    def permission_names(self) -> frozenset[str]:
+        """What this person's roles allow, such as "operations.view_operation".
+
+        One query, unless the request's session brought the names along (`live_with_person`).
+        """
+        names = Permission.objects.filter(group__user=self).values_list("content_type__app_label", "codename")
+        return frozenset(f"{app}.{codename}" for app, codename in names)
+
+
+STEP_SECONDS = 30
+CODE_DIGITS = 6
+_TOLERATED_STEPS = 1
+_SEED_BYTES = 20  # as long as the output of SHA-1, as RFC 4226 recommends
+_ISSUER = "Countersign"
+
+
+class AuthenticatorDevice(EncryptedRow, TimestampMixin, ThrottlingMixin, Device):
+    """A person's authenticator. At most one is confirmed; another may be waiting to take its place.
+
+    A code counts once: `last_t` only grows, by compare-and-set, so of two requests with the same code one
+    succeeds. Wrong codes slow further attempts down: 1, 2, 4, 8 ... seconds, and whoever causes the delay
+    has to wait for it himself, so nobody is shut out for longer than he was under attack.
+    """
+
+    SEALED = "sealed_seed"
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="authenticators"
+    )
+    name = models.CharField(max_length=64, default="Authenticator")
+    sealed_seed = models.BinaryField(editable=False)
+    last_t = models.BigIntegerField(default=-1, editable=False)
+
+    class Meta:
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(fields=["user", "confirmed"], name="authenticator_one_of_each"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def set_new_seed(self) -> None:
+        """Draw a new secret and seal it to this row. Nothing is saved."""
+        self.seal(secrets.token_hex(_SEED_BYTES))
+
+    def totp(self) -> TOTP:
+        """The generator of codes, at the present time."""
+        seed = bytes.fromhex(self.unsealed())
+        return TOTP(seed, step=STEP_SECONDS, digits=CODE_DIGITS)
+
+    def verify_token(self, token: str) -> bool:
+        """True if this is an unused code of now, one step ago or one step ahead; it is used up then."""
+        if self.wait():
+            return False
+        if re.fullmatch(r"[0-9]{6}", token) and self._use(int(token)):
+            return True
+        self.charge_failure()
+        return False
+
+    def wait(self) -> timedelta | None:
+        """How long codes will still be refused because of wrong ones before; None if they will not."""
+        allowed, why = ThrottlingMixin.verify_is_allowed(self)
+        return None if allowed else why["locked_until"] - timezone.now()
+
+    def charge_failure(self) -> None:
+        """Count one wrong code, so that the next attempt has to wait longer."""
+        AuthenticatorDevice.objects.filter(pk=self.pk).update(
+            throttling_failure_count=F("throttling_failure_count") + 1,
+            throttling_failure_timestamp=timezone.now(),
+        )
+
+    def forgive_failures(self) -> None:
+        """Forget wrong codes, after a right one."""
+        AuthenticatorDevice.objects.filter(pk=self.pk).update(
+            throttling_failure_count=0, throttling_failure_timestamp=None, last_used_at=timezone.now()
+        )
+
+    def get_throttle_factor(self) -> int:
+        return 1
+
+    def secret_text(self) -> str:
+        """The secret as people type it: base32."""
+        return base64.b32encode(self.totp().key).decode()
+
+    def provisioning_uri(self) -> str:
+        """What the QR code says: the secret with its issuer and account, in the Key URI format."""
+        label = quote(f"{_ISSUER}:{self.user.email}", safe="@:")
+        query = urlencode({"secret": self.secret_text(), "issuer": _ISSUER, "digits": CODE_DIGITS})
+        return f"otpauth://totp/{label}?{query}&period={STEP_SECONDS}"
+
+    @property
+    def bound_to(self) -> str:
+        """What the seed is sealed to."""
+        return f"authenticator:{self.pk}"
+
+    @property
+    def owner(self) -> str:
+        """Whose authenticator it is."""
+        return str(self.user.email)
+
+    def _use(self, code: int) -> bool:
+        totp = self.totp()
+        if not totp.verify(code, tolerance=_TOLERATED_STEPS):
+            return False
+        used = AuthenticatorDevice.objects.filter(pk=self.pk, last_t__lt=totp.t()).update(last_t=totp.t())
+        if used:
+            self.forgive_failures()
+        return used == 1
+
+
+RECOVERY_CODE_COUNT = 10
+_RECOVERY_ALPHABET = "ABCDEFGHJKMNPQRSTVWXYZ23456789"  # no I, L, O, U, 0, 1: they are misread or misheard
+_RECOVERY_CODE_LENGTH = 16  # 78 bits
+
+
+class RecoveryCode(models.Model):
+    """One recovery code, kept as a keyed hash.
+
+    A code is drawn at random from 2^78, so it cannot be guessed even by someone who holds both the table
+    and the key; a slow password hash would cost seconds at each attempt and add nothing. The key
+    (`SECRET_KEY`) makes a stolen table useless on its own, and old keys still count while they are listed in
+    `SECRET_KEY_FALLBACKS`.
+    """
+
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="recovery_codes"
+    )
+    digest = models.CharField(max_length=64, unique=True)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    used_at = models.DateTimeField(null=True, editable=False)
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return "used recovery code" if self.used_at else "recovery code"
+
+    @staticmethod
+    def draw() -> str:
+        """A new code in groups of four, such as "7KQ2-M4XB-Z9TD-VR3H"."""
+        letters = "".join(secrets.choice(_RECOVERY_ALPHABET) for _ in range(_RECOVERY_CODE_LENGTH))
+        return "-".join(letters[start : start + 4] for start in range(0, _RECOVERY_CODE_LENGTH, 4))
+
+    @staticmethod
+    def digests(code: str, *, user_id: int) -> list[str]:
+        """The hashes that this code has under each key in force, the current key first."""
+        letters = "".join(letter for letter in code.upper() if letter.isalnum())
+        keys = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
+        return [
+            salted_hmac(
+                "accounts.recovery", f"{user_id}:{letters}", secret=key, algorithm="sha256"
+            ).hexdigest()
+            for key in keys
+        ]
+
+
+_SEPARATOR = ","
+
+
+class _StringAggregate(Aggregate):
+    """Texts of many rows as one text with commas between; the same on both engines."""
+
+    function = "GROUP_CONCAT"
+    output_field = CharField()
+
+    def as_postgresql(self, compiler: Any, connection: Any) -> Any:
+        return self.as_sql(
+            compiler,
+            connection,
+            function="STRING_AGG",
+            template=f"%(function)s(%(expressions)s, '{_SEPARATOR}')",
+        )
+
+
+class StaffSessionManager(BaseSessionManager["StaffSession"]):
+    """Sessions as the middleware and people ask for them."""
+
+    def live(self) -> QuerySet["StaffSession"]:
+        """Neither idle for too long nor older than a working day."""
+        return self.filter(expire_date__gt=timezone.now())
+
+    def live_with_person(self) -> QuerySet["StaffSession"]:
+        """Each with its person, the authenticator that vouched for it, and what the person may do now.
+
+        One query carries all that a request must know about who asks.
+        """
+        names = (
+            Permission.objects.filter(group__user=OuterRef("user"))
+            .order_by()
+            .values("group__user")
+            .annotate(names=_StringAggregate(Concat("content_type__app_label", Value("."), "codename")))
+            .values("names")
+        )
+        return self.live().select_related("user", "device").annotate(joined_permission_names=Subquery(names))
+
+
+class StaffSession(AbstractBaseSession):
+    """Written by `accounts.sessions.SessionStore`: these columns repeat what its data says."""
+
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, related_name="sessions"
+    )
+    device = models.ForeignKey(
+        "accounts.AuthenticatorDevice", null=True, on_delete=models.CASCADE, related_name="sessions"
+    )
+    created_at = models.DateTimeField()
+    last_seen_at = models.DateTimeField()
+    address = models.CharField(max_length=64, blank=True)
+    user_agent = models.CharField(max_length=255, blank=True)
+
+    objects: ClassVar[StaffSessionManager] = StaffSessionManager()
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"session of {self.user}" if self.user_id else "session of a stranger"
+
+    def bring_permissions(self) -> None:
+        """Hand the permission names that `live_with_person` brought along to the person."""
+        joined = vars(self).get("joined_permission_names") or ""
+        if self.user is not None:
+            self.user.permission_names = frozenset(joined.split(_SEPARATOR)) - {""}
+
+    @property
+    def reference(self) -> str:
+        """A name for this session that can be shown: the key itself would let anyone in who reads it."""
+        return salted_hmac("accounts.session", self.session_key, algorithm="sha256").hexdigest()[:16]
+
+    @property
+    def browser(self) -> str:
+        """The browser and the system in two words, as far as they say it themselves."""
+        names = [_first_match(self.user_agent, _BROWSERS), _first_match(self.user_agent, _SYSTEMS)]
+        return " on ".join(name for name in names if name) or "Unknown browser"
+
+
+# In this order: Edge and Opera also call themselves Chrome, Chrome also calls itself Safari.
+_BROWSERS = {"Edg/": "Edge", "OPR/": "Opera", "Firefox/": "Firefox", "Chrome/": "Chrome", "Safari/": "Safari"}
+_SYSTEMS = {
+    "Android": "Android",
+    "iPhone": "iPhone",
+    "iPad": "iPad",
+    "Windows": "Windows",
+    "Mac OS": "macOS",
+    "Linux": "Linux",
+}
+
+
+def _first_match(text: str, names: dict[str, str]) -> str:
+    return next((name for mark, name in names.items() if mark in text), "")

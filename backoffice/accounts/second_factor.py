@@ -1,0 +1,204 @@
+"""The second factor: set up an authenticator, check a code, recovery codes, and how long a code counts as fresh."""
+
+import re
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.utils import timezone
+
+from backoffice.accounts.errors import EnrolmentNotAllowedError
+from backoffice.accounts.models import RECOVERY_CODE_COUNT, AuthenticatorDevice, RecoveryCode, User
+from backoffice.accounts.sessions import StaffRequest, delete_other_sessions
+from backoffice.audit.actions import Action
+from backoffice.audit.log import record
+from backoffice.core import clock
+
+SECOND_FACTOR_FRESH = timedelta(minutes=5)
+"""How long a second factor counts for actions that ask for a fresh one."""
+
+
+def is_second_factor_fresh(second_factor_at: datetime | None, *, now: datetime | None = None) -> bool:
+    """True if the second factor was given within the last five minutes, by the database's clock.
+
+    One from the future is not fresh: it would stay so for as long as the clock was ahead.
+    """
+    if second_factor_at is None:
+        return False
+    return timedelta(0) <= (now or clock.now()) - second_factor_at <= SECOND_FACTOR_FRESH
+
+
+def check_may_enrol(second_factor_at: datetime | None, *, has_authenticator: bool) -> None:
+    """The first authenticator needs the password only; another one needs the second factor, given just now.
+
+    Raises EnrolmentNotAllowedError.
+    """
+    if has_authenticator and not is_second_factor_fresh(second_factor_at):
+        raise EnrolmentNotAllowedError
+
+
+def authenticator_of(user: User) -> AuthenticatorDevice | None:
+    """The authenticator that the person has confirmed, if any."""
+    return AuthenticatorDevice.objects.filter(user=user, confirmed=True).first()
+
+
+def wait_before_next_code(user: User) -> timedelta | None:
+    """How long the person's next code will be refused because of wrong ones before; None if it will not."""
+    device = authenticator_of(user)
+    return device.wait() if device else None
+
+
+def recovery_codes_left(user: User) -> int:
+    """How many of the person's recovery codes are still unused."""
+    return RecoveryCode.objects.filter(user=user, used_at=None).count()
+
+
+@transaction.atomic
+def issue_recovery_codes(user: User) -> list[str]:
+    """Ten new codes; all earlier ones stop working. Only their hashes are stored: this is the one chance to
+    show them, and the person has to confirm that they are kept before any other page opens.
+    """
+    codes = [RecoveryCode.draw() for _ in range(RECOVERY_CODE_COUNT)]
+    RecoveryCode.objects.filter(user=user).delete()
+    RecoveryCode.objects.bulk_create(
+        RecoveryCode(user=user, digest=RecoveryCode.digests(code, user_id=user.pk)[0]) for code in codes
+    )
+    User.objects.filter(pk=user.pk).update(recovery_codes_kept_at=None)
+    record(Action.RECOVERY_CODES_ISSUED, actor=user)
+    return codes
+
+
+@transaction.atomic
+def confirm_recovery_codes_stored(user: User) -> None:
+    """The person has stored the codes. Without codes there is nothing to confirm and nothing changes."""
+    has_codes = RecoveryCode.objects.filter(user=user, used_at=None).exists()
+    waiting = User.objects.filter(pk=user.pk, recovery_codes_kept_at=None)
+    if has_codes and waiting.update(recovery_codes_kept_at=timezone.now()):
+        record(Action.RECOVERY_CODES_KEPT, actor=user)
+
+
+def use_recovery_code(device: AuthenticatorDevice, code: str) -> bool:
+    """Use a code up, in the caller's transaction, who then calls `record_use`. A wrong one slows down the next
+    attempt like a wrong code of the authenticator.
+    """
+    digests = RecoveryCode.digests(code, user_id=device.user_id)
+    mine = RecoveryCode.objects.filter(user=device.user_id, digest__in=digests)
+    if mine.filter(used_at=None).update(used_at=timezone.now()) != 1:
+        device.charge_failure()
+        return False
+    device.forgive_failures()
+    return True
+
+
+def record_recovery_code_use(user: User) -> None:
+    """Put the use of a code on record, once everything else of the transaction is written."""
+    left = RecoveryCode.objects.filter(user=user, used_at=None).count()
+    record(Action.RECOVERY_CODE_USED, actor=user, left=left)
+
+
+def second_factor_at(request: StaffRequest) -> datetime | None:
+    """When the second factor was last given in this session; None before that."""
+    return request.session.second_factor_at
+
+
+def has_fresh_second_factor(request: StaffRequest) -> bool:
+    """True if the second factor was given in this session within `SECOND_FACTOR_FRESH`, five minutes."""
+    return is_second_factor_fresh(second_factor_at(request), now=request.session.now)
+
+
+@transaction.atomic(durable=True)
+def confirm_second_factor(request: StaffRequest, code: str) -> bool:
+    """Accept a code of the person's authenticator, or a recovery code, and note it in the session.
+
+    Either counts once. False if it is wrong, used, or came too soon after a wrong one; that is audited. The
+    transaction is the outermost one, so that a refusal is never rolled back with something else.
+    """
+    device = authenticator_of(User.objects.get_locked(request.user.pk))
+    if device is None:
+        return False
+    completes_sign_in = request.session.authenticator is None
+    written = re.sub(r"[\s-]", "", code)
+    is_recovery_code = re.fullmatch(r"[0-9]{6}", written) is None
+    accepts = _accepts_recovery_code if is_recovery_code else AuthenticatorDevice.verify_token
+    if not accepts(device, written):
+        return _record_refusal(request, device)
+    request.session.confirm_second_factor(device)
+    if is_recovery_code:
+        record_recovery_code_use(request.user)
+    record(
+        Action.SIGN_IN_COMPLETED if completes_sign_in else Action.SECOND_FACTOR_CONFIRMED, actor=request.user
+    )
+    return True
+
+
+def _accepts_recovery_code(device: AuthenticatorDevice, written: str) -> bool:
+    return device.wait() is None and use_recovery_code(device, written)
+
+
+def _record_refusal(request: StaffRequest, device: AuthenticatorDevice) -> bool:
+    reason = "too soon after a wrong code" if device.wait() else "wrong or used code"
+    record(Action.SECOND_FACTOR_REFUSED, actor=request.user, reason=reason)
+    return False
+
+
+_PENDING_KEY = "pending_authenticator"
+
+
+@transaction.atomic
+def begin_enrolment(request: StaffRequest) -> AuthenticatorDevice:
+    """The authenticator that this session is setting up; the same one however often the page is loaded.
+
+    Its secret was drawn for this session: one that another session began is thrown away, so nobody who saw
+    a secret earlier can wait for its owner to confirm it. Raises EnrolmentNotAllowedError.
+    """
+    User.objects.get_locked(request.user.pk)
+    _check_may_enrol(request)
+    device = _pending_device(request)
+    if device is None:
+        AuthenticatorDevice.objects.filter(user=request.user, confirmed=False).delete()
+        device = AuthenticatorDevice(user=request.user, confirmed=False)
+        device.set_new_seed()
+        device.save(force_insert=True)
+        request.session[_PENDING_KEY] = str(device.pk)
+    return device
+
+
+@transaction.atomic(durable=True)
+def finish_enrolment(request: StaffRequest, code: str) -> bool:
+    """Put the new authenticator into force with its first code, in place of an earlier one.
+
+    All other sessions of the person end. False if the code is wrong, which is audited. Raises
+    EnrolmentNotAllowedError if somebody else was faster or the second factor is no longer fresh.
+    """
+    user = User.objects.get_locked(pk=request.user.pk)
+    _check_may_enrol(request)
+    device = _pending_device(request)
+    if device is None:
+        raise EnrolmentNotAllowedError
+    if not device.verify_token(code.replace(" ", "")):
+        record(Action.SECOND_FACTOR_REFUSED, actor=user, reason="wrong code while setting up")
+        return False
+    request.session.pop(_PENDING_KEY)
+    _activate(request, device)
+    record(Action.AUTHENTICATOR_ENROLLED, actor=user)
+    return True
+
+
+def _check_may_enrol(request: StaffRequest) -> None:
+    has_authenticator = authenticator_of(request.user) is not None
+    check_may_enrol(request.session.second_factor_at, has_authenticator=has_authenticator)
+
+
+def _pending_device(request: StaffRequest) -> AuthenticatorDevice | None:
+    """The authenticator that this session, and no other, is setting up."""
+    claimed = request.session.get(_PENDING_KEY)
+    return AuthenticatorDevice.objects.filter(user=request.user, confirmed=False, pk=claimed).first()
+
+
+def _activate(request: StaffRequest, device: AuthenticatorDevice) -> None:
+    request.session.forget_second_factor()  # or the session would go with the authenticator that vouched for it
+    request.session.confirm_second_factor(device)
+    delete_other_sessions(request)
+    AuthenticatorDevice.objects.filter(user=request.user, confirmed=True).delete()
+    AuthenticatorDevice.objects.filter(pk=device.pk).update(confirmed=True)
+    device.confirmed = True
+    User.objects.filter(pk=request.user.pk).update(recovery_codes_kept_at=None)

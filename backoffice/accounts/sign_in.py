@@ -1,0 +1,95 @@
+"""The password: the first step of sign-in, sign-out, changing it, and the lock-out after wrong ones."""
+
+from typing import Any
+
+from django.conf import settings
+from django.contrib import auth
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from django.views.decorators.debug import sensitive_variables
+
+from backoffice.accounts.errors import LockedOutError, PasswordRefusedError, SignInRefusedError
+from backoffice.accounts.models import StaffSession, User
+from backoffice.accounts.roles import StaffBackend
+from backoffice.accounts.sessions import SessionStore, StaffRequest, delete_other_sessions
+from backoffice.audit.actions import Action
+from backoffice.audit.log import record
+from backoffice.core.web import request_context
+
+
+@sensitive_variables("password")
+def sign_in(request: HttpRequest, session: SessionStore, *, email: str, password: str) -> User:
+    """Open a new session for the person with this e-mail address and password; nothing but the steps of
+    sign-in can be reached with it until the second factor is given.
+
+    Whatever session the browser had is ended. Raises SignInRefusedError, or LockedOutError after the fifth
+    wrong password for one address from one place; what they say and how long they take is the same whether
+    the person exists or not. Every attempt is audited.
+    """
+    user = auth.authenticate(request, email=email, password=password)
+    if not isinstance(user, User):
+        raise _refusal(request, email)
+    session.flush()
+    auth.login(request, user, backend=f"{StaffBackend.__module__}.{StaffBackend.__qualname__}")
+    session.begin(address=request_context.address() or "", user_agent=request.headers.get("User-Agent", ""))
+    with transaction.atomic():
+        StaffSession.objects.filter(expire_date__lte=timezone.now()).delete()
+        record(Action.PASSWORD_ACCEPTED, actor=user)
+    return user
+
+
+@transaction.atomic
+def sign_out(request: StaffRequest) -> None:
+    """End the session in which this was asked."""
+    user = request.user
+    auth.logout(request)
+    record(Action.SESSION_SIGNED_OUT, actor=user)
+
+
+def _refusal(request: HttpRequest, email: str) -> SignInRefusedError | LockedOutError:
+    """Audit the refused attempt and say why as far as it may be said."""
+    is_locked = getattr(request, "axes_locked_out", False)
+    just_locked = getattr(request, "axes_failures_since_start", None) == settings.AXES_FAILURE_LIMIT
+    target = User.objects.filter(email=email).first() or email
+    with transaction.atomic():
+        record(
+            Action.SIGN_IN_LOCKED if just_locked else Action.SIGN_IN_REFUSED,
+            actor=None,
+            target=target,
+            reason="locked out" if is_locked else "wrong e-mail address or password",
+        )
+    return LockedOutError() if is_locked else SignInRefusedError()
+
+
+@sensitive_variables("password")
+def confirm_password(request: StaffRequest, password: str) -> None:
+    """Raises PasswordRefusedError unless this is the person's present password, or LockedOutError after the fifth
+    wrong one: it is counted with the wrong passwords of sign-in. A refusal is audited.
+    """
+    if auth.authenticate(request, email=request.user.email, password=password) == request.user:
+        return
+    is_locked = getattr(request, "axes_locked_out", False)
+    with transaction.atomic():
+        reason = "locked out" if is_locked else "wrong password"
+        record(Action.PASSWORD_REFUSED, actor=request.user, reason=reason)
+    raise LockedOutError if is_locked else PasswordRefusedError
+
+
+@sensitive_variables("new_password")
+@transaction.atomic
+def change_password(request: StaffRequest, new_password: str) -> None:
+    """Give the person a new, already validated password and end all other sessions."""
+    user = User.objects.get_locked(request.user.pk)
+    user.set_password(new_password)
+    user.save(update_fields=["password"])
+    auth.update_session_auth_hash(request, user)
+    ended = delete_other_sessions(request)
+    record(Action.PASSWORD_CHANGED, actor=user, target=user, sessions_ended=ended)
+
+
+def keep_lockout_response(
+    _request: HttpRequest, answer: HttpResponse, _credentials: dict[str, Any] | None
+) -> HttpResponse:
+    """The sign-in page has said already, in our words and with status 429, that the person is locked out."""
+    return answer

@@ -1,0 +1,110 @@
+"""Members of staff: create them, give them roles, reset their second factor, deactivate them, and find who may do
+what.
+"""
+
+from collections.abc import Iterable
+
+from django.contrib.auth.models import Group
+from django.db import transaction
+from django.db.models import QuerySet
+from django.views.decorators.debug import sensitive_variables
+
+from backoffice.accounts.errors import EmailTakenError, UnknownRoleError
+from backoffice.accounts.models import AuthenticatorDevice, RecoveryCode, User
+from backoffice.accounts.roles import Role
+from backoffice.accounts.sessions import end_sessions_of
+from backoffice.audit.actions import Action
+from backoffice.audit.log import record
+
+
+def users_with_permission(permission: str) -> QuerySet[User]:
+    """The active people whose roles allow this, such as "operations.approve_operation"."""
+    app, _, codename = permission.partition(".")
+    return User.objects.filter(
+        groups__permissions__content_type__app_label=app,
+        groups__permissions__codename=codename,
+        is_active=True,
+    ).distinct()
+
+
+@sensitive_variables("password")
+@transaction.atomic
+def create_staff(
+    email: str, *, full_name: str, password: str, roles: Iterable[str], actor: User | None = None
+) -> User:
+    """A new person, who signs in with this already validated password and is then led to set up an
+    authenticator. `actor` is None on the command line. Raises EmailTakenError, UnknownRoleError.
+    """
+    email = email.strip().lower()
+    if User.objects.filter(email=email).exists():
+        raise EmailTakenError(f"Somebody signs in as {email} already. Nobody was created.")
+    names = _known_roles(roles)
+    user = User(email=email, full_name=full_name.strip())
+    user.set_password(password)
+    user.save(force_insert=True)
+    user.groups.set(Group.objects.filter(name__in=names))
+    record(Action.STAFF_CREATED, actor=actor, target=user, email=email, roles=names)
+    return user
+
+
+@transaction.atomic
+def set_roles(user_id: int, *, roles: Iterable[str], actor: User | None, reason: str = "") -> User:
+    """Give the person exactly these roles and end the person's sessions. Raises UnknownRoleError.
+
+    `actor` is None on the command line; then `reason` says who wanted it.
+    """
+    user = User.objects.get_locked(pk=user_id)
+    names, before = _known_roles(roles), _role_names(user)
+    user.groups.set(Group.objects.filter(name__in=names))
+    ended = end_sessions_of(user)
+    record(
+        Action.STAFF_ROLES_CHANGED,
+        actor=actor,
+        target=user,
+        before=before,
+        after=names,
+        reason=reason,
+        sessions_ended=ended,
+    )
+    return user
+
+
+def save_preferences(user: User, *, time_zone: str, theme: str) -> None:
+    """How pages look to this person, from the next one on. Taste is not audited."""
+    User.objects.filter(pk=user.pk).update(time_zone=time_zone, theme=theme)
+
+
+@transaction.atomic
+def deactivate_staff(user_id: int, *, actor: User | None, reason: str = "") -> User:
+    """The person can no longer sign in, and every session ends at once. What was done remains on record."""
+    user = User.objects.get_locked(pk=user_id)
+    user.is_active = False
+    user.save(update_fields=["is_active"])
+    ended = end_sessions_of(user)
+    record(Action.STAFF_DEACTIVATED, actor=actor, target=user, reason=reason, sessions_ended=ended)
+    return user
+
+
+@transaction.atomic
+def reset_second_factor(user_id: int, *, actor: User | None, reason: str = "") -> User:
+    """Throw away authenticator and recovery codes; the person sets up new ones at the next sign-in."""
+    user = User.objects.get_locked(pk=user_id)
+    ended = end_sessions_of(user)
+    AuthenticatorDevice.objects.filter(user=user).delete()
+    RecoveryCode.objects.filter(user=user).delete()
+    user.recovery_codes_kept_at = None
+    user.save(update_fields=["recovery_codes_kept_at"])
+    record(Action.AUTHENTICATOR_RESET, actor=actor, target=user, reason=reason, sessions_ended=ended)
+    return user
+
+
+def _known_roles(roles: Iterable[str]) -> list[str]:
+    names = sorted({str(role) for role in roles})
+    unknown = [name for name in names if name not in Role.values]
+    if unknown:
+        raise UnknownRoleError(f"There is no role {unknown[0]}. Roles: {', '.join(Role.values)}.")
+    return names
+
+
+def _role_names(user: User) -> list[str]:
+    return sorted(user.groups.values_list("name", flat=True))

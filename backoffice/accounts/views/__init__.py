@@ -1,1 +1,0 @@
-"""The pages of sign-in and of one's own account."""

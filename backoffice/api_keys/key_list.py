@@ -1,0 +1,188 @@
+"""The provider's list of API keys, kept locally: refresh it, show each key with its state, and warn before one
+expires.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.utils import timezone
+
+from backoffice.api_keys.models import KnownKey
+from backoffice.audit.canonical import storable_text
+from backoffice.core.credentials import KeyInUse, key_in_use
+from backoffice.core.gateway import PAGE_TIMEOUT, gateway
+from backoffice.core.leases import try_acquire
+from backoffice.operations.delivery.record import complete_result
+from backoffice.operations.kinds.api_keys.base import (
+    CREATING_KIND,
+    UNKNOWN_SCOPE,
+    expiry_of,
+    scopes_of_own_keys,
+)
+from backoffice.operations.kinds.api_keys.create import ApiKeyCreatePayload, details_from_list
+from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.states import Status
+from payments_gateway import GatewayError, KeyInfo, NotSentError
+
+EXPIRY_WARNINGS = ((timedelta(days=1), "bad"), (timedelta(days=7), "warn"), (timedelta(days=30), "info"))
+EXPIRED_SHOWN_FOR = timedelta(days=7)  # what has expired
+
+
+@dataclass(frozen=True)
+class KeyRow:
+    """One key as the page and the file show it. `tone` and `warning` are empty while its end is far off."""
+
+    short_hash: str
+    name: str
+    scope: str
+    state: str
+    state_tone: str
+    expires_at: datetime | None
+    warning: str
+    tone: str
+    is_ended: bool
+    is_in_use: bool
+    as_of: datetime
+    is_lost: bool
+
+
+def key_rows() -> list[KeyRow]:
+    """Every key as the service last listed it, with what this installation knows of it besides."""
+    own, now = own_key(), timezone.now()
+    return [_key_row(key, own.short_hash if own else "", now) for key in KnownKey.objects.all()]
+
+
+def expiring_keys(limit: int = 5) -> list[KeyRow]:
+    """Keys that end within 30 days or did so in the last week, the first to end before the others."""
+    now = timezone.now()
+    soon = KnownKey.objects.filter(
+        ended_at=None, expires_at__gt=now - EXPIRED_SHOWN_FOR, expires_at__lte=now + EXPIRY_WARNINGS[-1][0]
+    )
+    return [_key_row(key, "", now) for key in soon.order_by("expires_at")[:limit]]
+
+
+def own_key() -> KeyInUse | None:
+    """The key that Countersign calls with, without looking at it; None if our database does not tell now."""
+    try:
+        return key_in_use()
+    except NotSentError:
+        return None
+
+
+def _key_row(key: KnownKey, own: str, now: datetime) -> KeyRow:
+    is_in_use = key.short_hash == own
+    is_expired = key.expires_at is not None and key.expires_at <= now
+    state, state_tone = _key_state(key, is_in_use=is_in_use, is_expired=is_expired)
+    warning, tone = ("", "") if key.ended_at else expiry_warning(key.expires_at, now)
+    return KeyRow(
+        short_hash=key.short_hash,
+        name=key.name,
+        scope=key.scope or UNKNOWN_SCOPE,
+        state=state,
+        state_tone=state_tone,
+        expires_at=key.expires_at,
+        warning=warning,
+        tone=tone,
+        is_ended=key.ended_at is not None,
+        is_in_use=is_in_use,
+        as_of=key.as_of,
+        is_lost=key.is_lost,
+    )
+
+
+def _key_state(key: KnownKey, *, is_in_use: bool, is_expired: bool) -> tuple[str, str]:
+    """The word and the tone of its badge. That the key in use has ended is the worst there is to say."""
+    if key.ended_at is not None or is_expired:
+        word = "Invalidated" if key.ended_at else "Expired"
+        return (f"{word}, yet in use", "bad") if is_in_use else (word, "idle")
+    return ("In use", "good") if is_in_use else ("Works", "idle")
+
+
+def expiry_warning(expires_at: datetime | None, now: datetime) -> tuple[str, str]:
+    """Words and tone of the warning 30, 7 and 1 days before the end; empty before."""
+    if expires_at is None:
+        return "", ""
+    left = expires_at - now
+    if left <= timedelta(0):
+        return "expired", "bad"
+    tone = next((tone for within, tone in EXPIRY_WARNINGS if left <= within), "")
+    days = left.days
+    words = f"in {days} day{'' if days == 1 else 's'}" if days else "within a day"
+    return (words, tone) if tone else ("", "")
+
+
+MAX_TEXT = 200
+REFRESH_INTERVAL = timedelta(hours=1)
+RETRY_INTERVAL = timedelta(minutes=10)
+
+
+def refresh_keys_if_due() -> int:
+    """List the keys if the last list is an hour old, so that pages can warn of those that end; how many were listed.
+
+    May be called at any time and by several processes: one of them asks, and where the service gives no list, the last
+    known one stays until the next try.
+    """
+    fresh = KnownKey.objects.filter(as_of__gt=timezone.now() - REFRESH_INTERVAL)
+    if fresh.exists() or not try_acquire("keys", pause=RETRY_INTERVAL):
+        return 0
+    try:
+        refresh_keys()
+    except GatewayError:
+        return 0  # the gateway has logged it
+    return KnownKey.objects.count()
+
+
+def refresh_keys(*, patience: float = PAGE_TIMEOUT) -> None:
+    """Read the list of keys from the service and keep it. Raises GatewayError; then nothing is changed.
+
+    The call is made with no transaction open; a key that the service lists no more is forgotten.
+    """
+    listed = gateway(deadline=patience).api_keys.list()
+    _complete_results(listed)
+    made, lost = scopes_of_own_keys(), _lost_key_names()
+    found = [_known_key(place, key, made, lost) for place, key in enumerate(listed)]
+    rows = {row.short_hash: row for row in found}
+    with transaction.atomic():
+        KnownKey.objects.bulk_create(
+            rows.values(),
+            update_conflicts=True,
+            unique_fields=["short_hash"],
+            update_fields=["position", "name", "expires_at", "ended_at", "as_of", "scope", "is_lost"],
+        )
+        KnownKey.objects.exclude(short_hash__in=rows).delete()
+
+
+def _complete_results(listed: list[KeyInfo]) -> None:
+    """Tell the operations that made a key, and did not see it in the list then, how the list names it."""
+    gaps = Attempt.objects.filter(operation__kind=CREATING_KIND, result__short_hash="").select_related(
+        "operation"
+    )
+    for attempt in gaps:
+        payload = ApiKeyCreatePayload.model_validate(attempt.operation.payload)
+        if told := details_from_list(payload, listed):
+            complete_result(attempt.pk, told)
+
+
+def _known_key(place: int, key: KeyInfo, made: dict[str, str], lost: set[str]) -> KnownKey:
+    return KnownKey(
+        short_hash=_storable(key.short_hash),
+        position=place,
+        name=_storable(key.name),
+        expires_at=expiry_of(key),
+        ended_at=key.deleted_at,
+        as_of=timezone.now(),
+        scope=made.get(key.short_hash, ""),
+        is_lost=key.name in lost and key.short_hash not in made,
+    )
+
+
+def _storable(text: str) -> str:
+    return storable_text(text)[:MAX_TEXT]
+
+
+def _lost_key_names() -> set[str]:
+    """Names of keys that were made although no answer came back: nobody has them."""
+    made = Operation.objects.filter(kind=CREATING_KIND, status=Status.SUCCEEDED).exclude(counterparty="")
+    lost = made.exclude(attempts__result__isnull=False)
+    return set(lost.values_list("counterparty", flat=True))

@@ -1,0 +1,30 @@
+"""`manage.py useenvironmentkey`: the way back in when the key in use is lost or was ended at the service."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand
+from django.db import transaction
+
+from backoffice.audit import log as audit
+from backoffice.audit.actions import Action
+from backoffice.core import credentials
+
+
+class Command(BaseCommand):
+    """For whoever runs the installation: no second person can be asked while the service cannot be reached."""
+
+    help = (
+        "Call the service with COUNTERSIGN_GATEWAY_API_KEY again, instead of the key that people switched to."
+    )
+
+    def handle(self, *_args: Any, **_options: Any) -> None:
+        with transaction.atomic():
+            moved = credentials.switch_to_environment_key()
+            if moved:
+                audit.record(Action.KEY_SWITCHED, actor=None, target="the key that was switched to")
+        if moved:
+            self.stdout.write(
+                "Calls go out with the key of the environment from now on. The other one is kept, sealed."
+            )
+        else:
+            self.stdout.write("The key of the environment is in use already. Nothing was changed.")

@@ -1,0 +1,65 @@
+"""The provider's list of API keys as last read, and the one key rotation that may be open."""
+
+import uuid
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.urls import reverse
+
+
+class KnownKey(models.Model):
+    """One key of the service's list, as it was last read. The service is the authority."""
+
+    short_hash = models.CharField(max_length=200, primary_key=True)
+    position = models.PositiveIntegerField()
+    name = models.CharField(max_length=200, blank=True)
+    expires_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+    as_of = models.DateTimeField()
+    # What our own operations tell of it, looked up when the list was read.
+    scope = models.CharField(max_length=200, blank=True)
+    is_lost = models.BooleanField(default=False)  # made by one of ours whose answer never came: nobody has it
+
+    class Meta:
+        default_permissions = ()
+        ordering = ("position",)
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.short_hash}"
+
+
+class Rotation(models.Model):
+    """A guided rotation. It keeps what people decided; where it stands follows from its operations besides."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    started_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    started_at = models.DateTimeField()
+    is_open = models.BooleanField(default=True)
+    ended_at = models.DateTimeField(null=True)
+    is_finished = models.BooleanField(default=False)  # or else, once it is not open, it was abandoned
+
+    tested_operation = models.UUIDField(null=True)  # the operation that made the key that was tested
+    tested_at = models.DateTimeField(null=True)
+    is_passed = models.BooleanField(default=False)
+    test_result = models.CharField(max_length=400, blank=True)
+    watched_until = models.DateTimeField(null=True)
+
+    class Meta:
+        default_permissions = ()
+        ordering = ("-started_at",)
+        constraints = [
+            models.UniqueConstraint(
+                fields=["is_open"], condition=Q(is_open=True), name="rotation_one_at_a_time"
+            ),
+            models.CheckConstraint(
+                condition=Q(is_open=True, ended_at__isnull=True) | Q(is_open=False, ended_at__isnull=False),
+                name="rotation_ended_has_time",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"the rotation {str(self.pk)[:8]}"
+
+    def get_absolute_url(self) -> str:
+        return reverse("api_keys:rotation")

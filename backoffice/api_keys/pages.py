@@ -1,0 +1,192 @@
+"""The pages of API keys: the list, the one display of a new key, and the guided rotation."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from uuid import UUID
+
+from django import forms
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import cache_control
+from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from backoffice.accounts.access import does_not_extend_session
+from backoffice.accounts.second_factor import second_factor_at
+from backoffice.accounts.sessions import StaffRequest
+from backoffice.api_keys import key_list, reveal, rotation
+from backoffice.api_keys.errors import ApiKeyError, NotSenderOfKeyError, SecretGoneError
+from backoffice.api_keys.key_list import own_key
+from backoffice.api_keys.models import Rotation
+from backoffice.api_keys.rotation import open_rotation, progress_of
+from backoffice.operations import permissions
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.pages.operation.forms import BaseDecisionForm, DecisionRequirements
+from payments_gateway import GatewayError
+
+_MINUTES = [
+    ("5", "5 minutes"),
+    ("15", "15 minutes"),
+    ("60", "an hour"),
+    ("240", "4 hours"),
+    ("1440", "a day"),
+]
+
+
+class RotationWatchForm(forms.Form):
+    """How long the new key is watched before the old one ends."""
+
+    minutes = forms.ChoiceField(label="Watch for", choices=_MINUTES, initial="60")
+
+    @property
+    def lasting(self) -> timedelta:
+        """The chosen time. Call only on a valid form."""
+        return timedelta(minutes=int(self.cleaned_data["minutes"]))
+
+
+_HTTP_STATUS = {SecretGoneError: 410, NotSenderOfKeyError: 403}
+
+
+@require_safe
+@permission_required(permissions.VIEW, raise_exception=True)
+def key_list_page(request: StaffRequest) -> HttpResponse:
+    """The keys as last known, and what becomes of them. With `?now` the service is asked first, for want of scripts."""
+    context = {
+        "own": key_list.own_key(),
+        "secrets": reveal.secrets_waiting(),
+        "rotation": open_rotation(),
+        **(_refreshed_list() if "now" in request.GET else _stored_list()),
+    }
+    return render(request, "api_keys/keys.html", context)
+
+
+@does_not_extend_session
+@require_safe
+@permission_required(permissions.VIEW, raise_exception=True)
+def key_list_part(request: StaffRequest) -> HttpResponse:
+    """The keys as the service lists them now, or the last known ones if it does not answer."""
+    return render(request, "api_keys/_keys.html", {**_refreshed_list(), "own": key_list.own_key()})
+
+
+@cache_control(no_store=True, private=True)
+@sensitive_post_parameters("code")
+@sensitive_variables("shown")
+@require_http_methods(["GET", "HEAD", "POST"])
+@permission_required(permissions.VIEW, raise_exception=True)
+def secret_page(request: StaffRequest, pk: UUID) -> HttpResponse:
+    """What an operation made: the question first, and once, by POST, the secret itself."""
+    try:
+        kept = reveal.check_may_reveal(pk, actor=request.user)
+        form = BaseDecisionForm(
+            request.POST if request.method == "POST" else None, request=request, wants=DecisionRequirements()
+        )
+        if not form.is_valid():
+            context = {"operation": kept.operation, "form": form}
+            return render(request, "api_keys/secret.html", context, status=422 if form.is_bound else 200)
+        shown = reveal.reveal_secret(pk, actor=request.user, second_factor_at=second_factor_at(request))
+    except ApiKeyError as exc:
+        return _refused_page(request, pk, exc)
+    return render(request, "api_keys/shown.html", {"operation": kept.operation, "shown": shown})
+
+
+def _refused_page(request: StaffRequest, pk: UUID, reason: ApiKeyError) -> HttpResponse:
+    context = {"operation": Operation.objects.filter(pk=pk).first(), "reason": str(reason)}
+    return render(request, "api_keys/not_shown.html", context, status=_HTTP_STATUS.get(type(reason), 409))
+
+
+def _stored_list() -> dict[str, object]:
+    return {"keys": key_list.key_rows(), "fresh": False}
+
+
+def _refreshed_list() -> dict[str, object]:
+    """The list with what the service says now; the last known one, and that it is, where it says nothing."""
+    try:
+        key_list.refresh_keys()
+    except GatewayError as exc:
+        return {"keys": key_list.key_rows(), "fresh": True, "unreachable": str(exc)}
+    return {"keys": key_list.key_rows(), "fresh": True}
+
+
+EARLIER_SHOWN = 5
+
+
+@require_safe
+@permission_required(permissions.VIEW, raise_exception=True)
+def rotation_page(request: StaffRequest) -> HttpResponse:
+    """The rotation that is under way, or how to begin one."""
+    return _rotation_page(request, RotationWatchForm())
+
+
+@require_POST
+@permission_required(permissions.PROPOSE, raise_exception=True)
+def start(request: StaffRequest) -> HttpResponse:
+    return _run(
+        request,
+        lambda: rotation.start_rotation(actor=request.user),
+        "The rotation has begun. Nothing has changed yet.",
+    )
+
+
+@require_POST
+@permission_required(permissions.PROPOSE, raise_exception=True)
+def test_key(request: StaffRequest, pk: UUID) -> HttpResponse:
+    """Try the new key now; the page shows what came of it."""
+    return _run(request, lambda: rotation.test_new_key(pk, actor=request.user), "")
+
+
+@require_POST
+@permission_required(permissions.PROPOSE, raise_exception=True)
+def watch(request: StaffRequest, pk: UUID) -> HttpResponse:
+    form = RotationWatchForm(request.POST)
+    if not form.is_valid():
+        return _rotation_page(request, form, status=422)
+    return _run(
+        request,
+        lambda: rotation.start_watch(pk, actor=request.user, lasting=form.lasting),
+        "The new key is being watched. The old one goes on working.",
+    )
+
+
+@require_POST
+@permission_required(permissions.PROPOSE, raise_exception=True)
+def finish(request: StaffRequest, pk: UUID) -> HttpResponse:
+    return _run(
+        request,
+        lambda: rotation.finish_rotation(pk, actor=request.user),
+        "The rotation is finished. The copy of the old key is destroyed.",
+    )
+
+
+@require_POST
+@permission_required(permissions.PROPOSE, raise_exception=True)
+def abandon(request: StaffRequest, pk: UUID) -> HttpResponse:
+    return _run(
+        request,
+        lambda: rotation.abandon_rotation(pk, actor=request.user),
+        "The rotation is abandoned. Keys are as they were.",
+    )
+
+
+def _run(request: StaffRequest, service: Callable[[], Rotation], done: str) -> HttpResponse:
+    try:
+        service()
+    except ApiKeyError as exc:
+        messages.error(request, str(exc))
+    else:
+        if done:
+            messages.success(request, done)
+    return redirect("api_keys:rotation")
+
+
+def _rotation_page(request: StaffRequest, form: RotationWatchForm, *, status: int = 200) -> HttpResponse:
+    under_way = open_rotation()
+    earlier = Rotation.objects.select_related("started_by").filter(is_open=False)
+    context = {
+        "progress": progress_of(under_way) if under_way else None,
+        "own": None if under_way else own_key(),
+        "earlier": earlier[:EARLIER_SHOWN],
+        "form": form,
+    }
+    return render(request, "api_keys/rotation.html", context, status=status)

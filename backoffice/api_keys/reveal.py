@@ -1,0 +1,120 @@
+"""Show a new key once, to the person who had it sent, and destroy it in the same commit."""
+
+from collections.abc import Callable
+from datetime import datetime
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeVar
+from uuid import UUID
+
+from django.db import transaction
+from pydantic import SecretStr
+
+from backoffice.accounts.models import User
+from backoffice.accounts.second_factor import is_second_factor_fresh
+from backoffice.api_keys.errors import (
+    ApiKeyError,
+    NotSenderOfKeyError,
+    ReservedForRotationError,
+    SecretGoneError,
+    StaleSecondFactorError,
+    UnreadableSecretError,
+)
+from backoffice.api_keys.models import Rotation
+from backoffice.audit import log as audit
+from backoffice.audit.actions import Action
+from backoffice.core.encryption import DecryptionError
+from backoffice.operations.models.operations import Operation, Secret
+
+
+def secrets_waiting() -> list[Secret]:
+    """What operations made and nobody was shown or uses yet, the newest first."""
+    return list(Secret.objects.select_related("operation", "belongs_to").defer("sealed").order_by("-kept_at"))
+
+
+def secret_of(operation_id: UUID) -> Secret | None:
+    """The secret that an operation made, if it is still kept."""
+    return Secret.objects.select_related("operation", "belongs_to").filter(operation=operation_id).first()
+
+
+Rest = ParamSpec("Rest")
+Shown = TypeVar("Shown")
+
+
+def audit_refusals(
+    service: Callable[Concatenate[UUID, Rest], Shown],
+) -> Callable[Concatenate[UUID, Rest], Shown]:
+    """Record a refused look in a transaction of its own, since the refused one is rolled back."""
+
+    @wraps(service)
+    def audited(operation_id: UUID, /, *args: Rest.args, **kwargs: Rest.kwargs) -> Shown:
+        try:
+            return service(operation_id, *args, **kwargs)
+        except ApiKeyError as exc:
+            _record_refusal(operation_id, kwargs.get("actor"), exc)
+            raise
+
+    return audited
+
+
+@transaction.atomic
+def _record_refusal(operation_id: UUID, actor: object, reason: ApiKeyError) -> None:
+    operation = Operation.objects.filter(pk=operation_id).first()
+    audit.record(
+        Action.SECRET_REFUSED,
+        actor=actor if isinstance(actor, User) else None,
+        target=operation or str(operation_id),
+        reason=str(reason),
+    )
+
+
+@audit_refusals
+@transaction.atomic
+def check_may_reveal(operation_id: UUID, *, actor: User) -> Secret:
+    """The secret that this person may have shown; nothing is shown yet.
+
+    Raises NothingToShowError, NotYoursError, KeptForRotationError.
+    """
+    return _secret_for(operation_id, actor)
+
+
+@audit_refusals
+@transaction.atomic(durable=True)
+def reveal_secret(operation_id: UUID, *, actor: User, second_factor_at: datetime | None) -> SecretStr:
+    """Hand out the secret that an operation made, and destroy it: only its short hash remains, in the operation.
+
+    The entry in the log and the deletion are on disk before the secret leaves this function. Raises as
+    `check_may_be_shown`, StaleSecondFactorError, UnreadableSecretError.
+    """
+    secret = _secret_for(operation_id, actor)
+    if not is_second_factor_fresh(second_factor_at):
+        raise StaleSecondFactorError
+    try:
+        shown = SecretStr(secret.unsealed())
+    except DecryptionError as exc:
+        raise UnreadableSecretError from exc
+    deleted, _ = Secret.objects.filter(pk=secret.pk).delete()
+    if deleted != 1:
+        raise SecretGoneError
+    audit.record(Action.SECRET_REVEALED, actor=actor, target=secret.operation)
+    return shown
+
+
+def _secret_for(operation_id: UUID, actor: User) -> Secret:
+    secret = (
+        Secret.objects.select_for_update(of=("self",))
+        .select_related("operation")
+        .filter(operation=operation_id)
+        .first()
+    )
+    if secret is None:
+        raise SecretGoneError
+    if secret.belongs_to_id != actor.pk:
+        raise NotSenderOfKeyError
+    if _is_reserved_for_rotation(secret.operation):
+        raise ReservedForRotationError
+    return secret
+
+
+def _is_reserved_for_rotation(operation: Operation) -> bool:
+    rotation = operation.payload.get("rotation")
+    return bool(rotation) and Rotation.objects.filter(pk=rotation, is_open=True).exists()

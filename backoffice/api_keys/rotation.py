@@ -1,0 +1,355 @@
+"""The guided key rotation: create, test, switch, watch, retire.
+
+`RotationProgress` derives the present step from what people decided and from the rotation's operations. The functions
+below it are the steps that are no operations: start, test, watch, finish, abandon.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import IntEnum
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+from django.db.models import Prefetch
+from django.urls import reverse
+from django.utils import timezone
+from pydantic import SecretStr
+
+from backoffice.accounts.models import User
+from backoffice.api_keys.errors import RotationOpenError, UnreadableSecretError, WrongRotationStepError
+from backoffice.api_keys.key_list import own_key
+from backoffice.api_keys.models import Rotation
+from backoffice.api_keys.reveal import secret_of
+from backoffice.audit import log as audit
+from backoffice.audit.actions import Action
+from backoffice.core import credentials
+from backoffice.core.credentials import KeyInUse
+from backoffice.core.encryption import DecryptionError
+from backoffice.core.models import GatewayKey
+from backoffice.core.web.formatting import local_time, local_time_of_iso
+from backoffice.operations.kinds.api_keys.base import CREATING_KIND
+from backoffice.operations.kinds.api_keys.switch import try_key
+from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.pages.operation.status import OperationStep as ShownStep
+from backoffice.operations.states import NOT_EXECUTED, Status
+from payments_gateway import GatewayError
+
+SWITCH_KIND, INVALIDATE_KIND = "api_key_switch", "api_key_invalidate"
+_KINDS = (CREATING_KIND, SWITCH_KIND, INVALIDATE_KIND)
+
+
+class RotationStep(IntEnum):
+    """The steps in their order; DONE when nothing is left but to close the task."""
+
+    CREATE = 0
+    TEST = 1
+    SWITCH = 2
+    WATCH = 3
+    RETIRE = 4
+    DONE = 5
+
+
+_LABELS = ("Create", "Test", "Switch", "Watch", "Retire")
+
+
+@dataclass(frozen=True)
+class RotationProgress:
+    """A rotation with the newest operation of each step, the key in use, and all keys that are sealed here."""
+
+    rotation: Rotation
+    created: Operation | None
+    switched: Operation | None
+    retired: Operation | None
+    own: KeyInUse | None
+    keys: tuple[GatewayKey, ...]
+    step: RotationStep
+
+    @property
+    def template(self) -> str:
+        """The template that says what this step does."""
+        return f"api_keys/_step_{self.step.name.lower()}.html"
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all five steps are done, so that it can only be finished."""
+        return self.step == RotationStep.DONE
+
+    @property
+    def operations(self) -> list[Operation]:
+        """The operations of the rotation so far, in their order."""
+        return [one for one in (self.created, self.switched, self.retired) if one is not None]
+
+    @property
+    def pending(self) -> Operation | None:
+        """The operation of this step, if it was prepared and has not come to nothing."""
+        by_step = {
+            RotationStep.CREATE: self.created,
+            RotationStep.SWITCH: self.switched,
+            RotationStep.RETIRE: self.retired,
+        }
+        operation = by_step.get(self.step)
+        is_over = operation is None or operation.is_closed
+        return None if is_over else operation
+
+    @property
+    def failed(self) -> Operation | None:
+        """The operation of this step that came to nothing, so that another is needed."""
+        by_step = {
+            RotationStep.CREATE: self.created,
+            RotationStep.SWITCH: self.switched,
+            RotationStep.RETIRE: self.retired,
+        }
+        operation = by_step.get(self.step)
+        return operation if operation is not None and operation.status in NOT_EXECUTED else None
+
+    @property
+    def is_key_gone(self) -> bool:
+        """Whether the new key was made, but is neither kept nor in use: a new one has to be made."""
+        return (
+            self.step == RotationStep.CREATE
+            and self.created is not None
+            and self.created.status == Status.SUCCEEDED
+        )
+
+    @property
+    def new_key(self) -> dict[str, str]:
+        """Name, short hash, scope and end of the new key, for people to read."""
+        told = _attempt_result(self.created)
+        return {**told, "expires": local_time_of_iso(told.get("expires", ""))}
+
+    @property
+    def old_hash(self) -> str:
+        """The short hash of the key that was replaced."""
+        return str(self.switched.payload.get("replaced_hash", "")) if self.switched else ""
+
+    @property
+    def is_new_key_in_use(self) -> bool:
+        """Whether Countersign still calls with the new key."""
+        return self.own is not None and self.created is not None and self.own.made_by == self.created.pk
+
+    @property
+    def counted(self) -> GatewayKey | None:
+        """The row of the key in use, with the calls counted since the switch to it."""
+        return next((key for key in self.keys if self.own is not None and key.pk == self.own.pk), None)
+
+    @property
+    def former(self) -> GatewayKey | None:
+        """The old key, as long as it is kept here."""
+        of_old = (key for key in self.keys if key.short_hash == self.old_hash)
+        return next((key for key in of_old if key.state == GatewayKey.State.FORMER), None)
+
+    @property
+    def next_link(self) -> str:
+        """The form that prepares the operation of this step, filled in."""
+        links = {
+            RotationStep.CREATE: (
+                CREATING_KIND,
+                {"way": "named", "scope": "M", "expires_in": "90", "expires_unit": "days"},
+            ),
+            RotationStep.SWITCH: (SWITCH_KIND, {"target": f"made:{self.created.pk}" if self.created else ""}),
+            RotationStep.RETIRE: (INVALIDATE_KIND, {"short_hash": self.old_hash}),
+        }
+        kind, filled_in = links[self.step]
+        return _link(kind, {**filled_in, "rotation": str(self.rotation.pk)})
+
+    @property
+    def back_link(self) -> str:
+        """The form that prepares the switch back to the old key; empty if that is not kept."""
+        former = self.former
+        return _link(SWITCH_KIND, {"target": f"kept:{former.pk}"}) if former else ""
+
+    @property
+    def steps(self) -> list[ShownStep]:
+        """The five steps with a short note each, for the stepper."""
+        notes = self._notes()
+        return [
+            ShownStep(
+                label,
+                "done" if place < self.step else "now" if place == self.step else "todo",
+                notes[place],
+            )
+            for place, label in enumerate(_LABELS)
+        ]
+
+    def _notes(self) -> tuple[str, ...]:
+        rotation = self.rotation
+        watched = local_time(rotation.watched_until) if rotation.watched_until else ""
+        return (
+            _note(self.created),
+            local_time(rotation.tested_at) if rotation.is_passed and rotation.tested_at else "not yet",
+            _note(self.switched),
+            f"until {watched}" if watched else "not yet",
+            _note(self.retired),
+        )
+
+
+def open_rotation() -> Rotation | None:
+    """The rotation that is under way."""
+    return Rotation.objects.select_related("started_by").filter(is_open=True).first()
+
+
+def progress_of(rotation: Rotation) -> RotationProgress:
+    """Where it stands now. Reads our own database only."""
+    found = _operations_of(rotation)
+    created, switched, retired = (_newest(found, kind) for kind in _KINDS)
+    step = _current_step(rotation, created, switched, retired, timezone.now())
+    keys = tuple(GatewayKey.objects.all())
+    return RotationProgress(rotation, created, switched, retired, own_key(), keys, step)
+
+
+def _current_step(
+    rotation: Rotation,
+    created: Operation | None,
+    switched: Operation | None,
+    retired: Operation | None,
+    now: datetime,
+) -> RotationStep:
+    if _has_succeeded(switched):
+        if rotation.watched_until is None or now < rotation.watched_until:
+            return RotationStep.WATCH
+        return RotationStep.DONE if _has_succeeded(retired) else RotationStep.RETIRE
+    if created is None or not _has_succeeded(created) or not hasattr(created, "secret"):
+        return RotationStep.CREATE
+    is_tested = rotation.is_passed and rotation.tested_operation == created.pk
+    return RotationStep.SWITCH if is_tested else RotationStep.TEST
+
+
+def _operations_of(rotation: Rotation) -> list[Operation]:
+    """Everything that was prepared as a step of the rotation, the newest first."""
+    attempts = Prefetch("attempts", Attempt.objects.order_by("number"))
+    found = Operation.objects.filter(
+        kind__in=_KINDS, prepared_at__gte=rotation.started_at, payload__rotation=str(rotation.pk)
+    )
+    return list(found.select_related("maker", "secret").prefetch_related(attempts).order_by("-prepared_at"))
+
+
+def _newest(found: list[Operation], kind: str) -> Operation | None:
+    """The newest one of this kind; one that succeeded comes first."""
+    of_kind = [one for one in found if one.kind == kind]
+    succeeded = (one for one in of_kind if _has_succeeded(one))
+    return next(succeeded, of_kind[0] if of_kind else None)
+
+
+def _has_succeeded(operation: Operation | None) -> bool:
+    return operation is not None and operation.status == Status.SUCCEEDED
+
+
+def _attempt_result(operation: Operation | None) -> dict[str, str]:
+    attempts = list(operation.attempts.all()) if operation else []
+    return next((attempt.result for attempt in reversed(attempts) if attempt.result), {})
+
+
+def _note(operation: Operation | None) -> str:
+    if operation is None:
+        return "not yet"
+    return f"{operation.reference}: {operation.get_status_display().lower()}"
+
+
+def _link(kind: str, filled_in: dict[str, str]) -> str:
+    return f"{reverse('operations:prepare', args=[kind])}?{urlencode(filled_in)}"
+
+
+MAX_TEST_RESULT = 400
+
+
+def start_rotation(*, actor: User) -> Rotation:
+    """Begin a rotation; the task is kept until it is finished or abandoned. Raises RotationOpenError."""
+    try:
+        with transaction.atomic():
+            rotation = Rotation.objects.create(started_by=actor, started_at=timezone.now())
+            audit.record(Action.ROTATION_STARTED, actor=actor, target=rotation)
+    except IntegrityError as exc:
+        raise RotationOpenError from exc
+    return rotation
+
+
+def test_new_key(rotation_id: UUID, *, actor: User) -> Rotation:
+    """Read the balances with the new key (GET /balance) and keep what came of it. Changes nothing at the service.
+
+    The call is made with no transaction open. Raises WrongStepError, UnreadableSecretError.
+    """
+    progress = _progress_at(rotation_id, RotationStep.TEST, RotationStep.SWITCH)
+    made_by = progress.created.pk if progress.created else None
+    secret = secret_of(made_by) if made_by else None
+    if secret is None:
+        raise WrongRotationStepError
+    try:
+        key = SecretStr(secret.unsealed())
+    except DecryptionError as exc:
+        raise UnreadableSecretError from exc
+    is_passed, words = _test_outcome(key)
+    with transaction.atomic():
+        rotation = _locked(rotation_id)
+        rotation.tested_operation, rotation.tested_at = made_by, timezone.now()
+        rotation.is_passed, rotation.test_result = is_passed, words[:MAX_TEST_RESULT]
+        rotation.save()
+        audit.record(
+            Action.ROTATION_TESTED,
+            actor=actor,
+            target=rotation,
+            passed=is_passed,
+            answer=rotation.test_result,
+        )
+    return rotation
+
+
+@transaction.atomic
+def start_watch(rotation_id: UUID, *, actor: User, lasting: timedelta) -> Rotation:
+    """Let the new key be watched so long from now on, before the old one may end. Raises WrongStepError."""
+    _locked(rotation_id)
+    rotation = _progress_at(rotation_id, RotationStep.WATCH, RotationStep.RETIRE).rotation
+    rotation.watched_until = timezone.now() + lasting
+    rotation.save()
+    audit.record(
+        Action.ROTATION_WATCHED, actor=actor, target=rotation, minutes=int(lasting.total_seconds()) // 60
+    )
+    return rotation
+
+
+@transaction.atomic
+def finish_rotation(rotation_id: UUID, *, actor: User) -> Rotation:
+    """Close a rotation whose old key has ended; the sealed copy of that is destroyed. Raises WrongStepError."""
+    _locked(rotation_id)
+    progress = _progress_at(rotation_id, RotationStep.DONE)
+    if progress.former is not None:
+        credentials.delete_former_key(progress.former.pk)
+    return _close(progress.rotation, actor, Action.ROTATION_FINISHED, is_finished=True)
+
+
+@transaction.atomic
+def abandon_rotation(rotation_id: UUID, *, actor: User) -> Rotation:
+    """Close a rotation where it stands: keys stay as they are, and what waits to be countersigned still does."""
+    return _close(_locked(rotation_id), actor, Action.ROTATION_ABANDONED, is_finished=False)
+
+
+def _close(rotation: Rotation, actor: User, action: Action, *, is_finished: bool) -> Rotation:
+    rotation.is_open, rotation.ended_at, rotation.is_finished = False, timezone.now(), is_finished
+    rotation.save()
+    credentials.stop_counting_calls()
+    audit.record(action, actor=actor, target=rotation)
+    return rotation
+
+
+def _locked(rotation_id: UUID) -> Rotation:
+    rotation = Rotation.objects.select_for_update().filter(pk=rotation_id, is_open=True).first()
+    if rotation is None:
+        raise WrongRotationStepError("This rotation is closed. Nothing was changed.")
+    return rotation
+
+
+def _progress_at(rotation_id: UUID, *steps: RotationStep) -> RotationProgress:
+    rotation = Rotation.objects.filter(pk=rotation_id, is_open=True).first()
+    progress = progress_of(rotation) if rotation else None
+    if progress is None or progress.step not in steps:
+        raise WrongRotationStepError
+    return progress
+
+
+def _test_outcome(key: SecretStr) -> tuple[bool, str]:
+    try:
+        currencies = try_key(key)
+    except GatewayError as exc:
+        return False, f"GET /balance with the new key did not succeed: {exc}"
+    listed = ", ".join(currencies)
+    return True, f"GET /balance with the new key succeeded: {len(currencies)} balances were read ({listed})."

@@ -1,0 +1,18 @@
+"""API keys and their rotation."""
+
+from django.urls import path
+
+from backoffice.api_keys import pages
+
+app_name = "api_keys"
+urlpatterns = [
+    path("", pages.key_list_page, name="keys"),
+    path("list/", pages.key_list_part, name="list"),
+    path("secret/<uuid:pk>/", pages.secret_page, name="secret"),
+    path("rotation/", pages.rotation_page, name="rotation"),
+    path("rotation/start/", pages.start, name="start"),
+    path("rotation/<uuid:pk>/test/", pages.test_key, name="test"),
+    path("rotation/<uuid:pk>/watch/", pages.watch, name="watch"),
+    path("rotation/<uuid:pk>/finish/", pages.finish, name="finish"),
+    path("rotation/<uuid:pk>/abandon/", pages.abandon, name="abandon"),
+]

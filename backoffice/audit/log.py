@@ -1,0 +1,86 @@
+"""Append to the audit log. There is no other way to write to it, and none to change what is in it."""
+
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.db import connection, models
+
+from backoffice.audit.actions import Action
+from backoffice.audit.canonical import plain, storable_text
+from backoffice.audit.errors import ChainMovedError, HeadMissingError, OutsideTransactionError
+from backoffice.audit.models import ChainHead, Entry
+from backoffice.core import clock
+from backoffice.core.web import request_context
+
+SYSTEM = "Countersign"
+ANONYMOUS = "Someone not signed in"
+
+
+def record(
+    action: Action,
+    *,
+    actor: AbstractBaseUser | None,
+    target: models.Model | str | None = None,
+    **detail: object,
+) -> Entry:
+    """Append one entry in the caller's transaction: both are kept, or neither is.
+
+    Call it last in a service: the head of the chain stays locked until the commit, and whoever locks a row after
+    it may wait for somebody who waits for the head. `actor` is None where nobody is signed in or the program itself
+    acts; `target` is a row, or the name of a thing that has none ("the operations report"). Raises
+    OutsideTransactionError, ChainMovedError, HeadMissingError, and NotRecordableError for a detail without a
+    stable form.
+    """
+    if not connection.in_atomic_block:
+        raise OutsideTransactionError(f"{action} must be recorded in the transaction of the change")
+    details = plain(detail)
+    head = _locked_head()
+    entry = Entry(
+        position=head.position + 1,
+        at=clock.now(),
+        actor_id=None if actor is None else actor.pk,
+        actor_label=_actor_label(actor),
+        address=storable_text(request_context.address() or ""),
+        request_id=storable_text(request_context.request_id()),
+        action=action.value,
+        detail=details,
+        previous_hash=head.hash,
+        **_target_members(target),
+    )
+    entry.hash = entry.digest()
+    advance_head(head, entry)
+    entry.save(force_insert=True)
+    return entry
+
+
+def _locked_head() -> ChainHead:
+    head = ChainHead.objects.select_for_update().filter(pk=1).first()
+    if head is None:
+        raise HeadMissingError("The head of the audit log is gone; run verify_audit")
+    return head
+
+
+def advance_head(head: ChainHead, entry: Entry) -> None:
+    """Let the chain end with this entry, if it still ends where the caller saw it end (compare and set).
+
+    Locks alone do not keep two writers from following the same entry: SQLite has none for rows. Raises ChainMovedError.
+    """
+    moved = ChainHead.objects.filter(pk=head.pk, position=head.position, hash=head.hash).update(
+        position=entry.position, hash=entry.hash
+    )
+    if moved != 1:
+        raise ChainMovedError(f"Another entry took position {entry.position}")
+
+
+def _actor_label(actor: AbstractBaseUser | None) -> str:
+    if actor is not None:
+        return storable_text(str(actor))
+    return ANONYMOUS if request_context.in_request() else SYSTEM
+
+
+def _target_members(target: models.Model | str | None) -> dict[str, str]:
+    if not isinstance(target, models.Model):
+        return {"target_label": storable_text(target or "")}
+    return {
+        "target_type": target._meta.label_lower,
+        "target_id": str(target.pk),
+        "target_label": storable_text(str(target)),
+    }

@@ -1,0 +1,84 @@
+"""The page of the audit log: its filters, the entries they find, and the verification on demand."""
+
+from datetime import date
+from typing import cast
+
+from django import forms
+from django.contrib.auth import get_user_model
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.contrib.auth.decorators import permission_required
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET, require_POST
+
+from backoffice.audit import verification
+from backoffice.audit.actions import Action
+from backoffice.audit.models import Entry
+from backoffice.core.web.forms import PeriodForm, end_of_day, start_of_day
+from backoffice.core.web.pagination import keyset_page
+
+
+def find_entries(
+    *,
+    actor: AbstractBaseUser | None = None,
+    group: str = "",
+    about: str = "",
+    since: date | None = None,
+    until: date | None = None,
+) -> QuerySet[Entry]:
+    """Entries of a person, of a group of actions, about an object, between two days of the current time zone.
+
+    `about` is part of the object's label, or exactly its id or the id of a request. Both days are included.
+    """
+    found = Entry.objects.all()
+    if actor is not None:
+        found = found.filter(actor=actor.pk)
+    if group:
+        found = found.filter(action__startswith=f"{group}.")
+    if about:
+        found = found.filter(Q(target_label__icontains=about) | Q(target_id=about) | Q(request_id=about))
+    if since is not None:
+        found = found.filter(at__gte=start_of_day(since))
+    if until is not None:
+        found = found.filter(at__lt=end_of_day(until))
+    return found
+
+
+def _group_choices() -> list[tuple[str, str]]:
+    return [("", "Everything"), *((group, group.replace("_", " ").capitalize()) for group in Action.groups())]
+
+
+class EntryFilterForm(PeriodForm):
+    """What the audit page and the audit report can be narrowed to. Every field may stay empty."""
+
+    actor = forms.ModelChoiceField(
+        get_user_model()._default_manager.order_by("full_name", "pk"),
+        required=False,
+        label="Person",
+        empty_label="Anyone",
+    )
+    group = forms.ChoiceField(choices=_group_choices, required=False, label="About")
+    about = forms.CharField(required=False, label="Reference or name", max_length=200)
+    field_order = ("actor", "group", "about", "since", "until")
+
+
+@require_GET
+@permission_required("audit.view_entry", raise_exception=True)
+def entry_list(request: HttpRequest) -> HttpResponse:
+    """The log, newest first, narrowed by the filters in the address."""
+    form = EntryFilterForm(request.GET)
+    found = find_entries(**form.cleaned_data) if form.is_valid() else Entry.objects.none()
+    page = keyset_page(found, order=("-position",), cursor=request.GET.get("cursor"))
+    return render(
+        request, "audit/list.html", {"form": form, "page": page}, status=200 if form.is_valid() else 422
+    )
+
+
+@require_POST
+@permission_required("audit.view_entry", raise_exception=True)
+def verify(request: HttpRequest) -> HttpResponse:
+    """Verify the whole log and show the verdict."""
+    person = cast("AbstractBaseUser", request.user)  # nobody else has a permission
+    verdict = verification.verify_log(actor=person)
+    return render(request, "audit/verification.html", {"verdict": verdict})

@@ -1,0 +1,107 @@
+"""Forms that filter a list: a period of days, which filters are set, and what they are set to in words.
+
+Also the input for one-time codes, and the moments at which a day begins and ends in the current time zone.
+"""
+
+from datetime import date, datetime, time, timedelta
+from typing import Any, ClassVar
+
+from django import forms
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.utils import timezone
+
+from backoffice.core.web.formatting import format_day
+
+FIRST_DAY, LAST_DAY = date(2000, 1, 1), date(2099, 12, 31)
+_OUT_OF_RANGE = f"Choose a day from {FIRST_DAY} to {LAST_DAY}."
+
+
+def day_field(label: str) -> forms.DateField:
+    """The browser knows the first and the last day too: while a year is being typed it holds the form back."""
+    return forms.DateField(
+        required=False,
+        label=label,
+        widget=forms.DateInput(
+            attrs={"type": "date", "min": FIRST_DAY.isoformat(), "max": LAST_DAY.isoformat()}
+        ),
+        validators=[MinValueValidator(FIRST_DAY, _OUT_OF_RANGE), MaxValueValidator(LAST_DAY, _OUT_OF_RANGE)],
+    )
+
+
+class PeriodForm(forms.Form):
+    """Filters with a first and a last day, both included, both optional.
+
+    Days far off are refused: at the ends of the calendar a day has no beginning or no end in some time zones.
+    """
+
+    since = day_field("From")
+    until = day_field("To")
+
+    def clean(self) -> dict[str, Any]:
+        """Refuse a period that ends before it begins."""
+        since, until = self.cleaned_data.get("since"), self.cleaned_data.get("until")
+        if since and until and since > until:
+            self.add_error("until", "This day is before the first one. Choose the same day or a later one.")
+        return self.cleaned_data
+
+
+def start_of_day(day: date) -> datetime:
+    """Midnight at the beginning of the day, in the current time zone."""
+    return timezone.make_aware(datetime.combine(day, time.min))
+
+
+def end_of_day(day: date) -> datetime:
+    """Midnight at the end of the day, in the current time zone: the first moment that no longer belongs to it."""
+    return start_of_day(day + timedelta(days=1))
+
+
+def describe_value(field: forms.Field, value: object) -> str:
+    """What a field was set to, as people read it: `Withdrawal`, `20 Nov 2026`, `yes`."""
+    if isinstance(field, forms.ChoiceField) and not isinstance(field, forms.ModelChoiceField):
+        choices: Any = field.choices
+        return str(dict(choices)[value])
+    if isinstance(value, date):
+        return format_day(value)
+    return "yes" if value is True else str(value)
+
+
+class ListFilterForm(PeriodForm):
+    """The filters of a list, in the address of its page; a report and a saved filter read the same names."""
+
+    not_narrowing: ClassVar[frozenset[str]] = frozenset()  # they choose how it is shown
+
+    @property
+    def is_narrowed(self) -> bool:
+        """Whether any filter is set, so that an empty list can say so."""
+        return any(name not in self.not_narrowing for name in self._set)
+
+    @property
+    def typed(self) -> dict[str, str]:
+        """Name and text of every filter that is set, as they stand in the address. Call only on a valid form."""
+        return {name: str(self.data[name]) for name in self._set}
+
+    @property
+    def words(self) -> str:
+        """The filters for people to read: `Done · Withdrawal · NGN`. Call only on a valid form."""
+        return " · ".join(self._word(name, self.cleaned_data[name]) for name in self._set)
+
+    @property
+    def _set(self) -> list[str]:
+        return [
+            name
+            for name, value in self.cleaned_data.items()
+            if value not in ("", None) and value is not False
+        ]
+
+    def _word(self, name: str, value: object) -> str:
+        field = self.fields[name]
+        if isinstance(field, forms.BooleanField):
+            return str(field.label)
+        words = describe_value(field, value)
+        return words if isinstance(field, forms.ChoiceField) else f"{field.label}: {words}"
+
+
+class OneTimeCodeInput(forms.PasswordInput):
+    """A code that is read off another screen: shown while it is typed, never sent back with a page."""
+
+    input_type = "text"

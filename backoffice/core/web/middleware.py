@@ -1,0 +1,95 @@
+"""What every request and page gets: an id, the caller's address, compression, and the banner of the environment."""
+
+import re
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from ipaddress import ip_address
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.middleware.gzip import GZipMiddleware
+
+from backoffice.core.web import request_context
+
+_COMPRESSIBLE = re.compile(r"(text/html|application/json)\s*(;|$)")
+_WITH_PORT = re.compile(r"\[([^\]]+)\](?::[0-9]+)?|([^:]+):[0-9]+")
+
+
+class RequestContextMiddleware:
+    """Sets `core.context` for the request and names it in the answer's `X-Request-ID` header."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        request_id = uuid.uuid4().hex[:12]
+        with request_context.call_context(
+            request_id=request_id, address=client_address(request), by_request=True
+        ):
+            response = self.get_response(request)
+        response["X-Request-ID"] = request_id
+        return response
+
+
+class PageCompressionMiddleware(GZipMiddleware):
+    """Compresses complete pages and JSON for those who ask for it; a file that is streamed is left as it is.
+
+    Compression beside a secret could tell the secret by the length of the answer (BREACH). Three things stand
+    against it: Django masks the CSRF token anew in every answer, its middleware adds up to 100 random bytes ("Heal
+    the Breach"), and SameSite cookies keep another site from asking over and over in a person's name.
+    """
+
+    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        if response.streaming or not _COMPRESSIBLE.match(response.get("Content-Type", "")):
+            return response
+        return super().process_response(request, response)
+
+
+def client_address(request: HttpRequest) -> str | None:
+    """The caller's address in its usual form; None where what we are told is no address.
+
+    The proxy's own entry, the last one, counts only where a proxy is configured.
+    """
+    forwarded = request.META.get("HTTP_X_FORWARDED_FOR", "")
+    if settings.TRUST_FORWARDED_FOR and forwarded:
+        return _address(str(forwarded).rsplit(",", 1)[-1].strip())
+    return _address(str(request.META.get("REMOTE_ADDR", "")))
+
+
+def is_from_this_machine(request: HttpRequest) -> bool:
+    """Whether somebody on this machine asks directly. What a proxy passes on is never local."""
+    is_direct = not {"HTTP_X_FORWARDED_FOR", "HTTP_FORWARDED"} & request.META.keys()
+    address = _address(str(request.META.get("REMOTE_ADDR", "")))
+    return is_direct and address is not None and ip_address(address).is_loopback
+
+
+def _address(written: str) -> str | None:
+    """The address out of `192.0.2.1`, `192.0.2.1:4711`, `2001:db8::1`, `[2001:db8::1]` or `[2001:db8::1]:4711`."""
+    with_port = _WITH_PORT.fullmatch(written)
+    bare = with_port[1] or with_port[2] if with_port else written
+    try:
+        return str(ip_address(bare))
+    except ValueError:
+        return None
+
+
+_BANNER_TEXTS = {
+    "sandbox": "SANDBOX · NO REAL MONEY",
+    "staging": "STAGING · TEST MONEY",
+    "production": "PRODUCTION · REAL MONEY",
+}
+
+
+@dataclass(frozen=True)
+class EnvironmentBanner:
+    """The name is the class on <body>, which carries the colour; the words stand in the top bar."""
+
+    name: str
+    words: str
+
+
+def environment(_request: HttpRequest) -> dict[str, EnvironmentBanner]:
+    """Context processor: `environment` in every template."""
+    return {"environment": EnvironmentBanner(settings.ENVIRONMENT, _BANNER_TEXTS[settings.ENVIRONMENT])}

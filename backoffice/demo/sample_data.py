@@ -1,0 +1,373 @@
+"""Operations of every kind and in every state for the demo, and the balances of the month before.
+
+Each operation is brought to its state by the product's own services. What counts as sent was really sent, to the
+simulated provider; what counts as lost was claimed and never requested, as when a worker is killed at that moment.
+"""
+
+import random
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+from django.conf import settings
+from django.urls import reverse
+from django.utils import timezone
+from pydantic import SecretStr
+
+from backoffice.accounts.models import User
+from backoffice.core import clock
+from backoffice.demo.people import DEMO_PEOPLE
+from backoffice.ledger import bank_accounts as ledger
+from backoffice.ledger import callback_url, rates
+from backoffice.ledger.balances import LONG_TREND_PERIOD, SNAPSHOT_INTERVAL, TREND_PERIOD, snapshot_slot
+from backoffice.ledger.mirror.rows import direction
+from backoffice.ledger.models import Balance, BalanceSnapshot
+from backoffice.ledger.payments import business_id
+from backoffice.ledger.transactions.provider_list import recent_transactions
+from backoffice.operations.delivery import record, release, send
+from backoffice.operations.delivery.record import CHECK_AFTER
+from backoffice.operations.kinds import KINDS, read_content
+from backoffice.operations.kinds.base import Payload
+from backoffice.operations.kinds.callback_url import CallbackUrlPayload
+from backoffice.operations.kinds.conversion import ConversionPayload
+from backoffice.operations.kinds.payment import PaymentPayload
+from backoffice.operations.kinds.transfer import TransferPayload
+from backoffice.operations.kinds.wallet_transfer import WalletTransferPayload
+from backoffice.operations.kinds.withdrawal import WithdrawalPayload
+from backoffice.operations.models.operations import Attempt, Operation, Release
+from backoffice.operations.outcome import confirmation
+from backoffice.operations.workflow import approvals, prepare
+from payments_gateway import TransactionRecord
+from payments_gateway.schemas.accounts import BANKS
+
+_SAMPLE_MEMOS = (
+    "Invoice 2026-{}",
+    "Diesel, week {}",
+    "Rent, store {}",
+    "Cold chain {}",
+    "Payroll batch {}",
+    "",
+)
+_REASONS = (
+    "The invoice says 25,000, not 250,000.",
+    "This supplier was paid yesterday; ask Ngozi.",
+    "The account is not the one in the contract.",
+)
+_BANK_CODES = ("044", "058", "057", "033", "011", "214")
+
+_TWO_HOURS = timedelta(hours=2)
+
+
+@dataclass
+class SampleOperations:
+    """Makes operations, always the same ones."""
+
+    people: dict[str, User]
+    pace: random.Random  # of people, by itself, so that it changes nothing else
+    random: random.Random
+    token: SecretStr
+
+    def prepare(self, *, ending: str = "", amount: str = "", currency: str = "NGN") -> Operation:
+        """A pending withdrawal to an account whose number ends as told; the simulation acts on some endings."""
+        return self.propose("withdrawal", self._withdrawal(ending, amount, currency))
+
+    def propose(self, kind: str, payload: Payload, *, maker: str = "") -> Operation:
+        """A pending operation of any kind, prepared by one of the two preparers where nobody is named.
+
+        A little while ago: whoever countersigns it does so now, and people take their time.
+        """
+        then = clock.now() - timedelta(seconds=self.pace.randrange(20, 200))
+        with clock.use_clock(lambda: then):
+            return prepare.prepare_operation(
+                uuid.UUID(int=self.random.getrandbits(128), version=4),
+                actor=self.people[maker or self.random.choice(["Tunde", "Ngozi"])],
+                kind=kind,
+                payload=payload,
+            )
+
+    def approve(self, operation: Operation, approver: str = "") -> Operation:
+        """One countersignature more."""
+        kind, payload = read_content(operation)
+        asked = kind.confirmation(payload)
+        return approvals.approve_operation(
+            operation.pk,
+            actor=self.people[approver or self.random.choice(["Amara", "Chidi"])],
+            digest=operation.digest,
+            second_factor_at=timezone.now(),
+            confirmation=asked.expected if asked else "",
+        )
+
+    def release(self, operation: Operation) -> Operation:
+        """The word to send an approved operation, with a token where its kind needs one."""
+        approved = self.approve(operation)
+        return release.release_operation(
+            approved.pk,
+            actor=self.people["Amara"],
+            digest=approved.digest,
+            second_factor_at=timezone.now(),
+            token=self.token if KINDS[approved.kind].needs_token else None,
+        )
+
+    def send(self, operation: Operation) -> Operation:
+        """Really sent, and looked up in the service's list once."""
+        send.send_operation(self.release(operation).pk)
+        return confirmation.confirm_operation(operation.pk)
+
+    def succeed(self) -> None:
+        self.send(self.prepare(currency=self.random.choice(["NGN", "NGN", "NGN", "USD"])))
+
+    def fail(self) -> None:
+        self.send(self.prepare(ending="99"))
+
+    def stay_in_processing(self) -> None:
+        self.send(self.prepare(ending="88"))
+
+    def reject(self) -> None:
+        operation = self.prepare()
+        approvals.reject_operation(
+            operation.pk,
+            actor=self.people["Chidi"],
+            digest=operation.digest,
+            second_factor_at=timezone.now(),
+            reason=self.random.choice(_REASONS),
+        )
+
+    def expire(self) -> None:
+        operation = self.prepare()
+        Operation.objects.filter(pk=operation.pk).update(expires_at=timezone.now())
+        approvals.expire_operation(operation.pk)
+
+    def cancel(self) -> None:
+        operation = self.prepare()
+        approvals.cancel_operation(operation.pk, actor=operation.maker)
+
+    def wait_for_one(self) -> None:
+        self.prepare()
+
+    def wait_for_two(self) -> None:
+        self.approve(self.prepare(amount="12500000.00"), "Chidi")
+
+    def wait_for_release(self) -> None:
+        self.approve(self.prepare())
+
+    def be_lost_while_sending(self, operation: Operation) -> Attempt:
+        """As if the worker was killed between the claim and the first byte."""
+        released = self.release(operation)
+        seen = send.preflight_read(Release.objects.get(pk=released.pk))
+        claim = send.claim_operation(released.pk, seen)
+        if claim is None:
+            raise RuntimeError("Nobody else sends while the history is made")
+        later = timezone.now() + timedelta(days=1)
+        Attempt.objects.filter(pk=claim.attempt_id).update(deadline_at=later)
+        return Attempt.objects.get(pk=claim.attempt_id)
+
+    def be_unknown(self, operation: Operation) -> Attempt:
+        """As if that was two hours ago, when people may say by now that it did not happen."""
+        attempt = self.be_lost_while_sending(operation)
+        record.record_timeout(attempt.pk, now=attempt.deadline_at + timedelta(hours=1))
+        started, seen_at = attempt.started_at, attempt.watermark_service_time
+        Attempt.objects.filter(pk=attempt.pk).update(
+            started_at=started - _TWO_HOURS, watermark_service_time=seen_at and seen_at - _TWO_HOURS
+        )
+        confirmation.confirm_operation(attempt.operation_id)
+        return attempt
+
+    def need_review(self, operation: Operation) -> None:
+        """As if that was a day ago."""
+        attempt = self.be_unknown(operation)
+        Attempt.objects.filter(pk=attempt.pk).update(started_at=attempt.started_at - CHECK_AFTER[-1])
+        confirmation.confirm_operation(attempt.operation_id)
+
+    def account(self, ending: str = "") -> dict[str, str]:
+        """The bank account of somebody, with the holder's name as the bank gives it."""
+        bank_code = self.random.choice(_BANK_CODES)
+        number = f"{self.random.randrange(10**7, 10**8):08d}"
+        number = f"{number}{ending or self.random.choice(['12', '34', '57', '61', '83'])}"
+        holder = ledger.resolve_account_holder(number, bank_code).account_name
+        return {
+            "bank_code": bank_code,
+            "bank": BANKS[bank_code],
+            "account_number": number,
+            "account_name": holder,
+            "typed_name": holder.title(),
+            "name_reason": "",
+        }
+
+    def _withdrawal(self, ending: str, amount: str, currency: str) -> WithdrawalPayload:
+        account = self.account(ending)
+        return WithdrawalPayload(
+            currency=currency,
+            amount=Decimal(amount or self._amount(currency)),
+            memo=self.random.choice(_SAMPLE_MEMOS).format(self.random.randrange(10, 400)),
+            **account,
+        )
+
+    def _amount(self, currency: str) -> str:
+        thousands = self.random.randrange(25, 1800)
+        return (
+            f"{thousands * 250}.00"
+            if currency == "NGN"
+            else f"{thousands}.{self.random.randrange(0, 99):02d}"
+        )
+
+
+def new_sample_operations(token: SecretStr) -> SampleOperations:
+    """A history to be made, with a token that the service accepts repeatedly. The people of the demo exist."""
+    people = {
+        user.first_name: user for user in User.objects.filter(email__in=[one.email for one in DEMO_PEOPLE])
+    }
+    pace, chance = (random.Random(2026) for _ in range(2))  # noqa: S311 - the same history each time, nothing secret
+    return SampleOperations(people, pace, chance, token)
+
+
+def make_sample_withdrawals(history: SampleOperations) -> None:
+    """Make the withdrawals. Call once, on an empty database."""
+    for make in _plan(history):
+        make()
+
+
+def _plan(history: SampleOperations) -> list[Callable[[], object]]:
+    closed = (
+        [history.succeed] * 15 + [history.fail] * 2 + [history.reject, history.expire, history.cancel] * 3
+    )
+    history.random.shuffle(closed)
+    waiting = [history.wait_for_release] * 3 + [history.wait_for_two] + [history.wait_for_one] * 6
+    return [*closed, *[history.stay_in_processing] * 2, *waiting]
+
+
+_TRON = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
+_FOREIGN_CALLBACK_URL = "https://hooks.example.com/countersign/"  # somebody has to reject it
+_EVM = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
+
+
+def make_sample_operations(history: SampleOperations) -> None:
+    """Send some of each kind that moves money, two payments too, leave a few waiting, and lose the answer of three."""
+    for kind, payload in _sent_payloads(history):
+        history.send(history.propose(kind, payload))
+    for kind, payload in _pending_payloads(history):
+        history.propose(kind, payload)
+    elsewhere = CallbackUrlPayload(url=_FOREIGN_CALLBACK_URL, previous=callback_url.fetch_callback_url())
+    history.propose("callback_url", elsewhere, maker="Zainab")
+    # What leaves the dollars next waits for the first of these; a payment debits no balance.
+    history.be_unknown(history.prepare(currency="USD", amount="1250.00"))
+    history.need_review(history.propose("payment", _payment(history, "640.00", "uche.obi@customers.example")))
+    history.be_lost_while_sending(
+        history.propose("payment", _payment(history, "90.00", "sade.cole@customers.example"))
+    )
+    # At last, since nobody listens there before the web process runs.
+    ours = f"{settings.PUBLIC_URL}{reverse('webhooks:receive', args=[settings.WEBHOOK_SECRET])}"
+    payload = CallbackUrlPayload(url=ours, previous=callback_url.fetch_callback_url())
+    history.send(history.propose("callback_url", payload, maker="Zainab"))
+
+
+def _sent_payloads(history: SampleOperations) -> Iterator[tuple[str, Payload]]:
+    yield "conversion", _conversion("USD", "NGN", "2500.00")
+    yield "conversion", _conversion("NGN", "USD", "1200000.00")
+    yield "transfer", _transfer("kola.traders", "NGN", "385000.00", "Crates, November")
+    yield "transfer", _transfer("lekki.freight", "USD", "740.50", "Container 118")
+    yield "transfer", _transfer("nobody.knows", "NGN", "15000.00", "Deposit back")
+    yield "wallet_transfer", _crypto("TRC20", _TRON, "420.00")
+    yield "payment", _payment(history, "250.00", "ada.obi@customers.example")
+    yield "payment", _payment(history, "75.00", "musa.bello@customers.example")
+
+
+def _pending_payloads(history: SampleOperations) -> Iterator[tuple[str, Payload]]:
+    yield "transfer", _transfer("kola.traders", "NGN", "96500.00", "Crates, December")
+    yield "wallet_transfer", _crypto("ERC20", _EVM, "310.00")
+    yield "payment", _payment(history, "120.00", "ife.ade@customers.example")
+
+
+def _conversion(given: str, received: str, amount: str) -> ConversionPayload:
+    rate = rates.last_rate(given, received)
+    return ConversionPayload(
+        from_currency=given,
+        to_currency=received,
+        amount=Decimal(amount),
+        known_rate=rate.number if rate else None,
+    )
+
+
+def _transfer(username: str, currency: str, amount: str, memo: str) -> TransferPayload:
+    return TransferPayload(receiver_username=username, currency=currency, amount=Decimal(amount), memo=memo)
+
+
+def _crypto(network: str, address: str, amount: str) -> WalletTransferPayload:
+    return WalletTransferPayload(
+        network=network, currency="USDT", amount=Decimal(amount), address=address, wallet_type="", memo=""
+    )
+
+
+def _payment(history: SampleOperations, amount: str, customer: str) -> PaymentPayload:
+    return PaymentPayload(
+        business_id=business_id(),
+        reference=f"CS-{history.random.getrandbits(80):020X}",
+        incoming_currency="USDT",
+        incoming_amount=Decimal(amount),
+        outgoing_currency="NGN",
+        outgoing_amount=None,
+        customer_email=customer,
+        rate_key="",
+        payment_type="bank",
+        service_username="",
+        country="NG",
+        **history.account(),
+    )
+
+
+def make_sample_balances(balances: Sequence[Balance]) -> None:
+    """Keep a snapshot of each quarter of an hour of the last day, and of each hour of the month before.
+
+    Call once, before any other is kept but today's.
+    """
+    began = min((balance.as_of for balance in balances), default=None)
+    if began is None:
+        return
+    records = list(recent_transactions("", back_to=began - LONG_TREND_PERIOD))
+    for balance in balances:
+        own = [record for record in records if record.currency == balance.currency]
+        BalanceSnapshot.objects.bulk_create(_snapshots_before(balance, own), ignore_conflicts=True)
+
+
+def _snapshots_before(
+    balance: Balance, newest_first: Iterable[TransactionRecord]
+) -> Iterator[BalanceSnapshot]:
+    """Backwards: every transaction that a moment did not know yet is taken out again, so that the sums stay true."""
+    then, records = _snapshot_at(balance, balance.as_of), iter(newest_first)
+    record = next(records, None)
+    for at in _snapshot_times(balance.as_of):
+        while record is not None and record.created_at is not None and record.created_at >= at:
+            _undo(then, record)
+            record = next(records, None)
+        then = _snapshot_at(then, at)
+        yield then
+
+
+def _undo(then: BalanceSnapshot, record: TransactionRecord) -> None:
+    if record.previous_balance is not None:
+        then.amount = record.previous_balance
+    if direction(record) == "in":
+        then.total_received -= record.amount
+    else:
+        then.total_sent -= record.amount
+    then.transaction_count -= 1
+
+
+def _snapshot_times(began: datetime) -> Iterator[datetime]:
+    """The beginnings of the quarters of an hour, the newest first; further back than a day, of whole hours only."""
+    steps = range(1, LONG_TREND_PERIOD // SNAPSHOT_INTERVAL)
+    quarters = (snapshot_slot(began) - SNAPSHOT_INTERVAL * step for step in steps)
+    return (at for at in quarters if at >= began - TREND_PERIOD or at.minute == 0)
+
+
+def _snapshot_at(like: Balance | BalanceSnapshot, at: datetime) -> BalanceSnapshot:
+    return BalanceSnapshot(
+        currency=like.currency,
+        slot=snapshot_slot(at),
+        as_of=at,
+        amount=like.amount,
+        total_received=like.total_received,
+        total_sent=like.total_sent,
+        transaction_count=like.transaction_count,
+    )

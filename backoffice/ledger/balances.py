@@ -1,0 +1,204 @@
+"""Balances of the merchant: refresh them from the provider, keep quarter-hour snapshots, read them, and draw their
+trend.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import NamedTuple
+
+from django.db import transaction
+
+from backoffice.core import clock
+from backoffice.core.gateway import PAGE_TIMEOUT, gateway
+from backoffice.core.leases import try_acquire
+from backoffice.core.web.formatting import format_amount
+from backoffice.ledger.models import Balance, BalanceSnapshot
+from payments_gateway import Balance as TheirBalance
+from payments_gateway import GatewayError
+
+SNAPSHOT_INTERVAL = timedelta(minutes=15)
+SNAPSHOT_RETRY_AFTER = timedelta(minutes=1)
+
+
+def refresh_balances() -> list[Balance]:
+    """Read every balance from the service and keep it, also as a snapshot where this quarter of an hour has none.
+
+    Raises GatewayError; then nothing is changed.
+    """
+    return _store(gateway(deadline=PAGE_TIMEOUT).balances.list(), clock.now())
+
+
+def take_due_snapshot() -> int:
+    """Read the balances if this quarter of an hour has no snapshot yet; how many currencies were read.
+
+    May be called at any time and by several processes: one of them asks, at most once a minute while the service
+    cannot be read, and the database keeps one snapshot per currency and quarter whoever asks.
+    """
+    now = clock.now()
+    if BalanceSnapshot.objects.filter(slot=snapshot_slot(now)).exists() or not try_acquire(
+        "balances", pause=SNAPSHOT_RETRY_AFTER
+    ):
+        return 0
+    try:
+        return len(refresh_balances())
+    except GatewayError:
+        return 0  # the gateway has logged it
+
+
+def snapshot_slot(moment: datetime) -> datetime:
+    """The beginning of the quarter of an hour that the moment lies in."""
+    return moment.replace(minute=moment.minute - moment.minute % 15, second=0, microsecond=0)
+
+
+@transaction.atomic
+def _store(answered: Sequence[TheirBalance], now: datetime) -> list[Balance]:
+    told = [_columns(balance, now) for balance in answered]
+    BalanceSnapshot.objects.bulk_create(
+        [BalanceSnapshot(slot=snapshot_slot(now), **members) for members in told], ignore_conflicts=True
+    )
+    return Balance.objects.bulk_create(
+        [Balance(**members) for members in told],
+        update_conflicts=True,
+        unique_fields=["currency"],
+        update_fields=["amount", "total_received", "total_sent", "transaction_count", "as_of"],
+    )
+
+
+def _columns(balance: TheirBalance, now: datetime) -> dict[str, object]:
+    return {
+        "currency": balance.currency,
+        "amount": balance.amount,
+        "total_received": balance.total_received,
+        "total_sent": balance.total_sent,
+        "transaction_count": balance.transaction_count,
+        "as_of": now,
+    }
+
+
+def stored_balances() -> list[Balance]:
+    """The balances as last kept, by currency; empty before the first read."""
+    return list(Balance.objects.all())
+
+
+def snapshots_since(moment: datetime) -> list[BalanceSnapshot]:
+    """The snapshots of every currency that began at that moment or later, newest first."""
+    return list(BalanceSnapshot.objects.filter(slot__gte=moment))
+
+
+def current_balance(currency: str, *, patience: float = PAGE_TIMEOUT) -> Decimal | None:
+    """The balance the service tells now, or None if it names no such currency. Raises GatewayError."""
+    balances = gateway(deadline=patience).balances.list(currency)
+    found = [balance for balance in balances if balance.currency == currency]
+    return found[0].amount if found else None
+
+
+WIDTH, HEIGHT, MARGIN = 240, 48, 4  # units of the drawing
+TREND_PERIOD = timedelta(hours=24)
+LONG_TREND_PERIOD = timedelta(days=30)
+
+
+@dataclass(frozen=True)
+class BalanceTrend:
+    """One currency over some time. `points` are those of an SVG polyline, empty with fewer than two readings."""
+
+    points: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class BalanceReading:
+    """What a balance was at one moment."""
+
+    at: datetime
+    amount: Decimal
+
+
+class _StoredBalance(NamedTuple):
+    """What the service told of one balance at one moment, in the columns of `Balance`."""
+
+    currency: str
+    amount: Decimal
+    total_received: Decimal
+    total_sent: Decimal
+    transaction_count: int
+    as_of: datetime
+
+
+def balances_with_long_trend(now: datetime) -> list[tuple[Balance, BalanceTrend]]:
+    """Every balance as last kept, by currency, with its trend up to then. One query of some hundred short rows."""
+    earlier = (
+        BalanceSnapshot.objects.filter(slot__in=_slots(now)).order_by().values_list(*_StoredBalance._fields)
+    )
+    known = Balance.objects.order_by().values_list(*_StoredBalance._fields).union(earlier, all=True)
+    readings = [_StoredBalance._make(row) for row in known]
+    newest = {told.currency: told for told in sorted(readings, key=lambda told: told.as_of)}
+    balances = [Balance(**told._asdict()) for _, told in sorted(newest.items())]
+    return [(balance, balance_trend(balance, readings, reach=LONG_TREND_PERIOD)) for balance in balances]
+
+
+def _slots(now: datetime) -> list[datetime]:
+    """Where the readings of thirty days are looked for: every hour of the last day, twice in each day before.
+
+    And every quarter of the hours in which the thirty days begin, since the sentence tells what came of them.
+    """
+    hour = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+    slots = [hour - timedelta(hours=back) for back in range(LONG_TREND_PERIOD // timedelta(hours=1))]
+    beginning = [hour - LONG_TREND_PERIOD + quarter * timedelta(minutes=15) for quarter in range(12)]
+    return [*beginning, *(slot for back, slot in enumerate(slots) if back < 24 or slot.hour % 12 == 0)]
+
+
+def balance_trend(
+    balance: Balance,
+    snapshots: Sequence[BalanceSnapshot | _StoredBalance],
+    *,
+    reach: timedelta = TREND_PERIOD,
+) -> BalanceTrend:
+    """The trend of a balance up to its last reading; snapshots of other currencies and of other times do not count."""
+    since = balance.as_of - reach
+    earlier = [
+        BalanceReading(snapshot.as_of, snapshot.amount)
+        for snapshot in snapshots
+        if snapshot.currency == balance.currency and since <= snapshot.as_of < balance.as_of
+    ]
+    readings = [
+        *sorted(earlier, key=lambda reading: reading.at),
+        BalanceReading(balance.as_of, balance.amount),
+    ]
+    if len(readings) < 2:
+        return BalanceTrend("", "The trend begins with the second reading.")
+    return BalanceTrend(_points(readings, since, reach), _sentence(readings, balance.currency))
+
+
+def _points(readings: Sequence[BalanceReading], since: datetime, reach: timedelta) -> str:
+    amounts = [reading.amount for reading in readings]
+    lowest, span = min(amounts), max(amounts) - min(amounts)
+    return " ".join(
+        f"{int((reading.at - since) * WIDTH / reach)},{_y(reading.amount - lowest, span)}"
+        for reading in readings
+    )
+
+
+def _y(above: Decimal, span: Decimal) -> int:
+    """From the top down; a balance that never moved lies in the middle."""
+    share = above / span if span else Decimal("0.5")
+    return HEIGHT - MARGIN - int(share * (HEIGHT - 2 * MARGIN))
+
+
+def _sentence(readings: Sequence[BalanceReading], currency: str) -> str:
+    first, last = readings[0].amount, readings[-1].amount
+    lowest = min(reading.amount for reading in readings)
+    highest = max(reading.amount for reading in readings)
+    moved = f"{'up' if last > first else 'down'} {format_amount(abs(last - first), currency)}"
+    span = _duration_text(readings[-1].at - readings[0].at)
+    return (
+        f"Last {span}: {moved if last != first else 'unchanged'}, lowest {format_amount(lowest, currency)}, "
+        f"highest {format_amount(highest, currency)} of {len(readings)} readings"
+    )
+
+
+def _duration_text(span: timedelta) -> str:
+    """`23 h`, or `30 d` where there is more than two days of it."""
+    hours = max(1, round(span / timedelta(hours=1)))
+    return f"{hours} h" if hours <= 48 else f"{round(hours / 24)} d"

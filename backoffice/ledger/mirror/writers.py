@@ -1,0 +1,215 @@
+"""How each database engine writes many mirror rows at once: PostgreSQL by COPY into a temporary table and one merge
+statement, SQLite by `executemany` in the transaction that holds the write lock.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from itertools import islice
+from typing import Any, Protocol
+
+from django.db import connection
+
+from backoffice.core.fields import EXACT, normalized_text, sortable_text
+from backoffice.ledger.mirror.rows import COPY_NULL, DECIMAL_COLUMNS, RECORD_COLUMNS, TIME_COLUMNS, MirrorRow
+from backoffice.ledger.mirror.totals import ExactSum, TotalKey
+from backoffice.ledger.models import DayTotal
+
+WRITTEN_COLUMNS = (*RECORD_COLUMNS, "facet_id", "digest", "changed_at")
+ALL_COLUMNS = (*WRITTEN_COLUMNS, "occurred_at", "first_seen_at")
+ON_CONFLICT = f"""
+    ON CONFLICT (transaction_id) DO UPDATE SET
+    {", ".join(f"{name} = EXCLUDED.{name}" for name in (*RECORD_COLUMNS, "facet_id", "digest"))},
+    occurred_at = COALESCE(EXCLUDED.created_at, ledger_transaction.occurred_at),
+    changed_at = COALESCE(EXCLUDED.changed_at, ledger_transaction.changed_at),
+    missing_since = NULL
+"""
+_UNSETTLED = """
+    SELECT told.place, known.id FROM mirror_told told
+    LEFT JOIN ledger_transaction known ON known.transaction_id = told.transaction_id
+    WHERE known.id IS NULL OR known.digest <> told.digest OR known.missing_since IS NOT NULL
+    OR known.first_seen_at >= %s
+"""
+_RECORD_SIGHTINGS = """
+    INSERT INTO ledger_sighting (transaction_id)
+    SELECT known.id FROM mirror_told told
+    JOIN ledger_transaction known ON known.transaction_id = told.transaction_id WHERE 1 = 1
+    ON CONFLICT DO NOTHING
+"""
+
+
+@dataclass(frozen=True)
+class RowWrite:
+    """A row to be inserted, or to take the place of what was told before. `changed_at` is None if nothing changed."""
+
+    row: MirrorRow
+    facet_id: int
+    changed_at: datetime | None
+
+
+class MergeWriter(Protocol):
+    """How one engine takes many rows at once. Everything happens in the caller's transaction."""
+
+    def note(self, rows: Sequence[MirrorRow]) -> None:
+        """Put id and digest of these, and nothing else, into the temporary table `mirror_told`."""
+
+    def write(self, writings: Sequence[RowWrite], now: datetime) -> None:
+        """Insert the rows, or update those whose ids are known."""
+
+    def add(self, sums: Mapping[TotalKey, ExactSum]) -> None:
+        """Add each sum to its total."""
+
+
+def unsettled_rows(known_before: datetime | None) -> list[tuple[int, int | None]]:
+    """Of the rows that were noted, those that are not here as they were told: place among them, and id or None.
+
+    With `known_before` also those that were first seen at that moment or later.
+    """
+    moment = connection.ops.adapt_datetimefield_value(known_before)
+    with connection.cursor() as cursor:
+        cursor.execute(_UNSETTLED, [moment])
+        return list(cursor.fetchall())
+
+
+def record_sightings() -> None:
+    """Remember of every row that was noted that the service's list has it."""
+    with connection.cursor() as cursor:
+        cursor.execute(_RECORD_SIGHTINGS)
+
+
+_COPY_BLOCK = 500  # lines that are given to the connection at once: some 100 kB
+_COPY_COLUMNS = ", ".join(WRITTEN_COLUMNS)
+_POSTGRESQL_TABLES = f"""
+    CREATE TEMPORARY TABLE IF NOT EXISTS mirror_told
+    (place integer, transaction_id text, digest bytea) ON COMMIT DELETE ROWS;
+    CREATE TEMPORARY TABLE IF NOT EXISTS mirror_incoming ON COMMIT DELETE ROWS AS
+    SELECT 0 AS place, {_COPY_COLUMNS} FROM ledger_transaction WITH NO DATA;
+    DELETE FROM mirror_told; DELETE FROM mirror_incoming;
+"""  # noqa: S608 - only names of our own columns (`writing`)
+_POSTGRESQL_MERGE = f"""
+    INSERT INTO ledger_transaction ({", ".join(ALL_COLUMNS)})
+    SELECT {_COPY_COLUMNS}, COALESCE(created_at, %s), %s FROM mirror_incoming ORDER BY place
+    {ON_CONFLICT}
+"""  # noqa: S608 - the same names; every value is a parameter
+_POSTGRESQL_ADD_TOTALS = """
+    INSERT INTO ledger_daytotal (day, facet_id, count, amount, fee)
+    SELECT * FROM unnest(%s::date[], %s::integer[], %s::bigint[], %s::numeric[], %s::numeric[])
+    ON CONFLICT (day, facet_id) DO UPDATE SET count = ledger_daytotal.count + EXCLUDED.count,
+    amount = ledger_daytotal.amount + EXCLUDED.amount, fee = ledger_daytotal.fee + EXCLUDED.fee
+"""
+
+
+class PostgresqlWriter:
+    """See `Writer`."""
+
+    def note(self, rows: Sequence[MirrorRow]) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(_POSTGRESQL_TABLES)
+        lines = (
+            f"{place}\t{row.line.partition(chr(9))[0]}\t\\\\x{row.digest.hex()}\n"
+            for place, row in enumerate(rows)
+        )
+        _copy("mirror_told (place, transaction_id, digest)", lines)
+
+    def write(self, writings: Sequence[RowWrite], now: datetime) -> None:
+        _copy(f"mirror_incoming ({_COPY_COLUMNS}, place)", map(_copy_line, writings, range(len(writings))))
+        with connection.cursor() as cursor:
+            cursor.execute(_POSTGRESQL_MERGE, [now, now])
+
+    def add(self, sums: Mapping[TotalKey, ExactSum]) -> None:
+        days, facets = zip(*sums, strict=True)
+        columns = [list(column) for column in (days, facets)]
+        columns += [[getattr(found, name) for found in sums.values()] for name in ("count", "amount", "fee")]
+        with connection.cursor() as cursor:
+            cursor.execute(_POSTGRESQL_ADD_TOTALS, columns)
+
+
+def _copy_line(writing: RowWrite, place: int) -> str:
+    row, changed_at = writing.row, writing.changed_at
+    changed = COPY_NULL if changed_at is None else changed_at.isoformat()
+    return f"{row.line}\t{writing.facet_id}\t\\\\x{row.digest.hex()}\t{changed}\t{place}\n"
+
+
+def _copy(into: str, lines: Iterable[str]) -> None:
+    """Send the lines in blocks: a call for each would cost more than everything else."""
+    rest = iter(lines)
+    with connection.cursor() as cursor, cursor.copy(f"COPY {into} FROM STDIN") as copy:
+        while block := "".join(islice(rest, _COPY_BLOCK)):
+            copy.write(block)
+
+
+_SQLITE_TABLE = (
+    "CREATE TEMPORARY TABLE IF NOT EXISTS mirror_told (place integer, transaction_id text, digest blob)"
+)
+_SQLITE_STAGE = "INSERT INTO mirror_told VALUES (%s, %s, %s)"
+_SQLITE_MERGE = f"""
+    INSERT INTO ledger_transaction ({", ".join(ALL_COLUMNS)})
+    VALUES ({", ".join(["%s"] * len(ALL_COLUMNS))}) {ON_CONFLICT}
+"""  # noqa: S608 - only names of our own columns (`writing`); every value is a parameter
+_DAYS_AT_ONCE = 500
+
+
+class SqliteWriter:
+    """See `Writer`."""
+
+    def note(self, rows: Sequence[MirrorRow]) -> None:
+        keys = [(place, row.record.transaction_id, row.digest) for place, row in enumerate(rows)]
+        with connection.cursor() as cursor:
+            cursor.execute(_SQLITE_TABLE)
+            cursor.execute("DELETE FROM mirror_told")
+            cursor.executemany(_SQLITE_STAGE, keys)
+
+    def write(self, writings: Sequence[RowWrite], now: datetime) -> None:
+        with connection.cursor() as cursor:
+            cursor.executemany(_SQLITE_MERGE, [_parameters(writing, now) for writing in writings])
+
+    def add(self, sums: Mapping[TotalKey, ExactSum]) -> None:
+        """Read, added up here and written: SQLite has no exact numbers, and nobody else writes meanwhile."""
+        known = {(total.day, total.facet_id): total for total in _totals_of(sorted({day for day, _ in sums}))}
+        DayTotal.objects.bulk_create(
+            [_added_total(known.get(key), key, found) for key, found in sums.items()],
+            update_conflicts=True,
+            unique_fields=["day", "facet"],
+            update_fields=["count", "amount", "fee"],
+        )
+
+
+def _parameters(writing: RowWrite, now: datetime) -> list[Any]:
+    values = writing.row.values
+    occurred_at = values["created_at"] or now
+    values["amount"] = sortable_text(values["amount"])
+    for name in DECIMAL_COLUMNS[1:]:
+        values[name] = None if values[name] is None else normalized_text(values[name])
+    for name in TIME_COLUMNS:
+        values[name] = _sqlite_time(values[name])
+    digest, changed_at = writing.row.digest, _sqlite_time(writing.changed_at)
+    return [
+        *values.values(),
+        writing.facet_id,
+        digest,
+        changed_at,
+        _sqlite_time(occurred_at),
+        _sqlite_time(now),
+    ]
+
+
+def _sqlite_time(value: datetime | None) -> str | None:
+    """As Django keeps it on SQLite; asking its connection for each costs ten times as much."""
+    return None if value is None else str(value.astimezone(UTC).replace(tzinfo=None))
+
+
+def _totals_of(days: Sequence[Any]) -> Iterator[DayTotal]:
+    for first in range(0, len(days), _DAYS_AT_ONCE):
+        yield from DayTotal.objects.filter(day__in=days[first : first + _DAYS_AT_ONCE])
+
+
+def _added_total(known: DayTotal | None, key: TotalKey, found: ExactSum) -> DayTotal:
+    count, amount, fee = (known.count, known.amount, known.fee) if known else (0, Decimal(0), Decimal(0))
+    return DayTotal(
+        day=key[0],
+        facet_id=key[1],
+        count=count + found.count,
+        amount=EXACT.add(amount, found.amount),
+        fee=EXACT.add(fee, found.fee),
+    )

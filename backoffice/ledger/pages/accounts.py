@@ -1,0 +1,182 @@
+"""Pages of balances, bank accounts and wallet addresses, and the callback URL panel of the webhooks page."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.contrib.auth.decorators import permission_required
+from django.core.validators import RegexValidator
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_safe
+
+from backoffice.accounts.access import does_not_extend_session
+from backoffice.core.cached_reads import CachedValue
+from backoffice.ledger import callback_url
+from backoffice.ledger.balances import (
+    TREND_PERIOD,
+    BalanceTrend,
+    balance_trend,
+    refresh_balances,
+    snapshots_since,
+    stored_balances,
+)
+from backoffice.ledger.bank_accounts import (
+    banks,
+    cached_own_accounts,
+    refresh_own_accounts,
+    resolve_account_holder,
+)
+from backoffice.ledger.callback_url import callback_url_context
+from backoffice.ledger.models import Balance
+from backoffice.ledger.wallets import cached_wallet, filter_addresses, refresh_wallet
+from payments_gateway import AccountHolder, GatewayError, RejectedError, Wallet
+
+
+class AccountHolderForm(forms.Form):
+    """A bank account, to learn who holds it."""
+
+    bank_code = forms.ChoiceField(label="Bank")
+    account_number = forms.CharField(
+        label="Account number",
+        help_text="10 digits",
+        validators=[RegexValidator(r"^[0-9]{10}\Z", "An account number has exactly 10 digits.")],
+        widget=forms.TextInput(attrs={"inputmode": "numeric", "autocomplete": "off", "maxlength": "34"}),
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        bank_code: Any = self.fields["bank_code"]
+        bank_code.choices = [
+            ("", "Choose a bank"),
+            *sorted(banks().items(), key=lambda item: item[1]),
+        ]
+
+
+VIEW = "ledger.view_balance"
+# The kinds of operation that take money from a balance; the template offers those that exist and that the person may.
+_FIAT_KINDS, _CRYPTO_KINDS = ("conversion", "withdrawal", "transfer"), ("wallet_transfer",)
+
+
+@dataclass(frozen=True)
+class BalanceCard:
+    """One currency on the page: the balance, how it went, and what may be prepared from it."""
+
+    balance: Balance
+    trend: BalanceTrend
+    moved_by: tuple[str, ...]
+
+
+@require_safe
+@permission_required(VIEW, raise_exception=True)
+def balances(request: HttpRequest) -> HttpResponse:
+    """The balances as last known; htmx asks the service, and so does `?read=1` without JavaScript."""
+    shown = _refreshed_balances() if "read" in request.GET else _balance_cards(stored_balances())
+    return render(request, "ledger/balances.html", shown)
+
+
+@does_not_extend_session
+@require_safe
+@permission_required(VIEW, raise_exception=True)
+def balances_now(request: HttpRequest) -> HttpResponse:
+    """The balances as the service tells them now, or the last known ones if it does not answer."""
+    return render(request, "ledger/_balances.html", _refreshed_balances())
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@permission_required(VIEW, raise_exception=True)
+def bank_accounts(request: HttpRequest) -> HttpResponse:
+    """Whose account is it; and the merchant's own accounts. A POST only reads: it keeps numbers out of addresses."""
+    form = AccountHolderForm(request.POST if request.method == "POST" else None)
+    holder = _resolve_holder(form) if form.is_bound and form.is_valid() else None
+    told = refresh_own_accounts() if "read" in request.GET else cached_own_accounts()
+    context = {"form": form, "holder": holder, "told": told, "fresh": "read" in request.GET}
+    return render(request, "ledger/bank_accounts.html", context, status=422 if form.errors else 200)
+
+
+@does_not_extend_session
+@require_safe
+@permission_required(VIEW, raise_exception=True)
+def own_accounts(request: HttpRequest) -> HttpResponse:
+    """The merchant's own accounts as the service tells them now, or as it last told them."""
+    return render(request, "ledger/_accounts.html", {"told": refresh_own_accounts(), "fresh": True})
+
+
+@does_not_extend_session
+@require_safe
+@permission_required(VIEW, raise_exception=True)
+def callback(request: HttpRequest) -> HttpResponse:
+    """The callback address as the service tells it now, or as it last told it."""
+    context = callback_url_context(callback_url.refresh_callback_url()) | {"fresh": True}
+    return render(request, "ledger/_callback.html", context)
+
+
+def _refreshed_balances() -> dict[str, Any]:
+    try:
+        return _balance_cards(refresh_balances()) | {"fresh": True}
+    except GatewayError as exc:
+        return _balance_cards(stored_balances()) | {"fresh": True, "problem": exc.message}
+
+
+def _balance_cards(known: list[Balance]) -> dict[str, Any]:
+    snapshots = snapshots_since(timezone.now() - 2 * TREND_PERIOD)
+    positions = [
+        BalanceCard(
+            balance,
+            balance_trend(balance, snapshots),
+            _CRYPTO_KINDS if balance.currency == "USDT" else _FIAT_KINDS,
+        )
+        for balance in known
+    ]
+    return {"positions": positions}
+
+
+def _resolve_holder(form: AccountHolderForm) -> AccountHolder | None:
+    """Who holds the account; None with the reason in the form."""
+    values = form.cleaned_data
+    try:
+        return resolve_account_holder(values["account_number"], values["bank_code"])
+    except RejectedError as exc:
+        form.add_error("account_number", f"The bank knows no such account: {exc.message}")
+    except GatewayError:
+        form.add_error(None, "The account could not be checked: the service does not answer. Try again.")
+    return None
+
+
+MAX_ADDRESSES = 50
+
+
+@require_safe
+@permission_required(VIEW, raise_exception=True)
+def wallets(request: HttpRequest) -> HttpResponse:
+    """The addresses as last told; htmx asks the service, and so does `?read=1` without JavaScript."""
+    is_read = "read" in request.GET
+    told = refresh_wallet() if is_read else cached_wallet()
+    return render(request, "ledger/wallets.html", _wallet_context(request, told) | {"fresh": is_read})
+
+
+@does_not_extend_session
+@require_safe
+@permission_required(VIEW, raise_exception=True)
+def wallets_now(request: HttpRequest) -> HttpResponse:
+    """The addresses as the service tells them now, or as it last told them."""
+    return render(
+        request, "ledger/_wallets.html", _wallet_context(request, refresh_wallet()) | {"fresh": True}
+    )
+
+
+def _wallet_context(request: HttpRequest, told: CachedValue[Wallet]) -> dict[str, Any]:
+    """The addresses that fit the address bar, and the one whose QR code is drawn: one of them, never any other."""
+    asked = {name: request.GET.get(name, "") for name in ("currency", "network")}
+    found = filter_addresses(told.value, **asked)
+    wanted = request.GET.get("show", "")
+    drawn = next((one for one in found.addresses if one.address == wanted), None)
+    return {
+        "told": told,
+        "asked": asked,
+        "found": found,
+        "rows": found.addresses[:MAX_ADDRESSES],
+        "more": len(found.addresses) - MAX_ADDRESSES,
+        "drawn": drawn or next(iter(found.addresses), None),
+    }

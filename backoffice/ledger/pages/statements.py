@@ -1,0 +1,110 @@
+"""Pages of statements and balance continuity, and the sync status panel of all pages that show the mirror."""
+
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from django.contrib.auth.decorators import permission_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from backoffice.accounts.access import does_not_extend_session
+from backoffice.core.web.pagination import keyset_page, paginate
+from backoffice.ledger.forms import CurrencyPeriodForm
+from backoffice.ledger.mirror.state import mirror_state
+from backoffice.ledger.models import BalanceBreak, Transaction
+from backoffice.ledger.statements import chain_reader
+from backoffice.ledger.statements.continuity import (
+    NEWEST_BREAKS_FIRST,
+    breaks_by_day,
+    filtered_breaks,
+    known_currencies,
+    unchecked_currencies,
+    unplaceable_count,
+)
+from backoffice.ledger.statements.statement import build_statement, statement_transactions
+
+VIEW = "ledger.view_transaction"
+
+
+@dataclass(frozen=True)
+class StatementLine:
+    """One movement of a statement, the balance after it, and the break before it."""
+
+    transaction: Transaction
+    balance: object
+    broken: BalanceBreak | None
+
+
+@require_safe
+@permission_required(VIEW, raise_exception=True)
+def statements(request: HttpRequest) -> HttpResponse:
+    """Every currency of the period in short, or one with its movements.
+
+    The period is this month as long as nothing is chosen; a choice without days is the whole history.
+    """
+    today = timezone.localdate()
+    form = CurrencyPeriodForm(request.GET if request.GET else {"since": today.replace(day=1), "until": today})
+    context: dict[str, object] = {"form": form}
+    if form.is_valid():
+        days = {name: day for name, day in form.typed.items() if name != "currency"}
+        context |= {"address": urlencode(form.typed), "days": urlencode(days)}
+    with chain_reader.consistent_read():
+        context |= {"mirror": mirror_state(), "unchecked": unchecked_currencies()}
+        if form.is_valid():
+            context |= _statements_context(form, request.GET.get("cursor"))
+    return render(request, "ledger/statements.html", context, status=200 if form.is_valid() else 422)
+
+
+@require_safe
+@permission_required(VIEW, raise_exception=True)
+def continuity(request: HttpRequest) -> HttpResponse:
+    """The breaks, newest first, and what they add up to by currency and day."""
+    form = CurrencyPeriodForm(request.GET)
+    context: dict[str, object] = {"form": form}
+    with chain_reader.consistent_read():
+        context |= {"mirror": mirror_state(), "unchecked": unchecked_currencies()}
+        if form.is_valid():
+            chosen = form.cleaned_data["currency"], *form.moments
+            breaks = filtered_breaks(*chosen)
+            context |= {"days": breaks_by_day(breaks), "untold": unplaceable_count(*chosen)}
+            context["page"] = keyset_page(
+                breaks.select_related("before", "after"),
+                order=NEWEST_BREAKS_FIRST,
+                cursor=request.GET.get("cursor"),
+            )
+    return render(request, "ledger/continuity.html", context, status=200 if form.is_valid() else 422)
+
+
+def _statements_context(form: CurrencyPeriodForm, cursor: str | None) -> dict[str, object]:
+    one = form.cleaned_data["currency"]
+    if not one:
+        return {"statements": [build_statement(currency, *form.moments) for currency in known_currencies()]}
+    rows = statement_transactions(one, *form.moments)
+    page = paginate(chain_reader.reader_of_whole_moments(rows), order=chain_reader.CHAIN_ORDER, cursor=cursor)
+    return {
+        "statements": [build_statement(one, *form.moments)],
+        "page": page,
+        "lines": _statement_lines(one, page.rows),
+    }
+
+
+def _statement_lines(currency: str, rows: list[Transaction]) -> list[StatementLine]:
+    """The movements of a page, those of one moment in the order that all balances around them tell."""
+    if not rows:
+        return []
+    shown = {row.pk: row for row in rows}
+    broken = {one.after_id: one for one in BalanceBreak.objects.filter(after__in=shown)}
+    links = chain_reader.links_between(currency, rows[0].occurred_at, rows[-1].occurred_at)
+    return [
+        StatementLine(shown[link.pk], link.after, broken.get(link.pk)) for link in links if link.pk in shown
+    ]
+
+
+@does_not_extend_session
+@require_safe
+@permission_required("ledger.view_transaction", raise_exception=True)
+def sync_status(request: HttpRequest) -> HttpResponse:
+    """The box alone, which asks for itself: often while the list is read for the first time."""
+    return render(request, "ledger/_sync_status.html", {"mirror": mirror_state()})

@@ -1,0 +1,137 @@
+"""Read the balance chain of one currency from the mirror, in batches. Records missing at the provider are not part of
+it.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from itertools import takewhile
+from typing import Any
+
+from django.db import connection
+from django.db.models import QuerySet
+
+from backoffice.core.web.pagination import (
+    Order,
+    Position,
+    RowBatch,
+    RowReader,
+    after_position,
+    queryset_reader,
+)
+from backoffice.ledger.models import Transaction
+from backoffice.ledger.statements import chain
+from backoffice.ledger.statements.chain import ChainLink, Landmark
+
+CHAIN_ORDER = ("occurred_at", "id")
+_COLUMNS = ("pk", "occurred_at", "created_at", "previous_balance", "direction", "amount", "fee")
+_FIRST_BATCH, _BATCH = 10, 500
+_LOOKBACK = 10
+
+
+@contextmanager
+def consistent_read() -> Iterator[None]:
+    """Whatever is read in the block is of the same moment, though the sync merges meanwhile. Nothing may be written.
+
+    Within a transaction of the caller's it is left to that one.
+    """
+    if connection.in_atomic_block:
+        yield
+        return
+    is_postgresql = connection.vendor == "postgresql"
+    with connection.cursor() as cursor:
+        # By hand: Django would begin as a writer on SQLite, and with a moment for each question on PostgreSQL.
+        cursor.execute(
+            "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY" if is_postgresql else "BEGIN DEFERRED"
+        )
+    try:
+        yield
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("ROLLBACK")
+
+
+def listed_transactions(currency: str) -> QuerySet[Transaction]:
+    """The records of this currency that the service lists, in order of time."""
+    return Transaction.objects.filter(currency=currency, missing_since__isnull=True).order_by(*CHAIN_ORDER)
+
+
+def reader_of_whole_moments(rows: QuerySet[Transaction]) -> RowReader[Transaction]:
+    """Reads them, in order of time, so that a page ends where a moment does: only as a whole it has an order.
+
+    What tells the same moment as a whole page is cut all the same.
+    """
+    read_any = queryset_reader(rows)
+
+    def read(order: Order, position: Position | None, limit: int) -> RowBatch[Transaction]:
+        found = read_any(order, position, limit)
+        if len(found.rows) < limit:
+            return found
+        whole = [row for row in found.rows if row.occurred_at != found.rows[-1].occurred_at]
+        return RowBatch(whole, cut_at=[str(whole[-1].occurred_at), whole[-1].pk]) if whole else found
+
+    return read
+
+
+def chain_link_of(row: Transaction) -> ChainLink:
+    """The record as a part of the chain."""
+    return _make_link([getattr(row, name) for name in _COLUMNS])
+
+
+def landmark_before(currency: str, moment: datetime) -> Landmark | None:
+    """The last landmark before that moment; None if there is none. Reads no further back than `chain.reach`."""
+    rows = listed_transactions(currency).filter(occurred_at__lt=moment).reverse()
+    size = _LOOKBACK
+    while True:
+        newest = [_make_link(row) for row in rows.values_list(*_COLUMNS)[:size]]
+        is_all = len(newest) < size
+        landmark = chain.last_landmark(newest[::-1], is_all=is_all)
+        if landmark or is_all:
+            return landmark
+        size = min(size * 10, chain.lookback_limit())
+
+
+def segments_after(currency: str, landmark: Landmark | None) -> Iterator[chain.ChainSegment]:
+    """What stands behind this landmark, or everything, by stretches."""
+    return chain.walk(chain.moments(_links(currency, landmark.last.at if landmark else None)), landmark)
+
+
+def links_after(currency: str, landmark: Landmark | None) -> Iterator[ChainLink]:
+    """The same, link by link."""
+    return (step.link for stretch in segments_after(currency, landmark) for step in stretch.steps)
+
+
+def links_between(currency: str, first: datetime, last: datetime) -> Iterator[ChainLink]:
+    """The chain from the one moment to the other, both included, in its order."""
+    links = takewhile(lambda link: link.at <= last, links_after(currency, landmark_before(currency, first)))
+    return (link for link in links if link.at >= first)
+
+
+def last_link_before(currency: str, moment: datetime) -> ChainLink | None:
+    """The record that stands last before that moment; None if there is none."""
+    landmark = landmark_before(currency, moment)
+    last = landmark.last if landmark else None
+    for link in links_after(currency, landmark):
+        if link.at >= moment:
+            break
+        last = link
+    return last
+
+
+def _links(currency: str, since: datetime | None) -> Iterator[ChainLink]:
+    rows = listed_transactions(currency)
+    found = rows if since is None else rows.filter(occurred_at__gt=since)
+    size = _FIRST_BATCH
+    while True:
+        links = [_make_link(row) for row in found.values_list(*_COLUMNS)[:size]]
+        yield from links
+        if len(links) < size:
+            return
+        found = rows.filter(after_position(CHAIN_ORDER, [links[-1].at, links[-1].pk]))
+        size = min(size * 10, _BATCH)
+
+
+def _make_link(row: Any) -> ChainLink:
+    pk, at, created_at, before, direction, amount, fee = row
+    adds = None if created_at is None else chain.balance_effect(direction, amount, fee)
+    return chain.make_link(pk, at, before, adds)

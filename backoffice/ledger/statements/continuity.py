@@ -1,0 +1,207 @@
+"""Balance continuity: the breaks by currency, period and day, how many there are, and a daily check of the stored
+breaks.
+
+`breaks` keeps them right with every merge. The daily check finds breaks among rows older than that, and repairs what a
+defect may have left.
+"""
+
+import logging
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal, localcontext
+from typing import Any, Self
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from backoffice.core import clock, leases
+from backoffice.core.fields import SUM_CONTEXT
+from backoffice.ledger.models import UNPLACEABLE, BalanceBreak, ContinuityCheck, Facet, Transaction
+from backoffice.ledger.statements.breaks import break_differences, examine_chain, store_breaks
+from backoffice.ledger.statements.chain_reader import landmark_before
+
+
+@dataclass(frozen=True)
+class CappedCount:
+    """So many; or more, where `is_more`."""
+
+    number: int
+    is_more: bool = False
+
+    @classmethod
+    def of(cls, number: int, most: int) -> Self:
+        """Of `number` that were found among no more than one beyond `most`."""
+        return cls(min(number, most), is_more=number > most)
+
+    def __str__(self) -> str:
+        """`1,234`, or `more than 1,000`."""
+        return f"{'more than ' if self.is_more else ''}{self.number:,}"
+
+    def __bool__(self) -> bool:
+        return self.number > 0
+
+
+def count_up_to(most: int, rows: QuerySet[Any]) -> CappedCount:
+    """How many rows there are. One query, which reads no more than one row beyond `most`."""
+    return CappedCount.of(rows.order_by()[: most + 1].count(), most)
+
+
+logger = logging.getLogger(__name__)
+
+CHECK_INTERVAL = timedelta(days=1)
+RECORDS_PER_CHECK = 10_000
+"""Records in one transaction: whoever merges meanwhile waits a fraction of a second."""
+_NEVER = datetime.min.replace(tzinfo=UTC)
+_ONE_TICK = timedelta(microseconds=1)
+
+
+def run_due_check() -> int:
+    """Check some records of a currency whose turn it is; 1 if this call did it.
+
+    May be called at any time and by several processes: each goes on where the last one ended.
+    """
+    currency = next(_due_currencies(), None)
+    if currency is None:
+        return 0
+    with transaction.atomic(durable=True):
+        leases.lock_until_commit("mirror")
+        _check_some(ContinuityCheck.objects.get_or_create(currency=currency)[0])
+    return 1
+
+
+def break_disagreements() -> Iterator[str]:
+    """Every break that is kept and not there, or there and not kept: for a command, minutes for ten million rows.
+
+    In a transaction that sees one state of the database, or while no sync runs.
+    """
+    for currency in known_currencies():
+        gone, new = break_differences([examine_chain(currency, None)])
+        yield from (f"{broken} is kept, but the rows do not show it" for broken in gone)
+        yield from (f"{broken} is not kept, but the rows show it" for broken in new)
+
+
+def known_currencies() -> list[str]:
+    """Every currency in which records were told."""
+    known = Facet.objects.exclude(currency="").order_by("currency")
+    return list(known.values_list("currency", flat=True).distinct())
+
+
+def _due_currencies() -> Iterator[str]:
+    """Those whose turn it is, the one first whose last check is the oldest: so each has its turn."""
+    checks = {check.currency: check for check in ContinuityCheck.objects.all()}
+    before = clock.now() - CHECK_INTERVAL
+    ended = {
+        currency: checks[currency].whole_at if currency in checks else None for currency in known_currencies()
+    }
+    for currency, whole_at in sorted(ended.items(), key=lambda one: one[1] or _NEVER):
+        if whole_at is None or whole_at <= before or checks[currency].reached:
+            yield currency
+
+
+def _check_some(check: ContinuityCheck) -> None:
+    landmark = landmark_before(check.currency, check.reached + _ONE_TICK) if check.reached else None
+    part = examine_chain(check.currency, landmark, RECORDS_PER_CHECK)
+    changed = store_breaks([part])
+    if changed and check.whole_at:
+        logger.error("The kept breaks of %s differed from the rows in %d places", check.currency, changed)
+    check.reached = part.until
+    if part.until is None:
+        check.whole_at = clock.now()
+    check.save()
+
+
+MAX_SUMMED_BREAKS = 5_000
+MAX_COUNTED_BREAKS = 100
+"""Whoever has to look at more of them than so many need not know how many more."""
+NEWEST_BREAKS_FIRST = ("-at", "-id")
+COUNT_CACHE_SECONDS = 5.0
+
+
+@dataclass
+class DailyBreaks:
+    """The breaks of one currency on one day of the person who looks."""
+
+    currency: str
+    day: date
+    count: int = 0
+    more: Decimal = Decimal(0)
+    less: Decimal = Decimal(0)
+
+    @property
+    def net(self) -> Decimal:
+        """What was found more than expected, without what was found less."""
+        with localcontext(SUM_CONTEXT):
+            return self.more - self.less
+
+
+def filtered_breaks(currency: str, since: datetime | None, until: datetime | None) -> QuerySet[BalanceBreak]:
+    """Those of this currency, or of all, from the one moment up to the other, which is excluded."""
+    breaks = BalanceBreak.objects.all()
+    breaks = breaks.filter(currency=currency) if currency else breaks
+    breaks = breaks.filter(at__gte=since) if since else breaks
+    return breaks.filter(at__lt=until) if until else breaks
+
+
+def breaks_by_day(breaks: QuerySet[BalanceBreak]) -> list[DailyBreaks] | None:
+    """Their sums, newest day first, in the current time zone; None where they are too many to be added up quickly."""
+    rows = list(
+        breaks.order_by().values_list("currency", "at", "direction", "difference")[: MAX_SUMMED_BREAKS + 1]
+    )
+    if len(rows) > MAX_SUMMED_BREAKS:
+        return None
+    days: dict[tuple[str, date], DailyBreaks] = {}
+    amounts: dict[tuple[str, date, str], Decimal] = defaultdict(Decimal)
+    with localcontext(SUM_CONTEXT):
+        for currency, at, direction, difference in rows:
+            key = currency, timezone.localdate(at)
+            days.setdefault(key, DailyBreaks(*key)).count += 1
+            amounts[*key, direction] += difference
+    for key, one in days.items():
+        one.more, one.less = amounts[*key, "in"], amounts[*key, "out"]
+    return sorted(days.values(), key=lambda one: (-one.day.toordinal(), one.currency))
+
+
+def unplaceable_count(currency: str, since: datetime | None, until: datetime | None) -> CappedCount:
+    """How many records there do not tell which way money went, what was there before, or when: so not whose balance.
+
+    They are never a break, and the chain begins anew behind each (`chain`).
+    """
+    among = [currency] if currency else known_currencies()
+    rows = Transaction.objects.filter(UNPLACEABLE, currency__in=among, missing_since__isnull=True)
+    rows = rows.filter(occurred_at__gte=since) if since else rows
+    return count_up_to(MAX_SUMMED_BREAKS, rows.filter(occurred_at__lt=until) if until else rows)
+
+
+def unchecked_currencies() -> list[str]:
+    """The currencies whose records were never all checked: of those, breaks may be there that are not kept."""
+    checked = set(ContinuityCheck.objects.exclude(whole_at=None).values_list("currency", flat=True))
+    return [currency for currency in known_currencies() if currency not in checked]
+
+
+def open_break_count(most: int = MAX_COUNTED_BREAKS) -> CappedCount:
+    """How many breaks there are, whenever they were: each stands until the records themselves explain it."""
+    return count_up_to(most, BalanceBreak.objects.all())
+
+
+class _BreakCountCache:
+    """What this process counted last for its pages, and until when it counts."""
+
+    breaks = CappedCount(0)
+    until = float("-inf")
+
+
+def cached_break_count() -> CappedCount:
+    """The same for a page that everybody opens, some seconds old at most."""
+    now = time.monotonic()
+    if now >= _BreakCountCache.until:
+        _BreakCountCache.breaks, _BreakCountCache.until = open_break_count(), now + COUNT_CACHE_SECONDS
+    return _BreakCountCache.breaks
+
+
+def forget_break_count() -> None:
+    """Count them anew for the next page of this process."""
+    _BreakCountCache.until = float("-inf")

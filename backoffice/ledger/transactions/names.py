@@ -1,0 +1,88 @@
+"""Text search in names, on PostgreSQL: searched in the distinct combinations of names, of which there are far fewer
+than transactions.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from backoffice.ledger.transactions.filters import TransactionFilter
+from backoffice.ledger.transactions.sql import Sql, all_conditions, fetch_rows, select
+
+MAX_MERGED_NAMES, MAX_LISTED_NAMES = 500, 5_000
+"""So many combinations can be the keys of a merge, so many a list in which those of each row are looked for."""
+_NAMES = Sql("ledger_names named")
+
+
+@dataclass(frozen=True)
+class NameMatch:
+    """What the texts ask. `keys` are of all the combinations of names that have them, or None if those are too many.
+
+    `of_row` asks it of a row with its `names_key` and its `id`; `alone` leads to the transaction whose id the text is,
+    if there is one that the keys do not lead to.
+    """
+
+    keys: Sequence[Any] | None
+    of_row: Sql
+    alone: Sql | None
+    whose_id: int | None  # the row whose id at the service the text is
+
+
+def match_names(chosen: TransactionFilter, of_each: NameMatch | None = None) -> NameMatch | None:
+    """What its texts ask, found in the names first: dear for texts of many names. None if it has none.
+
+    Where `said_of_each` was asked before, it has looked for the id already.
+    """
+    if not chosen.names_somebody:
+        return None
+    conditions, pk = _conditions(chosen), of_each.whose_id if of_each else _row_with_id(chosen)
+    found = fetch_rows(select("named.key::text", _NAMES, conditions, limit=MAX_LISTED_NAMES + 1))
+    if len(found) > MAX_LISTED_NAMES:
+        return NameMatch(None, _or_id(_per_row(conditions), pk), None, pk)
+    keys = [key for [key] in found]
+    listed = _or_id(Sql("names_key = ANY(%s::uuid[])", [keys]), pk)
+    if len(keys) > MAX_MERGED_NAMES:
+        return NameMatch(None, listed, None, pk)
+    alone = None if pk is None else Sql("id = %s AND names_key <> ALL(%s::uuid[])", [pk, keys])
+    return NameMatch(keys, listed, alone, pk)
+
+
+def match_names_per_row(chosen: TransactionFilter) -> NameMatch | None:
+    """The same, to be asked of each row's names by their key: good for the few rows at hand. None if it has none."""
+    if not chosen.names_somebody:
+        return None
+    pk = _row_with_id(chosen)
+    return NameMatch(None, _or_id(_per_row(_conditions(chosen)), pk), None, pk)
+
+
+def _conditions(chosen: TransactionFilter) -> list[Sql]:
+    asked = (("names", chosen.text), ("names", chosen.counterparty), ("counterparty", chosen.counterparty))
+    return [Sql(f"named.{column} ILIKE %s", [_like_pattern(text)]) for column, text in asked if text]
+
+
+def _per_row(conditions: list[Sql]) -> Sql:
+    said = all_conditions(conditions)
+    asked = f"(SELECT {said.text} FROM ledger_names named WHERE named.key = names_key)"  # noqa: S608 - our own texts
+    return Sql(asked, said.values)
+
+
+def _or_id(said: Sql, pk: int | None) -> Sql:
+    return said if pk is None else Sql(f"({said.text} OR id = %s)", [*said.values, pk])
+
+
+def _row_with_id(chosen: TransactionFilter) -> int | None:
+    """The transaction whose id the text is, if its counterparty is as asked for."""
+    if not chosen.text:
+        return None
+    conditions = [Sql("transaction_id = %s", [chosen.text])]
+    if chosen.counterparty:
+        conditions.append(Sql("counterparty ILIKE %s", [_like_pattern(chosen.counterparty)]))
+    found = fetch_rows(select("id", Sql("ledger_transaction"), conditions))
+    return int(found[0][0]) if found else None
+
+
+def _like_pattern(text: str) -> str:
+    """The pattern of everything that has this text somewhere."""
+    for special in ("\\", "%", "_"):
+        text = text.replace(special, f"\\{special}")
+    return f"%{text}%"

@@ -1,0 +1,284 @@
+"""Find one page among ten million transactions as fast as among ten thousand, on PostgreSQL.
+
+An index serves either a filter or an order. A rare status in time order, or large amounts of one month, would make
+the database read or sort most of the table. The planner avoids that:
+
+1. **Words become keys.** Currency, type, status and direction occur in a few hundred combinations (facets), names in
+   far fewer combinations than transactions (`ledger_names`). Any filter by words or text becomes a list of facets
+   or name combinations before the large table is touched.
+2. **A page is a merge.** For each key an index holds its transactions in list order. The first fifty of each key
+   together contain the first fifty of all, on the last page as on the first.
+3. **What no index orders is bounded.** An amount within a period, or a text and a status, need two indexes at once.
+   If one condition matches at most `MAX_GATHERED` rows, those are fetched and sorted. Otherwise the list is scanned
+   in order; after `MAX_SCANNED` rows the page ends early and the next page continues there, so nothing is lost or
+   repeated. A probe of the next `PROBED_ROWS` comes first, since it finds frequent matches without further queries.
+   Every index covers all columns that are compared, so no row is fetched that is not shown.
+4. **The rest is cancelled.** A query that takes longer than `TIMEOUT_SECONDS` raises FilterTooBroadError.
+
+Each scan names the columns of its index in index order with its own ORDER BY and LIMIT, so PostgreSQL reads it in
+that order and no further, whatever it estimates.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from typing import NamedTuple
+
+from django.db import OperationalError, connection, transaction
+from psycopg.errors import QueryCanceled
+
+from backoffice.core.web.pagination import Order, Position, RowBatch, RowReader
+from backoffice.ledger.models import Facet, Transaction
+from backoffice.ledger.transactions import filters
+from backoffice.ledger.transactions.filters import NEWEST_FIRST, TransactionFilter
+from backoffice.ledger.transactions.names import NameMatch, match_names, match_names_per_row
+from backoffice.ledger.transactions.sql import (
+    BoundedScan,
+    IndexKeys,
+    IndexScan,
+    Sql,
+    fetch_rows,
+    order_by,
+    order_column,
+    select,
+    subquery,
+)
+
+PROBED_ROWS, MAX_GATHERED, MAX_SCANNED = 2_000, 10_000, 30_000
+TIMEOUT_SECONDS = 5.0  # seconds
+_LARGEST_FIRST: Order = ("-amount", "-id")
+_TYPES = {"occurred_at": "timestamptz", "amount": "numeric", "id": "bigint"}
+
+
+class FacetSum(NamedTuple):
+    """How many of a facet there are, how many of them the service lists no more, and what the others add up to."""
+
+    facet_id: int
+    number: int
+    missing: int
+    amount: Decimal
+
+
+class CandidateSet(NamedTuple):
+    """Rows among which all that fit are, if they are not too many, and what has to be asked of each."""
+
+    rows: Sql
+    besides: list[Sql]
+    walk: BoundedScan | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Not where a walk ends before the transactions do."""
+        return self.walk is None or self.walk.end(NEWEST_FIRST) is None
+
+
+class FilterTooBroadError(Exception):
+    """What is asked for has no quick answer. The message says what to ask for instead."""
+
+
+class AccessPaths:
+    """The ways to some transactions: by time or amount, of all or of each facet, and by names if they are few."""
+
+    def __init__(self, chosen: TransactionFilter, said: NameMatch | None) -> None:
+        ids = chosen.facets_of(filters.known_facets())
+        self.is_empty = not ids
+        period, amounts = _period(chosen), _amounts(chosen)
+        words = [Sql("facet_id = ANY(%s)", [ids])] if chosen.words else []
+        texts = [said.of_row] if said else []
+        of = IndexKeys("facet_id", "integer", ids) if words else None
+        self.by_time = IndexScan(NEWEST_FIRST, period, [*amounts, *texts], of)
+        self.by_amount = IndexScan(_LARGEST_FIRST, amounts, [*period, *texts], of)
+        self.by_name = _name_scan(said, period, [*amounts, *words]) if said else None
+        is_along_facets = bool(texts and words)
+        self._along_time = (
+            self.by_time if is_along_facets else IndexScan(NEWEST_FIRST, period, [*amounts, *texts, *words])
+        )
+        self._small = [
+            (self.by_name, True),
+            (self.by_amount, bool(amounts)),
+            (self.by_time, bool(words or period)),
+        ]
+        self._is_along_facets = is_along_facets
+
+    def in_order(self, order: Order) -> IndexScan | None:
+        """The one whose index alone knows the answer and its order."""
+        ways = (self.by_name, self.by_time, self.by_amount)
+        return next(
+            (
+                way
+                for way in ways
+                if way and not way.besides and order_column(way.order) == order_column(order)
+            ),
+            None,
+        )
+
+    def of_few(self, order: Order) -> IndexScan | None:
+        """One that leads to few rows, if there is one, and if walking along it is not as good."""
+        skipped = self.by_time if self._is_along_facets and order_column(order) == "occurred_at" else None
+        ways = (way for way, is_narrow in self._small if way and is_narrow and way is not skipped)
+        return next((way for way in ways if _is_small(way)), None)
+
+    def walked(self, order: Order, limit: int, *more: Sql) -> BoundedScan:
+        """The next rows in this order, at most so many."""
+        way = self.by_amount if order_column(order) == "amount" else self._along_time
+        return BoundedScan(way.merged(order, limit, *more), way.besides, limit)
+
+
+@contextmanager
+def query_timeout() -> Iterator[None]:
+    """Break off what takes too long. Raises TooWideError."""
+    try:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT set_config('statement_timeout', %s, true)", [f"{TIMEOUT_SECONDS * 1000:.0f}"]
+            )
+            yield
+    except OperationalError as exc:
+        if not isinstance(exc.__cause__, QueryCanceled):
+            raise
+        raise FilterTooBroadError(
+            "This takes too long to find. Choose a shorter period, or one currency."
+        ) from exc
+
+
+def planned_reader(chosen: TransactionFilter) -> RowReader[Transaction]:
+    """How to find the first so many of these transactions behind a position."""
+
+    def stretch(order: Order, position: Position | None, limit: int) -> RowBatch[Transaction]:
+        found = _next_rows(chosen, order, position, limit)
+        if _facet_count(found.rows) == len(filters.known_facets()):
+            return found
+        filters.forget_facets()  # the sync has met new ones
+        return _next_rows(chosen, order, position, limit)
+
+    return stretch
+
+
+def count_matches(chosen: TransactionFilter, *, most: int) -> tuple[int, bool]:
+    """How many there are, and whether that is all: counting ends behind `most`, and where walking ends."""
+    with query_timeout():
+        ways = AccessPaths(chosen, match_names(chosen))
+        return (0, True) if ways.is_empty else _count_candidates(ways, most)
+
+
+def sum_matches(chosen: TransactionFilter, *, most: int) -> list[FacetSum] | None:
+    """What they add up to, by facet; None where counting them would end before all are counted."""
+    with query_timeout():
+        ways = AccessPaths(chosen, match_names(chosen))
+        if ways.is_empty:
+            return []
+        whole = _candidates(ways, most)
+        found = _sum_rows(whole.rows, whole.besides, most)
+        return found if sum(one.number for one in found) <= most and whole.is_whole else None
+
+
+def _count_candidates(ways: AccessPaths, most: int) -> tuple[int, bool]:
+    whole = _candidates(ways, most)
+    number = _count_rows(whole.rows, whole.besides, most)
+    return number, number <= most and whole.is_whole
+
+
+def _candidates(ways: AccessPaths, most: int) -> CandidateSet:
+    exact = ways.in_order(NEWEST_FIRST) or ways.in_order(_LARGEST_FIRST) or ways.of_few(NEWEST_FIRST)
+    if exact is not None:
+        return CandidateSet(exact.rows(exact.order, max(most, MAX_GATHERED) + 1), exact.besides)
+    walk = ways.walked(NEWEST_FIRST, MAX_SCANNED)
+    return CandidateSet(walk.rows, walk.besides, walk)
+
+
+def _next_rows(
+    chosen: TransactionFilter, order: Order, position: Position | None, limit: int
+) -> RowBatch[Transaction]:
+    said, behind = match_names_per_row(chosen), _after_position(order, position)
+    ways = AccessPaths(chosen, said)
+    if ways.is_empty:
+        return RowBatch([])
+    if exact := ways.in_order(order):
+        return RowBatch(_fetch_transactions(exact.rows(order, limit, *behind), [], order, limit))
+    with query_timeout():
+        soon = _scan_rows(ways, order, PROBED_ROWS, behind, limit)
+        return soon if soon.cut_at is None else _search_rows(chosen, said, order, behind, limit)
+
+
+def _search_rows(
+    chosen: TransactionFilter, said: NameMatch | None, order: Order, behind: list[Sql], limit: int
+) -> RowBatch[Transaction]:
+    """Where a look at what comes next has not found enough."""
+    ways = AccessPaths(chosen, match_names(chosen, said))
+    if exact := ways.in_order(order):
+        return RowBatch(_fetch_transactions(exact.rows(order, limit, *behind), [], order, limit))
+    if few := ways.of_few(order):
+        gathered = few.rows(few.order, MAX_GATHERED)
+        return RowBatch(_fetch_transactions(gathered, [*few.besides, *behind], order, limit))
+    return _scan_rows(ways, order, MAX_SCANNED, behind, limit)
+
+
+def _scan_rows(
+    ways: AccessPaths, order: Order, at_most: int, behind: list[Sql], limit: int
+) -> RowBatch[Transaction]:
+    walk = ways.walked(order, at_most, *behind)
+    rows = _fetch_transactions(walk.rows, walk.besides, order, limit)
+    return RowBatch(rows, cut_at=walk.end(order) if len(rows) < limit else None)
+
+
+def _name_scan(said: NameMatch, period: list[Sql], besides: list[Sql]) -> IndexScan | None:
+    """None if the names are too many to be keys."""
+    if said.keys is None:
+        return None
+    return IndexScan(NEWEST_FIRST, period, besides, IndexKeys("names_key", "uuid", said.keys), said.alone)
+
+
+def _period(chosen: TransactionFilter) -> list[Sql]:
+    return _range(Sql("occurred_at >= %s", [chosen.since]), Sql("occurred_at < %s", [chosen.until]))
+
+
+def _amounts(chosen: TransactionFilter) -> list[Sql]:
+    return _range(Sql("amount >= %s", [chosen.least]), Sql("amount <= %s", [chosen.most]))
+
+
+def _range(*ends: Sql) -> list[Sql]:
+    return [end for end in ends if end.values[0] is not None]
+
+
+def _is_small(scan: IndexScan) -> bool:
+    return _count_rows(scan.rows(scan.order, MAX_GATHERED + 1), [], MAX_GATHERED) <= MAX_GATHERED
+
+
+def _count_rows(rows: Sql, besides: list[Sql], most: int) -> int:
+    """How many of the rows there are, or one more than the most that matter."""
+    fitting = select("1", subquery("", rows, "rows"), besides, limit=most + 1)
+    [[number]] = fetch_rows(select("count(*)", subquery("", fitting, "fitting")))
+    return int(number)
+
+
+def _sum_rows(rows: Sql, besides: list[Sql], most: int) -> list[FacetSum]:
+    """By facet. The few that the service lists no more have an index of their own, so no other row is fetched."""
+    fitting = select("id, facet_id, amount", subquery("", rows, "rows"), besides, limit=most + 1)
+    missing = (
+        "LEFT JOIN (SELECT id FROM ledger_transaction WHERE missing_since IS NOT NULL) missing USING (id)"
+    )
+    both = subquery("", fitting, f"fitting {missing}")
+    amount = "coalesce(sum(amount) FILTER (WHERE missing.id IS NULL), 0)"
+    found = select(f"facet_id, count(*), count(missing.id), {amount}", both)
+    return [FacetSum(*row) for row in fetch_rows(Sql(f"{found.text} GROUP BY facet_id", found.values))]
+
+
+def _after_position(order: Order, position: Position | None) -> list[Sql]:
+    if position is None:
+        return []
+    columns = [name.lstrip("-") for name in order]
+    places = ", ".join(f"%s::{_TYPES[column]}" for column in columns)
+    comparison = "<" if order[0].startswith("-") else ">"
+    return [Sql(f"({', '.join(columns)}) {comparison} ({places})", position)]
+
+
+def _fetch_transactions(rows: Sql, besides: list[Sql], order: Order, limit: int) -> list[Transaction]:
+    """The first transactions of these rows, each with the number of facets that there are."""
+    ids = select("id", subquery("", rows, "rows"), besides, order, limit)
+    columns = "whole.*, (SELECT count(*) FROM ledger_facet) AS facets_counted"
+    found = select(columns, subquery("", ids, "ids JOIN ledger_transaction whole USING (id)"))
+    return list(Transaction.objects.raw(f"{found.text} {order_by(order, 'whole.')}", found.values))
+
+
+def _facet_count(rows: list[Transaction]) -> int:
+    return int(vars(rows[0])["facets_counted"]) if rows else Facet.objects.count()

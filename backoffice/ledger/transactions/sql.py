@@ -1,0 +1,130 @@
+"""SQL for the transaction list: query fragments with their parameters, and scans of one index in its order.
+
+The text is ours; every value that a person typed is a parameter. `query_planner` chooses among the scans.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, NamedTuple
+
+from django.db import connection
+
+from backoffice.core.web.pagination import Order, Position
+
+
+class Sql(NamedTuple):
+    """A piece of a query, and the values for its places."""
+
+    text: str
+    values: Sequence[Any] = ()
+
+
+def order_by(order: Order, table: str = "") -> str:
+    columns = (f"{table}{name.lstrip('-')} {'DESC' if name.startswith('-') else 'ASC'}" for name in order)
+    return f"ORDER BY {', '.join(columns)}"
+
+
+def select(
+    columns: str, source: Sql, where: Iterable[Sql] = (), order: Order = (), limit: int | None = None
+) -> Sql:
+    """Those rows of the source that meet all conditions, in this order, and no more than so many."""
+    condition = all_conditions(list(where))
+    parts = ["SELECT", columns, "FROM", source.text]
+    parts += ["WHERE", condition.text] if condition.text else []
+    parts += [order_by(order)] if order else []
+    parts += [f"LIMIT {limit:d}"] if limit is not None else []
+    return Sql(" ".join(parts), [*source.values, *condition.values])
+
+
+def subquery(prefix: str, query: Sql, name: str) -> Sql:
+    return Sql(f"{prefix} ({query.text}) {name}", query.values)
+
+
+def cross_join(left: Sql, right: Sql) -> Sql:
+    return Sql(f"{left.text} CROSS JOIN {right.text}", [*left.values, *right.values])
+
+
+def union_all(*queries: Sql) -> Sql:
+    values = list(chain.from_iterable(query.values for query in queries))
+    return Sql(" UNION ALL ".join(f"({query.text})" for query in queries), values)
+
+
+def all_conditions(conditions: list[Sql]) -> Sql:
+    return Sql(
+        " AND ".join(condition.text for condition in conditions),
+        list(chain.from_iterable(condition.values for condition in conditions)),
+    )
+
+
+def fetch_rows(query: Sql) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(query.text, query.values)
+        return list(cursor.fetchall())
+
+
+_COLUMNS = "occurred_at, amount, id, facet_id, names_key"  # what every index of the list has
+_TABLE = Sql("ledger_transaction")
+
+
+class IndexKeys(NamedTuple):
+    """Those of an index that begins with this column."""
+
+    column: str
+    type: str
+    values: Sequence[Any]
+
+
+@dataclass(frozen=True)
+class IndexScan:
+    """Some keys of one index, which holds each one's transactions in this order, and so in the reverse of it.
+
+    Without a key, an index of all transactions. `within` narrows the index itself; `besides` has to be asked of each
+    row. `alone` is a row that no key leads to.
+    """
+
+    order: Order
+    within: list[Sql]
+    besides: list[Sql]
+    of: IndexKeys | None = None
+    alone: Sql | None = None
+
+    def rows(self, order: Order, limit: int, *more: Sql) -> Sql:
+        """The first so many rows of each key; together they are not in order."""
+        narrowed = [*self.within, *more]
+        if self.of is None:
+            return select(_COLUMNS, _TABLE, narrowed, order, limit)
+        of_one = select(_COLUMNS, _TABLE, [Sql(f"{self.of.column} = one.key"), *narrowed], order, limit)
+        keys = Sql(f"unnest(%s::{self.of.type}[]) one (key)", [self.of.values])
+        rows = select("found.*", cross_join(keys, subquery("LATERAL", of_one, "found")))
+        if self.alone is None:
+            return rows
+        return union_all(rows, select(_COLUMNS, _TABLE, [self.alone, *narrowed]))
+
+    def merged(self, order: Order, limit: int, *more: Sql) -> Sql:
+        """The first rows of all keys together, in order, no key read further than needed. Dear to plan."""
+        if self.of is None:
+            return self.rows(order, limit, *more)
+        keys = [Sql(f"{self.of.column} = %s", [key]) for key in self.of.values]
+        scans = [select(_COLUMNS, _TABLE, [key, *self.within, *more], order, limit) for key in keys]
+        return select("*", subquery("", union_all(*scans), "scans"), [], order, limit)
+
+
+@dataclass(frozen=True)
+class BoundedScan:
+    """Rows in the order of the list, at most `limit` of them, and what has to be asked of each."""
+
+    rows: Sql
+    besides: list[Sql]
+    limit: int
+
+    def end(self, order: Order) -> Position | None:
+        """Where it stops; None if that is the end of the transactions."""
+        rows = select(f"{order_column(order)}, id", subquery("", self.rows, "walked"))
+        found = fetch_rows(Sql(f"{rows.text} OFFSET {self.limit - 1:d}", rows.values))
+        return [str(found[0][0]), found[0][1]] if found else None
+
+
+def order_column(order: Order) -> str:
+    """The column that an order begins with."""
+    return order[0].lstrip("-")

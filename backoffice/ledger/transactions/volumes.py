@@ -1,0 +1,270 @@
+"""Sums of transactions: of a filtered list by currency and direction, and in- and outflow by day and type.
+
+Read from the day totals where they suffice, so the cost grows with days, not with transactions.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal, localcontext
+from operator import attrgetter
+from typing import NamedTuple, TypeVar
+
+from django.db import connection
+from django.db.models import QuerySet, Sum
+
+from backoffice.core.fields import SUM_CONTEXT
+from backoffice.ledger.models import DayTotal, Facet, Transaction
+from backoffice.ledger.transactions import filters
+from backoffice.ledger.transactions.filters import TransactionFilter
+from backoffice.ledger.transactions.listing import sum_rows
+
+FacetTotals = tuple[int, int, Decimal, Decimal]
+
+
+@dataclass(frozen=True)
+class DirectionVolume:
+    """The sum of one currency in one direction, without fees; the direction is empty where nothing tells it."""
+
+    currency: str
+    direction: str
+    amount: Decimal
+
+
+@dataclass(frozen=True)
+class VolumeSummary:
+    """Exact sums, the currencies in order. What the service lists no more is left out of them, so many."""
+
+    volumes: list[DirectionVolume]
+    left_out: int
+
+
+def volume_summary(chosen: TransactionFilter) -> VolumeSummary | None:
+    """None where rows would have to be read through, and there are too many of them. Raises TooWideError.
+
+    The totals of days tell no text, amount or id: there the rows themselves are added up, where they are few.
+    """
+    if not _has_no_totals(chosen):
+        return VolumeSummary(_volumes_by_days(chosen), _missing_count(chosen))
+    found = sum_rows(chosen)
+    if found is None:
+        return None
+    known = Facet.objects.in_bulk({one.facet_id for one in found})
+    return VolumeSummary(
+        _by_direction(known, ((one.facet_id, one.amount) for one in found if one.number > one.missing)),
+        sum(one.missing for one in found),
+    )
+
+
+def _volumes_by_days(chosen: TransactionFilter) -> list[DirectionVolume]:
+    """The totals of whole UTC days tell the most of it, and rows are read of the parts of days at both ends alone: so
+    it takes no longer for ten million transactions than for the days that they fill, times the facets of a day.
+    """
+    known = {facet.pk: facet for facet in filters.known_facets()}
+    sums = sums_between(chosen.facets_of(known.values()), chosen.since, chosen.until)
+    return _by_direction(known, ((facet_id, amount) for facet_id, _, amount, _ in sums))
+
+
+def _by_direction(known: dict[int, Facet], amounts: Iterable[tuple[int, Decimal]]) -> list[DirectionVolume]:
+    sums: dict[tuple[str, str], Decimal] = defaultdict(Decimal)
+    with localcontext(SUM_CONTEXT):
+        for facet_id, amount in amounts:
+            sums[known[facet_id].currency, known[facet_id].direction] += amount
+    return [
+        DirectionVolume(currency, direction, amount) for (currency, direction), amount in sorted(sums.items())
+    ]
+
+
+def _missing_count(chosen: TransactionFilter) -> int:
+    return chosen.apply(Transaction.objects.filter(missing_since__isnull=False)).count()
+
+
+def _has_no_totals(chosen: TransactionFilter) -> bool:
+    is_of_some_amounts = (chosen.least, chosen.most) != (None, None)
+    return bool(chosen.names_somebody or chosen.transaction_id or is_of_some_amounts)
+
+
+def sums_between(
+    facet_ids: list[int], since: datetime | None, until: datetime | None
+) -> Iterator[FacetTotals]:
+    """Facet, number, amount and fees; a facet comes many times, and all together are exact.
+
+    PostgreSQL adds the days up by itself, exactly, and tells each facet once; SQLite knows no exact sum, so there every
+    day of every facet is told.
+    """
+    first, end = _midnight_after(since), _midnight_before(until)
+    if first and end and first > end:  # within one day
+        yield from _row_totals(facet_ids, since, until)
+        return
+    totals = DayTotal.objects.filter(facet__in=facet_ids, count__gt=0).order_by()
+    totals = totals.filter(day__gte=first.date()) if first else totals
+    totals = totals.filter(day__lt=end.date()) if end else totals
+    yield from _summed_totals(totals)
+    if first != since:
+        yield from _row_totals(facet_ids, since, first)
+    if end != until:
+        yield from _row_totals(facet_ids, end, until)
+
+
+def _summed_totals(totals: QuerySet[DayTotal]) -> Iterable[FacetTotals]:
+    if connection.vendor != "postgresql":
+        return totals.values_list("facet_id", "count", "amount", "fee")
+    return totals.values("facet_id").values_list("facet_id", Sum("count"), Sum("amount"), Sum("fee"))
+
+
+def _row_totals(
+    facet_ids: list[int], since: datetime | None, until: datetime | None
+) -> Iterator[FacetTotals]:
+    listed = Transaction.objects.filter(missing_since__isnull=True)
+    rows = listed.filter(facet__in=facet_ids, occurred_at__gte=since, occurred_at__lt=until)
+    for facet_id, amount, fee in rows.order_by().values_list("facet_id", "amount", "fee"):
+        yield facet_id, 1, amount, fee or Decimal(0)
+
+
+def _midnight_before(moment: datetime | None) -> datetime | None:
+    """The beginning of the UTC day in which the moment lies."""
+    return moment and datetime.combine(moment.astimezone(UTC).date(), time.min, UTC)
+
+
+def _midnight_after(moment: datetime | None) -> datetime | None:
+    """The end of that day; the moment itself if it is the beginning of one."""
+    begun = _midnight_before(moment)
+    return begun if begun is None or begun == moment else begun + timedelta(days=1)
+
+
+Key = TypeVar("Key")
+
+FLOW_DAYS = 30
+_TYPE_LABELS = {
+    "deposit": "Deposits",
+    "withdrawal": "Withdrawals",
+    "sent": "Crypto sent",
+    "transfer": "Transfers",
+    "internalTransfer": "Internal transfers",
+    "conversion": "Conversions",
+}
+
+
+class FacetDayTotal(NamedTuple):
+    """So many transactions of one currency, type and direction on one UTC day."""
+
+    day: date
+    currency: str
+    type: str
+    direction: str
+    number: int
+    amount: Decimal
+
+
+@dataclass(frozen=True)
+class DailyFlow:
+    """One UTC day of one currency, without fees; both are zero where nothing moved."""
+
+    day: date
+    received: Decimal
+    sent: Decimal
+
+
+@dataclass(frozen=True)
+class TypeVolume:
+    """All transactions of one type in one currency, whichever way they went.
+
+    `share` is a whole percentage of the largest volume in the currency, for the length of a bar.
+    """
+
+    label: str
+    count: int
+    amount: Decimal
+    share: int
+
+
+@dataclass(frozen=True)
+class CurrencyFlow:
+    """One currency over the days, the oldest first, and by type, the largest volume first."""
+
+    currency: str
+    days: list[DailyFlow]
+    volumes: list[TypeVolume]
+
+    @property
+    def received(self) -> Decimal:
+        """What came in on all the days."""
+        return _sum(day.received for day in self.days)
+
+    @property
+    def sent(self) -> Decimal:
+        """What went out on all the days."""
+        return _sum(day.sent for day in self.days)
+
+    @property
+    def count(self) -> int:
+        """How many transactions there were, those too of which nothing tells the direction."""
+        return sum(volume.count for volume in self.volumes)
+
+
+def currency_flows(today: date) -> list[CurrencyFlow]:
+    """Every currency with a transaction on the last thirty UTC days, up to and with this one. One query.
+
+    A transaction counts whatever its status: what failed after it was taken from the balance comes back as a record
+    of its own, so that leaving either out would tell of money that never moved. What the service lists no more does
+    not count.
+    """
+    days = [today - timedelta(days=back) for back in reversed(range(FLOW_DAYS))]
+    by_currency = _grouped(_day_totals(days[0], today), attrgetter("currency"))
+    return [
+        CurrencyFlow(currency, list(_daily_flows(days, totals)), _type_volumes(totals))
+        for currency, totals in sorted(by_currency.items())
+    ]
+
+
+def _day_totals(first: date, last: date) -> Iterator[FacetDayTotal]:
+    found = DayTotal.objects.filter(day__gte=first, day__lte=last, count__gt=0).order_by()
+    facet = ("facet__currency", "facet__type", "facet__direction")
+    return (FacetDayTotal._make(row) for row in found.values_list("day", *facet, "count", "amount"))
+
+
+def _daily_flows(days: list[date], totals: list[FacetDayTotal]) -> Iterator[DailyFlow]:
+    ways = _grouped(totals, attrgetter("day", "direction"))
+    for day in days:
+        received, sent = (_total_amount(ways.get((day, way), [])) for way in ("in", "out"))
+        yield DailyFlow(day, received, sent)
+
+
+def _type_volumes(totals: list[FacetDayTotal]) -> list[TypeVolume]:
+    types = _grouped(totals, attrgetter("type"))
+    amounts = {name: _total_amount(of_type) for name, of_type in types.items()}
+    largest = max(amounts.values())
+    return [
+        TypeVolume(
+            _type_label(name), sum(total.number for total in types[name]), amount, _percent(amount, largest)
+        )
+        for name, amount in sorted(amounts.items(), key=lambda item: (-item[1], item[0]))
+    ]
+
+
+def _type_label(name: str) -> str:
+    """Words for the service's types; its own word for one that we do not know."""
+    return _TYPE_LABELS.get(name, name) or "Type not told"
+
+
+def _percent(amount: Decimal, largest: Decimal) -> int:
+    return int(amount * 100 / largest) if largest else 0
+
+
+def _total_amount(totals: Iterable[FacetDayTotal]) -> Decimal:
+    return _sum(total.amount for total in totals)
+
+
+def _sum(amounts: Iterable[Decimal]) -> Decimal:
+    with localcontext(SUM_CONTEXT):
+        return sum(amounts, Decimal(0))
+
+
+def _grouped(
+    totals: Iterable[FacetDayTotal], key: Callable[[FacetDayTotal], Key]
+) -> dict[Key, list[FacetDayTotal]]:
+    groups: dict[Key, list[FacetDayTotal]] = defaultdict(list)
+    for total in totals:
+        groups[key(total)].append(total)
+    return groups

@@ -1,0 +1,108 @@
+"""The order in which released operations leave a balance: one at a time, first released first. Read-only.
+
+While the transaction of an attempt is not known, a new transaction at its balance can only be its own. So the next
+operation waits until that attempt is closed or the provider has named its transaction.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.utils import timezone
+
+from backoffice.operations.errors import UnreadableContentError
+from backoffice.operations.kinds import read_content
+from backoffice.operations.models.operations import Attempt, Operation, Release
+from backoffice.operations.states import BEFORE_SENDING, Status
+
+
+@dataclass(frozen=True)
+class QueuePosition:
+    """What stands before an operation at its balance: how many released ones, and the one whose outcome is open."""
+
+    balance: str
+    before: int
+    held_by: Operation | None
+
+    @property
+    def is_now(self) -> bool:
+        return self.before == 0 and self.held_by is None
+
+    def __str__(self) -> str:
+        """Who is before it; empty if nobody is."""
+        before = self.before + (self.held_by is not None)
+        if not before:
+            return ""
+        held = (
+            f" {self.held_by.reference} has left, and its transaction is not known yet."
+            if self.held_by
+            else ""
+        )
+        return f"{before} before this one at the {self.balance} balance.{held}"
+
+
+def queue_position(operation: Operation) -> QueuePosition | None:
+    """Where a countersigned operation stands or would stand if it was released now; None where it waits for nobody."""
+    balance = _debited_balance(operation)
+    if operation.status not in BEFORE_SENDING or balance is None:
+        return None
+    release = getattr(operation, "release", None)
+    now = timezone.now()
+    before = _releases_ahead(release, now) if release else _queued_releases(now).filter(balance=balance)
+    in_doubt = Attempt.objects.in_doubt(balance)
+    ahead = Operation.objects.filter(
+        Q(pk__in=in_doubt.values("operation")) | Q(pk__in=before.exclude(pk=operation.pk).values("pk"))
+    )
+    found = list(ahead)
+    held_by = next((one for one in found if one.status != Status.APPROVED), None)
+    return QueuePosition(balance, len(found) - (held_by is not None), held_by)
+
+
+def _debited_balance(operation: Operation) -> str | None:
+    try:
+        kind, payload = read_content(operation)
+    except UnreadableContentError:
+        return None
+    debit = kind.debit(payload)
+    return debit.currency if debit else None
+
+
+def is_next(release: Release, now: datetime) -> bool:
+    """Whether nothing stands before it."""
+    if release.balance is None:
+        return True
+    return not (Attempt.objects.in_doubt(release.balance).exists() or _releases_ahead(release, now).exists())
+
+
+def next_release(balance: str, now: datetime) -> Release | None:
+    """The release that leaves this balance next."""
+    return _queued_releases(now).filter(balance=balance).order_by(*Release.IN_TURN).first()
+
+
+def queue_heads_first(now: datetime) -> QuerySet[Release]:
+    """All that stand, in turn, but before the others those that leave their balance next: however many wait at one
+    balance, they keep nobody who looks at so many from another."""
+    same_moment = Q(released_at=OuterRef("released_at"), pk__lt=OuterRef("pk"))
+    before = _queued_releases(now).filter(
+        Q(released_at__lt=OuterRef("released_at")) | same_moment, balance=OuterRef("balance")
+    )
+    return _queued_releases(now).order_by(Exists(before), *Release.IN_TURN)
+
+
+def newest_attempt_id(balance: str | None) -> int | None:
+    """The newest attempt at this balance; another one has been opened when it changes."""
+    attempts = Attempt.objects.filter(balance=balance, balance__isnull=False)
+    return attempts.order_by("-pk").values_list("pk", flat=True).first()
+
+
+def _releases_ahead(release: Release, now: datetime) -> QuerySet[Release]:
+    same_moment = Q(released_at=release.released_at, pk__lt=release.pk)
+    return _queued_releases(now).filter(
+        Q(released_at__lt=release.released_at) | same_moment, balance=release.balance
+    )
+
+
+def _queued_releases(now: datetime) -> QuerySet[Release]:
+    """All that can leave in their turn: not those that failed just now for a reason of our own."""
+    in_order = Q(out_of_turn_until__isnull=True) | Q(out_of_turn_until__lte=now)
+    return Release.objects.filter(in_order, expires_at__gt=now)

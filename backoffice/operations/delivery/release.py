@@ -1,0 +1,130 @@
+"""The release: a person's order to send, with the one-time code, waiting for a worker. Given, expired or withdrawn."""
+
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models.functions import Coalesce
+from pydantic import SecretStr
+
+from backoffice.accounts.models import User
+from backoffice.audit import log as audit
+from backoffice.audit.actions import Action
+from backoffice.audit.canonical import storable_text
+from backoffice.core import background, clock, encryption, fault_points
+from backoffice.operations import policy
+from backoffice.operations.delivery import balance_queue
+from backoffice.operations.errors import (
+    AlreadyReleasedError,
+    OperationAction,
+    OperationError,
+    OtpMissingError,
+    SendingPausedError,
+)
+from backoffice.operations.kinds import KINDS, read_content
+from backoffice.operations.lifecycle.transitions import audit_refusals, record_refusal
+from backoffice.operations.models.monitoring import is_paused
+from backoffice.operations.models.operations import Operation, Release
+from backoffice.operations.models.reason_codes import Blocker
+
+SEND_TASK = "operations.send"
+
+
+@audit_refusals(OperationAction.RELEASE)
+@transaction.atomic
+def release_operation(
+    operation_id: UUID,
+    *,
+    actor: User,
+    digest: str,
+    second_factor_at: datetime | None,
+    token: SecretStr | None = None,
+) -> Operation:
+    """Give the word to send an approved operation; a worker sends it in its turn once this is committed.
+
+    The service's token waits encrypted, bound to this content, for at most 90 seconds; without one the word stands for
+    15 minutes. Raises NotAllowedError, SelfApprovalError, WrongStatusError, ExpiredError, ContentChangedError,
+    SecondFactorStaleError, SendingPausedError, TokenMissingError, AlreadyReleasedError.
+    """
+    return add_release(operation_id, actor, digest, second_factor_at, token)
+
+
+@transaction.atomic
+def expire_release(operation_id: UUID) -> bool:
+    """Destroy a release that waited too long; the operation stays approved. False if there was nothing to do."""
+    return _expire_if_late(Operation.objects.get_locked(operation_id))
+
+
+@transaction.atomic
+def withdraw_release(release: Release, reason: OperationError) -> None:
+    """Take back exactly this release, which may not be followed, and say why. The next one of its balance is called."""
+    Operation.objects.get_locked(release.operation_id)
+    withdrawn, _ = Release.objects.filter(pk=release.pk, released_at=release.released_at).delete()
+    if withdrawn:
+        record_refusal(release.operation_id, OperationAction.SEND, None, reason)
+        enqueue_next(release.balance)
+
+
+def record_blocker(operation_id: UUID, blocker: Blocker | None, **parameters: str) -> None:
+    """Keep for people why the release of this operation has not left, and since when; None once nothing is in the way.
+
+    The parameters are stored and shown, so they must hold no secret.
+    """
+    waiting = Release.objects.filter(pk=operation_id)
+    if blocker is None:
+        blocked = waiting.exclude(blocker=None)
+        blocked.update(blocker=None, blocker_parameters={}, blocked_since=None)
+        return
+    since = Coalesce("blocked_since", clock.now())
+    kept = {name: storable_text(text)[:250] for name, text in parameters.items()}
+    waiting.update(blocker=blocker, blocker_parameters=kept, blocked_since=since)
+
+
+def enqueue_next(balance: str | None) -> None:
+    """Ring for the release that leaves this balance next, once this transaction is committed."""
+    waiting = balance_queue.next_release(balance, clock.now()) if balance else None
+    if waiting is not None:
+        background.enqueue_on_commit(SEND_TASK, waiting.pk)
+
+
+def add_release(
+    operation_id: UUID, actor: User, digest: str, second_factor_at: datetime | None, token: SecretStr | None
+) -> Operation:
+    operation = Operation.objects.get_locked(operation_id)
+    policy.check_may_release(actor, operation, digest=digest, second_factor_at=second_factor_at)
+    _expire_if_late(operation)
+    if is_paused():
+        raise SendingPausedError
+    if Release.objects.filter(operation=operation).exists():
+        raise AlreadyReleasedError
+    if KINDS[operation.kind].needs_token and not (token and token.get_secret_value().strip()):
+        raise OtpMissingError
+    _new_release(operation, actor, token).save(force_insert=True)
+    audit.record(Action.OPERATION_RELEASED, actor=actor, target=operation, digest=digest)
+    transaction.on_commit(lambda: fault_points.reach("release.committed"))
+    background.enqueue_on_commit(SEND_TASK, operation_id)
+    return operation
+
+
+def _new_release(operation: Operation, actor: User, token: SecretStr | None) -> Release:
+    kind, payload = read_content(operation)
+    debit, now = kind.debit(payload), clock.now()
+    release = Release(
+        operation=operation,
+        released_by=actor,
+        released_at=now,
+        expires_at=now + timedelta(minutes=settings.RELEASE_LIFETIME_MINUTES),
+        balance=debit.currency if debit else None,
+    )
+    if token is not None:
+        release.expires_at = now + timedelta(seconds=settings.TOKEN_LIFETIME_SECONDS)
+        release.sealed_token = encryption.encrypt(token.get_secret_value().strip(), bound_to=release.bound_to)
+    return release
+
+
+def _expire_if_late(operation: Operation) -> bool:
+    lapsed, _ = Release.objects.filter(operation=operation, expires_at__lte=clock.now()).delete()
+    if lapsed:
+        audit.record(Action.OPERATION_RELEASE_LAPSED, actor=None, target=operation)
+    return bool(lapsed)

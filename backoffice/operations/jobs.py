@@ -1,0 +1,75 @@
+"""The sweeper's jobs of operations: send what was released, check what is due, expire what is late; and heartbeats.
+
+The sweeper finds in the database what is due, whether or not a message reached a worker.
+"""
+
+from datetime import timedelta
+from uuid import UUID
+
+from django.db.models import Q
+
+from backoffice.core import clock
+from backoffice.core.isolation import POSTPONED_SECONDS, ignore, run_each_isolated
+from backoffice.operations.delivery import balance_queue
+from backoffice.operations.delivery.record import record_timeout, sender_grace
+from backoffice.operations.delivery.release import expire_release, record_blocker
+from backoffice.operations.delivery.send import send_operation
+from backoffice.operations.models.monitoring import Heartbeat
+from backoffice.operations.models.operations import Attempt, Operation, Release
+from backoffice.operations.models.reason_codes import Blocker
+from backoffice.operations.outcome.schedule import BATCH_SIZE
+from backoffice.operations.states import BEFORE_SENDING, Status
+from backoffice.operations.workflow.approvals import expire_operation
+
+WORKER_HEAD_START = timedelta(seconds=1)  # so long the worker is given before the sweeper sends itself
+
+
+def send_due() -> int:
+    """Send what was released and not yet claimed; how many were tried."""
+    now = clock.now()
+    due = balance_queue.queue_heads_first(now).filter(released_at__lte=now - WORKER_HEAD_START)
+    in_turn = due.values_list("pk", "operation__reference")
+    return len(run_each_isolated(send_operation, dict(in_turn[:BATCH_SIZE]), failed=_postpone_release))
+
+
+def expire_due() -> int:
+    """Expire what ran out of time, destroy tokens that waited too long, give up on senders that are gone."""
+    now = clock.now()
+    lapsed = Release.objects.filter(expires_at__lte=now).values_list("pk", "operation__reference")
+    expired = Operation.objects.filter(
+        Q(status__in=BEFORE_SENDING, expires_at__lte=now, release__isnull=True)
+    ).values_list("pk", "reference")
+    gone = Attempt.objects.filter(
+        closed_at__isnull=True, operation__status=Status.SENDING, deadline_at__lt=now - sender_grace()
+    ).values_list("pk", "operation__reference")
+    done = run_each_isolated(expire_release, dict(lapsed[:BATCH_SIZE]), failed=ignore)
+    done += [
+        one is not None
+        for one in run_each_isolated(expire_operation, dict(expired[:BATCH_SIZE]), failed=ignore)
+    ]
+    done += [True for _ in run_each_isolated(_record_timeout, dict(gone[:BATCH_SIZE]), failed=ignore)]
+    return sum(done)
+
+
+def _postpone_release(operation_id: UUID, error: str) -> None:
+    """Say what stands in the way of this release, and let the others of its balance go before it for a while."""
+    record_blocker(operation_id, Blocker.INTERNAL_ERROR, error=error)
+    until = clock.now() + timedelta(seconds=POSTPONED_SECONDS)
+    Release.objects.filter(pk=operation_id).update(out_of_turn_until=until)
+
+
+def _record_timeout(attempt_id: int) -> None:
+    record_timeout(attempt_id, now=clock.now())
+
+
+HEARTBEAT_INTERVAL = timedelta(seconds=5)
+
+
+def record_heartbeat(job: str) -> None:
+    """Keep that a job of the sweeper has just ended a round; written down every few seconds at most."""
+    now = clock.now()
+    last = Heartbeat.objects.filter(job=job).first()
+    if last is None:
+        Heartbeat.objects.bulk_create([Heartbeat(job=job, at=now)], ignore_conflicts=True)
+    elif now - last.at >= HEARTBEAT_INTERVAL:
+        Heartbeat.objects.filter(job=job).update(at=now)

@@ -1,0 +1,278 @@
+"""Shared by the kinds about API keys: the keys as the provider lists them, the choice of one, and how a key ends.
+
+The provider lists keys by a short hash only, and reports neither scope nor last use. The scope is known where an
+operation of ours created the key.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.core.cache import cache
+
+from backoffice.core.credentials import key_in_use, stored_key
+from backoffice.core.gateway import FORM_CHECK_TIMEOUT, PAGE_OPENING_TIMEOUT, gateway
+from backoffice.core.web.formatting import local_time, local_time_of_iso
+from backoffice.operations.kinds.base import ChangeKind, Facts, KindForm, Payload, Recipient, SendReceipt
+from backoffice.operations.models.operations import Attempt
+from payments_gateway import GatewayError, KeyInfo, NotSentError
+
+CREATING_KIND = "api_key_create"
+FORM_DEADLINE = 2 * PAGE_OPENING_TIMEOUT  # one read, without which there is nothing to choose
+_FIRST_EXPIRY_YEAR = 1971  # an end at the beginning of the count of seconds is none
+_SCOPES_CACHED_SECONDS = 3600
+_SCOPES_RETRY_SECONDS = 60
+_DEFAULT_SCOPES = {"Master": "M", "GetOnly": "G", "Withdrawal": "W", "NoWithdrawal": "N"}
+_SCOPE_DESCRIPTIONS = {
+    "Master": "Everything: read, convert, pay out, and manage API keys",
+    "GetOnly": "Read only: balances, transactions, wallets",
+    "Withdrawal": "Read, and pay money out",
+    "NoWithdrawal": "Read, convert and change settings, but pay nothing out",
+}
+UNKNOWN_SCOPE = "Not told by the service"
+
+
+@dataclass(frozen=True)
+class ListedKey:
+    """One key of the service's list. `scope` is in plain words, or says that it is not known."""
+
+    short_hash: str
+    name: str
+    scope: str
+    expires_at: datetime | None
+    ended_at: datetime | None
+    is_in_use: bool
+
+    @property
+    def label(self) -> str:
+        """One line that tells it from every other."""
+        end = f" · ends {local_time(self.expires_at)}" if self.expires_at else ""
+        ended = " · invalidated" if self.ended_at else ""
+        used = " · in use by Countersign" if self.is_in_use else ""
+        return f"{self.name or 'without a name'} · {self.short_hash}{end}{ended}{used}"
+
+
+def list_keys(*, patience: float) -> list[ListedKey]:
+    """The keys as the service lists them now (GET /user/api-keys). Raises GatewayError."""
+    return describe_keys(gateway(deadline=patience).api_keys.list())
+
+
+def describe_keys(listed: Iterable[KeyInfo]) -> list[ListedKey]:
+    """What the service lists, with what this installation knows of it besides."""
+    made, own = scopes_of_own_keys(), short_hash_in_use()
+    return [
+        ListedKey(
+            short_hash=key.short_hash,
+            name=key.name,
+            scope=made.get(key.short_hash, UNKNOWN_SCOPE),
+            expires_at=expiry_of(key),
+            ended_at=key.deleted_at,
+            is_in_use=key.short_hash == own,
+        )
+        for key in listed
+    ]
+
+
+def expiry_of(key: KeyInfo) -> datetime | None:
+    """When the key ends by itself; None for one that does not, however the service writes that."""
+    moment = key.expires_at
+    return moment if key.is_expirable is not False and moment and moment.year >= _FIRST_EXPIRY_YEAR else None
+
+
+def short_hash_in_use() -> str:
+    """The short hash of the key that Countersign itself calls with; empty if our database does not tell now."""
+    try:
+        return key_in_use().short_hash
+    except NotSentError:
+        return ""
+
+
+def scopes_of_own_keys() -> dict[str, str]:
+    """Short hash -> scope in words, of every key that an operation of ours made."""
+    attempts = Attempt.objects.filter(operation__kind=CREATING_KIND, result__isnull=False).only("result")
+    results = [attempt.result or {} for attempt in attempts]
+    return {result["short_hash"]: result["scope"] for result in results if result.get("short_hash")}
+
+
+def available_scopes() -> Mapping[str, str]:
+    """Code -> plain words of what a key can be allowed. Never fails.
+
+    The service's own list, asked for once an hour; while it cannot be had, the last one known or the usual one.
+    """
+    known: Mapping[str, str] | None = cache.get("scopes:known")
+    is_fresh = known is not None and cache.get("scopes:fresh", False)
+    if not is_fresh and cache.add("scopes:tried", True, _SCOPES_RETRY_SECONDS):
+        known = _fetch_scopes() or known
+    return {code: describe_scope(name) for name, code in (known or _DEFAULT_SCOPES).items()}
+
+
+def describe_scope(name: str) -> str:
+    """What a scope allows; the service's own name for one that we have no words for."""
+    return f"{_SCOPE_DESCRIPTIONS[name]} ({name})" if name in _SCOPE_DESCRIPTIONS else name
+
+
+def _fetch_scopes() -> Mapping[str, str] | None:
+    try:
+        told = gateway(deadline=PAGE_OPENING_TIMEOUT).api_keys.scopes()
+    except GatewayError:
+        return None  # the gateway has logged it
+    cache.set("scopes:known", told, None)
+    cache.set("scopes:fresh", True, _SCOPES_CACHED_SECONDS)
+    return told
+
+
+KEYS_UNREADABLE = "The service's list of keys cannot be read now. Nothing was prepared; try again."
+
+
+def rotation_field() -> forms.CharField:
+    """The guided rotation that the operation is a step of, if it is one. Filled in by a link, not by people."""
+    return forms.CharField(required=False, widget=forms.HiddenInput, max_length=36)
+
+
+class RotationForm(KindForm):
+    """A form that may be opened as a step of a guided rotation."""
+
+    rotation = rotation_field()
+
+    def clean_rotation(self) -> str:
+        """The id of a rotation, or nothing."""
+        written = str(self.cleaned_data["rotation"])
+        try:
+            return str(UUID(written)) if written else ""
+        except ValueError as exc:
+            raise forms.ValidationError(
+                "This link is damaged. Open the step from the rotation again."
+            ) from exc
+
+
+class KeyChoiceForm(RotationForm):
+    """Names one of the service's keys. Only what the service lists can be chosen."""
+
+    ended_too = False  # whether keys that were invalidated can be chosen, too
+
+    short_hash = forms.ChoiceField(
+        label="API key",
+        error_messages={
+            "required": "Choose a key.",
+            "invalid_choice": "The service's list has no key %(value)s that this could be done to.",
+        },
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.keys: dict[str, ListedKey] = {}
+        self.is_readable = True
+        try:
+            listed = list_keys(patience=FORM_CHECK_TIMEOUT if self.is_bound else FORM_DEADLINE)
+        except GatewayError:
+            self.is_readable = False
+            listed = []
+        self.knows_own_key = any(key.is_in_use for key in listed)
+        self.keys = {key.short_hash: key for key in listed if self.ended_too or key.ended_at is None}
+        self._offer([(key.short_hash, key.label) for key in self.keys.values()])
+
+    def clean(self) -> dict[str, Any]:
+        """Refuse where the list cannot be read: nobody could tell which key is meant."""
+        values = super().clean() or self.cleaned_data
+        if not self.is_readable:
+            self.add_error("short_hash", KEYS_UNREADABLE)
+        return values
+
+    @property
+    def chosen(self) -> ListedKey:
+        """The key that was chosen. Call only on a valid form."""
+        return self.keys[self.cleaned_data["short_hash"]]
+
+    def _offer(self, choices: list[tuple[str, str]]) -> None:
+        field: Any = self.fields["short_hash"]
+        if not self.is_readable:
+            typed = self.data.get("short_hash") or self.initial.get("short_hash", "")
+            choices = [(typed, f"{typed} (the list cannot be read now)")] if typed else []
+            field.help_text = (
+                "The service did not answer in time. Load the page again to choose from its list."
+            )
+        field.choices = [("", "Choose a key"), *choices]
+
+
+class KeyEndPayload(Payload):
+    """The key that ends, as the service listed it when this was prepared."""
+
+    SEEN = frozenset({"name", "scope", "expires", "is_known_here", "knows_own_key"})
+
+    short_hash: str
+    name: str
+    scope: str
+    expires: str  # ISO 8601, so that everybody reads it in a time zone of their own; empty for never
+    is_known_here: bool  # whether this installation has the key itself
+    knows_own_key: bool  # whether the list showed which key Countersign itself uses
+    rotation: str = ""
+
+
+class KeyEndForm(KeyChoiceForm):
+    """The choice of the key that is to end."""
+
+    def content(self) -> KeyEndPayload:
+        key = self.chosen
+        return KeyEndPayload(
+            short_hash=key.short_hash,
+            name=key.name,
+            scope=key.scope,
+            expires=key.expires_at.isoformat() if key.expires_at else "",
+            is_known_here=stored_key(key.short_hash) is not None,
+            knows_own_key=self.knows_own_key,
+            rotation=self.cleaned_data["rotation"],
+        )
+
+
+class KeyEndKind(ChangeKind[KeyEndPayload]):
+    """Ends a key of the service's list; a kind says how."""
+
+    payload_type = KeyEndPayload
+    form_type = KeyEndForm
+    is_decided_alone = True
+
+    def counterparty(self, payload: KeyEndPayload) -> Recipient:
+        return Recipient(payload.name or "API key", payload.short_hash)
+
+    def facts(self, payload: KeyEndPayload) -> Facts:
+        return [
+            ("API key", payload.name or "without a name"),
+            ("Short hash", payload.short_hash),
+            ("It may", payload.scope),
+            ("Ends", local_time_of_iso(payload.expires) or "never, by itself"),
+            ("Last use", self._last_use(payload)),
+            *rotation_facts(payload.rotation),
+        ]
+
+    def initial(self, payload: KeyEndPayload) -> dict[str, Any]:
+        return payload.model_dump(include={"short_hash", "rotation"})
+
+    def cautions(self, payload: KeyEndPayload) -> list[str]:
+        if payload.short_hash == short_hash_in_use():
+            return [
+                "Countersign itself calls the service with this key. When it ends, nothing can be read or sent any "
+                "more. Switch to another key first: a guided rotation does it in the right order."
+            ]
+        if not payload.knows_own_key:
+            return [
+                "The list did not show which key Countersign itself uses, so it may be this one. If it is, nothing "
+                "can be read or sent any more once it ends."
+            ]
+        return []
+
+    def _last_use(self, payload: KeyEndPayload) -> str:
+        if payload.short_hash == short_hash_in_use():
+            return "in use by Countersign now"
+        return "not told by the service; not used by Countersign now"
+
+    def ended(self) -> SendReceipt:
+        """The definitive answer: the key has ended."""
+        return SendReceipt(is_final=True)
+
+
+def rotation_facts(rotation: str) -> Facts:
+    """That the operation is a step of a guided rotation, where it is one."""
+    return [("Part of", f"the guided rotation {rotation[:8]}")] if rotation else []

@@ -1,0 +1,261 @@
+"""Create an API key, in either way of the specification (POST /user/api-key, or POST /auth/api-key)."""
+
+from datetime import datetime
+from typing import Any, Literal
+
+from django import forms
+from pydantic import SecretStr
+
+from backoffice.core.gateway import FORM_CHECK_TIMEOUT, provider_profile
+from backoffice.core.web.formatting import local_time_of_iso
+from backoffice.operations.kinds.api_keys.base import (
+    KEYS_UNREADABLE,
+    RotationForm,
+    available_scopes,
+    describe_scope,
+    expiry_of,
+    list_keys,
+    rotation_facts,
+    scopes_of_own_keys,
+)
+from backoffice.operations.kinds.base import ChangeKind, Facts, Payload, Recipient, SendReceipt
+from payments_gateway import CreatedKey, GatewayError, KeyInfo, KeyRequest, PaymentsGateway
+
+CreationMethod = Literal["named", "full"]
+NAME_MAX = 120
+MAX_LIFETIME = {"days": 3650, "months": 120}
+_METHODS = [
+    ("named", "With a name, scope and end"),
+    ("full", "With all rights"),
+]
+_UNITS = [("days", "days"), ("months", "months")]
+_ALL_RIGHTS = describe_scope("Master")
+
+
+class ApiKeyCreatePayload(Payload):
+    """What the key is to be. `keys_before` are the short hashes of the list then: a new key is none of them."""
+
+    SEEN = frozenset({"keys_before"})
+
+    way: CreationMethod
+    key_name: str = ""
+    scope: str = ""
+    scope_words: str = ""
+    expires_in: int | None = None
+    expires_unit: Literal["", "days", "months"] = ""
+    keys_before: tuple[str, ...] = ()
+    rotation: str = ""
+
+
+class ApiKeyCreateForm(RotationForm):
+    """Asks which way, and for a named key what it is to be."""
+
+    way = forms.ChoiceField(label="Which kind of key", choices=_METHODS, initial="named")
+    key_name = forms.CharField(
+        label="Name",
+        required=False,
+        max_length=NAME_MAX,
+        help_text="No other key in the service's list has it: by its name a new key is recognised.",
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+    scope = forms.ChoiceField(label="It may", required=False)
+    expires_in = forms.IntegerField(
+        label="Ends after",
+        required=False,
+        min_value=1,
+        help_text="Empty: the service decides, and the key may never end by itself.",
+    )
+    expires_unit = forms.ChoiceField(label="Counted in", choices=_UNITS, required=False)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.scopes = available_scopes()
+        self.keys_before: tuple[str, ...] = ()
+        scope: Any = self.fields["scope"]
+        scope.choices = [("", "Choose what it may do"), *self.scopes.items()]
+
+    def clean_key_name(self) -> str:
+        """Printable text: it comes back in lists, logs and files."""
+        name = str(self.cleaned_data["key_name"])
+        if not name.isprintable():
+            raise forms.ValidationError("A name is one line of printable characters.")
+        return name
+
+    def clean(self) -> dict[str, Any]:
+        """Check what a named key needs, and read which keys there are already."""
+        values = super().clean() or self.cleaned_data
+        if values.get("way") == "named":
+            self._check_named(values)
+        if not self.errors:
+            self._read_keys(values)
+        return values
+
+    def content(self) -> ApiKeyCreatePayload:
+        values = self.cleaned_data
+        if values["way"] == "full":
+            return ApiKeyCreatePayload(
+                way="full",
+                scope_words=_ALL_RIGHTS,
+                keys_before=self.keys_before,
+                rotation=values["rotation"],
+            )
+        return ApiKeyCreatePayload(
+            way="named",
+            key_name=values["key_name"],
+            scope=values["scope"],
+            scope_words=self.scopes[values["scope"]],
+            expires_in=values["expires_in"],
+            expires_unit=values["expires_unit"] if values["expires_in"] else "",
+            keys_before=self.keys_before,
+            rotation=values["rotation"],
+        )
+
+    def _check_named(self, values: dict[str, Any]) -> None:
+        wanted = {"key_name": "Give the key a name.", "scope": "Choose what the key may do."}
+        for name, message in wanted.items():
+            if name in values and not values[name]:
+                self.add_error(name, message)
+        unit, number = values.get("expires_unit"), values.get("expires_in")
+        if number and not unit:
+            self.add_error("expires_unit", "Say whether these are days or months.")
+        elif number and number > MAX_LIFETIME[str(unit)]:
+            self.add_error("expires_in", f"A key ends after at most {MAX_LIFETIME[str(unit)]} {unit}.")
+
+    def _read_keys(self, values: dict[str, Any]) -> None:
+        try:
+            listed = list_keys(patience=FORM_CHECK_TIMEOUT)
+        except GatewayError:
+            self.add_error("key_name" if values["way"] == "named" else "way", KEYS_UNREADABLE)
+            return
+        self.keys_before = tuple(sorted(key.short_hash for key in listed))
+        if values["way"] == "named" and values["key_name"] in {key.name for key in listed}:
+            self.add_error("key_name", "The service's list has a key of this name already. Choose another.")
+
+
+class ApiKeyCreateKind(ChangeKind[ApiKeyCreatePayload]):
+    """Needs the service's one-time token. The key is sealed for the person who had it sent, and is nowhere else."""
+
+    name = "api_key_create"
+    label = "API key"
+    plural = "New API keys"
+    letter = "K"
+    verb = "Create API key"
+    payload_type = ApiKeyCreatePayload
+    form_type = ApiKeyCreateForm
+    is_decided_alone = True
+
+    @property
+    def needs_token(self) -> bool:
+        return provider_profile().token_required
+
+    def sentence(self, payload: ApiKeyCreatePayload) -> str:
+        if payload.way == "full":
+            return "Create an API key with all rights"
+        return f"Create the API key “{payload.key_name}”, which may: {_lower_first(payload.scope_words)}"
+
+    def counterparty(self, payload: ApiKeyCreatePayload) -> Recipient:
+        return Recipient(payload.key_name or "Key with all rights", payload.scope_words)
+
+    def facts(self, payload: ApiKeyCreatePayload) -> Facts:
+        path = "/user/api-key" if payload.way == "named" else "/auth/api-key"
+        return [
+            ("Name", payload.key_name or "as the service decides"),
+            ("It may", payload.scope_words),
+            ("Ends", _expiry_text(payload)),
+            ("Made by", f"POST {path}"),
+            ("Keys until now", str(len(payload.keys_before))),
+            *rotation_facts(payload.rotation),
+        ]
+
+    def initial(self, payload: ApiKeyCreatePayload) -> dict[str, Any]:
+        return payload.model_dump(
+            include={"way", "key_name", "scope", "expires_in", "expires_unit", "rotation"}
+        )
+
+    def cautions(self, payload: ApiKeyCreatePayload) -> list[str]:
+        if payload.scope_words != _ALL_RIGHTS:
+            return []
+        return ["Whoever holds this key may move all the money, and make and end keys."]
+
+    def send(
+        self, gateway: PaymentsGateway, payload: ApiKeyCreatePayload, token: SecretStr | None
+    ) -> SendReceipt:
+        created = (
+            gateway.api_keys.create(token=token)
+            if payload.way == "full"
+            else gateway.api_keys.generate(_request(payload), otp=token)
+        )
+        return SendReceipt(is_final=True, result=_result(payload, created), secret=created.key)
+
+    def is_done(self, gateway: PaymentsGateway, payload: ApiKeyCreatePayload) -> bool:
+        """Whether the list has the key; without a name, whether one key is new that no other operation made."""
+        return _find_created_key(payload, gateway.api_keys.list()) is not None
+
+    def told_besides(self, gateway: PaymentsGateway, payload: ApiKeyCreatePayload) -> dict[str, str]:
+        """What the list of keys tells, which the answer did not."""
+        return details_from_list(payload, gateway.api_keys.list())
+
+    def outcome_facts(self, payload: ApiKeyCreatePayload, result: dict[str, str]) -> Facts:
+        labels = {"name": "Key", "short_hash": "Short hash", "scope": "It may", "expires": "Ends"}
+        told = {**result, "expires": local_time_of_iso(result.get("expires", ""))}
+        return [(label, told[name]) for name, label in labels.items() if told.get(name)]
+
+
+def _request(payload: ApiKeyCreatePayload) -> KeyRequest:
+    return KeyRequest(
+        name=payload.key_name,
+        scope=payload.scope,
+        expires_in_days=payload.expires_in if payload.expires_unit == "days" else None,
+        expires_in_months=payload.expires_in if payload.expires_unit == "months" else None,
+    )
+
+
+def _result(payload: ApiKeyCreatePayload, created: CreatedKey) -> dict[str, str]:
+    """What may be known of the new key, and shown: everything but the key. What is empty, the list tells later."""
+    return {
+        "name": payload.key_name,
+        "short_hash": "",
+        "scope": payload.scope_words,
+        "expires": _iso_or_empty(created.expires),
+    }
+
+
+def details_from_list(payload: ApiKeyCreatePayload, listed: list[KeyInfo]) -> dict[str, str]:
+    """What the list tells of the new key; nothing if it cannot be told from every other."""
+    key = _find_created_key(payload, listed)
+    if key is None:
+        return {}
+    return {
+        "name": _printable(key.name),
+        "short_hash": _printable(key.short_hash),
+        "expires": _iso_or_empty(expiry_of(key)),
+    }
+
+
+def _find_created_key(payload: ApiKeyCreatePayload, listed: list[KeyInfo]) -> KeyInfo | None:
+    """The one key of the list that is new and can only be this one."""
+    explained = {*payload.keys_before, *scopes_of_own_keys()}
+    new = [key for key in listed if key.short_hash not in explained]
+    if payload.way == "named":
+        new = [key for key in new if key.name == payload.key_name]
+    return new[0] if len(new) == 1 else None
+
+
+def _expiry_text(payload: ApiKeyCreatePayload) -> str:
+    if payload.expires_in is None:
+        return "as the service decides"
+    unit = payload.expires_unit if payload.expires_in > 1 else payload.expires_unit.removesuffix("s")
+    return f"{payload.expires_in} {unit} after it is made"
+
+
+def _printable(text: str) -> str:
+    """The text without what a database may refuse: with the answer the key would be lost."""
+    return "".join(letter for letter in text if letter.isprintable())[:NAME_MAX]
+
+
+def _iso_or_empty(moment: datetime | None) -> str:
+    return moment.isoformat() if moment else ""
+
+
+def _lower_first(text: str) -> str:
+    return text[:1].lower() + text[1:]

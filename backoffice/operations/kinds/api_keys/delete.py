@@ -1,0 +1,36 @@
+"""Delete an API key: it stops working and disappears from the provider's list (DELETE /user/api-key)."""
+
+from pydantic import SecretStr
+
+from backoffice.operations.kinds.api_keys.base import KeyEndForm, KeyEndKind, KeyEndPayload
+from backoffice.operations.kinds.base import SendReceipt
+from payments_gateway import PaymentsGateway
+
+
+class ApiKeyDeleteForm(KeyEndForm):
+    """Keys that were invalidated can be deleted, too."""
+
+    ended_too = True
+
+
+class ApiKeyDeleteKind(KeyEndKind):
+    """Takes no token."""
+
+    name = "api_key_delete"
+    label = "API key deletion"
+    plural = "Deletions of API keys"
+    letter = "D"
+    verb = "Delete API key"
+    form_type = ApiKeyDeleteForm
+
+    def sentence(self, payload: KeyEndPayload) -> str:
+        named = f"“{payload.name}” ({payload.short_hash})" if payload.name else payload.short_hash
+        return f"Delete the API key {named} from the service"
+
+    def send(self, gateway: PaymentsGateway, payload: KeyEndPayload, token: SecretStr | None) -> SendReceipt:
+        gateway.api_keys.delete(payload.short_hash)
+        return self.ended()
+
+    def is_done(self, gateway: PaymentsGateway, payload: KeyEndPayload) -> bool:
+        """A key that is listed no more is deleted."""
+        return all(key.short_hash != payload.short_hash for key in gateway.api_keys.list())

@@ -1,0 +1,41 @@
+"""Invalidate an API key: it stops working at once and stays in the list (POST /user/api-key/invalidate)."""
+
+from pydantic import SecretStr
+
+from backoffice.core.credentials import stored_key
+from backoffice.operations.kinds.api_keys.base import KeyEndKind, KeyEndPayload
+from backoffice.operations.kinds.base import Facts, SendReceipt
+from payments_gateway import NotSentError, PaymentsGateway
+
+
+class ApiKeyInvalidateKind(KeyEndKind):
+    """Takes no token. The service is given the key itself where this installation has it, otherwise its short hash."""
+
+    name = "api_key_invalidate"
+    label = "API key invalidation"
+    plural = "Invalidations of API keys"
+    letter = "V"
+    verb = "Invalidate API key"
+
+    def sentence(self, payload: KeyEndPayload) -> str:
+        return f"Invalidate the API key {_key_label(payload)} for good"
+
+    def facts(self, payload: KeyEndPayload) -> Facts:
+        named = "the key itself, which is sealed here" if payload.is_known_here else "its short hash"
+        return [*super().facts(payload), ("Named to the service by", named)]
+
+    def send(self, gateway: PaymentsGateway, payload: KeyEndPayload, token: SecretStr | None) -> SendReceipt:
+        key = stored_key(payload.short_hash) if payload.is_known_here else SecretStr(payload.short_hash)
+        if key is None:
+            raise NotSentError("The key is no longer kept here, so it cannot be named. Nothing was sent.")
+        gateway.api_keys.invalidate(key)
+        return self.ended()
+
+    def is_done(self, gateway: PaymentsGateway, payload: KeyEndPayload) -> bool:
+        """A key that is listed no more, or with the moment of its end, works no more."""
+        listed = [key for key in gateway.api_keys.list() if key.short_hash == payload.short_hash]
+        return all(key.deleted_at is not None for key in listed)
+
+
+def _key_label(payload: KeyEndPayload) -> str:
+    return f"“{payload.name}” ({payload.short_hash})" if payload.name else payload.short_hash

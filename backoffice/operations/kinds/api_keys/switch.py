@@ -1,0 +1,226 @@
+"""Switch this installation to another API key, after a harmless read with that key has succeeded."""
+
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+from pydantic import SecretStr
+
+from backoffice.core import credentials
+from backoffice.core.encryption import DecryptionError
+from backoffice.core.gateway import PAGE_TIMEOUT, gateway_for_key
+from backoffice.core.models import GatewayKey
+from backoffice.operations.kinds.api_keys.base import CREATING_KIND, RotationForm, rotation_facts
+from backoffice.operations.kinds.base import ChangeKind, Facts, Payload, Recipient, SendReceipt
+from backoffice.operations.models.operations import Secret
+from payments_gateway import NotSentError, PaymentsGateway, ReadFailedError
+
+CREATED, FORMER = "made", "kept"
+_GONE = "The key is not kept here any more: it was shown to a person or taken into use. Nothing was switched."
+
+
+class ApiKeySwitchPayload(Payload):
+    """The key to switch to: `made:` and the operation that made it, or `kept:` and a former key of ours."""
+
+    SEEN = frozenset({"key_name", "short_hash", "scope", "replaced_name", "replaced_hash"})
+
+    target: str
+    key_name: str
+    short_hash: str
+    scope: str
+    replaced_name: str
+    replaced_hash: str
+    rotation: str = ""
+
+
+class ApiKeySwitchForm(RotationForm):
+    """Chooses among the keys that are sealed here and not in use."""
+
+    target = forms.ChoiceField(
+        label="Switch to",
+        help_text="Only keys that are sealed here: nobody has to see or type one.",
+        error_messages={
+            "required": "Choose a key. If there is none, create one first.",
+            "invalid_choice": "This key is not sealed here any more.",
+        },
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.targets = {target.target: target for target in sealed_keys()}
+        target: Any = self.fields["target"]
+        labels = [(name, _choice_label(payload)) for name, payload in self.targets.items()]
+        target.choices = [("", "Choose a key"), *labels]
+
+    def content(self) -> ApiKeySwitchPayload:
+        chosen = self.targets[self.cleaned_data["target"]]
+        return chosen.model_copy(update={"rotation": self.cleaned_data["rotation"]})
+
+    def clean(self) -> dict[str, Any]:
+        """Refuse where the key in use cannot be told: nobody could say what is replaced."""
+        values = super().clean() or self.cleaned_data
+        try:
+            own = credentials.key_in_use()
+        except NotSentError as exc:
+            self.add_error(None, f"{exc} Nothing was prepared.")
+            return values
+        replaced = {"replaced_name": own.name, "replaced_hash": own.short_hash}
+        self.targets = {name: one.model_copy(update=replaced) for name, one in self.targets.items()}
+        return values
+
+
+class ApiKeySwitchKind(ChangeKind[ApiKeySwitchPayload]):
+    """Calls nothing that changes anything at the service, and takes no token of it."""
+
+    name = "api_key_switch"
+    label = "API key switch"
+    plural = "Switches to another API key"
+    letter = "S"
+    verb = "Switch API key"
+    payload_type = ApiKeySwitchPayload
+    form_type = ApiKeySwitchForm
+    is_decided_alone = True
+    is_sent_blindly = True  # the way out when the service refuses the key in use
+
+    def sentence(self, payload: ApiKeySwitchPayload) -> str:
+        return f"Let Countersign call the service with the API key {_key_label(payload.key_name, payload.short_hash)}"
+
+    def counterparty(self, payload: ApiKeySwitchPayload) -> Recipient:
+        return Recipient(payload.key_name or "API key", payload.short_hash)
+
+    def facts(self, payload: ApiKeySwitchPayload) -> Facts:
+        return [
+            ("From now on", _key_label(payload.key_name, payload.short_hash)),
+            ("It may", payload.scope),
+            ("Instead of", _key_label(payload.replaced_name, payload.replaced_hash)),
+            (
+                "Before the switch",
+                "GET /balance with the new key must succeed; otherwise nothing is switched",
+            ),
+            ("The old key", "stays sealed here and goes on working until it is invalidated"),
+            *rotation_facts(payload.rotation),
+        ]
+
+    def initial(self, payload: ApiKeySwitchPayload) -> dict[str, Any]:
+        return payload.model_dump(include={"target", "rotation"})
+
+    def send(
+        self, gateway: PaymentsGateway, payload: ApiKeySwitchPayload, token: SecretStr | None
+    ) -> SendReceipt:
+        """Try the key, then take it into use in one commit that also destroys the copy kept for showing.
+
+        Raises RejectedError if the service refuses the key, NotSentError if it could not be tried or is gone.
+        """
+        row = _sealed_row(payload)
+        try_key(SecretStr(row.unsealed()))
+        try:
+            with transaction.atomic():
+                credentials.switch_to_key(row)
+                if payload.target.startswith(CREATED):
+                    _delete_copy(row)
+        except IntegrityError as exc:
+            raise NotSentError("Another switch came first. Nothing was switched by this one.") from exc
+        return SendReceipt(
+            is_final=True,
+            result={"name": payload.key_name, "short_hash": payload.short_hash},
+        )
+
+    def is_done(self, gateway: PaymentsGateway, payload: ApiKeySwitchPayload) -> bool:
+        """Whether this very key is in use."""
+        credentials.clear_key_cache()
+        own = credentials.key_in_use()
+        return payload.target in {f"{CREATED}:{own.made_by}", f"{FORMER}:{own.pk}"}
+
+    def outcome_facts(self, payload: ApiKeySwitchPayload, result: dict[str, str]) -> Facts:
+        return (
+            [("In use from then on", _key_label(result.get("name", ""), result["short_hash"]))]
+            if result
+            else []
+        )
+
+
+def _delete_copy(row: GatewayKey) -> None:
+    """Destroy the copy that was kept for showing. Raises NotSentError if it was shown meanwhile."""
+    deleted, _ = Secret.objects.filter(operation=row.made_by).delete()
+    if not deleted:
+        raise NotSentError(_GONE)
+
+
+def try_key(key: SecretStr) -> list[str]:
+    """Read the balances with this key and return their currencies. Nothing changes.
+
+    Raises RejectedError if the service refuses the key, NotSentError if it cannot be read now.
+    """
+    try:
+        with gateway_for_key(key, deadline=PAGE_TIMEOUT) as client:
+            return sorted(balance.currency for balance in client.balances.list())
+    except ReadFailedError as exc:
+        raise NotSentError(f"The key could not be tried: {exc} Nothing was switched.", exc.status) from exc
+
+
+def sealed_keys() -> list[ApiKeySwitchPayload]:
+    """Every key that is sealed here and not in use: made and not shown yet, or a former one."""
+    waiting = Secret.objects.filter(operation__kind=CREATING_KIND).select_related("operation")
+    made = [_created_target(secret) for secret in waiting.order_by("-kept_at")]
+    kept = [_target(f"{FORMER}:{row.pk}", row.name, row.short_hash, "") for row in credentials.former_keys()]
+    return [*made, *kept]
+
+
+def _created_target(secret: Secret) -> ApiKeySwitchPayload:
+    attempt = secret.operation.attempts.exclude(result=None).last()
+    result = (attempt.result if attempt else None) or {}
+    named = str(result.get("name") or secret.operation.counterparty)
+    known = str(result.get("short_hash") or _likely_hash(secret))
+    return _target(f"{CREATED}:{secret.operation_id}", named, known, str(result.get("scope", "")))
+
+
+def _likely_hash(secret: Secret) -> str:
+    try:
+        return credentials.probable_short_hash(SecretStr(secret.unsealed()))
+    except DecryptionError:
+        return ""
+
+
+def _target(target: str, name: str, short_hash: str, scope: str) -> ApiKeySwitchPayload:
+    return ApiKeySwitchPayload(
+        target=target,
+        key_name=name,
+        short_hash=short_hash,
+        scope=scope or "As before",
+        replaced_name="",
+        replaced_hash="",
+    )
+
+
+def _sealed_row(payload: ApiKeySwitchPayload) -> GatewayKey:
+    """The sealed key as the row that is to be in use. Raises NotSentError if it is not here, or cannot be opened."""
+    where, _, pk = payload.target.partition(":")
+    try:
+        if where == FORMER:
+            row = GatewayKey.objects.get(pk=UUID(pk), state=GatewayKey.State.FORMER)
+            row.unsealed()
+            return row
+        secret = Secret.objects.get(operation=UUID(pk))
+        row = GatewayKey(
+            name=payload.key_name,
+            short_hash=payload.short_hash,
+            made_by=secret.operation_id,
+            since=timezone.now(),
+        )
+        row.seal(secret.unsealed())
+    except (GatewayKey.DoesNotExist, Secret.DoesNotExist, ValueError) as exc:
+        raise NotSentError(_GONE) from exc
+    except DecryptionError as exc:
+        raise NotSentError(f"The key cannot be opened: {exc}. Nothing was switched.") from exc
+    return row
+
+
+def _key_label(name: str, short_hash: str) -> str:
+    return f"“{name}” ({short_hash})" if short_hash else f"“{name}”"
+
+
+def _choice_label(payload: ApiKeySwitchPayload) -> str:
+    origin = "new, not in use yet" if payload.target.startswith(CREATED) else "used before"
+    return f"{payload.key_name} · {payload.short_hash} · {origin}"

@@ -1,0 +1,264 @@
+"""Form fields that several kinds share: amounts checked against the balance, and the recipient's bank account.
+
+The account's holder is read from the bank, and compared with the name that was entered.
+"""
+
+import re
+import unicodedata
+from decimal import Decimal
+from enum import Enum
+from typing import Any
+
+from django import forms
+from django.core.validators import RegexValidator
+
+from backoffice.core.gateway import FORM_HINT_TIMEOUT
+from backoffice.core.web.formatting import format_amount, mask_account
+from backoffice.ledger import balances
+from backoffice.ledger import bank_accounts as ledger
+from backoffice.operations.kinds.base import Facts, KindForm, Payload, Recipient
+from backoffice.operations.models.saved_items import SavedAccount, bank_account_key
+from payments_gateway import AmountError, GatewayError, RejectedError, parse_amount
+
+
+def amount_field(label: str = "Amount") -> forms.CharField:
+    """Text, because only text says exactly what was typed."""
+    return forms.CharField(
+        label=label,
+        max_length=40,
+        error_messages={"required": "Enter an amount."},
+        widget=forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"}),
+    )
+
+
+def currency_field(*codes: str, label: str = "Currency") -> forms.ChoiceField:
+    """One of these currencies."""
+    return forms.ChoiceField(choices=[(code, code) for code in codes], label=label)
+
+
+class AmountForm(KindForm):
+    """A form whose `amount` leaves the balance in its `currency`; a subclass declares both fields."""
+
+    def clean(self) -> dict[str, Any]:
+        """Read the amount, and refuse what is above the balance."""
+        values = super().clean() or self.cleaned_data
+        currency = self.debited(values)
+        if values.get("amount") and currency:
+            self._check_amount(values, currency)
+        return values
+
+    def debited(self, values: dict[str, Any]) -> str:
+        """The currency of the balance that the amount leaves; empty while it is not chosen."""
+        return str(values.get("currency", ""))
+
+    def _check_amount(self, values: dict[str, Any], currency: str) -> None:
+        try:
+            values["amount"] = parse_amount(values["amount"], currency)
+        except AmountError as exc:
+            self.add_error("amount", str(exc))
+            return
+        problem = balance_problem(values["amount"], currency)
+        if problem:
+            self.add_error("amount", problem)
+
+
+def balance_problem(amount: Decimal, currency: str) -> str:
+    """Why the amount cannot leave the balance, as the service tells it now; empty if it can, or if it cannot be told.
+
+    The service itself has the last word; this only spares people a refusal.
+    """
+    try:
+        balance = balances.current_balance(currency, patience=FORM_HINT_TIMEOUT)
+    except GatewayError:
+        return ""
+    if balance is None or amount <= balance:
+        return ""
+    return f"The balance is {currency} {format_amount(balance, currency)}; the amount is above it."
+
+
+_TITLES = {"MR", "MRS", "MS", "MISS", "DR", "CHIEF", "ENGR", "ALHAJI", "ALHAJA"}
+_LEGAL_FORMS = {"LTD", "LIMITED", "PLC", "INC", "CO", "COMPANY", "ENTERPRISES", "VENTURES"}
+
+
+class NameComparison(Enum):
+    """How two names compare."""
+
+    EXACT = "exact"
+    CLOSE = "close"
+    DIFFERENT = "different"
+
+
+def compare_names(typed: str, held: str) -> NameComparison:
+    """Exact: the same words in any order. Close: every word of the shorter name stands in the longer one.
+
+    Case, accents, punctuation, titles and the legal form do not count.
+    """
+    first, second = _significant_words(typed), _significant_words(held)
+    if first == second and first:
+        return NameComparison.EXACT
+    shorter, longer = sorted((first, second), key=len)
+    return NameComparison.CLOSE if shorter and shorter <= longer else NameComparison.DIFFERENT
+
+
+def _significant_words(name: str) -> frozenset[str]:
+    ascii_only = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
+    words = re.findall(r"[A-Z0-9]+", ascii_only.upper().replace("'", ""))
+    return frozenset(words) - _TITLES - _LEGAL_FORMS or frozenset(words)
+
+
+class RecipientAccountPayload(Payload):
+    """A bank account, and how its holder's name was checked."""
+
+    bank_code: str
+    bank: str
+    account_number: str
+    account_name: str  # the holder's name as the bank gave it: this is what is sent
+    typed_name: str
+    name_reason: str
+    saved_name: str = (
+        ""  # the holder's name as the team saved it with the account, where the bank gives another now
+    )
+
+    @property
+    def account_holder(self) -> Recipient:
+        """Whoever holds the account."""
+        return Recipient(
+            self.account_name,
+            f"{self.bank} {mask_account(self.account_number)}",
+            key=bank_account_key(self.bank_code, self.account_number),
+        )
+
+    @property
+    def is_name_different(self) -> bool:
+        """Whether the bank's name of the holder is not the one that was typed."""
+        return compare_names(self.typed_name, self.account_name) is not NameComparison.EXACT
+
+    @property
+    def account_cautions(self) -> list[str]:
+        """That the holder is not the one who was typed, or not the one whom the team saved."""
+        cautions = []
+        if self.is_name_different:
+            cautions.append(
+                f"The account is held by {self.account_name}, not by {self.typed_name} as was typed. Read why."
+            )
+        if self.saved_name:
+            cautions.append(changed_holder_warning(self.saved_name, self.account_name))
+        return cautions
+
+    @property
+    def account_facts(self) -> Facts:
+        """The account, and the name that was typed where the bank's is another."""
+        facts = [
+            ("To", self.account_name),
+            ("Account", f"{self.account_number} · {self.bank} ({self.bank_code})"),
+        ]
+        if self.is_name_different:
+            facts.append(("Typed as", f"{self.typed_name} · the bank's name differs: {self.name_reason}"))
+        if self.saved_name:
+            facts.append(("Saved as", f"{self.saved_name} · the bank's name was another one then"))
+        return facts
+
+
+def changed_holder_warning(saved: str, holder: str) -> str:
+    """What to beware of where a saved account is no longer held by whom the team knows."""
+    return (
+        f"When this account was saved, the bank named {saved}. Now it names {holder}. "
+        "Ask the beneficiary, by a way you know, before you go on."
+    )
+
+
+class RecipientAccountForm(KindForm):
+    """Asks for a bank account, and asks the bank who holds it."""
+
+    bank_code = forms.ChoiceField(
+        label="Bank",
+        error_messages={"invalid_choice": "Choose a bank from the list: %(value)s is not one of its codes."},
+    )
+    account_number = forms.CharField(
+        label="Account number",
+        help_text="10 digits",
+        validators=[RegexValidator(r"^[0-9]{10}\Z", "An account number has exactly 10 digits.")],
+        widget=forms.TextInput(attrs={"inputmode": "numeric", "autocomplete": "off", "maxlength": "34"}),
+    )
+    typed_name = forms.CharField(
+        label="Account holder",
+        help_text="The name on the invoice; it is compared with the bank's.",
+        max_length=120,
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+    name_reason = forms.CharField(
+        label="Why the other name is right",
+        required=False,
+        max_length=200,
+        help_text="Only needed where the two names differ. The person who countersigns reads it.",
+    )
+    holder: str | None = None
+    match: NameComparison | None = None
+    saved_name = ""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.banks = ledger.banks()
+        bank_code: Any = self.fields["bank_code"]
+        bank_code.choices = [("", "Choose a bank"), *sorted(self.banks.items(), key=lambda item: item[1])]
+
+    def clean(self) -> dict[str, Any]:
+        """Check what only the service can tell: the holder of the account."""
+        values = super().clean() or self.cleaned_data
+        if values.get("account_number") and values.get("bank_code"):
+            self._check_holder(values)
+        return values
+
+    def account(self) -> dict[str, str]:
+        """The members of an AccountPayload. Call only on a valid form."""
+        values = self.cleaned_data
+        return {
+            "bank_code": values["bank_code"],
+            "bank": self.banks[values["bank_code"]],
+            "account_number": values["account_number"],
+            "account_name": self.holder or "",
+            "typed_name": values["typed_name"],
+            "name_reason": values["name_reason"],
+            "saved_name": self.saved_name,
+        }
+
+    @property
+    def changed_holder(self) -> str:
+        """That the bank names another holder than when the team saved this account; empty if it does not."""
+        return changed_holder_warning(self.saved_name, self.holder) if self.saved_name and self.holder else ""
+
+    def _check_holder(self, values: dict[str, Any]) -> None:
+        try:
+            holder = ledger.resolve_account_holder(values["account_number"], values["bank_code"]).account_name
+        except RejectedError as exc:
+            self.add_error("account_number", f"The bank knows no such account: {exc}")
+            return
+        except GatewayError:
+            self.add_error(
+                "account_number",
+                "The account could not be checked: the service does not answer. Nothing was prepared; try again.",
+            )
+            return
+        self.holder = holder
+        self.saved_name = _outdated_saved_name(
+            bank_account_key(values["bank_code"], values["account_number"]), holder
+        )
+        self._compare(values, holder)
+
+    def _compare(self, values: dict[str, Any], holder: str) -> None:
+        typed = values.get("typed_name")
+        if not typed:
+            return
+        self.match = compare_names(typed, holder)
+        if self.match is not NameComparison.EXACT and not values.get("name_reason"):
+            self.add_error(
+                "name_reason", f"The bank says {holder}. Say why this is the right account, or correct it."
+            )
+
+
+def _outdated_saved_name(key: str, holder: str) -> str:
+    """The holder's name that the team saved with the account; empty if it is not saved, or still the same name."""
+    saved = SavedAccount.objects.filter(beneficiary_key=key).first()
+    if saved is None or compare_names(saved.account_name, holder) is NameComparison.EXACT:
+        return ""
+    return saved.account_name

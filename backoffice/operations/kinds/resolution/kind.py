@@ -1,0 +1,409 @@
+"""Resolution: two people decide an unknown outcome (executed / not executed). Nothing is sent.
+
+The form checks the answer against the provider's own record, which becomes part of what both approve.
+"""
+
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django import forms
+
+from backoffice.core import clock
+from backoffice.core.web.formatting import format_amount, local_time
+from backoffice.ledger.transactions import provider_list
+from backoffice.operations.kinds.base import (
+    Facts,
+    KindForm,
+    LocalEffect,
+    LocalKind,
+    OperationLink,
+    Recipient,
+    attempt_match_fields,
+)
+from backoffice.operations.kinds.resolution.case import (
+    KNOWN_ENDS,
+    ClaimedTransaction,
+    ResolutionChoice,
+    ResolutionPayload,
+    ResolvedEnd,
+    TransactionEvidence,
+    claim_problem,
+    money_kind,
+    open_attempt,
+)
+from backoffice.operations.models.operations import TRANSACTION_ID_LENGTH, Attempt, Operation
+from backoffice.operations.permissions import RESOLVE
+from payments_gateway import GatewayError, TransactionRecord
+
+PROCESSING = "processing"  # of a transaction: money is moving
+NAMED_SEARCH_WINDOW = timedelta(
+    days=1
+)  # by so much one that is known by its id may differ from our watermark
+
+
+_LIST_UNREADABLE = "The service's list cannot be read now. Nothing was prepared; try again."
+_VERDICT_LABELS = {
+    ResolutionChoice.HAPPENED: "It happened",
+    ResolutionChoice.ABSENT: "It did not happen, and it can no longer happen",
+}
+MEANINGS = {
+    ResolvedEnd.SUCCEEDED: "The money moved: it succeeded",
+    ResolvedEnd.FAILED: "The money did not move, or is back: it failed",
+}
+
+
+class _VerdictSelect(forms.RadioSelect):
+    """What did not happen cannot be chosen while it still may."""
+
+    def create_option(self, name: str, value: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        option = super().create_option(name, value, *args, **kwargs)
+        if value == ResolutionChoice.ABSENT:
+            option["attrs"]["disabled"] = True
+        return option
+
+
+class ResolutionForm(KindForm):
+    """Asks what became of it, and reads the transaction from the service."""
+
+    operation = forms.UUIDField(widget=forms.HiddenInput)
+    verdict = forms.ChoiceField(
+        label="What became of it", choices=list(_VERDICT_LABELS.items()), widget=forms.RadioSelect
+    )
+    transaction_id = forms.CharField(
+        label="As which transaction of the service, if it happened",
+        required=False,
+        max_length=TRANSACTION_ID_LENGTH,
+        help_text="It is read from the service and signed as it stands there.",
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+    )
+    meaning = forms.ChoiceField(
+        label="What the service's word means",
+        required=False,
+        choices=list(MEANINGS.items()),
+        widget=forms.RadioSelect,
+        help_text="This word is not known here. Ask the service what it means; both of you sign what you say.",
+    )
+    reason = forms.CharField(
+        label="How you know",
+        max_length=300,
+        help_text="What you compared, whom you asked, what they said. Whoever countersigns reads it.",
+        widget=forms.Textarea(attrs={"rows": 3}),
+        error_messages={"required": "Say how you know."},
+    )
+
+    seen: TransactionEvidence | None = None
+    named: ClaimedTransaction | None = None
+    asks_for_meaning = False  # whether the service shows the transaction under a word that is not known here
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        _, attempt = open_attempt(_uuid(self["operation"].value()))
+        if attempt is not None and clock.now() < attempt.may_come_until:
+            self._offer_absent_only_from(attempt.may_come_until)
+
+    def _offer_absent_only_from(self, moment: datetime) -> None:
+        label = f"{_VERDICT_LABELS[ResolutionChoice.ABSENT]} (can be chosen from {local_time(moment)})"
+        verdict = self.fields["verdict"]
+        verdict.widget = _VerdictSelect(
+            choices=list({**_VERDICT_LABELS, ResolutionChoice.ABSENT: label}.items())
+        )
+
+    @property
+    def asks_for_transaction(self) -> bool:
+        """Whether the service's list shows what happened, so that the transaction has to be named."""
+        operation = self.target
+        return operation is not None and money_kind(operation) is not None
+
+    @property
+    def target(self) -> Operation | None:
+        """The operation that is settled; None if it is not open to that."""
+        return open_attempt(_uuid(self["operation"].value()))[0]
+
+    def clean(self) -> dict[str, Any]:
+        """Hold what is said against what is known here and at the service."""
+        values = super().clean() or self.cleaned_data
+        self.settled, self.attempt = open_attempt(values.get("operation"))
+        if self.settled is None or self.attempt is None:
+            self.add_error(None, "Its outcome is known by now, or it was never open. Nothing was prepared.")
+        elif values.get("verdict") == ResolutionChoice.HAPPENED:
+            self._check_happened(self.settled, self.attempt, values)
+        elif values.get("verdict") == ResolutionChoice.ABSENT:
+            self._check_absent(self.settled, self.attempt, values)
+        return values
+
+    def content(self) -> ResolutionPayload:
+        values = self.cleaned_data
+        if self.settled is None or self.attempt is None:
+            raise ValueError("only a valid form has content")
+        return ResolutionPayload(
+            operation=self.settled.pk,
+            reference=self.settled.reference,
+            sentence=self.settled.sentence,
+            attempt=self.attempt.number,
+            sent_at=self.attempt.started_at,
+            verdict=ResolutionChoice(values["verdict"]),
+            transaction=self.seen,
+            named=self.named,
+            meaning=ResolvedEnd(values["meaning"]) if self.asks_for_meaning else None,
+            reason=values["reason"],
+        )
+
+    def _check_absent(self, operation: Operation, attempt: Attempt, values: dict[str, Any]) -> None:
+        if values.get("transaction_id"):
+            self.add_error("transaction_id", "Leave it empty: what did not happen has no transaction.")
+        if clock.now() < attempt.may_come_until:
+            self.add_error(
+                "verdict",
+                f"The service may execute it until {local_time(attempt.may_come_until)}. Say so only after that.",
+            )
+        elif attempt.service_transaction_id:
+            self._check_not_executed(operation, attempt, attempt.service_transaction_id)
+
+    def _check_not_executed(self, operation: Operation, attempt: Attempt, transaction_id: str) -> None:
+        """Read how the service shows the transaction that was taken for it, which becomes part of what is signed."""
+        try:
+            listed = provider_list.transactions_since(
+                operation.currency, attempt.sought_from - NAMED_SEARCH_WINDOW
+            )
+        except GatewayError:
+            self.add_error("verdict", _LIST_UNREADABLE)
+            return
+        record = _record_with_id(listed.records, transaction_id)
+        if record is None and not listed.is_whole:
+            self.add_error("verdict", _LIST_UNREADABLE)
+        elif record is not None and record.status in {"fulfilled", PROCESSING}:
+            self.add_error(
+                "verdict",
+                f"The service shows transaction {transaction_id}, which was taken for it, as {record.status}, so it "
+                "cannot be said that it did not happen.",
+            )
+        else:
+            shown = (
+                _transaction_evidence(record, _mismatched_labels(operation, attempt, record))
+                if record
+                else None
+            )
+            self.named = ClaimedTransaction(transaction_id=transaction_id, shown=shown)
+
+    def _check_happened(self, operation: Operation, attempt: Attempt, values: dict[str, Any]) -> None:
+        wanted = values.get("transaction_id", "")
+        if money_kind(operation) is None:
+            if wanted:
+                self.add_error(
+                    "transaction_id", "Leave it empty: the service's list does not show this kind."
+                )
+            return
+        problem = claim_problem(attempt, wanted)
+        if problem:
+            self.add_error("transaction_id", problem)
+            return
+        try:
+            record = _listed_transaction(operation, attempt, wanted)
+        except GatewayError:
+            self.add_error("transaction_id", _LIST_UNREADABLE)
+            return
+        problem = _evidence_problem(attempt, record)
+        if problem or record is None:
+            self.add_error("transaction_id", problem)
+            return
+        self.seen = _transaction_evidence(record, _mismatched_labels(operation, attempt, record))
+        self._check_meaning(self.seen, values.get("meaning", ""))
+        self._check_failed(self.seen, attempt, values.get("meaning", ""))
+
+    def _check_meaning(self, seen: TransactionEvidence, meaning: str) -> None:
+        """People say how it ended where the service's word does not tell it, and only there."""
+        self.asks_for_meaning = seen.status not in KNOWN_ENDS
+        if self.asks_for_meaning:
+            self["meaning"].label = f"What {seen.word} means"
+            if not meaning:
+                self.add_error(
+                    "meaning",
+                    f"The service shows it as {seen.word}, which is neither fulfilled nor failed: "
+                    "say what it means.",
+                )
+        elif meaning:
+            self.add_error(
+                None,
+                f"The service shows it as {seen.word} by now, and that tells how it ended. Nothing was "
+                "prepared; send the form again if that is what you say.",
+            )
+
+    def _check_failed(self, seen: TransactionEvidence, attempt: Attempt, meaning: str) -> None:
+        """A failed one may be another's, and ours come yet: then `failed` would hide a debit."""
+        end = meaning if self.asks_for_meaning else KNOWN_ENDS[seen.status]
+        if end == ResolvedEnd.FAILED and clock.now() < attempt.may_come_until:
+            self.add_error(
+                "meaning" if self.asks_for_meaning else "transaction_id",
+                f"If this one failed, it may be another's, and the service may execute ours until "
+                f"{local_time(attempt.may_come_until)}. Say so only after that.",
+            )
+
+
+def _listed_transaction(
+    operation: Operation, attempt: Attempt, transaction_id: str
+) -> TransactionRecord | None:
+    """The transaction as the service's list shows it now. Raises GatewayError."""
+    listed = provider_list.transactions_since(operation.currency, attempt.sought_from)
+    return _record_with_id(listed.records, transaction_id)
+
+
+def _record_with_id(records: list[TransactionRecord], transaction_id: str) -> TransactionRecord | None:
+    return next((record for record in records if record.transaction_id == transaction_id), None)
+
+
+def _mismatched_labels(operation: Operation, attempt: Attempt, record: TransactionRecord) -> list[str]:
+    """What of the transaction does not fit what was sent."""
+    of_attempt = attempt_match_fields(attempt, record)
+    kind_and_payload = money_kind(operation)
+    if kind_and_payload is None:
+        return [trait.label for trait in of_attempt if trait.fits is False]
+    kind, payload = kind_and_payload
+    return [trait.label for trait in [*kind.traits(payload, record), *of_attempt] if trait.fits is False]
+
+
+def _evidence_problem(attempt: Attempt, record: TransactionRecord | None) -> str:
+    """Why the service's record does not carry the resolution; empty if it does."""
+    if record is None:
+        return "The service's list does not show this transaction in the time after it was sent. Nothing was prepared."
+    if not attempt.is_new_since(record.transaction_id) or (
+        record.created_at is not None and record.created_at < attempt.sought_from
+    ):
+        return "The service showed this transaction before ours was sent, so it is another one."
+    if record.status == PROCESSING:
+        return "The service still shows it as processing. Wait until it is fulfilled or failed."
+    return ""
+
+
+def _transaction_evidence(record: TransactionRecord, differs: list[str]) -> TransactionEvidence:
+    return TransactionEvidence(
+        transaction_id=record.transaction_id,
+        type=record.type,
+        status=record.status,
+        currency=record.currency,
+        amount=record.amount,
+        fee=record.fee,
+        counterparty=record.username,
+        previous_balance=record.previous_balance,
+        created_at=record.created_at,
+        differs=tuple(differs),
+    )
+
+
+def _uuid(value: object) -> UUID | None:
+    try:
+        return UUID(str(value))
+    except ValueError:
+        return None
+
+
+class ResolutionKind(LocalKind[ResolutionPayload]):
+    """Two people settle what the machine could not."""
+
+    name = "resolution"
+    label = "Resolution"
+    plural = "Resolutions"
+    letter = "R"
+    verb = "Settle an outcome"
+    permission = RESOLVE
+    effect = LocalEffect.SETTLES
+    payload_type = ResolutionPayload
+    form_type = ResolutionForm
+
+    def sentence(self, payload: ResolutionPayload) -> str:
+        return f"Settle {payload.reference}: {_verdict_text(payload)}"
+
+    def counterparty(self, payload: ResolutionPayload) -> Recipient:
+        return Recipient(payload.reference, "Outcome of an operation")
+
+    def facts(self, payload: ResolutionPayload) -> Facts:
+        return [
+            ("Operation", OperationLink.to(payload.operation, f"{payload.reference} · {payload.sentence}")),
+            ("Sent", f"{local_time(payload.sent_at)}, attempt {payload.attempt}"),
+            ("What became of it", _verdict_text(payload)),
+            *(_transaction_facts(payload.transaction) if payload.transaction else []),
+            *_meaning_facts(payload),
+            *(_claimed_facts(payload.named) if payload.named else []),
+            ("How that is known", payload.reason),
+        ]
+
+    def initial(self, payload: ResolutionPayload) -> dict[str, Any]:
+        return {
+            "operation": payload.operation,
+            "verdict": payload.verdict.value,
+            "transaction_id": payload.transaction.transaction_id if payload.transaction else "",
+            "meaning": payload.meaning.value if payload.meaning else "",
+            "reason": payload.reason,
+        }
+
+    def cautions(self, payload: ResolutionPayload) -> list[str]:
+        """What does not fit, and that there is nothing to settle any more."""
+        seen = payload.transaction or (payload.named.shown if payload.named else None)
+        differs = [f"Does not fit what was sent: {', '.join(seen.differs)}."] if seen and seen.differs else []
+        if seen and payload.meaning:
+            differs.append(
+                f"Nobody here knows the service's word for it, {seen.word}: ask the service yourself."
+            )
+        _, attempt = open_attempt(payload.operation)
+        if attempt is not None and attempt.number == payload.attempt:
+            return differs
+        return [
+            f"The outcome of {payload.reference} is known by now, so this cannot be applied any more.",
+            *differs,
+        ]
+
+
+def _verdict_text(payload: ResolutionPayload) -> str:
+    if payload.verdict == ResolutionChoice.ABSENT:
+        taken = payload.named
+        return f"it did not happen{f', though it had transaction {taken.transaction_id}' if taken else ''}"
+    seen = payload.transaction
+    if seen is None:
+        return "it happened"
+    if payload.meaning:
+        means = (
+            "that it succeeded"
+            if payload.end == ResolvedEnd.SUCCEEDED
+            else "that it failed and no money is gone"
+        )
+        return f"it happened, as transaction {seen.transaction_id}, and {seen.word} means {means}"
+    failed = ", which failed" if payload.end == ResolvedEnd.FAILED else ""
+    return f"it happened, as transaction {seen.transaction_id}{failed}"
+
+
+def _meaning_facts(payload: ResolutionPayload) -> Facts:
+    seen = payload.transaction
+    return [(f"What {seen.word} means", MEANINGS[payload.meaning])] if seen and payload.meaning else []
+
+
+def _claimed_facts(taken: ClaimedTransaction) -> Facts:
+    if taken.shown is None:
+        return [("Taken for it", f"transaction {taken.transaction_id}, which the service does not show")]
+    return [
+        (
+            "Taken for it",
+            f"transaction {taken.transaction_id}, which the service shows as {_status_text(taken.shown)}",
+        ),
+        *_transaction_facts(taken.shown),
+    ]
+
+
+def _status_text(seen: TransactionEvidence) -> str:
+    return seen.status or "having no status"
+
+
+def _transaction_facts(seen: TransactionEvidence) -> Facts:
+    facts = [
+        ("Transaction", seen.transaction_id),
+        (
+            "At the service",
+            f"{seen.type} {seen.currency} {format_amount(seen.amount, seen.currency)}, {seen.status}",
+        ),
+        ("Its time", local_time(seen.created_at) if seen.created_at else "not told"),
+        ("Its counterparty", seen.counterparty or "not told"),
+    ]
+    if seen.previous_balance is not None:
+        facts.append(
+            ("Balance before it", f"{seen.currency} {format_amount(seen.previous_balance, seen.currency)}")
+        )
+    return [*facts, ("Does not fit", ", ".join(seen.differs))] if seen.differs else facts

@@ -1,0 +1,117 @@
+"""Raise, list and acknowledge incidents. Neither operations nor attempts are changed here."""
+
+from collections.abc import Mapping
+
+from django.db import transaction
+from django.db.models import QuerySet
+
+from backoffice.accounts.models import User
+from backoffice.audit import log as audit
+from backoffice.audit.actions import Action
+from backoffice.audit.canonical import plain
+from backoffice.core import clock
+from backoffice.ledger.models import Transaction
+from backoffice.operations import permissions, policy
+from backoffice.operations.errors import AlreadyAcknowledgedError, NoteMissingError
+from backoffice.operations.models.monitoring import Incident
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.models.reason_codes import IncidentKind
+
+_UNDER_WAY = "processing"
+
+
+@transaction.atomic
+def raise_incident(operation: Operation, *, kind: IncidentKind, evidence: Mapping[str, object]) -> Incident:
+    """Put on record what contradicts the record, for people to look at. The operation stays as it is.
+
+    The same evidence is reported once, seen by a person or not. Further evidence of the same raises a further incident,
+    open for everybody, that names the last one; what was shown before stays as it was.
+    """
+    told = {name: plain(value) for name, value in evidence.items()}
+    last: Incident | None = None
+    while (
+        True
+    ):  # along those before, which end; of two that report at once the unique indexes let one be next
+        incident, is_new = Incident.objects.get_or_create(
+            operation=operation, kind=kind, further_to=last, defaults={"evidence": told, "at": clock.now()}
+        )
+        if is_new:
+            _audit_raised(incident)
+        if incident.evidence == told:
+            return incident
+        last = incident
+
+
+@transaction.atomic
+def raise_for_transaction(movement: Transaction, *, evidence: Mapping[str, object]) -> Incident:
+    """Put on record a movement at the service that is no operation of ours.
+
+    Of each one people are told once, and once more whenever its amount, currency or status is one of which they were
+    not told: what was noted while it was small or had failed must not hide what it is now. What was under way may end.
+    """
+    told = {name: plain(value) for name, value in evidence.items()}
+    last: Incident | None = None
+    while True:  # as in `report`
+        defaults = {"kind": IncidentKind.UNRECOGNISED, "evidence": told, "at": clock.now()}
+        incident, is_new = Incident.objects.get_or_create(
+            transaction=movement, further_to=last, defaults=defaults
+        )
+        if is_new:
+            _audit_raised(incident)
+        if _is_known_evidence(incident.evidence, told):
+            return incident
+        last = incident
+
+
+def _is_known_evidence(before: Mapping[str, object], told: Mapping[str, object]) -> bool:
+    is_of_its_status = before.get("status") in {told.get("status"), _UNDER_WAY}
+    return is_of_its_status and all(before.get(name) == told.get(name) for name in ("currency", "amount"))
+
+
+def _audit_raised(incident: Incident) -> None:
+    audit.record(
+        Action.INCIDENT_RAISED,
+        actor=None,
+        target=incident.about,
+        incident=incident.kind,
+        evidence=incident.evidence,
+        further_to=incident.further_to_id,
+    )
+
+
+@transaction.atomic
+def acknowledge_incident(incident_id: int, *, actor: User, note: str) -> Incident:
+    """Take note of an incident and say what was found; it stays on record and no longer asks for attention.
+
+    Raises NotAllowedError, NoteMissingError, and IncidentSeenError if somebody took note of it before.
+    """
+    policy.check_permission(actor, permissions.ACKNOWLEDGE)
+    if not note.strip():
+        raise NoteMissingError
+    found = Incident.objects.select_for_update(of=("self",)).select_related("operation", "transaction")
+    incident = found.get(pk=incident_id)
+    seen = Incident.objects.filter(pk=incident_id, seen_at__isnull=True).update(
+        seen_by=actor, seen_at=clock.now(), note=note.strip()
+    )
+    if seen != 1:
+        raise AlreadyAcknowledgedError
+    incident.refresh_from_db(fields=["seen_by", "seen_at", "note"])
+    audit.record(
+        Action.INCIDENT_ACKNOWLEDGED,
+        actor=actor,
+        target=incident.about,
+        incident=incident.kind,
+        note=incident.note,
+    )
+    return incident
+
+
+def all_incidents() -> QuerySet[Incident]:
+    """Every incident with what it is about, the one before it and who took note of them, the newest first."""
+    about = ("operation", "transaction")
+    return Incident.objects.select_related(*about, "seen_by", "further_to__seen_by", "followed_by")
+
+
+def open_incidents() -> QuerySet[Incident]:
+    """Those of which nobody has taken note."""
+    return all_incidents().filter(seen_at__isnull=True)

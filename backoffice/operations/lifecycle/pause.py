@@ -1,0 +1,77 @@
+"""Pause all payments at once (one person), resume them (two people), and the cached answer for the pages."""
+
+import time
+
+from django.db import IntegrityError, transaction
+
+from backoffice.accounts.models import User
+from backoffice.audit import log as audit
+from backoffice.audit.actions import Action
+from backoffice.core import clock
+from backoffice.operations import permissions, policy
+from backoffice.operations.errors import AlreadyPausedError, NotPausedError, ReasonMissingError, Refusal
+from backoffice.operations.kinds.resume import ResumePayload
+from backoffice.operations.models import monitoring
+from backoffice.operations.models.monitoring import Pause, current_pause
+from backoffice.operations.models.operations import Operation
+
+CACHED_SECONDS = 1.0
+
+
+class _Cache:
+    """What this process read last for its pages, and until when it counts."""
+
+    pause: Pause | None = None
+    until: float = float("-inf")
+
+
+def cached_pause() -> Pause | None:
+    """The same for the frame of every page, at most a second old. What sends never asks this."""
+    now = time.monotonic()
+    if now >= _Cache.until:
+        _Cache.pause = current_pause()
+        _Cache.until = now + CACHED_SECONDS
+    return _Cache.pause
+
+
+def clear_pause_cache() -> None:
+    """Read it anew for the next page of this process."""
+    _Cache.until = float("-inf")
+
+
+@transaction.atomic
+def pause_payments(*, actor: User, reason: str) -> Pause:
+    """Let nothing be sent from this moment on, until two people sign that it goes on.
+
+    What has left already is followed to its end. Raises NotAllowedError, ReasonMissingError, AlreadyPausedError.
+    """
+    policy.check_permission(actor, permissions.PAUSE)
+    if not reason.strip():
+        raise ReasonMissingError(Refusal.PAUSE_REASON_MISSING)
+    pulled = Pause(paused_by=actor, paused_at=clock.now(), reason=reason.strip())
+    _insert(pulled)
+    audit.record(Action.SENDING_PAUSED, actor=actor, target=pulled, reason=pulled.reason)
+    transaction.on_commit(clear_pause_cache)
+    return pulled
+
+
+@transaction.atomic
+def resume_payments(resumption: Operation, payload: ResumePayload, actor: User) -> None:
+    """End exactly this pause, in the transaction of the last countersignature. Raises NotPausedError."""
+    now = clock.now()
+    standing = Pause.objects.filter(pk=payload.pause, ended_at__isnull=True)
+    if standing.update(ended_at=now, ended_by=resumption) != 1:
+        raise NotPausedError
+    target = Pause.objects.get(pk=payload.pause)
+    audit.record(Action.SENDING_RESUMED, actor=actor, target=target, by=resumption.reference)
+    transaction.on_commit(clear_pause_cache)
+
+
+def _insert(pulled: Pause) -> None:
+    """Insert it; the unique index decides between two people who pull at the same moment."""
+    try:
+        with transaction.atomic():
+            pulled.save(force_insert=True)
+    except IntegrityError:
+        standing = monitoring.current_pause()
+        raise AlreadyPausedError(str(standing.paused_by) if standing else "") from None

@@ -1,0 +1,75 @@
+"""The one function that changes an operation's status, and the audit of refused actions."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec
+from uuid import UUID
+
+from django.db import transaction
+
+from backoffice.accounts.models import User
+from backoffice.audit import log as audit
+from backoffice.audit.actions import Action
+from backoffice.core import background, clock
+from backoffice.ledger.mirror import sync
+from backoffice.operations import policy
+from backoffice.operations.errors import OperationAction, OperationError, WrongStatusError
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.states import CLOSED, SENT, Status
+
+Parameters = ParamSpec("Parameters")
+OperationService = Callable[Concatenate[UUID, Parameters], Operation]
+
+
+def transition(operation: Operation, to: Status, **changes: Any) -> None:
+    """Move a locked operation along an edge of the table, together with the given changes.
+
+    A compare-and-set: if the row has another status by now, nothing is written. What the service did is worth a look
+    at its list. Raises WrongStatusError.
+    """
+    policy.check_transition(operation, to)
+    if to in CLOSED:
+        changes["closed_at"] = clock.now()
+    moved = Operation.objects.filter(pk=operation.pk, status=operation.status).update(status=to, **changes)
+    if moved != 1:
+        raise WrongStatusError
+    if operation.status in SENT and to != Status.APPROVED:
+        background.enqueue_on_commit(sync.SYNC_TASK, operation.pk)
+    operation.status = to
+    for name, value in changes.items():
+        setattr(operation, name, value)
+
+
+def audit_refusals(
+    attempted: OperationAction,
+) -> Callable[[OperationService[Parameters]], OperationService[Parameters]]:
+    """Record a refused attempt in a transaction of its own, since the refused one is rolled back."""
+
+    def with_audit(service: OperationService[Parameters]) -> OperationService[Parameters]:
+        @wraps(service)
+        def audited(operation_id: UUID, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Operation:
+            try:
+                return service(operation_id, *args, **kwargs)
+            except OperationError as exc:
+                record_refusal(operation_id, attempted, kwargs.get("actor"), exc)
+                raise
+
+        return audited
+
+    return with_audit
+
+
+@transaction.atomic
+def record_refusal(
+    operation_id: UUID, attempted: OperationAction, actor: object, reason: OperationError
+) -> None:
+    """Say in the audit log what was refused to whom, and why."""
+    operation = Operation.objects.filter(pk=operation_id).first()
+    audit.record(
+        Action.OPERATION_REFUSED,
+        actor=actor if isinstance(actor, User) else None,
+        target=operation or str(operation_id),
+        attempted=attempted,
+        refusal=reason.refusal,
+        status=operation.status if operation else "",
+    )

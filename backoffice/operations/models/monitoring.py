@@ -1,0 +1,174 @@
+"""The pause of all payments, incidents, the last inspection of the invariants, and the heartbeats of the sweeper's
+jobs.
+"""
+
+from typing import TYPE_CHECKING
+
+from django.db import models
+from django.db.models import Q
+from django.urls import reverse
+
+from backoffice.accounts.models import User
+from backoffice.ledger.models import Transaction
+from backoffice.operations.models.reason_codes import IncidentKind, shown
+
+if TYPE_CHECKING:
+    from backoffice.operations.models.operations import Operation
+
+
+class Pause(models.Model):
+    """One time during which nothing is sent. It stands until an operation that two people signed ends it."""
+
+    paused_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    paused_at = models.DateTimeField()
+    reason = models.CharField(max_length=500)
+    ended_at = models.DateTimeField(null=True)
+    ended_by = models.OneToOneField(
+        "operations.Operation", on_delete=models.PROTECT, null=True, related_name="+"
+    )
+
+    class Meta:
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(
+                models.expressions.Value(1), condition=Q(ended_at__isnull=True), name="pause_stands_once"
+            ),
+            models.CheckConstraint(
+                condition=Q(ended_at__isnull=True, ended_by__isnull=True)
+                | Q(ended_at__isnull=False, ended_by__isnull=False),
+                name="pause_ended_by_two_people",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return "the sending of everything"
+
+
+def is_paused() -> bool:
+    """Whether nothing may be sent now, as the database says at this moment."""
+    return Pause.objects.filter(ended_at__isnull=True).exists()
+
+
+def current_pause() -> Pause | None:
+    """The pause that stands now, with who pulled it."""
+    return Pause.objects.select_related("paused_by").filter(ended_at__isnull=True).first()
+
+
+class Incident(models.Model):
+    """News that contradicts what is on record about an operation, or a movement at the service that is none of ours.
+
+    It changes nothing; people find out what is true. What was shown once stays as it was. Further evidence of the same
+    is a further incident, which names the one before.
+    """
+
+    operation = models.ForeignKey(
+        "operations.Operation", on_delete=models.PROTECT, null=True, related_name="incidents"
+    )
+    transaction = models.ForeignKey(
+        Transaction, on_delete=models.PROTECT, null=True, related_name="incidents"
+    )
+    kind = models.CharField(max_length=32, choices=IncidentKind)
+    evidence = models.JSONField()  # the values that were seen; `evidence.shown` makes the words
+    further_to = models.OneToOneField(
+        "self", on_delete=models.PROTECT, null=True, related_name="followed_by"
+    )  # the one before it, which tells the same by earlier evidence
+    at = models.DateTimeField()
+    seen_by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
+    seen_at = models.DateTimeField(null=True)
+    note = models.CharField(max_length=500, blank=True)
+
+    class Meta:
+        default_permissions = ()
+        permissions = [("acknowledge_incident", "Can take note of incidents, saying what was found")]
+        ordering = ("-at", "-pk")
+        indexes = [
+            models.Index(fields=["-at", "-id"], name="incident_newest"),
+            models.Index(fields=["-at", "-id"], name="incident_open", condition=Q(seen_at__isnull=True)),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(operation__isnull=True, transaction__isnull=False)
+                | Q(operation__isnull=False, transaction__isnull=True),
+                name="incident_is_about_one_thing",
+            ),
+            models.UniqueConstraint(
+                fields=["operation", "kind"],
+                condition=Q(further_to__isnull=True),
+                name="incident_first_once_per_operation",
+            ),
+            models.UniqueConstraint(
+                fields=["transaction"],
+                condition=Q(further_to__isnull=True),
+                name="incident_first_once_per_movement",
+            ),
+            models.CheckConstraint(condition=Q(kind__in=IncidentKind.values), name="incident_kind_known"),
+            models.CheckConstraint(
+                condition=Q(seen_at__isnull=True, seen_by__isnull=True, note="")
+                | (Q(seen_at__isnull=False, seen_by__isnull=False) & ~Q(note="")),
+                name="incident_seen_by_a_person_with_a_note",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.sentence
+
+    def get_absolute_url(self) -> str:
+        return reverse("operations:incident", args=[self.pk])
+
+    @property
+    def about(self) -> "Operation | Transaction | None":
+        """The operation or the movement at the service that it is about."""
+        return self.operation or self.transaction
+
+    @property
+    def sentence(self) -> str:
+        """What contradicts the record, in words."""
+        return str(self.get_kind_display())
+
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        """What was seen, in words: name and text."""
+        return shown(self.evidence)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nobody has taken note of it yet."""
+        return self.seen_at is None
+
+
+class Inspection(models.Model):
+    """The last inspection of what must always hold, and how far the audit log was found whole: one row.
+
+    It also keeps how long countersigning takes, which is told on a page and too long a count for one.
+    `begun_at` is the turn: whoever moves it on makes the next inspection.
+    """
+
+    begun_at = models.DateTimeField()
+    at = models.DateTimeField(null=True)  # null until the first one has ended
+    took = models.FloatField(default=0)  # seconds
+    violations = models.JSONField(default=dict)  # rule → how many, and the references of the first of them
+    log_position = models.PositiveBigIntegerField(default=0)
+    log_hash = models.CharField(max_length=64, blank=True)
+    looked_to = models.UUIDField(null=True)  # the operation at which the round through all of them stands
+    countersigned = models.PositiveIntegerField(default=0)  # operations of the last thirty days, and half of
+    countersigned_within = models.DurationField(null=True)  # them took no longer than this: see tempo.py
+
+    class Meta:
+        default_permissions = ()
+        constraints = [models.CheckConstraint(condition=Q(pk=1), name="inspection_one_row")]
+
+    def __str__(self) -> str:
+        return "the inspection of what must always hold"
+
+
+class Heartbeat(models.Model):
+    """When a job of the sweeper ended its last round, in any process."""
+
+    job = models.CharField(max_length=40, primary_key=True)
+    at = models.DateTimeField()
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return self.job

@@ -1,0 +1,285 @@
+"""Codes with parameters for what is stored about a difference, an incident, a blocker or a check, and the sentence of
+each.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+from django.db import models
+from django.db.models import TextChoices
+
+from backoffice.core.fields import SUM_CONTEXT, normalized_text
+from backoffice.core.web.formatting import format_amount
+from backoffice.operations.states import Outcome
+
+
+class IncidentKind(models.TextChoices):
+    """What contradicts the record."""
+
+    NOW_FAILED = "now_failed", "The service reports as failed what is closed as succeeded"
+    NOT_LISTED = "not_listed", "The service's list does not show its transaction"
+    NOW_EXECUTED = "now_executed", "The service reports as executed what is closed as failed"
+    EXECUTED_AFTER_ALL = (
+        "executed_after_all",
+        "The service shows a debit that looks like this one, which is on record as not executed",
+    )
+    SECOND_DEBIT = "second_debit", "The service shows a second debit that looks like this one"
+    UNRECOGNISED = "unrecognised", "The service shows a movement that nobody prepared here"
+    RECORD_MISMATCH = "record_mismatch", "The service's record is not what was countersigned"
+    FEE_MISMATCH = "fee_mismatch", "The service's record tells another fee than is on record"
+    END_MISMATCH = "end_mismatch", "The service's record does not show the end that is on record"
+    NAMED_FOR_ANOTHER = (
+        "named_for_another",
+        "The service gave the transaction that closed this one as the answer to another",
+    )
+    LATE_ANSWER = "late_answer", "A late answer of the service contradicts what is on record"
+    EXECUTED_DESPITE_PROOF = (
+        "executed_despite_proof",
+        "Proven not to be executed, and yet the service shows what looks like it",
+    )
+
+
+Difference: TypeAlias = "dict[str, Any]"
+"""A `DifferenceCode` under `code`, and its parameters beside it, as JSON keeps them."""
+
+
+class MatchField(TextChoices):
+    """A field in which a transaction of the provider's list is compared with what we sent."""
+
+    TYPE = "type", "Type"
+    CURRENCY = "currency", "Currency"
+    AMOUNT = "amount", "Amount"
+    FROM_CURRENCY = "from_currency", "Given in"
+    RECEIVER = "receiver", "Receiver"
+    ADDRESS = "address", "Address"
+    BENEFICIARY = "beneficiary", "Beneficiary"
+    PREVIOUS_BALANCE = "previous_balance", "Balance before it"
+    TIME = "time", "Time"
+
+
+class DifferenceCode(TextChoices):
+    """What differs, or why it is not known yet. Each is followed by its parameters."""
+
+    CURRENCY = "currency"  # here, there
+    AMOUNT = "amount"  # here, there, currency
+    FEE = "fee"  # here, there, currency
+    FIELD = "field"  # field (a MatchField), here, there
+    END = "end"  # here (fulfilled or failed), there (the provider's status)
+    NO_LONGER_LISTED = "no_longer_listed"  # since
+    NOT_READ_FAR_ENOUGH = "not_read_far_enough"
+    MAY_BE_UNKNOWN_OPERATION = "may_be_unknown_operation"  # operations
+    DIRECTION_NOT_PROVIDED = "direction_not_provided"
+    STATUS = "status"  # there
+
+
+def difference(code: DifferenceCode, **parameters: str | list[str]) -> Difference:
+    """A difference as it is kept."""
+    return {"code": code.value, **parameters}
+
+
+def difference_sentence(found: Difference) -> str:
+    """The difference in words; the bare code where a later release kept one that this one does not know."""
+    words = _DIFFERENCE_WORDS.get(found["code"])
+    return words(found) if words else str(found["code"])
+
+
+def sentences(found: list[Difference]) -> str:
+    """All of them, one after the other."""
+    return "; ".join(map(difference_sentence, found))
+
+
+def _in_field(found: Difference) -> str:
+    name = str(MatchField(found["field"]).label).lower()
+    return f"{name} {found['here']} here, {found['there']} there"
+
+
+def _no_longer_listed(found: Difference) -> str:
+    since = datetime.fromisoformat(found["since"])
+    return f"the service listed it, and lists it no more since {since:%Y-%m-%d %H:%M} UTC"
+
+
+def _more_or_less(found: Difference) -> str:
+    more = SUM_CONTEXT.subtract(Decimal(found["there"]), Decimal(found["here"]))
+    return f"{format_amount(abs(more), found['currency'])} {'more' if more > 0 else 'less'}"
+
+
+_DIFFERENCE_WORDS: dict[str, Callable[[Difference], str]] = {
+    DifferenceCode.CURRENCY: lambda it: f"currency {it['here']} here, {it['there'] or 'none'} there",
+    DifferenceCode.AMOUNT: lambda it: f"amount {_more_or_less(it)} there",
+    DifferenceCode.FEE: lambda it: f"fee {_more_or_less(it)} there",
+    DifferenceCode.FIELD: _in_field,
+    DifferenceCode.END: lambda it: f"{it['here']} here, {it['there'] or 'nothing'} there",
+    DifferenceCode.NO_LONGER_LISTED: _no_longer_listed,
+    DifferenceCode.NOT_READ_FAR_ENOUGH: lambda _: "the service's list has not been read far enough since",
+    DifferenceCode.MAY_BE_UNKNOWN_OPERATION: lambda it: (
+        f"it may be {', '.join(it['operations'])}, which is not known yet"
+    ),
+    DifferenceCode.DIRECTION_NOT_PROVIDED: lambda _: "the service does not tell which way it went",
+    DifferenceCode.STATUS: lambda it: f"{it['there'] or 'no status'} there",
+}
+
+
+_NAMES = {
+    "transaction": "transaction",
+    "transactions": "transactions",
+    "occurred_at": "time",
+    "type": "type",
+    "amount": "amount",
+    "status": "status",
+    "counterparty": "with",
+    "other": "other",
+    "attempt": "attempt",
+    "answer": "answer",
+    "named": "named",
+    "on_record": "on record",
+    "in_list": "in the list",
+    "differences": "in the mirror",
+}  # in the order in which they are read; the currency stands beside the amount
+
+
+def recorded_end(number: int, outcome: str, transaction_id: str | None) -> dict[str, object]:
+    """The end of an attempt as it is on record."""
+    return {"attempt": number, "outcome": outcome, "transaction": transaction_id}
+
+
+def listed_transaction(
+    transaction_id: str, created_at: datetime | None, currency: str, amount: Decimal, status: str
+) -> dict[str, object]:
+    """What the provider's list shows of a transaction: the same values for the same one, whoever read it."""
+    return {
+        "transaction": transaction_id,
+        "created_at": created_at and created_at.astimezone(UTC).isoformat(timespec="seconds"),
+        "currency": currency,
+        "amount": normalized_text(abs(amount)),
+        "status": status,
+    }
+
+
+def shown(evidence: dict[str, Any]) -> list[tuple[str, str]]:
+    """Name and text of all that is kept, in the order in which it is read."""
+    texts = [(name, _text(key, evidence)) for key, name in _NAMES.items() if key in evidence]
+    return [(name, text) for name, text in texts if text]
+
+
+def _text(key: str, evidence: dict[str, Any]) -> str:
+    value = evidence[key]
+    if key == "amount":
+        return _amount(evidence)
+    if key in _EVIDENCE_WORDS:
+        return _EVIDENCE_WORDS[key](value)
+    return "" if value is None else str(value)
+
+
+def _recorded_end(kept: dict[str, Any]) -> str:
+    text = f"{Outcome(kept['outcome']).label}, attempt {kept['attempt']}"
+    return f"{text}, transaction {kept['transaction']}" if kept["transaction"] else text
+
+
+def _listed(kept: dict[str, Any] | None) -> str:
+    if kept is None:
+        return "nothing, although it reaches that far"
+    at = f" of {_moment(kept['created_at'])}" if kept["created_at"] else ""
+    return f"{kept['transaction']}{at}: {_amount(kept)}, {kept['status']}"
+
+
+def _moment(text: str) -> str:
+    return f"{datetime.fromisoformat(text):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _amount(kept: dict[str, Any]) -> str:
+    return f"{kept['currency']} {format_amount(Decimal(kept['amount']), kept['currency'])}"
+
+
+_EVIDENCE_WORDS: dict[str, Callable[[Any], str]] = {
+    "on_record": _recorded_end,
+    "in_list": _listed,
+    "differences": sentences,
+    "transactions": ", ".join,
+    "occurred_at": _moment,
+}
+
+
+class Blocker(TextChoices):
+    """What is in the way. The label is the sentence, with its parameters in braces."""
+
+    PROVIDER_UNREADABLE = "provider_unreadable", "The service cannot be read. {error}"
+    LIST_CHANGING = (
+        "list_changing",
+        "The service cannot be read. The service's list changed each time it was read",
+    )
+    DATABASE_SLOW = (
+        "database_slow",
+        "The database answered too slowly, so what had been looked at was too old to act on.",
+    )
+    INTERNAL_ERROR = (
+        "internal_error",
+        "An error in Countersign itself stands in the way ({error}); the log tells it.",
+    )
+
+
+def blocker_sentence(blocker: str, parameters: Mapping[str, object]) -> str:
+    """The blocker in words."""
+    return str(Blocker(blocker).label).format(**parameters)
+
+
+class MismatchReason(TextChoices):
+    """Why the only candidate is rejected."""
+
+    NO_TIME = "no_time", "it tells no time"
+    ID_TOO_LONG = "id_too_long", "its id is too long to be kept"
+    BALANCE_AS_BEFORE = (
+        "balance_as_before",
+        "the balance after it is the one we saw, so it was before ours",
+    )
+    OLDER_AND_NOT_ACCEPTED = (
+        "older_and_not_accepted",
+        "by its time it was before ours, and nothing says that ours was accepted",
+    )
+    OLDER_AND_OTHER_BALANCE = (
+        "older_and_other_balance",
+        "by its time it was before ours, and the balance before it is not the one we saw",
+    )
+
+
+class CheckResult(TextChoices):
+    """What a check showed. The label is the sentence, with its parameters in braces."""
+
+    NOT_OBSERVABLE = (
+        "not_observable",
+        "No read of the service shows what became of it: people have to ask the service",
+    )
+    PROVIDER_UNREADABLE = "provider_unreadable", "The service could not be read: {error}"
+    LIST_CHANGING = "list_changing", "The service's list changed each time it was read"
+    CONTENT_UNREADABLE = (
+        "content_unreadable",
+        "The content cannot be read by this version of the program, so nothing can be done with it.",
+    )
+    DONE = "done", "The service shows that it is done"
+    NOT_DONE = "not_done", "The service does not show it yet"
+    NOT_LISTED = "not_listed", "Not in the service's list yet"
+    SEVERAL_CANDIDATES = "several_candidates", "{count} transactions in the list could be this one"
+    CANDIDATE_REJECTED = "candidate_rejected", "{transaction} could be this one, but {reason}"
+    FOUND = "found", "Found as {transaction}: {status}"
+    FOUND_TOO_EARLY = (
+        "found_too_early",
+        "Found as {transaction}: {status}; not taken before {not_before} UTC, since ours may come yet",
+    )
+    INTERNAL_ERROR = (
+        "internal_error",
+        "An error in Countersign itself stands in the way ({error}); the log tells it.",
+    )
+
+
+def check_sentence(result: str, parameters: Mapping[str, Any]) -> str:
+    """The result in words."""
+    words = {name: _CHECK_WORDS.get(name, str)(value) for name, value in parameters.items()}
+    return str(CheckResult(result).label).format(**words)
+
+
+_CHECK_WORDS: dict[str, Callable[[str], str]] = {
+    "transaction": lambda id_: id_[:100],
+    "reason": lambda reason: str(MismatchReason(reason).label),
+    "not_before": lambda at: f"{datetime.fromisoformat(at).astimezone(UTC):%H:%M}",
+}

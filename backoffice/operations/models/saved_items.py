@@ -1,0 +1,85 @@
+"""What people save under a name: bank accounts to pay (for the whole team) and filters of a list.
+
+Neither gives a right: an account only fills in a form, a filter only narrows a list.
+"""
+
+from django.db import models
+from django.db.models.functions import Lower
+from django.http import QueryDict
+from django.urls import reverse
+
+from backoffice.accounts.models import User
+from backoffice.core.web.formatting import mask_account
+
+BANK_PREFIX = "bank:"
+
+
+def bank_account_key(bank_code: str, account_number: str) -> str:
+    """The key of the beneficiary that a bank account is, whoever holds it."""
+    return f"{BANK_PREFIX}{bank_code}:{account_number}"
+
+
+def parse_bank_account_key(key: str) -> tuple[str, str]:
+    """The bank's code and the account number out of such a key."""
+    bank_code, _, account_number = key.removeprefix(BANK_PREFIX).partition(":")
+    return bank_code, account_number
+
+
+class SavedAccount(models.Model):
+    """A bank account under a name of the team's own, with its holder as the bank named it when it was saved."""
+
+    name = models.CharField(max_length=60)
+    beneficiary_key = models.CharField(max_length=200, unique=True)
+    bank = models.CharField(max_length=200)
+    account_name = models.CharField(max_length=200)
+    saved_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    saved_at = models.DateTimeField()
+
+    class Meta:
+        default_permissions = ()
+        ordering = (Lower("name"), "pk")
+        constraints = [models.UniqueConstraint(Lower("name"), name="saved_account_name_once")]
+
+    def __str__(self) -> str:
+        return f"“{self.name}”, {self.account_name}, {self.masked}"
+
+    @property
+    def masked(self) -> str:
+        """The bank, and of the number no more than people need to recognise it."""
+        return f"{self.bank} {mask_account(self.beneficiary_key)}"
+
+
+class FilteredList(models.TextChoices):
+    """The lists that have filters to be kept. The value is the name of the list's address as well."""
+
+    OPERATIONS = "list", "Operations"
+    TRANSACTIONS = "transactions", "Transactions"
+
+
+class SavedFilter(models.Model):
+    """Filters of a list under a name: a person's own, or shared with everybody who may see that list.
+
+    It gives no right and changes nothing, so it is not audited; an export that it leads to is.
+    """
+
+    person = models.ForeignKey(User, on_delete=models.PROTECT, related_name="saved_filters")
+    name = models.CharField(max_length=60)
+    is_shared = models.BooleanField(default=False)
+    of = models.CharField(max_length=20, choices=FilteredList, default=FilteredList.OPERATIONS)
+    # Name and text of each filter, as in the address.
+    filters = models.JSONField()
+
+    class Meta:
+        default_permissions = ()
+        ordering = ("name", "pk")
+        constraints = [
+            models.UniqueConstraint(fields=["person", "name"], name="saved_filter_name_once_per_person"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def get_absolute_url(self) -> str:
+        query = QueryDict(mutable=True)
+        query.update(self.filters)
+        return f"{reverse(f'operations:{self.of}')}?{query.urlencode()}"

@@ -1,0 +1,262 @@
+"""Check the invariants once a minute, whichever process asks first, and report the health that this showed.
+
+The result is one row of the database. The inspection also keeps the median time to approval, which is too slow to
+count on a page.
+"""
+
+import logging
+import statistics
+import time
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db.models import Count, F, Q, Subquery, Value
+from django.db.models.functions import Coalesce
+from django.utils import timezone
+
+from backoffice.audit.canonical import GENESIS
+from backoffice.audit.verification import ChainCheckpoint, ChainVerification, verify_chain, verify_since
+from backoffice.core import clock
+from backoffice.operations.lifecycle.incidents import open_incidents
+from backoffice.operations.models.monitoring import Inspection
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.monitoring.invariants import INVARIANTS, InspectionScope, Invariant
+from backoffice.operations.states import Status
+
+MEASURED_PERIOD = timedelta(days=30)
+_UNIT = timedelta(microseconds=1)  # of the databases: nothing is rounded
+
+
+@dataclass(frozen=True)
+class ApprovalTime:
+    """Of so many operations, half took no longer than this from their preparation to the last countersignature."""
+
+    count: int
+    median: timedelta
+
+    def __str__(self) -> str:
+        """`2 h 5 min`: the two largest units, none below a second."""
+        seconds, parts = int(self.median.total_seconds()), []
+        for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")):
+            number, seconds = divmod(seconds, size)
+            parts += [f"{number} {unit}"] if number else []
+        return " ".join(parts[:2]) or "less than a second"
+
+
+def approval_time(now: datetime) -> ApprovalTime | None:
+    """Of what was countersigned in the last thirty days, exactly; None where nothing was.
+
+    Reads every one of them, which is too much for a page.
+    """
+    signed = Operation.objects.filter(decided_at__gte=now - MEASURED_PERIOD).exclude(status=Status.REJECTED)
+    times = signed.order_by().values_list("prepared_at", "decided_at")
+    waits = [(decided - prepared) // _UNIT for prepared, decided in times.iterator() if decided]
+    return ApprovalTime(len(waits), statistics.median(waits) * _UNIT) if waits else None
+
+
+logger = logging.getLogger(__name__)
+
+INSPECTION_INTERVAL = timedelta(minutes=1)
+LEASE = timedelta(minutes=3)  # so long an inspection may take before another process begins the next
+RECENTLY_CLOSED = timedelta(hours=1)
+OPERATIONS_PER_INSPECTION = 2000  # operations closed lately, and as many of all, round by round
+LOG_ENTRIES_PER_INSPECTION = 20_000
+CONFIRMING_PASSES = 3
+STORED_REFERENCES = 20
+
+
+@dataclass(frozen=True)
+class InvariantFinding:
+    """One rule, and the references of what breaks it."""
+
+    rule: Invariant
+    broken: list[str]
+
+    def __str__(self) -> str:
+        if not self.broken:
+            return f"{self.rule.name}: ok"
+        noun = "violation" if len(self.broken) == 1 else "violations"
+        more = " …" if len(self.broken) > STORED_REFERENCES else ""
+        return (
+            f"{self.rule.name}: {len(self.broken)} {noun}: {', '.join(self.broken[:STORED_REFERENCES])}{more}"
+        )
+
+
+@dataclass(frozen=True)
+class InspectionReport:
+    """What an inspection found, rule by rule, and how long it took."""
+
+    findings: list[InvariantFinding] = field(default_factory=list)
+    took: float = 0.0
+
+    @property
+    def violations(self) -> dict[str, dict[str, object]]:
+        """How many and the first references, for each rule that is broken."""
+        return {
+            finding.rule.name: {
+                "count": len(finding.broken),
+                "references": finding.broken[:STORED_REFERENCES],
+            }
+            for finding in self.findings
+            if finding.broken
+        }
+
+
+def inspect_due() -> int:
+    """Inspect if the last inspection began a minute ago and has ended; 1 if this call did it.
+
+    May be called at any time and by several processes: one wins the minute. What takes longer is waited for, so that
+    a slow database is not asked by more and more at once; one whose process is gone is followed after the lease.
+    """
+    now = clock.now()
+    turn, is_first = Inspection.objects.get_or_create(pk=1, defaults={"begun_at": now})
+    if not is_first:
+        is_over = Q(at__gte=F("begun_at")) | Q(begun_at__lte=now - LEASE)
+        won = Inspection.objects.filter(
+            is_over, pk=1, begun_at=turn.begun_at, begun_at__lte=now - INSPECTION_INTERVAL
+        )
+        if won.update(begun_at=now) != 1:
+            return 0
+    inspect(full=False)
+    return 1
+
+
+def inspect(*, full: bool) -> InspectionReport:
+    """Hold the database to every rule, and keep what was found. `full`: all operations and the whole log, however long
+    it takes; otherwise what is open, what closed within the hour, the next of all in turn, and the log's new entries.
+    """
+    began, now = time.monotonic(), clock.now()
+    last = Inspection.objects.filter(pk=1).first() or Inspection(pk=1, begun_at=now)
+    operations, looked_to = _all_operations(), None
+    if not full:
+        operations, looked_to = _next_operations(now, last)
+    log = verify_chain() if full else verify_since(_log_position(last), at_most=LOG_ENTRIES_PER_INSPECTION)
+    scope = InspectionScope(now, operations, log)
+    report = InspectionReport([_finding(rule, scope) for rule in INVARIANTS], time.monotonic() - began)
+    _store(last, report, log, looked_to)
+    return report
+
+
+def _finding(rule: Invariant, scope: InspectionScope) -> InvariantFinding:
+    """What breaks a rule in every one of several passes: what moves between two questions may look broken in one."""
+    broken = rule.broken_by(scope)
+    for _ in range(CONFIRMING_PASSES - 1):
+        if not broken:
+            break
+        again = set(rule.broken_by(scope))
+        broken = [reference for reference in broken if reference in again]
+    return InvariantFinding(rule, list(dict.fromkeys(broken)))
+
+
+def _all_operations() -> list[UUID]:
+    return list(Operation.objects.order_by("pk").values_list("pk", flat=True))
+
+
+def _next_operations(now: datetime, last: Inspection) -> tuple[list[UUID], UUID | None]:
+    """The operations of this minute, and where the round through all of them stands afterwards.
+
+    What broke a rule the last time is among them, so that it is told until it is mended.
+    """
+    pks = Operation.objects.values_list("pk", flat=True)
+    suspects = [reference for found in last.violations.values() for reference in found["references"]]
+    broken = pks.filter(reference__in=suspects)
+    is_open = pks.filter(closed_at__isnull=True)
+    lately = pks.filter(closed_at__gte=now - RECENTLY_CLOSED).order_by("-closed_at")[
+        :OPERATIONS_PER_INSPECTION
+    ]
+    behind = pks.filter(pk__gt=last.looked_to) if last.looked_to else pks
+    in_turn = list(behind.order_by("pk")[:OPERATIONS_PER_INSPECTION])
+    chosen = dict.fromkeys([*broken, *is_open, *lately, *in_turn])
+    return list(chosen), in_turn[-1] if len(in_turn) == OPERATIONS_PER_INSPECTION else None
+
+
+def _measured_approval_time() -> dict[str, object]:
+    found = approval_time(clock.now())
+    return {
+        "countersigned": found.count if found else 0,
+        "countersigned_within": found.median if found else None,
+    }
+
+
+def _log_position(last: Inspection) -> ChainCheckpoint:
+    return ChainCheckpoint(last.log_position, last.log_hash or GENESIS)
+
+
+def _store(
+    last: Inspection, report: InspectionReport, log: ChainVerification, looked_to: UUID | None
+) -> None:
+    found: dict[str, object] = {
+        "at": clock.now(),
+        "took": report.took,
+        "violations": report.violations,
+        "looked_to": looked_to,
+        "log_position": log.verified,
+        "log_hash": log.newest_hash,
+        **_measured_approval_time(),
+    }
+    Inspection.objects.update_or_create(
+        pk=1, defaults=found, create_defaults={"begun_at": last.begun_at, **found}
+    )
+    for finding in report.findings:
+        if finding.broken:
+            logger.error("What must always hold does not: %s %s", finding.rule.sentence, finding)
+
+
+INSPECTION_LATE_AFTER = timedelta(minutes=5)
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A rule that is broken, how often, and the first references of what breaks it."""
+
+    rule: str
+    sentence: str
+    count: int
+    references: list[str]
+
+
+@dataclass(frozen=True)
+class SystemHealth:
+    """The last inspection of what must always hold; `at` is None where there never was one.
+
+    `tempo` is how long countersigning took in the thirty days before it, None where nothing was countersigned.
+    """
+
+    at: datetime | None
+    took: float
+    violations: list[Violation]
+    open_incidents: int
+    now: datetime
+    tempo: ApprovalTime | None = None
+
+    @property
+    def is_late(self) -> bool:
+        """Whether nobody has looked for so long that nothing can be said."""
+        return self.at is None or self.at < self.now - INSPECTION_LATE_AFTER
+
+    @property
+    def seconds_since(self) -> float:
+        """The age of the last inspection; endless if there never was one."""
+        return (self.now - self.at).total_seconds() if self.at else float("inf")
+
+
+def system_health() -> SystemHealth:
+    """As the last inspection left it, in one query once there was one."""
+    number = open_incidents().order_by().values(one=Value(1)).annotate(number=Count("pk")).values("number")
+    last = Inspection.objects.filter(pk=1).annotate(open_incidents=Coalesce(Subquery(number), 0)).first()
+    if last is None:
+        return SystemHealth(None, 0.0, [], open_incidents().count(), timezone.now())
+    sentences = {rule.name: rule.sentence for rule in INVARIANTS}
+    violations = [
+        Violation(rule, sentences.get(rule, rule), found["count"], found["references"])
+        for rule, found in last.violations.items()
+    ]
+    return SystemHealth(
+        last.at, last.took, violations, last.open_incidents, timezone.now(), _stored_approval_time(last)
+    )
+
+
+def _stored_approval_time(last: Inspection) -> ApprovalTime | None:
+    within = last.countersigned_within
+    return None if within is None else ApprovalTime(last.countersigned, within)

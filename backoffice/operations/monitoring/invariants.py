@@ -1,0 +1,278 @@
+"""What must always hold, one function per rule; each returns the references of the operations that break it. Read-only.
+
+Rules that one query can answer look at all operations; the others look at those of the `InspectionScope`.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+
+from backoffice.audit.actions import Action
+from backoffice.audit.models import Entry
+from backoffice.audit.verification import ChainVerification
+from backoffice.core.models import GatewayKey
+from backoffice.operations.delivery.record import sender_grace
+from backoffice.operations.kinds import KINDS
+from backoffice.operations.kinds.base import LocalKind, MoneyKind
+from backoffice.operations.models.operations import UNMATCHED, Approval, Attempt, Operation, Release, Secret
+from backoffice.operations.states import AWAITING_PROVIDER, EDGES, Outcome, Status
+
+CHUNK = 500
+SWEEPER_TOLERANCE = timedelta(minutes=2)  # so late may be what the sweeper does every second
+LATEST_CHECK = timedelta(minutes=15)
+
+_PROVEN_NOT_EXECUTED = (Outcome.NOT_SENT, Outcome.TOKEN_REFUSED)
+_HAS_LATER_ATTEMPT = Exists(
+    Attempt.objects.filter(operation=OuterRef("operation"), number__gt=OuterRef("number"))
+)
+_MONEY_KINDS = [name for name, kind in KINDS.items() if isinstance(kind, MoneyKind)]
+_LOCAL_KINDS = [name for name, kind in KINDS.items() if isinstance(kind, LocalKind)]
+
+
+@dataclass(frozen=True)
+class InspectionScope:
+    """What one inspection looks at one by one, by which time, and what the walk through the log found."""
+
+    now: datetime
+    operations: Sequence[UUID]
+    log: ChainVerification
+
+    def chunks(self) -> Iterator[Sequence[UUID]]:
+        """The operations, so many at a time that a database takes their ids in one question."""
+        for start in range(0, len(self.operations), CHUNK):
+            yield self.operations[start : start + CHUNK]
+
+
+@dataclass(frozen=True)
+class Invariant:
+    """A sentence that is true, and the function that names what breaks it."""
+
+    name: str
+    sentence: str
+    broken_by: Callable[[InspectionScope], list[str]]
+
+
+def sent_again(_scope: InspectionScope) -> list[str]:
+    """A further attempt was opened although an earlier one is not proven to have executed nothing."""
+    again = Attempt.objects.filter(number__gt=1).values("operation")
+    earlier = Attempt.objects.exclude(outcome__in=_PROVEN_NOT_EXECUTED).filter(
+        _HAS_LATER_ATTEMPT, operation__in=again
+    )
+    return _references(earlier.values("operation"))
+
+
+def insufficient_approvals(_scope: InspectionScope) -> list[str]:
+    """It is countersigned or was sent without enough people, none of them the maker, under this very content."""
+    valid = (
+        Approval.objects.filter(operation=OuterRef("pk"), digest=OuterRef("digest"), maker=OuterRef("maker"))
+        .exclude(approver=OuterRef("maker"))
+        .order_by()
+        .values("operation")
+        .annotate(people=Count("approver", distinct=True))
+        .values("people")
+    )
+    needs_people = ~Q(status__in=[Status.PENDING, Status.REJECTED, Status.EXPIRED, Status.CANCELLED])
+    was_sent = Exists(Attempt.objects.filter(operation=OuterRef("pk")))
+    few = Operation.objects.filter(needs_people | Q(was_sent)).annotate(people=Coalesce(Subquery(valid), 0))
+    return _references(few.filter(people__lt=F("approvals_needed")).values("pk"))
+
+
+def content_changed(scope: InspectionScope) -> list[str]:
+    """What stands there, or what was sent, is not what was signed."""
+    sent_otherwise = Attempt.objects.exclude(digest=F("operation__digest")).values("operation")
+    changed = _references(sent_otherwise)
+    for chunk in scope.chunks():
+        stored = Operation.objects.filter(pk__in=chunk).only("reference", "kind", "payload", "digest")
+        changed += [each.reference for each in stored if each.digest != each.current_digest()]
+    return changed
+
+
+# What each entry of the log says of the status afterwards: the status itself, or that the entry tells it.
+_IN_ENTRY = "told"
+_STATUS_AFTER = {
+    Action.OPERATION_PREPARED: Status.PENDING,
+    Action.OPERATION_COUNTERSIGNED: _IN_ENTRY,
+    Action.OPERATION_REJECTED: Status.REJECTED,
+    Action.OPERATION_CANCELLED: Status.CANCELLED,
+    Action.OPERATION_EXPIRED: Status.EXPIRED,
+    Action.OPERATION_CLAIMED: Status.SENDING,
+    Action.OPERATION_RETURNED: _IN_ENTRY,
+    Action.OPERATION_ACCEPTED: _IN_ENTRY,
+    Action.OPERATION_UNRESOLVED: _IN_ENTRY,
+    Action.OPERATION_CONTRADICTED: _IN_ENTRY,
+    Action.OPERATION_ESCALATED: _IN_ENTRY,
+    Action.OPERATION_SUCCEEDED: _IN_ENTRY,
+    Action.OPERATION_FAILED: _IN_ENTRY,
+    Action.OPERATION_RESOLVED: _IN_ENTRY,
+    Action.OPERATION_APPLIED: Status.SUCCEEDED,
+}
+
+
+def unrecorded_transition(scope: InspectionScope) -> list[str]:
+    """The log does not tell, along the table of states, how it came to where it stands, or how often it was sent."""
+    broken = []
+    for chunk in scope.chunks():
+        sent = Counter(Attempt.objects.filter(operation__in=chunk).values_list("operation", flat=True))
+        stored = Operation.objects.filter(pk__in=chunk)
+        told = _recorded_transitions(chunk)
+        for pk, reference, status in stored.values_list("pk", "reference", "status"):
+            path = told[str(pk)]
+            claims = sum(action == Action.OPERATION_CLAIMED for action, _ in path)
+            if _final_status(path) != status or claims != sent[pk]:
+                broken.append(reference)
+    return broken
+
+
+def _recorded_transitions(chunk: Sequence[UUID]) -> dict[str, list[tuple[str, str]]]:
+    """Action and status afterwards of each entry that tells one, in order, by operation."""
+    entries = Entry.objects.filter(
+        target_type=Operation._meta.label_lower,
+        target_id__in=[str(pk) for pk in chunk],
+        action__in=_STATUS_AFTER,
+    )
+    told: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for pk, action, status in entries.order_by("position").values_list(
+        "target_id", "action", "detail__status"
+    ):
+        after = _STATUS_AFTER[Action(action)]
+        told[pk].append((action, status if after == _IN_ENTRY else after))
+    return told
+
+
+def _final_status(path: Sequence[tuple[str, str]]) -> str | None:
+    """Where the entries lead; None if they leave the table of states, or begin otherwise than by preparing."""
+    if not path or path[0][0] != Action.OPERATION_PREPARED:
+        return None
+    status = Status.PENDING
+    for action, told in path[1:]:
+        stays = told == status and _STATUS_AFTER[Action(action)] == _IN_ENTRY
+        if not stays and told not in EDGES[status]:
+            return None
+        status = Status(told)
+    return status
+
+
+def shared_transaction(_scope: InspectionScope) -> list[str]:
+    """Two attempts claim the same transaction of the service."""
+    claimed = Attempt.objects.exclude(service_transaction_id=None).order_by()
+    twice = claimed.values("service_transaction_id").annotate(times=Count("pk")).filter(times__gt=1)
+    shared = Attempt.objects.filter(service_transaction_id__in=twice.values("service_transaction_id"))
+    return _references(shared.values("operation"))
+
+
+# Where an operation can stand by the outcome of its last attempt, and if there is none. Proof that nothing was executed
+# lets it be sent again, be taken back and run out; after it was unknown, the same proof closes it as failed.
+_NOT_EXECUTED_STATUSES = frozenset({Status.APPROVED, Status.EXPIRED, Status.CANCELLED, Status.FAILED})
+_STATUSES = {
+    Outcome.OPEN: {Status.SENDING, Status.PROCESSING, Status.UNKNOWN, Status.REVIEW},
+    Outcome.NOT_SENT: _NOT_EXECUTED_STATUSES,
+    Outcome.TOKEN_REFUSED: _NOT_EXECUTED_STATUSES,
+    Outcome.REJECTED: {Status.FAILED},
+    Outcome.SUCCEEDED: {Status.SUCCEEDED},
+    Outcome.FAILED: {Status.FAILED},
+}
+_NEVER_SENT = {Status.PENDING, Status.APPROVED, Status.REJECTED, Status.EXPIRED, Status.CANCELLED}
+
+
+def unfounded_end(_scope: InspectionScope) -> list[str]:
+    """Its status does not follow from its last attempt, or money moved and no transaction of the service is named."""
+    fitting = Q(pk__in=[])
+    for outcome, statuses in _STATUSES.items():
+        fitting |= Q(outcome=outcome, operation__status__in=statuses)
+    nameless = Q(outcome=Outcome.SUCCEEDED, operation__kind__in=_MONEY_KINDS, service_transaction_id=None)
+    ended = Attempt.objects.filter(~fitting | nameless).exclude(_HAS_LATER_ATTEMPT)
+    applied = Q(status=Status.SUCCEEDED, kind__in=_LOCAL_KINDS)
+    unsent = Operation.objects.exclude(Q(status__in=_NEVER_SENT) | applied).filter(attempts=None)
+    return _references(ended.values("operation")) + _references(unsent.values("pk"))
+
+
+def broken_log(scope: InspectionScope) -> list[str]:
+    """The audit log does not agree with itself."""
+    return [str(scope.log.fault)] if scope.log.fault else []
+
+
+def stale_release(scope: InspectionScope) -> list[str]:
+    """A word to send outlives its time, lives longer than it may, or waits where nothing can be sent."""
+    return [
+        release.operation.reference
+        for release in Release.objects.select_related("operation")
+        if release.expires_at < scope.now - SWEEPER_TOLERANCE
+        or release.expires_at - release.released_at > _lifetime(release)
+        or release.operation.status != Status.APPROVED
+    ]
+
+
+def _lifetime(release: Release) -> timedelta:
+    if release.sealed_token is not None:
+        return timedelta(seconds=settings.TOKEN_LIFETIME_SECONDS)
+    return timedelta(minutes=settings.RELEASE_LIFETIME_MINUTES)
+
+
+def unneeded_secret(_scope: InspectionScope) -> list[str]:
+    """A secret is still kept although it was shown or taken into use."""
+    shown = Entry.objects.filter(action=Action.SECRET_REVEALED).order_by()
+    kept = {str(pk): at for pk, at in Secret.objects.values_list("pk", "kept_at")}
+    shown_since = {
+        pk for pk, at in shown.filter(target_id__in=kept).values_list("target_id", "at") if at >= kept[pk]
+    }
+    in_use = GatewayKey.objects.filter(made_by__in=kept).values_list("made_by", flat=True)
+    return _references(Operation.objects.filter(pk__in=[*shown_since, *in_use]).values("pk"))
+
+
+def unchecked_outcome(scope: InspectionScope) -> list[str]:
+    """Its outcome is open and nobody looks for it, or the look is long overdue."""
+    open_attempts = Attempt.objects.filter(closed_at__isnull=True)
+    never = Q(operation__status__in=AWAITING_PROVIDER, next_check_at__isnull=True)
+    overdue = Q(operation__status__in=AWAITING_PROVIDER, next_check_at__lt=scope.now - LATEST_CHECK)
+    silent = Q(
+        operation__status=Status.SENDING, deadline_at__lt=scope.now - sender_grace() - SWEEPER_TOLERANCE
+    )
+    return _references(open_attempts.filter(never | overdue | silent).values("operation"))
+
+
+def two_unknown_at_balance(_scope: InspectionScope) -> list[str]:
+    """Two attempts at one balance wait for a transaction, so that neither can be told from the other."""
+    in_doubt = Attempt.objects.filter(UNMATCHED).exclude(balance=None).order_by()
+    twice = in_doubt.values("balance").annotate(times=Count("pk")).filter(times__gt=1)
+    return _references(in_doubt.filter(balance__in=twice.values("balance")).values("operation"))
+
+
+INVARIANTS = (
+    Invariant(
+        "sent_again", "Nothing is sent again unless the attempt before is proven not executed.", sent_again
+    ),
+    Invariant(
+        "unsigned",
+        "Enough people, none of them the maker, signed what is approved or was sent.",
+        insufficient_approvals,
+    ),
+    Invariant("content_changed", "What stands there and what was sent is what was signed.", content_changed),
+    Invariant(
+        "unrecorded_move", "The audit log tells every move, along the table of states.", unrecorded_transition
+    ),
+    Invariant(
+        "shared_transaction", "A transaction of the service belongs to one attempt.", shared_transaction
+    ),
+    Invariant("unfounded_end", "Every status follows from the last attempt.", unfounded_end),
+    Invariant("broken_log", "The audit log is whole.", broken_log),
+    Invariant("stale_release", "No word to send, and no token, outlives its time.", stale_release),
+    Invariant("kept_secret", "No secret is kept longer than it is needed.", unneeded_secret),
+    Invariant("forgotten", "What is open is looked after.", unchecked_outcome),
+    Invariant(
+        "balance_in_doubt_twice", "One attempt at most is in doubt at a balance.", two_unknown_at_balance
+    ),
+)
+
+
+def _references(pks: QuerySet[Any, Any]) -> list[str]:
+    """The references of these operations, in order."""
+    return list(
+        Operation.objects.filter(pk__in=pks).order_by("reference").values_list("reference", flat=True)
+    )

@@ -1,0 +1,164 @@
+"""The Prometheus metrics, read from the database at each request, and their endpoint. Numbers only, no content."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from django.conf import settings
+from django.contrib.auth.decorators import login_not_required
+from django.db.models import Count, Min
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from django.utils.crypto import constant_time_compare
+from django.views.decorators.http import require_safe
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from backoffice.core.web.middleware import is_from_this_machine
+from backoffice.ledger.mirror.state import mirror_state
+from backoffice.ledger.statements.continuity import open_break_count, unchecked_currencies
+from backoffice.operations.models.monitoring import Heartbeat, is_paused
+from backoffice.operations.models.operations import Attempt, Operation, Release
+from backoffice.operations.monitoring.inspection import SystemHealth, system_health
+from backoffice.operations.monitoring.invariants import INVARIANTS
+from backoffice.operations.reconciliation.selectors import (
+    ReconciliationFilter,
+    reconciliation_state,
+    unrecognised_count,
+    verdict_counts,
+)
+from backoffice.operations.states import OPEN, Status
+
+_BREAKS_COUNTED = 10_000
+
+
+def render_metrics() -> bytes:
+    """All metrics in Prometheus' text format, as they are at this moment.
+
+    A registry of its own each time: every process tells the same, because the database says it.
+    """
+    registry = CollectorRegistry()
+    registry.register(_MetricsCollector())
+    return generate_latest(registry)
+
+
+class _MetricsCollector(Collector):
+    """The present state of the database."""
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Each metric, once."""
+        now = timezone.now()
+        last = system_health()
+        yield from _inspection(last)
+        yield from _operations(now)
+        yield _gauge("incidents_open", "Incidents of which nobody has taken note", last.open_incidents)
+        yield _gauge("sending_paused", "1 while nothing is sent", int(is_paused()))
+        yield _gauge("releases_waiting", "Words to send that no worker has taken up", Release.objects.count())
+        yield from _mirror()
+        yield from _continuity()
+        yield from _reconciliation(now)
+        yield from _sweeper(now)
+
+    def describe(self) -> Iterator[GaugeMetricFamily]:
+        """Nothing beforehand: to register must not ask the database."""
+        return iter(())
+
+
+def _inspection(last: SystemHealth) -> Iterator[GaugeMetricFamily]:
+    broken = {violation.rule: violation.count for violation in last.violations}
+    violations = _family("invariant_violations", "What breaks a rule that must always hold", "rule")
+    for rule in INVARIANTS:
+        violations.add_metric([rule.name], broken.get(rule.name, 0))
+    yield violations
+    yield _gauge("invariants_age_seconds", "Time since the last inspection ended", last.seconds_since)
+    yield _gauge("invariants_took_seconds", "How long the last inspection took", last.took)
+
+
+def _operations(now: datetime) -> Iterator[GaugeMetricFamily]:
+    found = Operation.objects.filter(closed_at__isnull=True).order_by().values_list("status")
+    counts = dict(found.annotate(number=Count("pk")))
+    family = _family("operations", "Operations that are not closed", "status")
+    for status in Status:
+        if status in OPEN:
+            family.add_metric([status], counts.get(status.value, 0))
+    yield family
+    unknown = Attempt.objects.filter(closed_at__isnull=True, operation__status=Status.UNKNOWN)
+    oldest = unknown.aggregate(at=Min("started_at"))["at"]
+    age = (now - oldest).total_seconds() if oldest else 0
+    yield _gauge(
+        "oldest_unknown_seconds", "Time since the oldest unknown operation was sent; 0 if none is", age
+    )
+
+
+def _mirror() -> Iterator[GaugeMetricFamily]:
+    state = mirror_state()
+    yield _gauge("mirror_age_seconds", "Age of the newest state of the service's list", state.seconds_behind)
+    yield _gauge("mirror_loaded", "1 once the whole list was read", int(state.is_loaded))
+    yield _gauge(
+        "mirror_problem", "1 while the last reading of the list ended early", int(bool(state.problem))
+    )
+    yield _gauge("mirror_transactions", "Transactions that are here", state.rows)
+    yield _gauge("mirror_missing", "Those of them that the service lists no more", state.missing)
+    yield _gauge(
+        "mirror_difference", "How many more transactions the service counts than are here", state.difference
+    )
+
+
+def _continuity() -> Iterator[GaugeMetricFamily]:
+    breaks = open_break_count(_BREAKS_COUNTED)
+    yield _gauge(
+        "continuity_breaks",
+        f"Balances that do not follow from the one before; {_BREAKS_COUNTED} if more",
+        breaks.number,
+    )
+    yield _gauge(
+        "continuity_unchecked",
+        "Currencies whose balances were never all checked",
+        len(unchecked_currencies()),
+    )
+
+
+def _reconciliation(now: datetime) -> Iterator[GaugeMetricFamily]:
+    family = _family("reconciliation", "Operations and movements held against each other", "result")
+    for verdict, _, number in verdict_counts(ReconciliationFilter()):
+        family.add_metric([verdict], number)
+    yield family
+    yield _gauge(
+        "unknown_movements_open",
+        "Movements at the service that nobody prepared here and nobody has taken note of",
+        unrecognised_count(),
+    )
+    at = reconciliation_state().at
+    age = (now - at).total_seconds() if at else float("inf")
+    yield _gauge("reconciliation_age_seconds", "Time since operations were held against the mirror", age)
+
+
+def _sweeper(now: datetime) -> Iterator[GaugeMetricFamily]:
+    family = _family("sweeper_age_seconds", "Time since a job of a sweeper ended a round", "job")
+    for beat in Heartbeat.objects.order_by("job"):
+        family.add_metric([beat.job], (now - beat.at).total_seconds())
+    yield family
+
+
+def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"countersign_{name}", text, value=value)
+
+
+def _family(name: str, text: str, label: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"countersign_{name}", text, labels=[label])
+
+
+@login_not_required
+@require_safe
+def metrics(request: HttpRequest) -> HttpResponse:
+    """The metrics, for this machine itself and for whoever brings the configured token. Nobody signs in here."""
+    if not _may_read_metrics(request):
+        return HttpResponse("Forbidden\n", status=403, content_type="text/plain")
+    return HttpResponse(render_metrics(), content_type=CONTENT_TYPE_PLAIN_0_0_4)
+
+
+def _may_read_metrics(request: HttpRequest) -> bool:
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    if settings.METRICS_TOKEN and scheme.lower() == "bearer":
+        return constant_time_compare(token.strip(), settings.METRICS_TOKEN)
+    return is_from_this_machine(request)

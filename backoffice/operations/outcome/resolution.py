@@ -1,0 +1,109 @@
+"""Close an operation whose outcome two people resolved, in the commit of the last approval. Never sends."""
+
+from django.db import transaction
+
+from backoffice.accounts.models import User
+from backoffice.audit import log as audit
+from backoffice.audit.actions import Action
+from backoffice.core import clock
+from backoffice.ledger.transactions import provider_list
+from backoffice.operations.delivery.record import first_recheck_time, release_balance
+from backoffice.operations.errors import CannotResolveError, Refusal
+from backoffice.operations.kinds.resolution.case import (
+    ResolutionChoice,
+    ResolutionPayload,
+    ResolvedEnd,
+    TransactionEvidence,
+    may_be_resolved,
+    open_attempt,
+)
+from backoffice.operations.lifecycle.transitions import transition
+from backoffice.operations.matching import claim_transaction
+from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.states import Outcome, Status
+from payments_gateway import GatewayError
+
+_ENDS = {
+    ResolvedEnd.SUCCEEDED: (Status.SUCCEEDED, Outcome.SUCCEEDED),
+    ResolvedEnd.FAILED: (Status.FAILED, Outcome.FAILED),
+}
+
+
+def check_meaning_unchanged(payload: ResolutionPayload) -> None:
+    """Hold what people say of the service's word against the word it shows now. Asks it, so outside of transactions.
+
+    Raises CannotSettleError where the word has changed, or cannot be read.
+    """
+    _, attempt = open_attempt(payload.operation)
+    seen = payload.transaction
+    if attempt is None or seen is None or payload.meaning is None:
+        return
+    try:
+        listed = provider_list.transactions_since(attempt.operation.currency, attempt.sought_from)
+    except GatewayError as exc:
+        raise CannotResolveError(Refusal.LIST_UNREADABLE, error=str(exc)) from exc
+    words = {record.transaction_id: record.status for record in listed.records}
+    if words.get(seen.transaction_id) != seen.status:
+        raise CannotResolveError(Refusal.RECORD_CHANGED, transaction=seen.transaction_id, word=seen.word)
+
+
+@transaction.atomic
+def resolve_operation(resolution: Operation, payload: ResolutionPayload, actor: User) -> None:
+    """Close the operation and its attempt as signed, in the transaction of the last countersignature.
+
+    Raises CannotSettleError where the outcome is known by now, the transaction is another's by now, or it may still
+    happen.
+    """
+    operation = Operation.objects.get_locked(payload.operation)
+    attempt = _open_attempt(operation, payload)
+    status, attempt.outcome = _end(attempt, payload)
+    if payload.transaction is not None:
+        _claim_transaction(attempt, payload.transaction)
+    attempt.closed_at, attempt.next_check_at = clock.now(), None
+    attempt.watch_next_at = first_recheck_time(attempt.closed_at)
+    attempt.resolution = resolution
+    attempt.save()
+    transition(operation, status, **({"reason": _reason(resolution)} if status == Status.FAILED else {}))
+    audit.record(
+        Action.OPERATION_RESOLVED,
+        actor=actor,
+        target=operation,
+        attempt=attempt.number,
+        outcome=attempt.outcome,
+        service_transaction_id=attempt.service_transaction_id,
+        resolution=resolution.reference,
+        reason=payload.reason,
+        status=status,
+    )
+    release_balance(attempt)
+
+
+def _open_attempt(operation: Operation, payload: ResolutionPayload) -> Attempt:
+    """The attempt that was looked at, if its outcome is still open."""
+    attempts = Attempt.objects.select_for_update().filter(operation=operation, closed_at__isnull=True)
+    attempt = attempts.filter(number=payload.attempt).first()
+    if attempt is None or not may_be_resolved(operation, attempt):
+        known = {"reference": operation.reference, "status": operation.status}
+        raise CannotResolveError(Refusal.SETTLED_MEANWHILE, **known)
+    return attempt
+
+
+def _end(attempt: Attempt, payload: ResolutionPayload) -> tuple[Status, Outcome]:
+    """How it ended by what was signed. Nothing fails while ours may come: what failed may be another's."""
+    taken = payload.named.transaction_id if payload.named else None
+    is_news = payload.verdict == ResolutionChoice.ABSENT and attempt.service_transaction_id != taken
+    if payload.end == ResolvedEnd.FAILED and (clock.now() < attempt.may_come_until or is_news):
+        raise CannotResolveError(Refusal.MAY_STILL_BE_EXECUTED, reference=payload.reference)
+    return _ENDS[payload.end]
+
+
+def _claim_transaction(attempt: Attempt, seen: TransactionEvidence) -> None:
+    """Make the transaction this attempt's own, as `unfit` allows; the unique index decides who has it."""
+    taken = None if attempt.named_at else attempt.service_transaction_id
+    if not claim_transaction(attempt, seen.transaction_id, instead_of=taken):
+        raise CannotResolveError(Refusal.TRANSACTION_TAKEN, transaction=seen.transaction_id)
+    attempt.fee = seen.fee
+
+
+def _reason(resolution: Operation) -> str:
+    return f"Settled by {resolution.reference}, which two people signed."

@@ -1,0 +1,209 @@
+"""Approve or reject several operations: the page to confirm it, with totals and what is skipped, and the result per
+row.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods
+
+from backoffice.accounts.models import User
+from backoffice.accounts.second_factor import second_factor_at
+from backoffice.accounts.sessions import StaffRequest
+from backoffice.operations import permissions, policy
+from backoffice.operations.errors import AlreadyApprovedError, OperationError, UnreadableContentError
+from backoffice.operations.kinds import debits_a_balance, facts_of, read_content
+from backoffice.operations.kinds.base import Facts
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.pages.operation.forms import BaseDecisionForm, DecisionRequirements, reason_field
+from backoffice.operations.policy import has_approved
+from backoffice.operations.selectors import NEWEST_FIRST, visible_operations
+from backoffice.operations.workflow import approvals
+from backoffice.operations.workflow.approvals import (
+    BULK_LIMIT,
+    BulkDecision,
+    BulkOutcome,
+    BulkResult,
+    SelectedOperation,
+)
+
+
+class _BulkForm(BaseDecisionForm):
+    """A decision about several operations at once; each digest comes with its row, so there is none for all."""
+
+    def __init__(self, *args: Any, request: StaffRequest) -> None:
+        super().__init__(*args, request=request, wants=DecisionRequirements())
+        del self.fields["digest"]
+
+
+class BulkApprovalForm(_BulkForm):
+    """To countersign several."""
+
+    comment = forms.CharField(required=False, max_length=500, help_text="The same for each of them.")
+    field_order = ("comment", "code")
+
+
+class BulkRejectionForm(_BulkForm):
+    """To reject several for one reason."""
+
+    reason = reason_field(
+        help_text="The same for each of them. The people who prepared them read it.",
+        missing="Say why: the people who prepared them will read the reason. Nothing was done.",
+    )
+    field_order = ("reason", "code")
+
+
+def selected_operations(user: User, references: Collection[str]) -> list[Operation]:
+    """The operations of these references that this person may see, the newest first, with their countersignatures."""
+    found = visible_operations(user).filter(reference__in=references)
+    return list(found.prefetch_related("approvals").order_by(*NEWEST_FIRST))
+
+
+@dataclass(frozen=True)
+class BulkRow:
+    """One of them: all that is signed, and why it is left out of the decision (empty if it is not)."""
+
+    operation: Operation
+    facts: Facts
+    obstacle: str
+
+
+def bulk_rows(person: User, operations: Iterable[Operation], decision: BulkDecision) -> list[BulkRow]:
+    """A row for each operation. The services check every right again."""
+    return [
+        BulkRow(operation, _facts(operation), _skip_reason(person, operation, decision))
+        for operation in operations
+    ]
+
+
+def bulk_totals(rows: Sequence[BulkRow], *, debited: bool) -> list[tuple[str, Decimal]]:
+    """Currency and sum, by currency: of what leaves a balance of ours, or of what does not, such as payments."""
+    sums: dict[str, Decimal] = {}
+    for operation in (row.operation for row in rows):
+        if operation.amount is not None and debits_a_balance(operation.kind) is debited:
+            sums[operation.currency] = sums.get(operation.currency, Decimal(0)) + operation.amount
+    return sorted(sums.items())
+
+
+def _facts(operation: Operation) -> Facts:
+    try:
+        return facts_of(*read_content(operation))
+    except UnreadableContentError:
+        return []
+
+
+def _skip_reason(person: User, operation: Operation, decision: BulkDecision) -> str:
+    try:
+        if has_approved(person, operation) and decision is BulkDecision.APPROVE:
+            raise AlreadyApprovedError
+        policy.check_is_decidable(person, operation, digest=operation.digest, now=timezone.now())
+        read_content(operation)
+        if decision is BulkDecision.APPROVE:
+            policy.check_may_approve_in_bulk(operation)
+    except OperationError as exc:
+        return str(exc)
+    return ""
+
+
+BulkForm = BulkApprovalForm | BulkRejectionForm
+
+
+@dataclass(frozen=True)
+class BulkSelection:
+    """The operations that somebody chose, with the digests that were shown; none in the list of waiting ones."""
+
+    operations: list[Operation]
+    digests: dict[str, str]
+
+    @property
+    def missing(self) -> int:
+        """How many are not there, or not to be seen."""
+        return len(self.digests) - len(self.operations)
+
+    @property
+    def choices(self) -> list[SelectedOperation]:
+        return [
+            SelectedOperation(operation, self.digests[operation.reference]) for operation in self.operations
+        ]
+
+
+@sensitive_post_parameters("code")
+@require_http_methods(["GET", "HEAD", "POST"])
+@permission_required(permissions.APPROVE, raise_exception=True)
+def bulk_approve(request: StaffRequest) -> HttpResponse:
+    return _decide(request, BulkDecision.APPROVE)
+
+
+@sensitive_post_parameters("code")
+@require_http_methods(["GET", "HEAD", "POST"])
+@permission_required(permissions.APPROVE, raise_exception=True)
+def bulk_reject(request: StaffRequest) -> HttpResponse:
+    return _decide(request, BulkDecision.REJECT)
+
+
+def _decide(request: StaffRequest, decision: BulkDecision) -> HttpResponse:
+    given = (request.POST if request.method == "POST" else request.GET).getlist("operation")
+    if not 0 < len(given) <= BULK_LIMIT:
+        messages.error(request, f"Choose between 1 and {BULK_LIMIT} operations. Nothing was decided.")
+        return redirect(f"{reverse('operations:list')}?tab=waiting")
+    chosen = _selection(request, given)
+    if request.method != "POST":
+        return _page(request, decision, chosen, _form(request, decision))
+    form = _form(request, decision, filled=True)
+    if not form.is_valid():
+        return _page(request, decision, chosen, form, status=422)
+    lines = _results(request, decision, chosen, form)
+    context = {"decision": decision, "lines": lines, "missing": chosen.missing}
+    return render(request, "operations/bulk_result.html", context | _counts(lines))
+
+
+def _selection(request: StaffRequest, given: list[str]) -> BulkSelection:
+    """Each is a reference; behind a colon follows the digest that was shown."""
+    digests = {reference: digest for reference, _, digest in (text.partition(":") for text in given)}
+    return BulkSelection(selected_operations(request.user, digests), digests)
+
+
+def _form(request: StaffRequest, decision: BulkDecision, *, filled: bool = False) -> BulkForm:
+    form_type = BulkApprovalForm if decision is BulkDecision.APPROVE else BulkRejectionForm
+    return form_type(request.POST if filled else None, request=request)
+
+
+def _page(
+    request: StaffRequest, decision: BulkDecision, chosen: BulkSelection, form: BulkForm, *, status: int = 200
+) -> HttpResponse:
+    rows = bulk_rows(request.user, chosen.operations, decision)
+    included = [row for row in rows if not row.obstacle]
+    context = {
+        "decision": decision,
+        "form": form,
+        "included": included,
+        "left_out": [row for row in rows if row.obstacle],
+        "totals": bulk_totals(included, debited=True),
+        "not_debited": bulk_totals(included, debited=False),
+        "missing": chosen.missing,
+    }
+    return render(request, "operations/bulk_confirm.html", context, status=status)
+
+
+def _results(
+    request: StaffRequest, decision: BulkDecision, chosen: BulkSelection, form: BulkForm
+) -> list[BulkResult]:
+    carry_out: Callable[..., list[BulkResult]] = (
+        approvals.approve_operations if decision is BulkDecision.APPROVE else approvals.reject_operations
+    )
+    values = {name: form.cleaned_data[name] for name in ("comment", "reason") if name in form.fields}
+    return carry_out(chosen.choices, actor=request.user, second_factor_at=second_factor_at(request), **values)
+
+
+def _counts(lines: list[BulkResult]) -> dict[str, int]:
+    return {result.name.lower(): sum(line.result is result for line in lines) for result in BulkOutcome}

@@ -1,0 +1,66 @@
+"""Incidents with their evidence, to be acknowledged with a note; and the result of the last inspection."""
+
+from django import forms
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
+from django.core.exceptions import PermissionDenied
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_http_methods, require_safe
+
+from backoffice.accounts.sessions import StaffRequest
+from backoffice.core.web.pagination import keyset_page
+from backoffice.operations import permissions
+from backoffice.operations.errors import OperationError
+from backoffice.operations.lifecycle import incidents
+from backoffice.operations.lifecycle.incidents import all_incidents
+from backoffice.operations.monitoring.inspection import system_health
+from backoffice.operations.pages.operation.forms import reason_field
+
+
+class AcknowledgeForm(forms.Form):
+    """What somebody found out about an incident."""
+
+    note = reason_field(
+        label="What you found",
+        help_text="It stays with the incident, and others rely on it.",
+        missing="Say what you found. The incident is still open.",
+    )
+
+
+NEWEST_INCIDENTS_FIRST = ("-at", "-id")
+
+
+@require_safe
+@permission_required(permissions.VIEW, raise_exception=True)
+def incident_list(request: StaffRequest) -> HttpResponse:
+    """Every incident, the newest first, and what the last inspection found."""
+    page = keyset_page(all_incidents(), order=NEWEST_INCIDENTS_FIRST, cursor=request.GET.get("cursor"))
+    return render(request, "operations/incidents.html", {"page": page, "health": system_health()})
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@permission_required(permissions.VIEW, raise_exception=True)
+def incident(request: StaffRequest, pk: int) -> HttpResponse:
+    """One incident with its evidence; whoever may takes note of it here."""
+    found = get_object_or_404(all_incidents(), pk=pk)
+    form = AcknowledgeForm(request.POST or None)
+    if request.method == "POST":
+        if not request.user.has_perm(permissions.ACKNOWLEDGE):
+            raise PermissionDenied
+        if form.is_valid() and _acknowledged(request, pk, form):
+            messages.success(request, "Noted. The incident stays on record with what you found.")
+            return redirect("operations:incidents")
+    context = {"incident": found, "form": form}
+    return render(
+        request, "operations/incident.html", context, status=422 if request.method == "POST" else 200
+    )
+
+
+def _acknowledged(request: StaffRequest, pk: int, form: AcknowledgeForm) -> bool:
+    try:
+        incidents.acknowledge_incident(pk, actor=request.user, note=form.cleaned_data["note"])
+    except OperationError as exc:
+        form.add_error(None, str(exc))
+        return False
+    return True

@@ -1,0 +1,262 @@
+"""Unknown outcomes: each open case, what we sent beside what the provider shows. Changes nothing."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
+from django.db.models import Count, Q, QuerySet
+from django.db.models.functions import Now
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_safe
+from pydantic import BaseModel, TypeAdapter
+
+from backoffice.accounts.access import does_not_extend_session
+from backoffice.accounts.sessions import StaffRequest
+from backoffice.core import clock
+from backoffice.core.cached_reads import CachedRead, CachedValue, cached_values
+from backoffice.core.gateway import PAGE_TIMEOUT, gateway
+from backoffice.core.web.pagination import keyset_page
+from backoffice.ledger import balances
+from backoffice.ledger.transactions import provider_list
+from backoffice.operations import permissions, selectors
+from backoffice.operations.errors import UnreadableContentError
+from backoffice.operations.kinds import KINDS, AnyKind, read_content
+from backoffice.operations.kinds.base import ChangeKind, FieldMatch, MoneyKind, attempt_match_fields
+from backoffice.operations.kinds.resolution.case import may_be_resolved
+from backoffice.operations.kinds.resolution.kind import ResolutionKind
+from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.states import NEEDS_ATTENTION, Status
+from payments_gateway import TransactionRecord
+
+LONG_PROCESSING = timedelta(hours=1)  # so long the service may work on something before people look at it
+MAX_CANDIDATES_SHOWN = 4  # transactions beside each case
+MAX_MISMATCHES = 2  # in so many traits a transaction may differ and still be shown
+OLDEST_FIRST = ("started_at", "pk")
+
+
+class CaseEvidence(BaseModel):
+    """What the service told about one case. `is_done` is of kinds that its list does not show."""
+
+    records: list[TransactionRecord] = []
+    is_whole: bool = True
+    balance: Decimal | None = None
+    is_done: bool | None = None
+
+
+@dataclass(frozen=True)
+class CandidateTransaction:
+    """A transaction that can be the one, trait by trait; `claimed_by` is the operation that it belongs to."""
+
+    record: TransactionRecord
+    traits: list[FieldMatch]
+    claimed_by: Operation | None = None
+
+    @property
+    def differing(self) -> int:
+        """How many traits differ."""
+        return sum(trait.fits is False for trait in self.traits)
+
+
+@dataclass(frozen=True)
+class UnknownOutcome:
+    """One attempt whose outcome is open, with what is known of it."""
+
+    attempt: Attempt
+    told: CachedValue[CaseEvidence]
+    in_list: bool
+    candidates: list[CandidateTransaction] = field(default_factory=list)
+    waiting: list[Operation] = field(default_factory=list)
+    behind: int = 0
+    fresh: bool = False
+    now: datetime = field(kw_only=True)
+
+    @property
+    def operation(self) -> Operation:
+        return self.attempt.operation
+
+    @property
+    def holds(self) -> str | None:
+        """The balance that nothing else leaves before this is settled."""
+        return _blocked_balance(self.attempt)
+
+    @property
+    def is_shown_nowhere(self) -> bool:
+        """Whether no read of the service can tell what became of it."""
+        return not self.in_list and self.told.value is not None and self.told.value.is_done is None
+
+    @property
+    def may_be_settled(self) -> bool:
+        """Whether people may say what became of it."""
+        return may_be_resolved(self.operation, self.attempt)
+
+    @property
+    def may_be_absent(self) -> bool:
+        """Whether it can be said by now that it did not happen. The form looks again."""
+        return self.now >= self.attempt.may_come_until
+
+
+def unknown_outcomes(operations: QuerySet[Operation]) -> QuerySet[Attempt]:
+    """The open attempts of these operations that people have to look at."""
+    lasts_long = Q(operation__status=Status.PROCESSING, started_at__lt=Now() - LONG_PROCESSING)
+    return Attempt.objects.filter(
+        Q(operation__status__in=NEEDS_ATTENTION) | lasts_long,
+        operation__in=operations,
+        closed_at__isnull=True,
+    ).select_related("operation__maker", "released_by")
+
+
+def cached_cases(attempts: Iterable[Attempt]) -> list[UnknownOutcome]:
+    """The cases with what the service told last, in five queries. Asks nobody."""
+    attempts = list(attempts)
+    told = cached_values([_cached_read(attempt) for attempt in attempts])
+    return _cases([(attempt, told[_cached_read(attempt).text]) for attempt in attempts], fresh=False)
+
+
+def refreshed_case(attempt: Attempt) -> UnknownOutcome:
+    """The case with what the service tells now, or told last."""
+    return _cases([(attempt, _cached_read(attempt).told_now(_evidence_reader(attempt)))], fresh=True)[0]
+
+
+def _cached_read(attempt: Attempt) -> CachedRead[CaseEvidence]:
+    return CachedRead(f"evidence:{attempt.pk}", TypeAdapter(CaseEvidence))
+
+
+def _evidence_reader(attempt: Attempt) -> Callable[[], CaseEvidence]:
+    operation = attempt.operation
+    kind, payload = _content(operation)
+    if isinstance(kind, ChangeKind):
+        return lambda: CaseEvidence(is_done=kind.is_done(gateway(deadline=PAGE_TIMEOUT), payload))
+
+    def ask() -> CaseEvidence:
+        listed = provider_list.transactions_since(operation.currency, attempt.sought_from)
+        balance = balances.current_balance(operation.currency) if operation.currency else None
+        near = [candidate.record for candidate in _nearest_candidates(attempt, listed.records)]
+        return CaseEvidence(records=near, is_whole=listed.is_whole, balance=balance)
+
+    return ask
+
+
+def _cases(told: list[tuple[Attempt, CachedValue[CaseEvidence]]], *, fresh: bool) -> list[UnknownOutcome]:
+    now = clock.now()
+    owners = _owners([record for _, one in told if one.value for record in one.value.records])
+    waiting = _pending_resolutions([attempt for attempt, _ in told])
+    behind = _blocked_counts({held for attempt, _ in told if (held := _blocked_balance(attempt))})
+    return [
+        UnknownOutcome(
+            attempt,
+            one,
+            in_list=isinstance(_content(attempt.operation)[0], MoneyKind),
+            candidates=_candidates(attempt, one.value.records if one.value else [], owners),
+            waiting=[r for r in waiting if r.payload["operation"] == str(attempt.operation_id)],
+            behind=behind.get(_blocked_balance(attempt) or "", 0),
+            fresh=fresh,
+            now=now,
+        )
+        for attempt, one in told
+    ]
+
+
+def _nearest_candidates(attempt: Attempt, records: list[TransactionRecord]) -> list[CandidateTransaction]:
+    """The transactions that differ least, the nearest first; those that differ much are left out."""
+    kind, payload = _content(attempt.operation)
+    if not isinstance(kind, MoneyKind):
+        return []
+    found = [
+        CandidateTransaction(record, [*kind.traits(payload, record), *attempt_match_fields(attempt, record)])
+        for record in records
+        if attempt.is_new_since(record.transaction_id)
+    ]
+    near = [candidate for candidate in found if candidate.differing <= MAX_MISMATCHES]
+    return sorted(near, key=lambda candidate: candidate.differing)[:MAX_CANDIDATES_SHOWN]
+
+
+def _candidates(
+    attempt: Attempt, records: list[TransactionRecord], owners: dict[str, Operation]
+) -> list[CandidateTransaction]:
+    """The same with whose they are; one that belongs to this very operation is its own."""
+    others = {pk: owner for pk, owner in owners.items() if owner != attempt.operation}
+    return [
+        replace(candidate, claimed_by=others.get(candidate.record.transaction_id))
+        for candidate in _nearest_candidates(attempt, records)
+    ]
+
+
+def _owners(records: list[TransactionRecord]) -> dict[str, Operation]:
+    """The operations that transactions belong to already."""
+    ids = {record.transaction_id for record in records}
+    if not ids:
+        return {}
+    bound = Attempt.objects.filter(service_transaction_id__in=ids).select_related("operation")
+    return {attempt.service_transaction_id or "": attempt.operation for attempt in bound}
+
+
+def _pending_resolutions(attempts: list[Attempt]) -> list[Operation]:
+    """Resolutions of these that wait for their countersignature."""
+    about = [str(attempt.operation_id) for attempt in attempts]
+    pending = Operation.objects.filter(kind=ResolutionKind.name, status=Status.PENDING)
+    return list(pending.filter(payload__operation__in=about).select_related("maker")) if about else []
+
+
+def _blocked_balance(attempt: Attempt) -> str | None:
+    return None if attempt.service_transaction_id else attempt.balance
+
+
+def _blocked_counts(balances: set[str]) -> dict[str, int]:
+    """How many countersigned operations wait to leave each of these balances."""
+    if not balances:
+        return {}
+    debiting = [kind.name for kind in KINDS.values() if isinstance(kind, MoneyKind)]
+    approved = Operation.objects.filter(status=Status.APPROVED, kind__in=debiting, currency__in=balances)
+    return dict(approved.values_list("currency").annotate(Count("pk")).order_by())
+
+
+def _content(operation: Operation) -> tuple[AnyKind | None, Any]:
+    try:
+        return read_content(operation)
+    except UnreadableContentError:
+        return None, None
+
+
+CASES_ON_A_PAGE = 5
+
+
+@require_safe
+@permission_required(permissions.VIEW, raise_exception=True)
+def investigation(request: StaffRequest) -> HttpResponse:
+    """Every operation whose outcome people have to look at, the oldest first, as last known."""
+    found = unknown_outcomes(selectors.visible_operations(request.user))
+    page = keyset_page(found, order=OLDEST_FIRST, cursor=request.GET.get("cursor"), size=CASES_ON_A_PAGE)
+    return render(request, "operations/investigation.html", {"page": page, "cases": cached_cases(page.rows)})
+
+
+@require_safe
+@permission_required(permissions.VIEW, raise_exception=True)
+def case(request: StaffRequest, pk: UUID) -> HttpResponse:
+    """One case on a page of its own; with `?read=1` what the service tells now. A closed one leads to its operation."""
+    operation = get_object_or_404(selectors.visible_operations(request.user), pk=pk)
+    attempt = unknown_outcomes(selectors.visible_operations(request.user)).filter(operation=operation).first()
+    if attempt is None:
+        messages.info(
+            request, f"{operation.reference} is no open case: it is {operation.get_status_display()}."
+        )
+        return redirect(operation)
+    cases = [refreshed_case(attempt)] if "read" in request.GET else cached_cases([attempt])
+    return render(request, "operations/investigation.html", {"cases": cases, "only": operation})
+
+
+@does_not_extend_session
+@require_safe
+@permission_required(permissions.VIEW, raise_exception=True)
+def evidence(request: StaffRequest, pk: UUID) -> HttpResponse:
+    """What the service shows of one case now, or what it showed last. Nothing (204) once the case is closed."""
+    attempt = unknown_outcomes(selectors.visible_operations(request.user)).filter(operation=pk).first()
+    if attempt is None:
+        get_object_or_404(selectors.visible_operations(request.user), pk=pk)
+        return HttpResponse(status=204)
+    return render(request, "operations/_evidence.html", {"case": refreshed_case(attempt)})

@@ -1,0 +1,360 @@
+"""The page of one operation, its polling, and the actions on it: approve, reject, release, cancel, check status.
+
+Each action is a form that is submitted once; refused, the page comes back with the reason and what was typed.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
+from django.core.exceptions import PermissionDenied
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_POST, require_safe
+
+from backoffice.accounts.access import does_not_extend_session
+from backoffice.accounts.models import User
+from backoffice.accounts.second_factor import second_factor_at
+from backoffice.accounts.sessions import StaffRequest
+from backoffice.audit.models import Entry
+from backoffice.ledger.payments import can_read_payments
+from backoffice.operations import permissions, selectors
+from backoffice.operations.delivery.balance_queue import queue_position
+from backoffice.operations.delivery.release import release_operation
+from backoffice.operations.errors import (
+    OperationAction,
+    OperationError,
+    Refusal,
+    SavedAccountError,
+    UnreadableContentError,
+)
+from backoffice.operations.kinds import facts_of, permission_for, read_content
+from backoffice.operations.kinds.base import Facts
+from backoffice.operations.lifecycle import transitions
+from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.outcome import confirmation
+from backoffice.operations.pages import saved_accounts
+from backoffice.operations.pages.operation.forms import (
+    ApprovalForm,
+    ApproveAndSendForm,
+    BaseDecisionForm,
+    DecisionRequirements,
+    RejectionForm,
+    ReleaseForm,
+)
+from backoffice.operations.pages.operation.status import (
+    fingerprint,
+    panel_for,
+    poll_seconds,
+    reason_not_sent,
+    steps,
+    without_decisions,
+)
+from backoffice.operations.pages.payments import created_payment
+from backoffice.operations.pages.saved_accounts import SavedAccountForm, is_savable, with_saved_name
+from backoffice.operations.policy import may_check_status
+from backoffice.operations.states import AWAITING_PROVIDER, Status
+from backoffice.operations.workflow import approvals
+
+
+@require_safe
+@permission_required(permissions.VIEW, raise_exception=True)
+def detail(request: StaffRequest, pk: UUID) -> HttpResponse:
+    return render_page(request, operation_or_404(request, pk))
+
+
+@does_not_extend_session
+@require_safe
+@permission_required(permissions.VIEW, raise_exception=True)
+def live(request: StaffRequest, pk: UUID) -> HttpResponse:
+    """Nothing (204) while the operation is as the open page shows it; otherwise all of it anew."""
+    operation = operation_or_404(request, pk)
+    if request.GET.get("seen") == fingerprint(operation, queue_position(operation)):
+        return HttpResponse(status=204)
+    notice = f"This has just changed. It is now: {operation.get_status_display()}."
+    return render(request, "operations/_operation.html", _context(request, operation, notice=notice))
+
+
+def operation_or_404(request: StaffRequest, pk: UUID) -> Operation:
+    """The operation with all that its page shows; 404 if this person may not see it."""
+    return get_object_or_404(with_saved_name(selectors.operation_page(request.user)), pk=pk)
+
+
+def render_page(
+    request: StaffRequest,
+    operation: Operation,
+    *,
+    refused: BaseDecisionForm | None = None,
+    saving: SavedAccountForm | None = None,
+) -> HttpResponse:
+    """The whole page; with a refused form (422) what was typed stays, and the reason stands beside it."""
+    context = _context(request, operation, refused=refused)
+    if saving is not None:
+        context["saving"] = saving
+    return render(request, "operations/detail.html", context, status=422 if refused or saving else 200)
+
+
+def _context(
+    request: StaffRequest, operation: Operation, *, refused: BaseDecisionForm | None = None, notice: str = ""
+) -> dict[str, Any]:
+    timeline, said, turn = audit_timeline(operation), _kind_texts(operation), queue_position(operation)
+    wants = decision_requirements(operation)
+    panel = panel_for(request.user, operation, turn)
+    if said.facts is None:
+        panel = without_decisions(panel)
+    return {
+        "operation": operation,
+        "facts": said.facts,
+        "cautions": said.cautions,
+        "attempts": said.attempts,
+        "steps": steps(operation, turn),
+        "panel": panel,
+        "payment": created_payment(operation, ask="read" in request.GET),
+        "can_be_asked": can_read_payments(),
+        "turn": turn,
+        "came_back": reason_not_sent(operation, timeline, turn),
+        "refused": refused,
+        "decision": _form(ApprovalForm, refused, request, wants) if panel.may_decide else None,
+        "rejection": _form(RejectionForm, refused, request, wants) if panel.may_decide else None,
+        "release": _form(ReleaseForm, refused, request, wants) if panel.may_release else None,
+        "saving": SavedAccountForm() if _may_save(request.user, operation) else None,
+        "timeline": timeline,
+        "seen": fingerprint(operation, turn),
+        "pace": poll_seconds(operation),
+        "notice": notice,
+    }
+
+
+def _may_save(person: User, operation: Operation) -> bool:
+    """Whether this person may keep the account that it pays under a name."""
+    return person.has_perm(permissions.PREPARE) and is_savable(operation)
+
+
+@dataclass(frozen=True)
+class KindTexts:
+    """What the kind says about one operation: all that is signed, what to beware of, and what the service made in
+    each attempt. Nothing if the content cannot be read."""
+
+    facts: Facts | None = None
+    cautions: Sequence[str] = ()
+    attempts: Sequence[tuple[Attempt, Facts]] = ()
+
+
+def _kind_texts(operation: Operation) -> KindTexts:
+    attempts = list(operation.attempts.all())
+    try:
+        kind, payload = read_content(operation)
+    except UnreadableContentError:
+        return KindTexts(attempts=[(attempt, []) for attempt in attempts])
+    return KindTexts(
+        facts=facts_of(kind, payload),
+        cautions=[] if operation.is_closed else kind.cautions(payload),
+        attempts=[(attempt, kind.outcome_facts(payload, attempt.result or {})) for attempt in attempts],
+    )
+
+
+def decision_requirements(operation: Operation) -> DecisionRequirements:
+    """What its kind asks of whoever decides about it; nothing if the content cannot be read."""
+    try:
+        kind, payload = read_content(operation)
+    except UnreadableContentError:
+        return DecisionRequirements()
+    return DecisionRequirements(token=kind.needs_token, confirmation=kind.confirmation(payload))
+
+
+def _form(
+    form_type: type[BaseDecisionForm],
+    refused: BaseDecisionForm | None,
+    request: StaffRequest,
+    wants: DecisionRequirements,
+) -> BaseDecisionForm:
+    """The refused form where it is of this type, otherwise an empty one."""
+    return refused if isinstance(refused, form_type) else form_type(request=request, wants=wants)
+
+
+def audit_timeline(operation: Operation) -> list[Entry]:
+    """The audit entries of one operation, oldest first, each with its actor's name as it was then."""
+    return list(
+        Entry.objects.filter(target_type=operation._meta.label_lower, target_id=str(operation.pk)).order_by(
+            "position"
+        )
+    )
+
+
+@sensitive_post_parameters("token", "code")
+@require_POST
+@permission_required(permissions.APPROVE, raise_exception=True)
+def approve(request: StaffRequest, pk: UUID) -> HttpResponse:
+    operation = operation_or_404(request, pk)
+    form = ApprovalForm(request.POST, request=request, wants=decision_requirements(operation))
+    return _run_decision(
+        request,
+        operation,
+        form,
+        OperationAction.APPROVE,
+        ("digest", "comment", "confirmation"),
+        _approved_message,
+    )
+
+
+@sensitive_post_parameters("token", "code")
+@require_POST
+@permission_required((permissions.APPROVE, permissions.RELEASE), raise_exception=True)
+def approve_and_send(request: StaffRequest, pk: UUID) -> HttpResponse:
+    operation = operation_or_404(request, pk)
+    form = ApproveAndSendForm(request.POST, request=request, wants=decision_requirements(operation))
+    names = ("digest", "comment", "confirmation", "token")
+    return _run_decision(
+        request,
+        operation,
+        form,
+        OperationAction.APPROVE_AND_RELEASE,
+        names,
+        _released_message,
+    )
+
+
+@sensitive_post_parameters("code")
+@require_POST
+@permission_required(permissions.APPROVE, raise_exception=True)
+def reject(request: StaffRequest, pk: UUID) -> HttpResponse:
+    operation = operation_or_404(request, pk)
+    form = RejectionForm(request.POST, request=request, wants=decision_requirements(operation))
+    return _run_decision(
+        request,
+        operation,
+        form,
+        OperationAction.REJECT,
+        ("digest", "reason"),
+        _rejected_message,
+    )
+
+
+@sensitive_post_parameters("token", "code")
+@require_POST
+@permission_required(permissions.RELEASE, raise_exception=True)
+def release(request: StaffRequest, pk: UUID) -> HttpResponse:
+    operation = operation_or_404(request, pk)
+    form = ReleaseForm(request.POST, request=request, wants=decision_requirements(operation))
+    return _run_decision(
+        request,
+        operation,
+        form,
+        OperationAction.RELEASE,
+        ("digest", "token"),
+        _released_message,
+    )
+
+
+@require_POST
+@permission_required(permissions.VIEW, raise_exception=True)
+def cancel(request: StaffRequest, pk: UUID) -> HttpResponse:
+    """Take back what one prepared, by whoever may prepare operations of its kind."""
+    operation = operation_or_404(request, pk)
+    if not request.user.has_perm(permission_for(operation.kind)):
+        raise PermissionDenied
+    try:
+        approvals.cancel_operation(pk, actor=request.user)
+    except OperationError as exc:
+        messages.error(request, str(exc))
+    else:
+        messages.success(request, "Cancelled. Nothing was sent.")
+    return redirect(operation)
+
+
+@require_POST
+@permission_required(permissions.VIEW, raise_exception=True)
+def check_status(request: StaffRequest, pk: UUID) -> HttpResponse:
+    """Have the service's list of transactions read now, instead of at the next turn of the timer."""
+    if not may_check_status(request.user):
+        raise PermissionDenied
+    operation = operation_or_404(request, pk)
+    if operation.status in AWAITING_PROVIDER:
+        operation = confirmation.confirm_operation(pk, actor=request.user)
+        read = "The service's list was read just now."
+    else:
+        read = "There is nothing to ask the service about any more."
+    at_desk = request.POST.get("next") == "desk"
+    subject = operation.reference if at_desk else "The operation"
+    messages.info(request, f"{read} {subject} is: {operation.get_status_display()}.")
+    return redirect("operations:investigation") if at_desk else redirect(operation)
+
+
+_SERVICES: dict[OperationAction, Callable[..., Operation]] = {
+    OperationAction.APPROVE: approvals.approve_operation,
+    OperationAction.APPROVE_AND_RELEASE: approvals.approve_and_release_operation,
+    OperationAction.REJECT: approvals.reject_operation,
+    OperationAction.RELEASE: release_operation,
+}
+
+
+def _run_decision(
+    request: StaffRequest,
+    operation: Operation,
+    form: BaseDecisionForm,
+    action: OperationAction,
+    names: tuple[str, ...],
+    done: Callable[[Operation], str],
+) -> HttpResponse:
+    """Call the service of this action; on refusal the page comes back with the reason and what was typed.
+
+    Services put what they refuse on record themselves; what the form refuses is put on record here.
+    """
+    pk = operation.pk
+    if not form.is_valid():
+        transitions.record_refusal(pk, action, request.user, _form_problems(form))
+    else:
+        values = {name: form.cleaned_data[name] for name in names if name in form.fields}
+        try:
+            changed = _SERVICES[action](
+                pk, actor=request.user, second_factor_at=second_factor_at(request), **values
+            )
+        except OperationError as exc:
+            form.add_error(None, str(exc))
+            operation = operation_or_404(request, pk)
+        else:
+            messages.success(request, done(changed))
+            return redirect(changed)
+    return render_page(request, operation, refused=form)
+
+
+def _form_problems(form: BaseDecisionForm) -> OperationError:
+    """The fields that are wrong, in one reason."""
+    return OperationError(Refusal.FORM_INVALID, fields=", ".join(form.errors))
+
+
+def _approved_message(operation: Operation) -> str:
+    if operation.status == Status.SUCCEEDED:
+        return "Countersigned and applied. Nothing was sent."
+    if operation.status == Status.PENDING:
+        return "Your countersignature is kept. Another person must countersign too; nothing is sent yet."
+    return "Countersigned. Nothing is sent before somebody gives the word."
+
+
+def _released_message(_operation: Operation) -> str:
+    return "Handed over for sending. This page shows by itself what becomes of it."
+
+
+def _rejected_message(operation: Operation) -> str:
+    return f"Rejected. {operation.maker} will read your reason; nothing was sent."
+
+
+@require_POST
+@permission_required(permissions.PREPARE, raise_exception=True)
+def saved_account_create(request: StaffRequest, pk: UUID) -> HttpResponse:
+    """Keep the account that this operation pays; refused, the operation's page says why beside the name."""
+    operation = operation_or_404(request, pk)
+    form = SavedAccountForm(request.POST)
+    if form.is_valid():
+        try:
+            saved = saved_accounts.save_account(pk, actor=request.user, **form.cleaned_data)
+        except (SavedAccountError, UnreadableContentError) as exc:
+            form.add_error("name", str(exc))
+        else:
+            messages.success(request, f"The account is saved as “{saved.name}”. Saving it pays nobody.")
+            return redirect(operation)
+    return render_page(request, operation, saving=form)

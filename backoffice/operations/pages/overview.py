@@ -1,0 +1,171 @@
+"""The overview: balances, what waits for this person, what needs attention, and operations by status."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from django.contrib.auth.decorators import permission_required
+from django.db.models import Case, Count, Q, QuerySet, Value, When, Window
+from django.db.models.functions import Coalesce, RowNumber
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from backoffice.accounts.access import does_not_extend_session
+from backoffice.accounts.models import User
+from backoffice.accounts.sessions import StaffRequest
+from backoffice.ledger import balances as ledger_services
+from backoffice.ledger.balances import balances_with_long_trend
+from backoffice.ledger.mirror.state import mirror_state
+from backoffice.ledger.statements.continuity import cached_break_count
+from backoffice.ledger.transactions.volumes import currency_flows
+from backoffice.operations import permissions
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.monitoring.inspection import system_health
+from backoffice.operations.policy import may_decide_any
+from backoffice.operations.selectors import IS_OPEN, is_waiting_for, visible_operations
+from backoffice.operations.states import CLOSED, NEEDS_ATTENTION, OPEN, Status
+from payments_gateway import GatewayError
+
+SHOWN_PER_GROUP = 6
+ENDED_WITHIN = timedelta(days=30)
+URGENT_WITHIN = timedelta(hours=1)
+"""Of the time that is left to decide and send; a conversion has thirty minutes in all."""
+
+
+class GroupName(StrEnum):
+    """What an open operation is to the person who looks; to each person it is one of these."""
+
+    WAITING = "waiting"
+    ATTENTION = "attention"
+    UNDER_WAY = "under way"
+
+
+@dataclass(frozen=True)
+class OperationGroup:
+    """The first operations of a group, and how many there are in all.
+
+    What is urgent comes first and has `is_urgent`, then what was prepared the longest time ago.
+    """
+
+    first: list[Operation] = field(default_factory=list)
+    in_all: int = 0
+
+
+@dataclass(frozen=True)
+class StatusCount:
+    """How many operations have one status. `share` is a whole percentage of the most frequent, for a bar."""
+
+    status: str
+    label: str
+    count: int
+    share: int
+
+
+def open_operations(person: User) -> Mapping[GroupName, OperationGroup]:
+    """The first open operations of each group, for this person. One query."""
+    found: dict[GroupName, list[Any]] = {group: [] for group in GroupName}
+    for operation in _first_of_each_group(person):
+        found[GroupName(operation.group)].append(operation)
+    return {group: OperationGroup(first, first[0].in_all if first else 0) for group, first in found.items()}
+
+
+def _first_of_each_group(person: User) -> QuerySet[Any]:
+    is_urgent = Q(
+        status__in=[Status.PENDING, Status.APPROVED], expires_at__lte=timezone.now() + URGENT_WITHIN
+    )
+    group = Case(
+        When(status__in=NEEDS_ATTENTION, then=Value(GroupName.ATTENTION)),
+        When(is_waiting_for(person), then=Value(GroupName.WAITING)),
+        default=Value(GroupName.UNDER_WAY),
+    )
+    order = ("-is_urgent", "prepared_at", "id")
+    found = visible_operations(person).filter(IS_OPEN).defer("payload")  # the longest member, and not shown
+    numbered = found.annotate(group=group, is_urgent=is_urgent).annotate(
+        in_all=Window(Count("pk"), partition_by="group"),
+        place=Window(RowNumber(), partition_by="group", order_by=order),
+    )
+    return numbered.filter(place__lte=SHOWN_PER_GROUP).order_by(*order)
+
+
+def status_counts(now: datetime) -> tuple[list[StatusCount], list[StatusCount]]:
+    """How many operations are open now, and how many ended in the last thirty days, by status. One query.
+
+    Both are counted from an index that holds no others: of all that ended earlier nothing is read.
+    """
+    lately = _by_status(Q(closed_at__gte=now - ENDED_WITHIN))
+    counts = dict(_by_status(IS_OPEN).union(lately, all=True))
+    return _status_counts(counts, OPEN), _status_counts(counts, CLOSED)
+
+
+def _by_status(within: Q) -> QuerySet[Operation, tuple[str, int]]:
+    """Grouped by an expression, lest SQLite takes the index of all operations by status because it is in order."""
+    status = Coalesce("status", Value(""))
+    return Operation.objects.filter(within).order_by().values_list(status).annotate(number=Count("*"))
+
+
+def _status_counts(counts: Mapping[str, int], among: frozenset[Status]) -> list[StatusCount]:
+    found = {status: counts[status] for status in Status if status in among and status in counts}
+    most = max(found.values(), default=1)
+    return [StatusCount(status, status.label, count, count * 100 // most) for status, count in found.items()]
+
+
+@require_safe
+def overview(request: StaffRequest) -> HttpResponse:
+    """What this person may see of it, from small tables alone: neither the service nor the whole mirror is read."""
+    person, now = request.user, timezone.now()
+    context = {
+        "greeting": _greeting(timezone.localtime().hour),
+        **_balances_context(person, now),
+        **_operations_context(person, now),
+    }
+    return render(request, "operations/overview.html", context)
+
+
+@does_not_extend_session
+@require_safe
+@permission_required("ledger.view_balance", raise_exception=True)
+def balances(request: StaffRequest) -> HttpResponse:
+    """The balances as the service tells them now, or the last known ones if it does not answer."""
+    context: dict[str, object] = {"fresh": True}
+    try:
+        ledger_services.refresh_balances()
+    except GatewayError:
+        context["unreachable"] = True
+    context["balances"] = balances_with_long_trend(timezone.now())
+    return render(request, "operations/_overview_balances.html", context)
+
+
+def _balances_context(person: User, now: datetime) -> dict[str, object]:
+    seen: dict[str, object] = {}
+    if person.has_perm("ledger.view_balance"):
+        seen["balances"] = balances_with_long_trend(now)
+    if person.has_perm("ledger.view_transaction"):
+        seen["flows"] = currency_flows(now.astimezone(UTC).date())
+        seen["mirror"] = mirror_state()
+        seen["breaks"] = cached_break_count()
+    return seen
+
+
+def _operations_context(person: User, now: datetime) -> dict[str, object]:
+    if not person.has_perm(permissions.VIEW):
+        return {}
+    groups = open_operations(person)
+    open_now, ended_lately = status_counts(now)
+    return {
+        "decides": may_decide_any(person),
+        "waiting": groups[GroupName.WAITING],
+        "waiting_count": groups[GroupName.WAITING].in_all,  # in the frame of the page, too
+        "attention": groups[GroupName.ATTENTION],
+        "under_way": groups[GroupName.UNDER_WAY],
+        "open_now": open_now,
+        "ended_lately": ended_lately,
+        "health": system_health(),
+    }
+
+
+def _greeting(hour: int) -> str:
+    return "Good morning" if hour < 12 else "Good afternoon" if hour < 18 else "Good evening"

@@ -1,0 +1,43 @@
+"""The page that pauses all payments."""
+
+from django import forms
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods
+
+from backoffice.accounts.sessions import StaffRequest
+from backoffice.operations import permissions
+from backoffice.operations.errors import OperationError
+from backoffice.operations.lifecycle.pause import pause_payments
+from backoffice.operations.models.monitoring import current_pause
+from backoffice.operations.pages.operation.forms import reason_field
+
+
+class PauseForm(forms.Form):
+    """Why all sending stops."""
+
+    reason = reason_field(
+        label="Why sending stops",
+        help_text="Everybody who works here reads it, at the top of every page.",
+        missing="Say why. Sending goes on.",
+        max_length=300,
+    )
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@permission_required(permissions.PAUSE, raise_exception=True)
+def pause(request: StaffRequest) -> HttpResponse:
+    """Stop all sending at once, with a reason; or see who stopped it and why."""
+    form = PauseForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            pause_payments(actor=request.user, reason=form.cleaned_data["reason"])
+        except OperationError as exc:
+            form.add_error(None, str(exc))
+        else:
+            messages.success(request, "Sending is paused. Nothing leaves before two people let it go on.")
+            return redirect("operations:pause")
+    context = {"form": form, "standing": current_pause()}
+    return render(request, "operations/pause.html", context, status=422 if request.method == "POST" else 200)

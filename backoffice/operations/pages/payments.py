@@ -1,0 +1,176 @@
+"""Payments created here, with their state as the provider last reported it. Nothing is decided on that state."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from django.contrib.auth.decorators import permission_required
+from django.db.models import Prefetch, QuerySet
+from django.http import Http404, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from backoffice.accounts.access import does_not_extend_session
+from backoffice.accounts.models import User
+from backoffice.accounts.sessions import StaffRequest
+from backoffice.core.cached_reads import CachedValue
+from backoffice.core.web.formatting import format_amount
+from backoffice.core.web.pagination import keyset_page
+from backoffice.ledger import payments as ledger
+from backoffice.ledger.payments import can_read_payments
+from backoffice.operations import permissions
+from backoffice.operations.kinds.payment import PaymentKind, payment_result
+from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.selectors import NEWEST_FIRST, visible_operations
+from backoffice.operations.states import Outcome, Status
+from payments_gateway import Payment
+
+_FRESH_FOR = timedelta(seconds=30)
+_ADDRESS_WATCHED_AFTER_EXPIRY = timedelta(days=1)
+_MAX_READS, _READS_DEADLINE = 10, 5.0
+
+
+@dataclass(frozen=True)
+class CreatedPayment:
+    """One payment. `told` is what the service said of it, as plain texts by name, at the moment `at`.
+
+    `is_reread`: it was asked again after the creation. `problem`: why it tells nothing newer, if it was asked.
+    """
+
+    operation: Operation
+    told: dict[str, str]
+    at: datetime
+    is_reread: bool
+    problem: str = ""
+
+    @property
+    def expires_at(self) -> datetime | None:
+        """Until when the address is watched, where the service told it."""
+        text = self.told.get("expires_at", "")
+        return datetime.fromisoformat(text) if text else None
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether something may still change: until a day after it expired."""
+        until = (self.expires_at or self.at) + _ADDRESS_WATCHED_AFTER_EXPIRY
+        return timezone.now() < until
+
+    @property
+    def incoming(self) -> str:
+        """`USDT 100.00`, or empty if the service told no amount; so are the other three."""
+        return self._amount("incoming_amount", "incoming_currency")
+
+    @property
+    def outgoing(self) -> str:
+        return self._amount("outgoing_amount", "outgoing_currency")
+
+    @property
+    def confirmed(self) -> str:
+        return self._amount("confirmed_amount", "incoming_currency")
+
+    @property
+    def unconfirmed(self) -> str:
+        return self._amount("unconfirmed_amount", "incoming_currency")
+
+    def _amount(self, name: str, currency_name: str) -> str:
+        currency = self.told.get(currency_name) or str(self.operation.payload[currency_name])
+        return f"{currency} {format_amount(Decimal(self.told[name]), currency)}" if name in self.told else ""
+
+
+def payment_operations(user: User) -> QuerySet[Operation]:
+    """Operations that created a payment, with the attempt whose answer tells of it; two queries."""
+    succeeded = Attempt.objects.filter(outcome=Outcome.SUCCEEDED)
+    found = visible_operations(user).filter(kind=PaymentKind.name, status=Status.SUCCEEDED)
+    return found.prefetch_related(Prefetch("attempts", succeeded))
+
+
+def created_payment(operation: Operation, *, ask: bool = False) -> CreatedPayment | None:
+    """The payment that this operation created, as last told; None if it created none.
+
+    With `ask` the service is asked first, if it can be. Never raises GatewayError.
+    """
+    if operation.kind != PaymentKind.name:
+        return None
+    attempt = next((one for one in operation.attempts.all() if one.outcome == Outcome.SUCCEEDED), None)
+    if attempt is None:
+        return None
+    created = attempt.result or {}
+    told = _reported_payment(created.get("id", ""), ask=ask)
+    newer = {} if told.value is None else payment_result(told.value)
+    at = told.at or attempt.closed_at or attempt.started_at
+    return CreatedPayment(operation, created | newer, at, is_reread=bool(newer), problem=told.problem)
+
+
+def created_payments(operations: Sequence[Operation], *, ask: bool) -> list[CreatedPayment]:
+    """The payments of a page. With `ask`, up to ten that may have changed are asked for, for five seconds in all."""
+    until, asked, found = time.monotonic() + _READS_DEADLINE, 0, []
+    for operation in operations:
+        made = created_payment(operation)
+        if ask and asked < _MAX_READS and time.monotonic() < until and made and _may_have_changed(made):
+            made, asked = created_payment(operation, ask=True), asked + 1
+        if made is not None:
+            found.append(made)
+    return found
+
+
+def _may_have_changed(made: CreatedPayment) -> bool:
+    is_fresh = made.is_reread and timezone.now() - made.at < _FRESH_FOR
+    return made.is_watched and not is_fresh
+
+
+def _reported_payment(payment_id: str, *, ask: bool) -> CachedValue[Payment]:
+    if not payment_id or not ledger.can_read_payments():
+        return CachedValue()
+    return ledger.refresh_payment(payment_id) if ask else ledger.cached_payment(payment_id)
+
+
+PER_PAGE = 20
+
+
+@require_safe
+@permission_required(permissions.VIEW, raise_exception=True)
+def payments(request: StaffRequest) -> HttpResponse:
+    """The list as last told; htmx asks the service, and so does `?read=1` without JavaScript."""
+    return render(request, "operations/payments.html", _listed(request, ask="read" in request.GET))
+
+
+@does_not_extend_session
+@require_safe
+@permission_required(permissions.VIEW, raise_exception=True)
+def payments_refresh(request: StaffRequest) -> HttpResponse:
+    """The rows alone, with what the service tells now of those that may have changed."""
+    return render(request, "operations/_payments.html", _listed(request, ask=True))
+
+
+@does_not_extend_session
+@require_safe
+@permission_required(permissions.VIEW, raise_exception=True)
+def payment_refresh(request: StaffRequest, pk: UUID) -> HttpResponse:
+    """What the service tells now of the payment that an operation created; 404 if it created none."""
+    made = created_payment(get_object_or_404(payment_operations(request.user), pk=pk), ask=True)
+    if made is None:
+        raise Http404("This operation created no payment")
+    context = {
+        "operation": made.operation,
+        "payment": made,
+        "can_be_asked": can_read_payments(),
+        "fresh": True,
+    }
+    return render(request, "operations/_payment.html", context)
+
+
+def _listed(request: StaffRequest, *, ask: bool) -> dict[str, Any]:
+    found = keyset_page(
+        payment_operations(request.user), order=NEWEST_FIRST, cursor=request.GET.get("cursor"), size=PER_PAGE
+    )
+    return {
+        "page": found,
+        "payments": created_payments(found.rows, ask=ask),
+        "can_be_asked": can_read_payments(),
+        "fresh": ask,
+    }

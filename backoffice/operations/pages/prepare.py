@@ -1,0 +1,302 @@
+"""Prepare an operation: fill in, check, review, submit. Nothing is stored before the last step."""
+
+from typing import Any
+from uuid import UUID, uuid4
+
+from django import forms
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.template import TemplateDoesNotExist
+from django.template.loader import select_template
+from django.views.decorators.http import require_http_methods, require_POST
+
+from backoffice.accounts.models import User
+from backoffice.accounts.sessions import StaffRequest
+from backoffice.ledger import balances
+from backoffice.operations import policy, selectors
+from backoffice.operations.errors import (
+    DuplicatePendingError,
+    DuplicateUnknownError,
+    OperationError,
+    PaidBeforeError,
+    UnreadableContentError,
+)
+from backoffice.operations.kinds import KINDS, facts_of, read_content
+from backoffice.operations.kinds.base import KindForm, OperationKind
+from backoffice.operations.models.operations import Operation, content_digest, verification_code
+from backoffice.operations.pages.saved_accounts import AccountOption, account_option, account_options
+from backoffice.operations.workflow.prepare import (
+    duplicates_with_unknown_outcome,
+    earlier_submission,
+    prepare_operation,
+    repeated_payments,
+)
+
+
+class AccountChoiceForm(forms.Form):
+    """Which of the saved and recent accounts to use, and a text to find it by where there are many."""
+
+    prefix = "known"
+
+    text = forms.CharField(
+        required=False,
+        max_length=60,
+        label="Find a saved account",
+        widget=forms.TextInput(
+            attrs={"type": "search", "autocomplete": "off", "placeholder": "Name, holder or bank"}
+        ),
+    )
+    account = forms.CharField(
+        label="Saved and recent accounts",
+        widget=forms.Select,
+        error_messages={"required": "Choose an account. Nothing was filled in."},
+    )
+
+    def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.user = user
+        self.known = account_options(user, self._typed("text"))
+        account: Any = self.fields["account"].widget
+        groups = (("Saved", self.known.saved), ("Recent", self.known.recent))
+        account.choices = [
+            ("", "Choose an account, or type one below"),
+            *((name, [(one.ref, one.label) for one in accounts]) for name, accounts in groups if accounts),
+        ]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to choose from, whatever is typed."""
+        return not (self.known.saved or self.known.recent or self._typed("text"))
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the list needs a text to find something in it."""
+        return self.known.has_more or bool(self._typed("text"))
+
+    def clean_account(self) -> AccountOption:
+        found = account_option(self.user, self.cleaned_data["account"])
+        if found is None:
+            raise forms.ValidationError(
+                "This account is not kept any more. Nothing was filled in; choose another."
+            )
+        return found
+
+    def _typed(self, name: str) -> str:
+        return str(self[name].value() or "").strip()[:60]
+
+
+SHOWN_REPEATS = 3
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def prepare(request: StaffRequest, kind_name: str) -> HttpResponse:
+    """The form; and, by the button that was pressed, its check, its review, or the operation itself."""
+    kind = _kind(request, kind_name)
+    if request.method != "POST":
+        return _form_page(request, kind, kind.form_type(initial=_prefilled(request, kind)))
+    steps = {"check": _check, "find": _edit, "use": _fill_in_account, "change": _edit, "prepare": _prepare}
+    return steps.get(request.POST.get("step", ""), _review)(request, kind)
+
+
+@require_POST
+def check(request: StaffRequest, kind_name: str) -> HttpResponse:
+    """What the service says about the form so far, while it is being filled in."""
+    kind = _kind(request, kind_name)
+    context = {"kind": kind, "form": _as_typed(request, kind), "check": _checked(request, kind)}
+    try:
+        return render(request, f"operations/kinds/{kind.name}_check.html", context)
+    except TemplateDoesNotExist as exc:
+        raise Http404("This kind has nothing to check while it is filled in") from exc
+
+
+def _check(request: StaffRequest, kind: OperationKind[Any]) -> HttpResponse:
+    """The same without JavaScript: the form as typed, without complaints about what is still empty."""
+    return _form_page(request, kind, _as_typed(request, kind), check=_checked(request, kind))
+
+
+def _edit(request: StaffRequest, kind: OperationKind[Any]) -> HttpResponse:
+    return _form_page(request, kind, _as_typed(request, kind))
+
+
+def _fill_in_account(request: StaffRequest, kind: OperationKind[Any]) -> HttpResponse:
+    """The form with the chosen account filled in, all else as typed, and at once what the bank says of the account."""
+    choice = AccountChoiceForm(request.POST, user=request.user)
+    if not choice.is_valid():
+        return _form_page(request, kind, _as_typed(request, kind), status=422, choice=choice)
+    chosen = choice.cleaned_data["account"]
+    values = {**request.POST.dict(), **chosen.values}
+    check = kind.form_type(values)
+    check.full_clean()
+    form = kind.form_type(initial=values)
+    return _form_page(request, kind, form, check=check, choice=choice, chosen=chosen)
+
+
+def _review(request: StaffRequest, kind: OperationKind[Any]) -> HttpResponse:
+    form = kind.form_type(request.POST)
+    if not form.is_valid():
+        return _refused(request, kind, form)
+    in_doubt = duplicates_with_unknown_outcome(kind, form.payload()).first()
+    if in_doubt is not None:
+        return _refused(request, kind, form, waiting=DuplicateUnknownError(in_doubt.reference, in_doubt.pk))
+    repeats = _unexplained_repeats(request, kind, form)
+    return _refused(request, kind, form, repeats=repeats) if repeats else _review_page(request, kind, form)
+
+
+def _prepare(request: StaffRequest, kind: OperationKind[Any]) -> HttpResponse:
+    """Store what was reviewed. If it is not what was reviewed any more, it is reviewed again.
+
+    The same form sent again is answered with its operation, before the service is asked about anything.
+    """
+    submission, form = _submission(request), kind.form_type(request.POST)
+    before = earlier_submission(request.user, submission, request.POST.get("digest", ""))
+    if before is not None:
+        messages.info(request, "This form had been sent before. It was prepared once.")
+        return redirect(before)
+    if not form.is_valid():
+        return _refused(request, kind, form)
+    payload = form.payload()
+    if request.POST.get("digest") != content_digest(submission, kind.name, payload.stored()):
+        return _review_page(request, kind, form, changed=True)
+    return _store(request, kind, form, submission)
+
+
+def _store(request: StaffRequest, kind: OperationKind[Any], form: KindForm, submission: UUID) -> HttpResponse:
+    copied = _original(request, kind)
+    try:
+        operation = prepare_operation(
+            submission,
+            actor=request.user,
+            kind=kind.name,
+            payload=form.payload(),
+            prepared_from=copied.pk if copied else None,
+        )
+    except (DuplicatePendingError, DuplicateUnknownError) as exc:
+        return _refused(request, kind, form, waiting=exc)
+    except PaidBeforeError:
+        return _refused(request, kind, form, repeats=_unexplained_repeats(request, kind, form))
+    except OperationError as exc:
+        form.add_error(None, str(exc))
+        return _refused(request, kind, form)
+    messages.success(request, "Prepared. Nothing is sent before another person has countersigned it.")
+    return redirect(operation)
+
+
+def _unexplained_repeats(request: StaffRequest, kind: OperationKind[Any], form: KindForm) -> list[Operation]:
+    """What was paid the same within a day, if the form does not say why it is paid again; it is told so."""
+    payload = form.payload()
+    if payload.repeat_reason:
+        return []
+    found = repeated_payments(kind.counterparty(payload).key, kind.at_stake(payload))
+    repeats = list(found.exclude(pk=_submission(request))[:SHOWN_REPEATS])
+    if repeats and not form.cleaned_data["repeat_meant"]:
+        form.add_error("repeat_meant", "Tick this if you mean it.")
+    if repeats and not form.cleaned_data["repeat_reason"]:
+        form.add_error("repeat_reason", "Say why, for the person who countersigns.")
+    return repeats
+
+
+def _refused(request: StaffRequest, kind: OperationKind[Any], form: KindForm, **shown: Any) -> HttpResponse:
+    return _form_page(request, kind, form, status=422, check=form, **shown)
+
+
+def _form_page(
+    request: StaffRequest, kind: OperationKind[Any], form: KindForm, *, status: int = 200, **shown: Any
+) -> HttpResponse:
+    """The page with the form. `shown`: `check` is the form as the service answered it, `repeats` what was paid before,
+    `waiting` the operation with the same content, `choice` the choice of an account and `chosen` the one filled in."""
+    context = {
+        "kind": kind,
+        "form": form,
+        "fields": select_template(
+            [f"operations/kinds/{kind.name}_form.html", "operations/_default_form.html"]
+        ),
+        "submission": _submission(request),
+        "original": _original(request, kind),
+        "balances": balances.stored_balances(),
+        "choice": lambda: AccountChoiceForm(initial=_account_choice_values(request), user=request.user),
+    }
+    return render(request, "operations/prepare.html", context | shown, status=status)
+
+
+def _review_page(
+    request: StaffRequest, kind: OperationKind[Any], form: KindForm, *, changed: bool = False
+) -> HttpResponse:
+    submission, payload = _submission(request), form.payload()
+    digest, debit = content_digest(submission, kind.name, payload.stored()), kind.debit(payload)
+    context = {
+        "kind": kind,
+        "form": form,
+        "submission": submission,
+        "sentence": kind.sentence(payload),
+        "facts": facts_of(kind, payload),
+        "cautions": kind.cautions(payload),
+        "digest": digest,
+        "code": verification_code(digest),
+        "requirement": policy.approval_requirement(kind.plural, *kind.limited(payload)),
+        "balances": [row for row in balances.stored_balances() if debit and row.currency == debit.currency],
+        "changed": changed,
+    }
+    return render(request, "operations/review.html", context, status=422 if changed else 200)
+
+
+def _kind(request: StaffRequest, name: str) -> OperationKind[Any]:
+    """The kind; 404 if there is none of this name, 403 if this person may not prepare it."""
+    if name not in KINDS:
+        raise Http404("There is no such kind of operation")
+    if not request.user.has_perm(KINDS[name].permission):
+        raise PermissionDenied
+    return KINDS[name]
+
+
+def _checked(request: StaffRequest, kind: OperationKind[Any]) -> KindForm:
+    form = kind.form_type(request.POST)
+    form.full_clean()
+    return form
+
+
+def _as_typed(request: StaffRequest, kind: OperationKind[Any]) -> KindForm:
+    return kind.form_type(initial=request.POST.dict())
+
+
+def _prefilled(request: StaffRequest, kind: OperationKind[Any]) -> dict[str, Any]:
+    """What a link says (`?currency=NGN`), or what an earlier operation had (`?copy=`); people see it first."""
+    return {**request.GET.dict(), **_copied_values(request, kind)}
+
+
+def _copied_values(request: StaffRequest, kind: OperationKind[Any]) -> dict[str, Any]:
+    """The values to prepare the same again; 404 if they cannot be read any more."""
+    original = _original(request, kind)
+    try:
+        return kind.initial(read_content(original)[1]) if original else {}
+    except UnreadableContentError as exc:
+        raise Http404(str(exc)) from exc
+
+
+def _original(request: StaffRequest, kind: OperationKind[Any]) -> Operation | None:
+    """The operation named by `?copy=`; 404 if it is not of this kind or this person may not see it."""
+    pk = _uuid(request.GET.get("copy", ""))
+    return (
+        get_object_or_404(selectors.visible_operations(request.user), pk=pk, kind=kind.name) if pk else None
+    )
+
+
+def _account_choice_values(request: StaffRequest) -> dict[str, str]:
+    """What was chosen and typed before in the choice of an account."""
+    return {
+        name: request.POST.get(f"{AccountChoiceForm.prefix}-{name}", "")
+        for name in AccountChoiceForm.base_fields
+    }
+
+
+def _submission(request: StaffRequest) -> UUID:
+    """The id that the filled-in form came with, so that sending it twice finds the same operation; or a new one."""
+    return _uuid(request.POST.get("submission", "")) or uuid4()
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None

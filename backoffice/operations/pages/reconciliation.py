@@ -1,0 +1,60 @@
+"""The reconciliation page: its filters, sums by day and comparisons."""
+
+from datetime import UTC, datetime
+
+from django import forms
+from django.contrib.auth.decorators import permission_required
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from backoffice.accounts.sessions import StaffRequest
+from backoffice.core.web.forms import ListFilterForm, day_field
+from backoffice.core.web.pagination import keyset_page
+from backoffice.ledger.mirror.state import mirror_state
+from backoffice.ledger.transactions.filters import known_facets
+from backoffice.operations.models.reconciliation import ReconciliationResult
+from backoffice.operations.reconciliation import selectors as kept
+from backoffice.operations.reconciliation.selectors import ReconciliationFilter
+
+
+def _currencies() -> list[tuple[str, str]]:
+    codes = {facet.currency for facet in known_facets()} - {""}
+    return [("", "Any currency"), *((code, code) for code in sorted(codes))]
+
+
+class ReconciliationFilterForm(ListFilterForm):
+    """The filters. Days are those of UTC, whoever looks, because the sums are kept so."""
+
+    since = day_field("From, in UTC")
+    until = day_field("To, in UTC")
+    verdict = forms.ChoiceField(
+        required=False, label="Result", choices=[("", "Any result"), *ReconciliationResult.choices]
+    )
+    currency = forms.ChoiceField(required=False, label="Currency", choices=_currencies)
+
+    def chosen(self) -> ReconciliationFilter:
+        """What to narrow it to. Call only on a valid form."""
+        values = self.cleaned_data
+        return ReconciliationFilter(values["verdict"], values["currency"], values["since"], values["until"])
+
+
+@require_safe
+@permission_required(kept.REQUIRED_PERMISSIONS, raise_exception=True)
+def reconciliation(request: StaffRequest) -> HttpResponse:
+    """The sums by day and the list, narrowed by the filters in the address; without the frame where htmx asks."""
+    form = ReconciliationFilterForm(request.GET)
+    state = kept.reconciliation_state()
+    context: dict[str, object] = {"form": form, "state": state, "mirror": mirror_state()}
+    if form.is_valid():
+        chosen = form.chosen()
+        context |= {
+            "counts": kept.verdict_counts(chosen),
+            "days": kept.daily_totals(chosen, state.begins_at, datetime.now(UTC).date()),
+            "page": keyset_page(
+                chosen.comparisons(), order=kept.NEWEST_COMPARISONS_FIRST, cursor=request.GET.get("cursor")
+            ),
+        }
+    only_part = request.htmx and not request.htmx.history_restore_request
+    template = "operations/_reconciliation.html" if only_part else "operations/reconciliation.html"
+    return render(request, template, context, status=200 if form.is_valid() else 422)

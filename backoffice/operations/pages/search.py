@@ -1,0 +1,245 @@
+"""One search over operations, transactions, recipients, own accounts and people.
+
+References, account numbers and transaction ids are found by an index, whatever their age. Words are searched in the
+newest operations only. The provider is not asked: its transactions come from the mirror.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Generic, TypeVar
+from urllib.parse import urlencode
+
+from django import forms
+from django.contrib.auth.decorators import permission_required
+from django.db.models import Count, Max, Q, Subquery, Value
+from django.db.models.functions import Coalesce
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods
+
+from backoffice.accounts.models import User
+from backoffice.accounts.sessions import StaffRequest
+from backoffice.ledger.bank_accounts import OwnAccount, search_own_accounts
+from backoffice.ledger.models import Transaction
+from backoffice.ledger.transactions.filters import NEWEST_FIRST as NEWEST_TRANSACTIONS
+from backoffice.ledger.transactions.filters import TransactionFilter, is_searchable
+from backoffice.ledger.transactions.listing import transaction_page
+from backoffice.ledger.transactions.query_planner import FilterTooBroadError
+from backoffice.operations import permissions
+from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.selectors import (
+    NEWEST_FIRST,
+    matches_reference_or_account,
+    matches_words,
+    normalise_account,
+    parse_reference,
+    visible_operations,
+)
+from backoffice.operations.states import Status
+
+Row = TypeVar("Row")
+
+SHOWN_PER_SECTION = 10
+WORDS_SEARCHED_IN = 5_000
+_ACCOUNT = re.compile(r"[0-9]{8,}|(?=.*[0-9])[0-9a-z]{20,}")  # the number of one, or an address
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Hits(Generic[Row]):
+    """The newest of what was found, and whether there is more."""
+
+    rows: list[Row]
+    has_more: bool
+
+
+@dataclass(frozen=True)
+class PaidRecipient:
+    """Somebody who was paid: what it is called, how often, when the last of it was prepared, and one operation's
+    reference to find the others by."""
+
+    name: str
+    detail: str
+    reference: str
+    times: int
+    last: datetime
+
+
+@dataclass(frozen=True)
+class SearchResults:
+    """What was found of each sort. `transactions` are attempts of ours."""
+
+    operations: Hits[Operation]
+    transactions: Hits[Attempt]
+    beneficiaries: Hits[PaidRecipient]
+    own_accounts: Hits[OwnAccount]
+    people: Hits[User]
+
+    def __bool__(self) -> bool:
+        money = (self.operations, self.transactions, self.beneficiaries)
+        return any(hits.rows for hits in (*money, self.own_accounts, self.people))
+
+
+def search_everything(user: User, text: str) -> SearchResults:
+    """At most ten of each sort, out of what this person may see."""
+    may_see_accounts = user.has_perm("ledger.view_balance")
+    return SearchResults(
+        operations=_operations(user, text),
+        transactions=_attempts_with_transaction(user, text),
+        beneficiaries=_paid_recipients(user, text),
+        own_accounts=_hits(search_own_accounts(text, normalise_account(text)) if may_see_accounts else []),
+        people=_people(user, text),
+    )
+
+
+def search_mirror(user: User, text: str) -> Hits[Transaction]:
+    """The service's own records by the whole id, a part of a name, or a part of the business id: the newest ten.
+
+    Apart from the rest, because it costs as much as all of that together.
+    """
+    if not is_searchable(text) or not user.has_perm("ledger.view_transaction"):
+        return Hits([], has_more=False)
+    try:
+        page = transaction_page(
+            TransactionFilter(text=text), order=NEWEST_TRANSACTIONS, cursor=None, size=SHOWN_PER_SECTION
+        )
+    except FilterTooBroadError:
+        return Hits([], has_more=True)
+    return Hits(page.rows, has_more=page.next_cursor is not None)
+
+
+def operation_with_reference(found: SearchResults, text: str) -> Operation | None:
+    """The operation whose reference the text is, in whatever case and with or without its hyphen."""
+    reference = parse_reference(text)
+    return next((row for row in found.operations.rows if row.reference == reference), None)
+
+
+def list_query(found: SearchResults, text: str) -> str:
+    """The filter, as in an address, by which the list finds all of it and not only the newest; empty if there is none.
+
+    An account is named by an operation that pays it, because addresses of pages stand in logs.
+    """
+    account = normalise_account(text)
+    paying = [row.reference for row in found.operations.rows if row.beneficiary_account == account]
+    return urlencode({"beneficiary_of": paying[0]}) if paying else text_query(text)
+
+
+def text_query(text: str) -> str:
+    """The text as a filter in an address; empty where it may be the number of an account."""
+    return "" if _ACCOUNT.fullmatch(normalise_account(text)) else urlencode({"text": text})
+
+
+def _operations(user: User, text: str) -> Hits[Operation]:
+    visible = visible_operations(user).order_by(*NEWEST_FIRST)
+    named = visible.filter(matches_reference_or_account(text))[: SHOWN_PER_SECTION + 1]
+    said = visible.filter(_is_among_the_newest(), matches_words(text))[: SHOWN_PER_SECTION + 1]
+    return _hits(list(dict.fromkeys([*named, *said])))
+
+
+def _attempts_with_transaction(user: User, text: str) -> Hits[Attempt]:
+    """What the service's id leads to: one attempt at most, for the id is unique."""
+    found = Attempt.objects.filter(service_transaction_id=text, operation__in=visible_operations(user))
+    return _hits(list(found.select_related("operation")))
+
+
+def _paid_recipients(user: User, text: str) -> Hits[PaidRecipient]:
+    """Who was paid, the one paid last first."""
+    recent = Q(counterparty__icontains=text) & _is_among_the_newest()
+    paid = visible_operations(user).filter(
+        Q(beneficiary_account=normalise_account(text)) | recent,
+        status=Status.SUCCEEDED,
+        beneficiary_key__isnull=False,
+    )
+    groups = (
+        paid.order_by()
+        .values("beneficiary_key")
+        .annotate(
+            name=Max("counterparty"),
+            detail=Max("counterparty_detail"),
+            paid_by=Max("reference"),
+            times=Count("pk"),
+            last=Max("prepared_at"),
+        )
+        .order_by("-last", "beneficiary_key")
+        .values_list("name", "detail", "paid_by", "times", "last")
+    )
+    return _hits([PaidRecipient(*values) for values in groups[: SHOWN_PER_SECTION + 1]])
+
+
+def _people(user: User, text: str) -> Hits[User]:
+    """Colleagues, for those who may see them."""
+    if not user.has_perm("accounts.view_user"):
+        return Hits([], has_more=False)
+    found = User.objects.filter(Q(full_name__icontains=text) | Q(email__icontains=text))
+    return _hits(list(found.prefetch_related("groups")[: SHOWN_PER_SECTION + 1]))
+
+
+def _hits(rows: list[Row]) -> Hits[Row]:
+    return Hits(rows[:SHOWN_PER_SECTION], has_more=len(rows) > SHOWN_PER_SECTION)
+
+
+def _is_among_the_newest() -> Q:
+    """Prepared at the time of the `NEWEST`th newest operation or later: a range of the index, whatever the filter."""
+    newest = Operation.objects.order_by(*NEWEST_FIRST).values("prepared_at")
+    return Q(
+        prepared_at__gte=Coalesce(Subquery(newest[WORDS_SEARCHED_IN - 1 : WORDS_SEARCHED_IN]), Value(_EPOCH))
+    )
+
+
+class SearchForm(forms.Form):
+    """What to look for everywhere."""
+
+    q = forms.CharField(
+        min_length=2,
+        max_length=200,
+        label="Search for",
+        widget=forms.TextInput(
+            attrs={
+                "type": "search",
+                "placeholder": "Reference, name, account number or transaction",
+                "autocomplete": "off",
+            }
+        ),
+        error_messages={
+            "required": "Type what to look for.",
+            "min_length": "Type at least two characters. Nothing was searched.",
+        },
+    )
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@permission_required(permissions.VIEW, raise_exception=True)
+def search(request: StaffRequest) -> HttpResponse:
+    """What was found, by sort; a reference leads to its operation at once, and no text to the form alone.
+
+    A POST only reads: it keeps account numbers out of addresses, and so out of logs and histories.
+    """
+    if not request.POST.get("q"):
+        return render(request, "operations/search.html", {"form": SearchForm()})
+    form = SearchForm(request.POST)
+    if not form.is_valid():
+        return render(request, "operations/search.html", {"form": form}, status=422)
+    text = form.cleaned_data["q"]
+    if "transactions" in request.POST:
+        return _mirror_results(request, form, text)
+    found = search_everything(request.user, text)
+    operation = operation_with_reference(found, text)
+    if operation is not None:
+        return redirect(operation)
+    context = {
+        "form": form,
+        "text": text,
+        "found": found,
+        "more": list_query(found, text),
+        "newest": f"{WORDS_SEARCHED_IN:,}",
+    }
+    return render(request, "operations/search.html", context)
+
+
+def _mirror_results(request: StaffRequest, form: SearchForm, text: str) -> HttpResponse:
+    """What the service lists: htmx fills it in below the rest, and a button asks for it without JavaScript."""
+    listed = search_mirror(request.user, text)
+    context = {"form": form, "text": text, "listed": listed, "more": text_query(text)}
+    template = "operations/_search_transactions.html" if request.htmx else "operations/search.html"
+    return render(request, template, context)

@@ -1,0 +1,305 @@
+"""The list and the page of the provider's transactions (from the mirror), each with the operation that caused it.
+
+A row is rendered in one string: as a template of many parts it takes several times longer than the query.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from functools import cache
+from html import escape
+
+from django.contrib.auth.decorators import permission_required
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.views.decorators.http import require_safe
+from django_htmx.http import push_url
+
+from backoffice.accounts.access import does_not_extend_session
+from backoffice.accounts.sessions import StaffRequest
+from backoffice.core.fields import normalized_text
+from backoffice.core.web.formatting import exact_time, format_amount, local_day, local_time, whole_ids
+from backoffice.core.web.pagination import Page
+from backoffice.ledger.forms import JumpToDayForm, TransactionListForm
+from backoffice.ledger.mirror.rows import DECIMAL_COLUMNS, TIME_COLUMNS
+from backoffice.ledger.mirror.state import mirror_state
+from backoffice.ledger.models import Transaction, TransactionChange
+from backoffice.ledger.transactions.listing import (
+    TransactionCount,
+    cursor_at_day,
+    transaction_count,
+    transaction_page,
+)
+from backoffice.ledger.transactions.query_planner import FilterTooBroadError
+from backoffice.ledger.transactions.volumes import VolumeSummary, volume_summary
+from backoffice.operations import selectors
+from backoffice.operations.models.operations import Operation
+from payments_gateway import TransactionRecord
+
+TONES = {"fulfilled": "succeeded", "processing": "processing", "failed": "failed"}
+SIGNS = {"in": "+", "out": "\N{MINUS SIGN}"}
+_CLASSES = {"in": "amt num good"}
+_ROW = """
+<tr>
+<th scope="row" class="op"><a class="row" href="{}">{}</a><small class="mono">{}</small>{}</th>
+<td class="to">{}</td>
+<td class="{}">{}<span class="money"><span>{}</span> {}</span>{}</td>
+<td class="st"><span class="badge {}">{}</span></td>
+<td class="by">{}</td>
+<td class="age quiet nowrap"><time datetime="{}">{}</time></td>
+</tr>"""
+_FEE = "<small>fee {}</small>"
+_MISSING = "<small>no longer listed by the service since {}</small>"
+_OPERATION = '<a href="{}" class="mono">{}</a>'
+
+
+@dataclass(frozen=True)
+class TransactionRow:
+    """A transaction, and the operation of ours that caused it."""
+
+    transaction: Transaction
+    operation: Operation | None
+
+    @property
+    def html(self) -> SafeString:
+        """The row of the table; every text in it is escaped."""
+        one = self.transaction
+        return SafeString(
+            _ROW.format(
+                _transaction_url(one.pk),
+                escape(one.type or "Not told"),
+                escape(one.transaction_id),
+                _MISSING.format(local_day(one.missing_since)) if one.missing_since else "",
+                whole_ids(one.counterparty),
+                _CLASSES.get(one.direction, "amt num"),
+                SIGNS.get(one.direction, ""),
+                escape(one.currency),
+                format_amount(one.amount, one.currency),
+                _FEE.format(format_amount(one.fee, one.currency)) if one.fee else "",
+                TONES.get(one.status, ""),
+                escape(one.status),
+                self._operation,
+                one.occurred_at.isoformat(),
+                escape(local_time(one.occurred_at)),
+            )
+        )
+
+    @property
+    def _operation(self) -> str:
+        if self.operation is None:
+            return ""
+        return format_html(_OPERATION, self.operation.get_absolute_url(), self.operation.reference)
+
+
+def _transaction_url(pk: int) -> str:
+    """The page of one transaction. Looking its pattern up for each row would take as long as all the rest."""
+    return _url_pattern().format(pk)
+
+
+@cache
+def _url_pattern() -> str:
+    before, _, behind = reverse("operations:transaction", args=[0]).rpartition("0")
+    return f"{before}{{}}{behind}"
+
+
+_FIELD_NAMES = {
+    "transaction_id": "Transaction",
+    "type": "Type",
+    "status": "Status",
+    "direction": "Direction",
+    "counterparty": "With",
+    "currency": "Currency",
+    "amount": "Amount",
+    "fee": "Fee",
+    "previous_balance": "Balance before",
+    "sender_previous_balance": "Sender's balance before",
+    "from_currency": "From currency",
+    "from_amount": "From amount",
+    "sender": "Sender",
+    "username": "Username",
+    "is_from_registered_user": "From a registered user",
+    "business_id": "Business",
+    "version": "Version",
+    "date": "Date",
+    "created_at": "Created",
+    "updated_at": "Updated",
+    "missing_since": "No longer listed since",
+}
+_TIMES = {*TIME_COLUMNS, "missing_since"}
+
+
+@dataclass(frozen=True)
+class ChangeText:
+    """One change: name, text before and text since of each member in words, and all of it as it is kept."""
+
+    seen_at: datetime
+    members: list[tuple[str, str, str]]
+    kept: str
+
+
+def transaction_facts(one: Transaction) -> list[tuple[str, str]]:
+    """What it is about, under names for people."""
+    is_converted = one.from_currency not in ("", one.currency)
+    told = {
+        "Type": one.type,
+        "With": one.counterparty,
+        "Fee": _value_text(one, "fee", one.fee),
+        "Balance before": _value_text(one, "previous_balance", one.previous_balance),
+        "Converted from": _value_text(one, "from_amount", one.from_amount) if is_converted else "",
+        "Created": _value_text(one, "created_at", one.created_at) or "not told",
+        "Updated": _value_text(one, "updated_at", one.updated_at),
+    }
+    return [(name, text) for name, text in told.items() if text]
+
+
+def reported_fields(one: Transaction) -> list[tuple[str, str, str]]:
+    """Every member that the service told: its name in words, the service's own name, and the value that is kept."""
+    values = ((name, field.alias or name) for name, field in TransactionRecord.model_fields.items())
+    told = [(_FIELD_NAMES[name], member, _raw_text(getattr(one, name))) for name, member in values]
+    return [(name, member, text) for name, member, text in told if text]
+
+
+def transaction_changes(one: Transaction) -> list[ChangeText]:
+    """What it said before, the newest change first."""
+    return [_change_text(one, change) for change in one.changes.all()]
+
+
+def _change_text(one: Transaction, change: TransactionChange) -> ChangeText:
+    def words(name: str, told: Mapping[str, object]) -> str:
+        return _value_text(one, name, told.get(name)) or "nothing"
+
+    members = [
+        (_FIELD_NAMES.get(name, name), words(name, change.before), words(name, change.after))
+        for name in change.after
+    ]
+    kept = json.dumps({"before": change.before, "after": change.after}, ensure_ascii=False, indent=2)
+    return ChangeText(change.seen_at, members, kept)
+
+
+def _value_text(one: Transaction, name: str, value: object) -> str:
+    """The value for people, whether it comes from the row or from the text of a change; empty for none."""
+    if value is None or value == "":
+        return ""
+    if name in _TIMES:
+        return exact_time(value if isinstance(value, datetime) else datetime.fromisoformat(str(value)))
+    if name in DECIMAL_COLUMNS:
+        currency = one.from_currency if name == "from_amount" else one.currency
+        return f"{currency} {format_amount(Decimal(str(value)), currency)}"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)
+
+
+def _raw_text(value: object) -> str:
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "true" if value else "false"
+        case Decimal():
+            return normalized_text(value)
+        case datetime():
+            return value.isoformat()
+    return str(value)
+
+
+VIEW_TRANSACTION = "ledger.view_transaction"
+
+
+@require_safe
+@permission_required(VIEW_TRANSACTION, raise_exception=True)
+def transactions(request: StaffRequest) -> HttpResponse:
+    """One page of the list, narrowed by the filters in the address; only the rows where htmx asks."""
+    form, jump = TransactionListForm(request.GET), JumpToDayForm(request.GET)
+    if form.is_valid() and form.is_in_time and jump.day:
+        return redirect(f"{request.path}?{_url_at_day(request, form, jump.day)}")
+    page = _transaction_page(request, form) if form.is_valid() else None
+    context = {
+        "form": form,
+        "jump": jump,
+        "page": page,
+        "rows": _transaction_rows(request, page.rows) if page else [],
+        "mirror": mirror_state(),
+        **(_sums(form) if page and "count" in request.GET else {}),
+    }
+    only_rows = request.htmx and not request.htmx.history_restore_request
+    template = "operations/_transactions.html" if only_rows else "operations/transactions.html"
+    if page is None:
+        return push_url(render(request, template, context, status=422), False)  # what is refused is not kept
+    return render(request, template, context)
+
+
+@does_not_extend_session
+@require_safe
+@permission_required(VIEW_TRANSACTION, raise_exception=True)
+def transactions_count(request: StaffRequest) -> HttpResponse:
+    """How many there are and what they add up to, for the page to ask when it is there."""
+    form = TransactionListForm(request.GET)
+    context = {"form": form, **(_sums(form) if form.is_valid() else {})}
+    return render(request, "operations/_transaction_count.html", context)
+
+
+@require_safe
+@permission_required(VIEW_TRANSACTION, raise_exception=True)
+def transaction(request: StaffRequest, pk: int) -> HttpResponse:
+    """All that the service told of one, what it told before, and the operation behind it."""
+    found = get_object_or_404(Transaction, pk=pk)
+    context = {
+        "transaction": found,
+        "sign": SIGNS.get(found.direction, ""),
+        "tone": TONES.get(found.status, ""),
+        "operation": _transaction_rows(request, [found])[0].operation,
+        "facts": transaction_facts(found),
+        "as_told": reported_fields(found),
+        "changes": transaction_changes(found),
+        "incidents": found.incidents.select_related("seen_by"),
+    }
+    return render(request, "operations/transaction.html", context)
+
+
+def _transaction_page(request: StaffRequest, form: TransactionListForm) -> Page[Transaction] | None:
+    """None with the reason in the form, where what is asked for has no quick answer."""
+    try:
+        return transaction_page(form.chosen(), order=form.order, cursor=request.GET.get("cursor"))
+    except FilterTooBroadError as exc:
+        form.add_error("text" if form.chosen().names_somebody else "since", str(exc))
+        return None
+
+
+def _sums(form: TransactionListForm) -> dict[str, object]:
+    count = _count(form)
+    return {"count": count, "sums": _summary(form) if count else None}
+
+
+def _count(form: TransactionListForm) -> TransactionCount | None:
+    """None where counting them takes too long."""
+    try:
+        return transaction_count(form.chosen())
+    except FilterTooBroadError:
+        return None
+
+
+def _summary(form: TransactionListForm) -> VolumeSummary | None:
+    """None where adding them up takes too long."""
+    try:
+        return volume_summary(form.chosen())
+    except FilterTooBroadError:
+        return None
+
+
+def _url_at_day(request: StaffRequest, form: TransactionListForm, day: date) -> str:
+    """The same address, at the page where the chosen day begins."""
+    address = request.GET.copy()
+    address["cursor"] = cursor_at_day(day, form.chosen(), form.order)
+    del address["jump"]
+    return address.urlencode()
+
+
+def _transaction_rows(request: StaffRequest, found: list[Transaction]) -> list[TransactionRow]:
+    caused = selectors.operations_by_transaction(request.user, [one.transaction_id for one in found])
+    return [TransactionRow(one, caused.get(one.transaction_id)) for one in found]

@@ -1,0 +1,187 @@
+"""What reconciliation means: our attempts compared with the mirror of the provider's transactions. Pure; reads nothing.
+
+An attempt that moved money has one transaction, known by its id. It is
+* matched: currency, amount, fee, end and (where reported) recipient agree;
+* mismatched: one of them differs; after a resolution only money and end are compared, since people signed the rest;
+* missing at provider: a read of the list that reaches back far enough, begun an hour after the attempt closed,
+  does not show it, or the list no longer shows it;
+* pending: no such read has ended yet, or it is still processing at the provider only.
+
+A transaction that did not come in, belongs to no attempt and is not older than the first operation here is
+* pending while it may be that of an open attempt whose transaction the provider has not named;
+* unrecognised otherwise, whatever its status: nobody prepared it here. That raises an incident.
+
+Incoming transactions are not compared; they are only counted.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+
+from backoffice.core.fields import normalized_text
+from backoffice.ledger.models import Mirror, Transaction
+from backoffice.operations.errors import UnreadableContentError
+from backoffice.operations.kinds import read_content
+from backoffice.operations.kinds.base import MoneyKind
+from backoffice.operations.models.operations import Attempt
+from backoffice.operations.models.reason_codes import Difference, DifferenceCode, MatchField, difference
+from backoffice.operations.models.reconciliation import ReconciliationResult
+from backoffice.operations.states import Outcome
+from payments_gateway import TransactionRecord
+
+MISSING_AFTER = timedelta(hours=1)
+ONE_DAY = timedelta(days=1)
+INCOMING = "in"
+_COMPARED_ELSEWHERE = frozenset({MatchField.TYPE, MatchField.CURRENCY, MatchField.AMOUNT})
+_OPPOSITE = {"fulfilled": "failed", "failed": "fulfilled"}
+
+
+@dataclass(frozen=True)
+class ComparisonResult:
+    """A verdict, and all that is kept with it."""
+
+    verdict: ReconciliationResult
+    occurred_at: datetime
+    currency: str
+    amount: Decimal
+    fee: Decimal | None
+    differences: list[Difference] = field(default_factory=list)
+
+    @property
+    def day(self) -> date:
+        """The day of UTC on which it counts."""
+        return self.occurred_at.astimezone(UTC).date()
+
+
+def compare_attempt(attempt: Attempt, listed: Transaction | None, mirror: Mirror) -> ComparisonResult | None:
+    """What became of this attempt at the service, by the record of its id; None where there is none to look for.
+
+    The mirror's state must be from before the record was looked for, lest it promises what was not there yet.
+    """
+    if not _must_have_transaction(attempt):
+        return None
+    if listed is None:
+        return _compare_unlisted(attempt, mirror)
+    differences = list(_differences(attempt, listed))
+    verdict = ReconciliationResult.MISMATCHED if differences else ReconciliationResult.MATCHED
+    if not differences and _is_end_missing(attempt, listed):
+        verdict = (
+            ReconciliationResult.MISMATCHED
+            if _is_list_read_since(attempt, mirror)
+            else ReconciliationResult.PENDING
+        )
+        differences = [difference(DifferenceCode.END, here=_provider_status(attempt), there=listed.status)]
+    if listed.missing_since:
+        verdict = ReconciliationResult.MISSING_AT_PROVIDER
+        since = listed.missing_since.astimezone(UTC).isoformat(timespec="seconds")
+        differences = [difference(DifferenceCode.NO_LONGER_LISTED, since=since)]
+    return ComparisonResult(
+        verdict, listed.occurred_at, listed.currency, listed.amount, listed.fee, differences
+    )
+
+
+def compare_transaction(
+    listed: Transaction, begins_at: datetime | None, in_doubt: Iterable[Attempt]
+) -> ComparisonResult | None:
+    """What a record is that no attempt of ours has; None where that is nothing to explain.
+
+    `in_doubt` are the open attempts whose transaction the service has not named. They must be from after the record
+    was read, and that no attempt has it from after those: so one that finds its own meanwhile is in one of the two.
+    """
+    if listed.direction == INCOMING or begins_at is None or listed.occurred_at < begins_at:
+        return None
+    verdict, differences = ReconciliationResult.UNRECOGNISED, list(_unusual_details(listed))
+    if meant := [attempt.operation.reference for attempt in in_doubt if _may_belong_to(attempt, listed)]:
+        verdict = ReconciliationResult.PENDING
+        differences = [difference(DifferenceCode.MAY_BE_UNKNOWN_OPERATION, operations=meant)]
+    return ComparisonResult(
+        verdict, listed.occurred_at, listed.currency, listed.amount, listed.fee, differences
+    )
+
+
+def _unusual_details(listed: Transaction) -> Iterator[Difference]:
+    """What is not usual of it. Its status stands here also because people are told again when it is another."""
+    if not listed.direction:
+        yield difference(DifferenceCode.DIRECTION_NOT_PROVIDED)
+    if listed.status != "fulfilled":
+        yield difference(DifferenceCode.STATUS, there=listed.status)
+
+
+def _must_have_transaction(attempt: Attempt) -> bool:
+    """Whether it has a transaction, or must have had one."""
+    is_done = attempt.balance is not None and attempt.outcome == Outcome.SUCCEEDED
+    return attempt.service_transaction_id is not None or is_done
+
+
+def _compare_unlisted(attempt: Attempt, mirror: Mirror) -> ComparisonResult:
+    operation, is_sure = attempt.operation, _is_list_read_since(attempt, mirror)
+    verdict = ReconciliationResult.MISSING_AT_PROVIDER if is_sure else ReconciliationResult.PENDING
+    differences = [] if is_sure else [difference(DifferenceCode.NOT_READ_FAR_ENOUGH)]
+    amount = operation.amount or Decimal(0)
+    return ComparisonResult(verdict, attempt.started_at, operation.currency, amount, attempt.fee, differences)
+
+
+def _is_list_read_since(attempt: Attempt, mirror: Mirror) -> bool:
+    """Whether the list was read, as far back as the attempt's transaction can stand, long after the attempt closed."""
+    if attempt.closed_at is None or mirror.loaded_at is None or mirror.day_at is None:
+        return False
+    if mirror.day_at < attempt.closed_at + MISSING_AFTER:
+        return False
+    if attempt.sought_from >= mirror.day_at - ONE_DAY:
+        return True
+    return mirror.whole_begun_at is not None and mirror.whole_begun_at >= attempt.closed_at + MISSING_AFTER
+
+
+def _is_end_missing(attempt: Attempt, listed: Transaction) -> bool:
+    """Whether it ended here, and the record has a word that is no end: perhaps from before, until it was read again."""
+    is_settled_by_people = attempt.resolution_id is not None  # they signed what the word means
+    return attempt.closed_at is not None and not is_settled_by_people and listed.status not in _OPPOSITE
+
+
+def _provider_status(attempt: Attempt) -> str:
+    return "fulfilled" if attempt.outcome == Outcome.SUCCEEDED else "failed"
+
+
+def _differences(attempt: Attempt, listed: Transaction) -> Iterator[Difference]:
+    operation = attempt.operation
+    if listed.currency != operation.currency:
+        yield difference(DifferenceCode.CURRENCY, here=operation.currency, there=listed.currency)
+    elif operation.amount is not None and listed.amount != operation.amount:
+        yield _numbers(DifferenceCode.AMOUNT, operation.amount, listed.amount, listed.currency)
+    if attempt.fee is not None and (listed.fee or Decimal(0)) != attempt.fee:
+        yield _numbers(DifferenceCode.FEE, attempt.fee, listed.fee or Decimal(0), listed.currency)
+    end = _provider_status(attempt)
+    if attempt.closed_at is not None and listed.status == _OPPOSITE[end]:
+        yield difference(DifferenceCode.END, here=end, there=listed.status)
+    if not attempt.resolution_id:
+        yield from _recipient_differences(attempt, listed)
+
+
+def _recipient_differences(attempt: Attempt, listed: Transaction) -> Iterator[Difference]:
+    """Where the record tells of somebody else than was signed; the other traits are held against each other above."""
+    try:
+        kind, payload = read_content(attempt.operation)
+    except UnreadableContentError:
+        return
+    if not isinstance(kind, MoneyKind):
+        return
+    told = {name: getattr(listed, name) for name in TransactionRecord.model_fields if hasattr(listed, name)}
+    for trait in kind.traits(payload, TransactionRecord.model_construct(**told)):
+        if trait.fits is False and trait.field not in _COMPARED_ELSEWHERE:
+            name = trait.field.value
+            yield difference(DifferenceCode.FIELD, field=name, here=trait.ours, there=trait.theirs)
+
+
+def _numbers(code: DifferenceCode, here: Decimal, there: Decimal, currency: str) -> Difference:
+    return difference(code, here=normalized_text(here), there=normalized_text(there), currency=currency)
+
+
+def _may_belong_to(attempt: Attempt, listed: Transaction) -> bool:
+    return (
+        attempt.balance == listed.currency
+        and attempt.operation.amount == listed.amount
+        and attempt.sought_from <= listed.occurred_at <= attempt.sought_until
+        and attempt.is_new_since(listed.transaction_id)
+        and attempt.started_at <= listed.first_seen_at
+    )

@@ -1,0 +1,246 @@
+"""Keep the comparisons current: compare what changed since the last round, and everything once a day.
+
+Changes are read from four feeds, each in commit order: new mirror rows, the mirror's history of changes, the audit
+log, and what was pending. So a round costs as much as has happened. One process compares at a time; comparing
+twice gives the same result.
+"""
+
+import time
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Max, Q, QuerySet
+
+from backoffice.audit.models import Entry
+from backoffice.core import clock, leases
+from backoffice.ledger.models import Mirror, Transaction, TransactionChange
+from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.models.reconciliation import (
+    MAY_STILL_APPEAR,
+    Comparison,
+    ReconciliationResult,
+    ReconciliationState,
+)
+from backoffice.operations.reconciliation.rules import INCOMING, compare_attempt, compare_transaction
+from backoffice.operations.reconciliation.store import Compared, raise_incidents, store_comparisons
+
+ROUND_INTERVAL = timedelta(seconds=10)
+FULL_PASS_INTERVAL = timedelta(days=1)
+TIME_BUDGET_SECONDS = (
+    5.0  # seconds: so long one call compares, and so long it tells people, while there is more
+)
+BATCH_SIZE = 500  # of each feed in one transaction
+ROWS_PER_STEP = 20_000  # rows of the mirror that one step passes over
+_OPERATION = Operation._meta.label_lower
+
+
+@dataclass
+class ReconciliationScope:
+    """What is judged anew in one step: ids of attempts and of the mirror's rows. `is_cut`: more is waiting."""
+
+    attempts: set[int] = field(default_factory=set)
+    rows: set[int] = field(default_factory=set)
+    is_cut: bool = False
+
+    def take(self, kept: QuerySet[Comparison]) -> None:
+        """What these are about."""
+        for attempt, row in kept.values_list("attempt_id", "transaction_id"):
+            self.attempts |= set() if attempt is None else {attempt}
+            self.rows |= set() if row is None else {row}
+
+
+def reconcile_due() -> int:
+    """Compare what is new, if nobody has for some seconds; 1 if this call did it."""
+    last = ReconciliationState.objects.filter(pk=1).values_list("at", flat=True).first()
+    if last is not None and last > clock.now() - ROUND_INTERVAL:
+        return 0
+    reconcile()
+    return 1
+
+
+def reconcile() -> None:
+    """Compare whatever is new, and go on with the walk through everything, up to the end or for some seconds.
+
+    Then tell people in the same way, whatever is left to compare.
+    """
+    until = time.monotonic() + TIME_BUDGET_SECONDS
+    while _step() and time.monotonic() < until:
+        pass
+    until, told_to = time.monotonic() + TIME_BUDGET_SECONDS, raise_incidents(BATCH_SIZE, behind=0)
+    while told_to is not None and time.monotonic() < until:
+        told_to = raise_incidents(BATCH_SIZE, behind=told_to)
+
+
+@transaction.atomic(durable=True)
+def _step() -> bool:
+    """Judge one stretch of every feed; whether there is more."""
+    leases.lock_until_commit("reconciliation")
+    state = _state()
+    mirror = Mirror.objects.filter(pk=1).first() or Mirror()  # read first: see `judged_attempt`
+    if state.begins_at is None:
+        state.begins_at = _first_preparation()
+    scope = _scope(state, mirror)
+    state.at, state.mirror_as_of = clock.now(), mirror.as_of
+    state.save()
+    _compare(scope, state.begins_at, mirror)
+    return scope.is_cut
+
+
+def _state() -> ReconciliationState:
+    """As it stands; the first time, everything that is here is left to the walk."""
+    state = ReconciliationState.objects.filter(pk=1).first()
+    if state is None:
+        state = ReconciliationState(
+            pk=1,
+            rows_to=_newest(Transaction.objects.all()),
+            changes_to=_newest(TransactionChange.objects.all()),
+            entries_to=_newest(Entry.objects.all()),
+        )
+    now = clock.now()
+    if state.walk_begun_at is None or state.walk_begun_at <= now - FULL_PASS_INTERVAL:
+        state.walk_begun_at, state.walk_attempts_to, state.walk_rows_to = now, 0, 0
+    return state
+
+
+def _newest(rows: QuerySet[Any]) -> int:
+    return rows.aggregate(newest=Max("pk"))["newest"] or 0
+
+
+def _first_preparation() -> datetime | None:
+    return Operation.objects.order_by("prepared_at").values_list("prepared_at", flat=True).first()
+
+
+def _scope(state: ReconciliationState, mirror: Mirror) -> ReconciliationScope:
+    """The next stretch of each feed; the state then stands behind it."""
+    scope = ReconciliationScope()
+    state.rows_to = _read_rows(scope, state.rows_to, state.begins_at)
+    state.changes_to = _read_changes(scope, state.changes_to)
+    state.entries_to = _read_entries(scope, state.entries_to)
+    if state.walk_attempts_to is not None:
+        found, state.walk_attempts_to = _next_batch(scope, Attempt.objects.all(), state.walk_attempts_to)
+        scope.attempts.update(found)
+    if state.walk_rows_to is not None:
+        state.walk_rows_to = _read_all_rows(scope, state.walk_rows_to, state)
+    _read_unsettled(scope, state, mirror)
+    return scope
+
+
+def _read_rows(scope: ReconciliationScope, behind: int, begins_at: datetime | None) -> int:
+    """Rows that did not come in, of our time; where the next stretch begins."""
+    newest = _newest(Transaction.objects.all())
+    stretch = Transaction.objects.filter(pk__gt=behind).order_by("pk").values_list("pk", flat=True)
+    to = min(
+        [newest, *stretch[ROWS_PER_STEP - 1 : ROWS_PER_STEP]]
+    )  # so many rows, not ids: those may have wide gaps
+    found: list[int] = []
+    if begins_at is not None and to > behind:
+        rows = Transaction.objects.filter(pk__gt=behind, pk__lte=to, occurred_at__gte=begins_at)
+        outgoing = rows.exclude(direction=INCOMING).order_by("pk").values_list("pk", flat=True)
+        found = list(outgoing[:BATCH_SIZE])
+    if len(found) == BATCH_SIZE:
+        to = found[-1]
+    scope.rows.update(found)
+    scope.is_cut |= to < newest
+    return max(to, behind)
+
+
+def _read_changes(scope: ReconciliationScope, behind: int) -> int:
+    changes = TransactionChange.objects.filter(pk__gt=behind).order_by("pk")
+    found = list(changes.values_list("pk", "transaction_id")[:BATCH_SIZE])
+    scope.rows.update(row for _, row in found)
+    scope.is_cut |= len(found) == BATCH_SIZE
+    return found[-1][0] if found else behind
+
+
+def _read_entries(scope: ReconciliationScope, behind: int) -> int:
+    """Attempts of the operations to which something happened."""
+    entries = Entry.objects.filter(position__gt=behind).order_by("position")
+    found = list(entries.values_list("position", "target_type", "target_id")[:BATCH_SIZE])
+    touched = {UUID(target) for _, kind, target in found if kind == _OPERATION}
+    scope.attempts.update(Attempt.objects.filter(operation__in=touched).values_list("pk", flat=True))
+    scope.is_cut |= len(found) == BATCH_SIZE
+    return found[-1][0] if found else behind
+
+
+def _next_batch(
+    scope: ReconciliationScope, rows: QuerySet[Any], behind: int | None
+) -> tuple[list[int], int | None]:
+    """The next of these, and where those after them begin; None behind the last one."""
+    following = rows.filter(pk__gt=behind or 0).order_by("pk")
+    found = list(following.values_list("pk", flat=True)[:BATCH_SIZE])
+    is_cut = len(found) == BATCH_SIZE
+    scope.is_cut |= is_cut
+    return found, found[-1] if is_cut else None
+
+
+def _read_all_rows(scope: ReconciliationScope, behind: int, state: ReconciliationState) -> int | None:
+    """The next rows of all, with what has a verdict among them; None behind the last one that is no news."""
+    to = _read_rows(scope, behind, state.begins_at)
+    judged = Comparison.objects.filter(transaction__gt=behind, transaction__lte=to)
+    scope.rows.update(judged.values_list("transaction_id", flat=True))
+    return to if to < state.rows_to else None
+
+
+def _read_unsettled(scope: ReconciliationScope, state: ReconciliationState, mirror: Mirror) -> None:
+    """The next of what time alone decides, of what may turn up yet, and of attempts that got a transaction and go on.
+
+    Of those no feed tells: what turns up may claim to be from before our time, or to have come in. Attempts wait for
+    the mirror to have moved since the last walk through them began, since before the first load all of them may be too
+    early.
+    """
+    early_rows = Comparison.objects.filter(verdict=ReconciliationResult.PENDING, attempt__isnull=True)
+    kept, state.early_rows_to = _next_batch(scope, early_rows, state.early_rows_to)
+    has_moved = mirror.loaded_at is not None and mirror.as_of != state.may_turn_up_as_of
+    if state.may_turn_up_to is not None or has_moved:
+        if state.may_turn_up_to is None:
+            state.may_turn_up_as_of = mirror.as_of
+        attempts = Comparison.objects.filter(MAY_STILL_APPEAR, attempt__isnull=False)
+        found, state.may_turn_up_to = _next_batch(scope, attempts, state.may_turn_up_to)
+        kept += found
+    scope.take(Comparison.objects.filter(pk__in=kept))
+    going_on = Attempt.objects.filter(closed_at__isnull=True, service_transaction_id__isnull=False)
+    found, state.going_on_to = _next_batch(scope, going_on, state.going_on_to)
+    scope.attempts.update(found)
+
+
+def _compare(scope: ReconciliationScope, begins_at: datetime | None, mirror: Mirror) -> None:
+    """Give everything in the scope, and what hangs together with it, the verdict that it deserves now."""
+    scope.take(_stored_comparisons(scope.attempts, scope.rows))
+    rows = Transaction.objects.in_bulk(scope.rows)
+    in_doubt = _attempts_without_named_transaction()
+    attempts = _attempts(scope.attempts, {row.transaction_id for row in rows.values()})
+    named = {one.service_transaction_id for one in attempts if one.service_transaction_id}
+    listed = {row.transaction_id: row for row in Transaction.objects.filter(transaction_id__in=named)}
+    verdicts: list[Compared] = []
+    for one in attempts:
+        own = listed.get(one.service_transaction_id or "")
+        verdicts.append((one, own, compare_attempt(one, own, mirror)))
+    others = [row for row in rows.values() if row.transaction_id not in named]
+    verdicts += [(None, row, compare_transaction(row, begins_at, in_doubt)) for row in others]
+    concerned = {row.pk for row in (*rows.values(), *listed.values())}
+    store_comparisons(_stored_comparisons({one.pk for one in attempts}, concerned), verdicts)
+
+
+def _attempts_without_named_transaction() -> list[Attempt]:
+    """Open, and not named by the service: what was only taken for theirs may be another's while theirs may come."""
+    may_come = Q(started_at__gt=clock.now() - Attempt.MAY_TAKE - Attempt.SKEW)
+    unnamed = Attempt.objects.filter(
+        Q(service_transaction_id__isnull=True) | may_come,
+        closed_at__isnull=True,
+        named_at__isnull=True,
+        balance__isnull=False,
+    )
+    return list(unnamed.select_related("operation"))
+
+
+def _attempts(pks: Collection[int], transaction_ids: Iterable[str]) -> list[Attempt]:
+    chosen = Q(pk__in=pks) | Q(service_transaction_id__in=transaction_ids)
+    return list(Attempt.objects.filter(chosen).select_related("operation"))
+
+
+def _stored_comparisons(attempts: Collection[int], rows: Collection[int]) -> QuerySet[Comparison]:
+    return Comparison.objects.filter(Q(attempt__in=attempts) | Q(transaction__in=rows))

@@ -1,0 +1,175 @@
+"""Reads of the reconciliation: the comparisons, the sums by day, the counts, and how current they are."""
+
+import time
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime, timedelta
+from datetime import time as time_of_day
+from decimal import Decimal
+from zoneinfo import ZoneInfo
+
+from django.db.models import OuterRef, QuerySet, Subquery, Sum
+
+from backoffice.core.fields import EXACT
+from backoffice.ledger.mirror.state import synced_until
+from backoffice.ledger.models import DayTotal
+from backoffice.operations import permissions
+from backoffice.operations.models.monitoring import Incident
+from backoffice.operations.models.reconciliation import (
+    Comparison,
+    ReconciliationResult,
+    ReconciliationState,
+    VerdictTotal,
+)
+from backoffice.operations.reconciliation.rules import INCOMING
+
+REQUIRED_PERMISSIONS = (permissions.VIEW, "ledger.view_transaction")
+"""It tells of operations and of the service's transactions, so whoever reads it may see both."""
+DAYS_ZONE = ZoneInfo("UTC")
+"""Days are those of this zone, whoever looks, because the sums are kept so."""
+NEWEST_COMPARISONS_FIRST = ("-occurred_at", "-id")
+DAYS_SHOWN = timedelta(days=13)  # so many before the last one
+CACHED_SECONDS = 5.0
+_LAST_INCIDENT = Incident.objects.filter(
+    transaction=OuterRef("transaction"), followed_by__isnull=True
+).order_by()
+
+
+@dataclass(frozen=True)
+class ReconciliationFilter:
+    """What the list and the sums are narrowed to; empty means everything. Both days are of UTC, and included."""
+
+    verdict: str = ""
+    currency: str = ""
+    since: date | None = None
+    until: date | None = None
+
+    def comparisons(self) -> QuerySet[Comparison]:
+        """The verdicts, each with what it is about, and with the last incident about a movement of nobody's."""
+        found = Comparison.objects.select_related("attempt__operation", "transaction").annotate(
+            incident=Subquery(_LAST_INCIDENT.values("pk")),
+            noted_at=Subquery(_LAST_INCIDENT.values("seen_at")),
+            noted_by=Subquery(_LAST_INCIDENT.values("seen_by__full_name")),
+            note=Subquery(_LAST_INCIDENT.values("note")),
+        )
+        if self.verdict:
+            found = found.filter(verdict=self.verdict)
+        if self.currency:
+            found = found.filter(currency=self.currency)
+        if self.since:
+            found = found.filter(occurred_at__gte=_midnight(self.since))
+        if self.until:
+            found = found.filter(occurred_at__lt=_midnight(self.until + timedelta(days=1)))
+        return found
+
+    def totals(self) -> QuerySet[VerdictTotal]:
+        """The sums of its days and currency, of every verdict."""
+        chosen = {"currency": self.currency, "day__gte": self.since, "day__lte": self.until}
+        return VerdictTotal.objects.filter(**{name: value for name, value in chosen.items() if value})
+
+
+@dataclass
+class ComparisonTotal:
+    """How many, and how much."""
+
+    count: int = 0
+    amount: Decimal = Decimal(0)
+
+    def add(self, count: int, amount: Decimal) -> None:
+        """So many more."""
+        self.count += count
+        self.amount = EXACT.add(self.amount, amount)
+
+
+@dataclass
+class ReconciliationDay:
+    """One UTC day of one currency: a total for each verdict, and what came from outside."""
+
+    day: date
+    currency: str
+    of: dict[str, ComparisonTotal] = field(
+        default_factory=lambda: {verdict.value: ComparisonTotal() for verdict in ReconciliationResult}
+    )
+    came_in: ComparisonTotal = field(default_factory=ComparisonTotal)
+
+    @property
+    def cells(self) -> list[tuple[str, str, ComparisonTotal]]:
+        """Verdict, its label and its total, in the order of the headings."""
+        return [(verdict.value, verdict.label, self.of[verdict]) for verdict in ReconciliationResult]
+
+
+def daily_totals(
+    chosen: ReconciliationFilter, begins_at: datetime | None, today: date
+) -> list[ReconciliationDay]:
+    """The last two weeks of what is chosen, the newest first: days and currencies of our time with anything on them."""
+    if begins_at is None:
+        return []
+    until = chosen.until or today
+    since = max(until - DAYS_SHOWN, begins_at.astimezone(UTC).date(), chosen.since or date.min)
+    few = replace(chosen, since=since, until=until)
+    lines: dict[tuple[date, str], ReconciliationDay] = {}
+
+    def line(day: date, currency: str) -> ReconciliationDay:
+        return lines.setdefault((day, currency), ReconciliationDay(day, currency))
+
+    for total in few.totals().order_by():
+        line(total.day, total.currency).of[total.verdict].add(total.count, total.amount)
+    for day, currency, count, amount in _incoming_totals(few):
+        line(day, currency).came_in.add(count, amount)
+    return sorted(lines.values(), key=lambda one: (-one.day.toordinal(), one.currency))
+
+
+def _incoming_totals(few: ReconciliationFilter) -> QuerySet[DayTotal, tuple[date, str, int, Decimal]]:
+    """From the mirror's own sums."""
+    within = DayTotal.objects.filter(
+        day__gte=few.since, day__lte=few.until, facet__direction=INCOMING, count__gt=0
+    )
+    if few.currency:
+        within = within.filter(facet__currency=few.currency)
+    return within.order_by().values_list("day", "facet__currency", "count", "amount")
+
+
+def verdict_counts(chosen: ReconciliationFilter) -> list[tuple[str, str, int]]:
+    """Verdict, label and number of each among what is chosen, whatever verdict the list is narrowed to."""
+    found = dict(chosen.totals().order_by().values_list("verdict").annotate(number=Sum("count")))
+    return [(verdict.value, verdict.label, found.get(verdict.value, 0)) for verdict in ReconciliationResult]
+
+
+def reconciliation_state() -> ReconciliationState:
+    """How far it has come; empty before the first round."""
+    return ReconciliationState.objects.filter(pk=1).first() or ReconciliationState()
+
+
+def compared_up_to() -> datetime | None:
+    """What the service listed up to this moment is compared; None before its whole list was here."""
+    told, compared = synced_until(), reconciliation_state().mirror_as_of
+    return min(told, compared) if told and compared else None
+
+
+def unrecognised_count() -> int:
+    """How many movements at the service nobody prepared here, and nobody has taken note of."""
+    open_ones = Incident.objects.filter(transaction__isnull=False, seen_at__isnull=True)
+    return open_ones.order_by().values("transaction").distinct().count()
+
+
+class _Cache:
+    """What this process counted last for its pages, and until when it counts."""
+
+    number = 0
+    until = float("-inf")
+
+
+def cached_unrecognised_count() -> int:
+    """The same for the frame of every page, some seconds old at most."""
+    now = time.monotonic()
+    if now >= _Cache.until:
+        _Cache.number, _Cache.until = unrecognised_count(), now + CACHED_SECONDS
+    return _Cache.number
+
+
+def clear_count_cache() -> None:
+    """Count them anew for the next page of this process."""
+    _Cache.until = float("-inf")
+
+
+def _midnight(day: date) -> datetime:
+    return datetime.combine(day, time_of_day.min, tzinfo=UTC)

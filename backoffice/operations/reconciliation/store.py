@@ -1,0 +1,170 @@
+"""Write comparisons so that rows and daily sums agree at every commit, and raise incidents for what people must see."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from datetime import date
+
+from django.db import transaction
+
+from backoffice.core.fields import EXACT, normalized_text
+from backoffice.core.isolation import ignore, run_each_isolated
+from backoffice.ledger.mirror.totals import ExactSum
+from backoffice.ledger.models import Transaction
+from backoffice.operations.lifecycle import incidents
+from backoffice.operations.models.operations import Attempt
+from backoffice.operations.models.reason_codes import Difference, DifferenceCode, IncidentKind
+from backoffice.operations.models.reconciliation import (
+    ALARMING,
+    Comparison,
+    ReconciliationResult,
+    VerdictTotal,
+)
+from backoffice.operations.reconciliation.closed_checks import list_evidence
+from backoffice.operations.reconciliation.rules import ComparisonResult
+
+# What is ended here and there, where the watch reports the same.
+_CONTRARY = {
+    ("fulfilled", "failed"): IncidentKind.NOW_FAILED,
+    ("failed", "fulfilled"): IncidentKind.NOW_EXECUTED,
+}
+
+Compared = tuple[Attempt | None, Transaction | None, ComparisonResult | None]
+ComparisonKey = tuple[str, int]
+TotalKey = tuple[date, str, str]
+_STORED_FIELDS = ("verdict", "occurred_at", "day", "currency", "amount", "fee", "differences")
+
+
+def store_comparisons(kept: Iterable[Comparison], judged: Iterable[Compared]) -> None:
+    """Make the rows that are kept say what was judged. What says it already is not written.
+
+    In the caller's transaction, which holds the turn. People are told afterwards: an incident is an entry in the audit
+    log, and whoever locks rows behind such an entry may wait for somebody who waits for the log.
+    """
+    before = {_key(row.attempt_id, row.transaction_id): row for row in kept}
+    after = {}
+    for attempt, movement, judgement in judged:
+        if judgement is not None:
+            row = _row(attempt, movement, judgement)
+            after[_key(row.attempt_id, row.transaction_id)] = row
+    gone = [row for key, row in before.items() if key not in after]
+    changed = [(before.get(key), row) for key, row in after.items() if _differs(before.get(key), row)]
+    sums: dict[TotalKey, ExactSum] = defaultdict(ExactSum)
+    for row in gone:
+        sums[_total_key(row)].subtract(row.amount, row.fee)
+    # First those that go: what was nobody's movement may be an attempt's by now.
+    Comparison.objects.filter(pk__in=[row.pk for row in gone]).delete()
+    _detach_transactions(old for old, row in changed if old and old.transaction_id != row.transaction_id)
+    for old, row in changed:
+        sums[_total_key(row)].add(row.amount, row.fee)
+        row.needs_telling = row.verdict in ALARMING
+        if old is not None:
+            sums[_total_key(old)].subtract(old.amount, old.fee)
+            row.pk = old.pk
+            row.save(force_update=True)
+    Comparison.objects.bulk_create(row for old, row in changed if old is None)
+    _add_to_totals(sums)
+
+
+def raise_incidents(at_most: int, *, behind: int) -> int | None:
+    """Raise an incident for each verdict that people have to look at; where the next ones begin, None for no more.
+
+    Each in a transaction of its own, by whoever wins it, as it stands then. Of the same thing people are told once
+    (`incidents`); what cannot be told stops no other, however many there are.
+    """
+    found = Comparison.objects.filter(needs_telling=True, pk__gt=behind).order_by("pk")
+    pks = list(found.values_list("pk", flat=True)[:at_most])
+    run_each_isolated(
+        _raise_incident_once, {pk: f"Telling people of comparison {pk}" for pk in pks}, failed=ignore
+    )
+    return pks[-1] if len(pks) == at_most else None
+
+
+@transaction.atomic
+def _raise_incident_once(pk: int) -> None:
+    if Comparison.objects.filter(pk=pk, needs_telling=True).update(needs_telling=False):
+        _raise_incident(Comparison.objects.select_related("attempt__operation", "transaction").get(pk=pk))
+
+
+def _key(attempt_id: int | None, transaction_id: int | None) -> ComparisonKey:
+    return ("movement", transaction_id or 0) if attempt_id is None else ("attempt", attempt_id)
+
+
+def _row(attempt: Attempt | None, movement: Transaction | None, judgement: ComparisonResult) -> Comparison:
+    members = {name: getattr(judgement, name) for name in _STORED_FIELDS}
+    return Comparison(attempt=attempt, transaction=movement, **members)
+
+
+def _differs(old: Comparison | None, row: Comparison) -> bool:
+    names = (*_STORED_FIELDS, "transaction_id")
+    return old is None or any(getattr(old, name) != getattr(row, name) for name in names)
+
+
+def _detach_transactions(rows: Iterable[Comparison]) -> None:
+    """Let go of transactions that change hands, so that the next one can have them."""
+    held = [row.pk for row in rows if row.transaction_id is not None and row.attempt_id is not None]
+    Comparison.objects.filter(pk__in=held).update(transaction=None)
+
+
+def _total_key(row: Comparison) -> TotalKey:
+    return row.day, row.currency, row.verdict
+
+
+def _add_to_totals(sums: Mapping[TotalKey, ExactSum]) -> None:
+    for (day, currency, verdict), found in sums.items():
+        if not found:
+            continue
+        total = VerdictTotal.objects.filter(day=day, currency=currency, verdict=verdict).first()
+        total = total or VerdictTotal(day=day, currency=currency, verdict=verdict, count=0, amount=0, fee=0)
+        total.count += found.count
+        total.amount = EXACT.add(total.amount, found.amount)
+        total.fee = EXACT.add(total.fee, found.fee)
+        if total.count:
+            total.save()
+        else:
+            total.delete()
+
+
+def _raise_incident(row: Comparison) -> None:
+    if row.attempt is not None:
+        for kind, shown in _contradictions(row, row.attempt).items():
+            incidents.raise_incident(row.attempt.operation, kind=kind, evidence=shown)
+    elif row.transaction is not None:
+        incidents.raise_for_transaction(row.transaction, evidence=_transaction_evidence(row.transaction))
+
+
+def _transaction_evidence(movement: Transaction) -> dict[str, object]:
+    return {
+        "transaction": movement.transaction_id,
+        "occurred_at": movement.occurred_at,
+        "type": movement.type,
+        "currency": movement.currency,
+        "amount": normalized_text(movement.amount),
+        "status": movement.status,
+        "counterparty": movement.counterparty,
+    }
+
+
+def _contradictions(row: Comparison, attempt: Attempt) -> dict[IncidentKind, dict[str, object]]:
+    """What contradicts the record, each with what shows it: as the watch shows it where that may report the same."""
+    if row.verdict == ReconciliationResult.MISSING_AT_PROVIDER:
+        return {IncidentKind.NOT_LISTED: list_evidence(attempt, None)}
+    differences: dict[IncidentKind, list[Difference]] = defaultdict(list)
+    for difference in row.differences:
+        differences[_kind(difference)].append(difference)
+    on_record = list_evidence(attempt, None)["on_record"]
+    return {
+        kind: list_evidence(attempt, row.transaction)
+        if kind in _CONTRARY.values()
+        else {"on_record": on_record, "differences": found}
+        for kind, found in differences.items()
+    }
+
+
+def _kind(difference: Difference) -> IncidentKind:
+    match difference["code"]:
+        case DifferenceCode.FEE:
+            return IncidentKind.FEE_MISMATCH
+        case DifferenceCode.END:
+            ends = (difference["here"], difference["there"])
+            return _CONTRARY.get(ends, IncidentKind.END_MISMATCH)
+    return IncidentKind.RECORD_MISMATCH

@@ -1,0 +1,327 @@
+"""Approve, approve and send, reject, cancel, expire: one operation, or several at once.
+
+The last approval applies a kind that is never sent. In bulk each is decided on its own: a refusal of one does not
+affect the others.
+"""
+
+import logging
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from django.db import DatabaseError, transaction
+from pydantic import SecretStr
+
+from backoffice.accounts.models import User
+from backoffice.audit import log as audit
+from backoffice.audit.actions import Action
+from backoffice.audit.models import Entry
+from backoffice.core import clock
+from backoffice.operations import policy
+from backoffice.operations.delivery.release import add_release
+from backoffice.operations.errors import (
+    OperationAction,
+    OperationError,
+    ReasonMissingError,
+    Refusal,
+    UnreadableContentError,
+    WrongStatusError,
+)
+from backoffice.operations.kinds import read_content
+from backoffice.operations.kinds.base import LocalEffect, LocalKind
+from backoffice.operations.kinds.resolution.case import ResolutionPayload
+from backoffice.operations.lifecycle.pause import resume_payments
+from backoffice.operations.lifecycle.transitions import audit_refusals, record_refusal, transition
+from backoffice.operations.models.operations import Approval, Operation, Release
+from backoffice.operations.outcome.resolution import check_meaning_unchanged, resolve_operation
+from backoffice.operations.states import Status
+
+
+def add_approval(
+    operation_id: UUID,
+    actor: User,
+    digest: str,
+    second_factor_at: datetime | None,
+    comment: str,
+    confirmation: str,
+) -> Operation:
+    """Countersign inside the caller's transaction; the last one needed makes it approved. Nothing is sent here."""
+    operation = Operation.objects.get_locked(operation_id)
+    policy.check_may_approve(actor, operation, digest=digest, second_factor_at=second_factor_at)
+    policy.check_confirmation(operation, confirmation)
+    now = clock.now()
+    Approval.objects.create(
+        operation=operation, approver=actor, maker=operation.maker, digest=digest, comment=comment, at=now
+    )
+    given = operation.approvals.count()
+    if given >= operation.approvals_needed:
+        transition(operation, Status.APPROVED, decided_at=now)
+    audit.record(
+        Action.OPERATION_COUNTERSIGNED,
+        actor=actor,
+        target=operation,
+        digest=digest,
+        comment=comment,
+        given=given,
+        needed=operation.approvals_needed,
+        status=operation.status,
+    )
+    return operation
+
+
+@audit_refusals(OperationAction.REJECT)
+@transaction.atomic
+def reject_operation(
+    operation_id: UUID, *, actor: User, digest: str, second_factor_at: datetime | None, reason: str
+) -> Operation:
+    """Close a pending operation with a reason that its maker will read.
+
+    Raises as `approve_operation`, and ReasonMissingError.
+    """
+    if not reason.strip():
+        raise ReasonMissingError
+    operation = Operation.objects.get_locked(operation_id)
+    policy.check_may_decide(actor, operation, digest=digest, second_factor_at=second_factor_at)
+    transition(operation, Status.REJECTED, reason=reason, decided_at=clock.now())
+    audit.record(Action.OPERATION_REJECTED, actor=actor, target=operation, digest=digest, reason=reason)
+    return operation
+
+
+@audit_refusals(OperationAction.CANCEL)
+@transaction.atomic
+def cancel_operation(operation_id: UUID, *, actor: User) -> Operation:
+    """Take back what one prepared, as long as nothing was sent; a waiting token is destroyed.
+
+    Raises NotAllowedError, WrongStatusError.
+    """
+    operation = Operation.objects.get_locked(operation_id)
+    policy.check_may_cancel(actor, operation)
+    Release.objects.filter(operation=operation).delete()
+    transition(operation, Status.CANCELLED)
+    audit.record(Action.OPERATION_CANCELLED, actor=actor, target=operation)
+    return operation
+
+
+@transaction.atomic
+def expire_operation(operation_id: UUID) -> Operation | None:
+    """Close an operation whose time to be decided and sent has run out; None if it is not so, or no longer."""
+    operation = Operation.objects.get_locked(operation_id)
+    if not operation.is_past(clock.now()):
+        return None
+    try:
+        transition(operation, Status.EXPIRED)
+    except WrongStatusError:
+        return None
+    Release.objects.filter(operation=operation).delete()
+    audit.record(Action.OPERATION_EXPIRED, actor=None, target=operation)
+    return operation
+
+
+@audit_refusals(OperationAction.APPROVE)
+def approve_operation(
+    operation_id: UUID,
+    *,
+    actor: User,
+    digest: str,
+    second_factor_at: datetime | None,
+    comment: str = "",
+    confirmation: str = "",
+) -> Operation:
+    """Add one countersignature. With the last one needed it is ready to be sent, or applied if it is never sent.
+
+    `confirmation` is what the kind wants typed from the content. Raises NotAllowedError, SelfApprovalError,
+    AlreadyApprovedError, WrongStatusError, ExpiredError, ContentChangedError, SecondFactorStaleError,
+    ConfirmationWrongError, and what applying it raises: then the countersignature is not given either.
+    """
+    settles = _resolution_in(operation_id)
+    if settles:
+        check_meaning_unchanged(settles)
+    with transaction.atomic():
+        if settles:
+            # The operation first and the head of the log last, as whoever else may close it at this moment does. The
+            # entry about the countersignature locks the head to the end, so it would be too late afterwards.
+            Operation.objects.get_locked(settles.operation)
+        operation = add_approval(operation_id, actor, digest, second_factor_at, comment, confirmation)
+        if operation.status == Status.APPROVED:
+            _apply_local_effect(operation, actor)
+    return operation
+
+
+def _resolution_in(operation_id: UUID) -> ResolutionPayload | None:
+    """What is signed, if it is how another operation ended."""
+    operation = Operation.objects.filter(pk=operation_id).first()
+    if operation is None:
+        return None
+    with suppress(UnreadableContentError):  # which the countersignature itself is refused for
+        payload = read_content(operation)[1]
+        return payload if isinstance(payload, ResolutionPayload) else None
+    return None
+
+
+_EFFECTS: dict[LocalEffect, Callable[[Operation, Any, User], None]] = {
+    LocalEffect.SETTLES: resolve_operation,
+    LocalEffect.RESUMES: resume_payments,
+}
+
+
+def _apply_local_effect(operation: Operation, actor: User) -> None:
+    """Do what a kind of our own is for, and close it. Other kinds wait for the word to send."""
+    kind, payload = read_content(operation)
+    if not isinstance(kind, LocalKind):
+        return
+    _EFFECTS[kind.effect](operation, payload, actor)
+    transition(operation, Status.SUCCEEDED)
+    audit.record(Action.OPERATION_APPLIED, actor=actor, target=operation, digest=operation.digest)
+
+
+@audit_refusals(OperationAction.APPROVE_AND_RELEASE)
+@transaction.atomic
+def approve_and_release_operation(
+    operation_id: UUID,
+    *,
+    actor: User,
+    digest: str,
+    second_factor_at: datetime | None,
+    token: SecretStr | None = None,
+    comment: str = "",
+    confirmation: str = "",
+) -> Operation:
+    """Give the last countersignature and the word to send in one: both happen or neither.
+
+    Raises as `approve_operation` and `release_operation`; WrongStatusError too if further people must countersign.
+    """
+    operation = add_approval(operation_id, actor, digest, second_factor_at, comment, confirmation)
+    if operation.status != Status.APPROVED:
+        raise WrongStatusError(Refusal.FURTHER_APPROVAL_NEEDED)
+    return add_release(operation_id, actor, digest, second_factor_at, token)
+
+
+logger = logging.getLogger(__name__)
+
+BULK_LIMIT = 50
+_NOT_CONFIRMED = "The database did not confirm it. Look at the operation before you decide about it again."
+
+
+class BulkDecision(StrEnum):
+    """What can be decided about many at once."""
+
+    APPROVE = "approve"
+    REJECT = "reject"
+
+
+class BulkOutcome(StrEnum):
+    """What became of one of them. The value is the tone in which it is shown."""
+
+    DONE = "good"
+    DONE_BEFORE = "info"
+    REFUSED = "bad"
+
+
+@dataclass(frozen=True)
+class SelectedOperation:
+    """An operation, and the digest of the content that the person saw."""
+
+    operation: Operation
+    digest: str
+
+
+@dataclass(frozen=True)
+class BulkResult:
+    """The result for one operation, in words."""
+
+    operation: Operation
+    result: BulkOutcome
+    text: str
+
+
+def approve_operations(
+    choices: Iterable[SelectedOperation], *, actor: User, second_factor_at: datetime | None, comment: str = ""
+) -> list[BulkResult]:
+    """Countersign each as `approve_operation` does; one line for each, in their order. Nothing is sent.
+
+    What has to be looked at alone (`policy.check_in_bulk`) is refused. What this person has countersigned before is
+    only reported, so the same request again changes nothing.
+    """
+
+    def decide(choice: SelectedOperation) -> str:
+        _check_may_approve_in_bulk(choice.operation, actor)
+        changed = approve_operation(
+            choice.operation.pk,
+            actor=actor,
+            digest=choice.digest,
+            second_factor_at=second_factor_at,
+            comment=comment,
+        )
+        return f"Countersigned. It is {changed.get_status_display().lower()} now; nothing is sent."
+
+    def was_decided(choice: SelectedOperation) -> bool:
+        return Approval.objects.filter(
+            operation=choice.operation, approver=actor, digest=choice.digest
+        ).exists()
+
+    before = "You had countersigned it before. Nothing was changed."
+    return [_bulk_result(choice, decide, was_decided, before) for choice in choices]
+
+
+def reject_operations(
+    choices: Iterable[SelectedOperation], *, actor: User, second_factor_at: datetime | None, reason: str
+) -> list[BulkResult]:
+    """Reject each as `reject_operation` does, with the same reason; one line for each, in their order.
+
+    What this person has rejected before is only reported.
+    """
+
+    def decide(choice: SelectedOperation) -> str:
+        reject_operation(
+            choice.operation.pk,
+            actor=actor,
+            digest=choice.digest,
+            second_factor_at=second_factor_at,
+            reason=reason,
+        )
+        return "Rejected. Nothing was sent."
+
+    def was_decided(choice: SelectedOperation) -> bool:
+        return Entry.objects.filter(
+            target_type=choice.operation._meta.label_lower,
+            target_id=str(choice.operation.pk),
+            action=Action.OPERATION_REJECTED,
+            actor=actor.pk,
+        ).exists()
+
+    before = "You had rejected it before. Nothing was changed."
+    return [_bulk_result(choice, decide, was_decided, before) for choice in choices]
+
+
+def _bulk_result(
+    choice: SelectedOperation,
+    decide: Callable[[SelectedOperation], str],
+    was_decided: Callable[[SelectedOperation], bool],
+    before: str,
+) -> BulkResult:
+    """Asks again after a refusal: the same request may have run at the same moment."""
+    if was_decided(choice):
+        return BulkResult(choice.operation, BulkOutcome.DONE_BEFORE, before)
+    try:
+        return BulkResult(choice.operation, BulkOutcome.DONE, decide(choice))
+    except OperationError as exc:
+        if was_decided(choice):
+            return BulkResult(choice.operation, BulkOutcome.DONE_BEFORE, before)
+        return BulkResult(choice.operation, BulkOutcome.REFUSED, str(exc))
+    except DatabaseError:
+        logger.exception(
+            "A decision among many met the database", extra={"operation": str(choice.operation.pk)}
+        )
+        return BulkResult(choice.operation, BulkOutcome.REFUSED, _NOT_CONFIRMED)
+
+
+def _check_may_approve_in_bulk(operation: Operation, actor: User) -> None:
+    try:
+        policy.check_may_approve_in_bulk(operation)
+    except OperationError as exc:
+        record_refusal(operation.pk, OperationAction.APPROVE, actor, exc)
+        raise

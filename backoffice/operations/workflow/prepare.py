@@ -1,0 +1,200 @@
+"""Prepare an operation, and find duplicates of it: same content pending, same recipient and amount within a day, same
+operation with an unknown outcome.
+"""
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from backoffice.accounts.models import User
+from backoffice.audit import log as audit
+from backoffice.audit.actions import Action
+from backoffice.core import clock
+from backoffice.core.leases import lock_until_commit
+from backoffice.operations import policy
+from backoffice.operations.errors import (
+    DuplicatePendingError,
+    DuplicateUnknownError,
+    OperationAction,
+    OperationError,
+    PaidBeforeError,
+    Refusal,
+    SubmissionReusedError,
+)
+from backoffice.operations.kinds import KINDS
+from backoffice.operations.kinds.base import Debit, OperationKind, Payload
+from backoffice.operations.lifecycle.transitions import audit_refusals
+from backoffice.operations.models.operations import (
+    Attempt,
+    Operation,
+    content_digest,
+    content_key,
+    new_reference,
+)
+from backoffice.operations.selectors import IS_OPEN, NEWEST_FIRST
+from backoffice.operations.states import BEFORE_SENDING, NOT_EXECUTED, OUTCOME_UNKNOWN, Status
+
+REPEAT_WINDOW = timedelta(hours=24)
+
+
+def repeated_payments(beneficiary_key: str, debit: Debit | None) -> QuerySet[Operation]:
+    """Operations that pay the same amount to the same beneficiary, the newest first: all that are open, however long
+    they have been waiting, and those that were sent within the last day. Those that came to nothing do not count."""
+    if not beneficiary_key or debit is None:
+        return Operation.objects.none()
+    lately = Attempt.objects.filter(operation=OuterRef("pk"), started_at__gt=clock.now() - REPEAT_WINDOW)
+    alike = Operation.objects.filter(
+        IS_OPEN | Q(Exists(lately)),
+        beneficiary_key=beneficiary_key,
+        currency=debit.currency,
+        amount=debit.amount,
+    )
+    return alike.exclude(status__in=NOT_EXECUTED).order_by("-prepared_at")
+
+
+def duplicates_with_unknown_outcome(kind: OperationKind[Any], payload: Payload) -> QuerySet[Operation]:
+    """Operations that are the same as this, were sent, and of which nobody knows whether they happened."""
+    return Operation.objects.filter(_is_duplicate(kind, payload), status__in=OUTCOME_UNKNOWN).order_by(
+        *NEWEST_FIRST
+    )
+
+
+def resolved_duplicate(kind: OperationKind[Any], payload: Payload) -> Operation | None:
+    """The last one that is the same as this and was sent, if two people settled that it did not happen."""
+    by_people = Attempt.objects.filter(resolution__isnull=False).values("operation")
+    alike = Operation.objects.filter(_is_duplicate(kind, payload))
+    settled = alike.filter(pk__in=by_people, status=Status.FAILED).order_by(*NEWEST_FIRST).first()
+    if settled is None:
+        return None
+    sent = Exists(Attempt.objects.filter(operation=OuterRef("pk")))
+    return None if alike.filter(sent, prepared_at__gt=settled.prepared_at).exists() else settled
+
+
+def _is_duplicate(kind: OperationKind[Any], payload: Payload) -> Q:
+    """They pay the same amount to the same beneficiary; or, whoever is paid, they have the same content."""
+    stake, key = kind.at_stake(payload), kind.counterparty(payload).key
+    same = Q(content_key=content_key(kind.name, payload.compared()))
+    if stake is not None and key:
+        same |= Q(beneficiary_key=key, currency=stake.currency, amount=stake.amount)
+    return same
+
+
+def earlier_submission(user: User, submission: UUID, digest: str) -> Operation | None:
+    """What this person prepared by this very form with this content; None for another content or another person."""
+    operation = Operation.objects.filter(pk=submission, maker=user).first()
+    return operation if operation is not None and operation.digest == digest else None
+
+
+@audit_refusals(OperationAction.PREPARE)
+@transaction.atomic
+def prepare_operation(
+    operation_id: UUID, *, actor: User, kind: str, payload: Payload, prepared_from: UUID | None = None
+) -> Operation:
+    """Store a pending operation for others to countersign. Nothing is sent.
+
+    The id comes with the form, so the same form sent twice finds the same operation. Raises NotAllowedError,
+    SubmissionReusedError if the id stands for other content, SameContentWaitsError if another operation with the same
+    content is not decided or sent yet, SameInDoubtError if the outcome of the same is not known, PaidBeforeError if the
+    same was paid within a day and no reason is given. Where people settled that the same did not happen, it is named.
+    """
+    policy.check_may_prepare(actor, kind)
+    digest = content_digest(operation_id, kind, payload.stored())
+    before = _resolved_duplicate(KINDS[kind], payload, but=operation_id)
+    _check_not_repeated(operation_id, KINDS[kind], payload)
+    named = prepared_from or (before.pk if before else None)
+    operation = _draft(operation_id, actor, kind, payload, named)
+    if not _insert_once(operation):
+        return _existing_submission(operation_id, actor, digest)
+    audit.record(
+        Action.OPERATION_PREPARED,
+        actor=actor,
+        target=operation,
+        digest=digest,
+        kind=kind,
+        rule=operation.rule,
+    )
+    return operation
+
+
+def _existing_submission(operation_id: UUID, actor: User, digest: str) -> Operation:
+    existing = Operation.objects.get(pk=operation_id)
+    if (existing.maker_id, existing.digest) != (actor.pk, digest):
+        raise SubmissionReusedError
+    return existing
+
+
+def _resolved_duplicate(kind: OperationKind[Any], payload: Payload, *, but: UUID) -> Operation | None:
+    """The same before this one, if people settled that it did not happen. Raises SameInDoubtError."""
+    in_doubt = duplicates_with_unknown_outcome(kind, payload).exclude(pk=but).first()
+    if in_doubt is not None:
+        raise DuplicateUnknownError(in_doubt.reference, in_doubt.pk)
+    return resolved_duplicate(kind, payload)
+
+
+def _check_not_repeated(operation_id: UUID, kind: OperationKind[Any], payload: Payload) -> None:
+    """Raises PaidBeforeError if the same waits or was paid within a day and nobody says why it is paid again."""
+    beneficiary = kind.counterparty(payload).key
+    lock_until_commit(
+        f"beneficiary:{beneficiary}"
+    )  # two at once, of which neither sees the other, would both be stored
+    repeats = repeated_payments(beneficiary, kind.at_stake(payload))
+    if not payload.repeat_reason and repeats.exclude(pk=operation_id).exists():
+        raise PaidBeforeError
+
+
+def _draft(
+    operation_id: UUID, actor: User, kind_name: str, payload: Payload, prepared_from: UUID | None
+) -> Operation:
+    """The pending operation, not stored yet."""
+    kind = KINDS[kind_name]
+    stake, counterparty = kind.at_stake(payload), kind.counterparty(payload)
+    requirement = policy.approval_requirement(kind.plural, *kind.limited(payload))
+    stored, now = payload.stored(), clock.now()
+    return Operation(
+        id=operation_id,
+        reference=_unused_reference(kind.letter),
+        kind=kind_name,
+        payload=stored,
+        digest=content_digest(operation_id, kind_name, stored),
+        content_key=content_key(kind_name, payload.compared()),
+        sentence=kind.sentence(payload),
+        currency=stake.currency if stake else "",
+        amount=stake.amount if stake else None,
+        counterparty=counterparty.name,
+        counterparty_detail=counterparty.detail,
+        beneficiary_key=counterparty.key or None,
+        beneficiary_account=counterparty.account or None,
+        approvals_needed=requirement.approvals,
+        rule=requirement.sentence,
+        maker=actor,
+        prepared_from_id=prepared_from,
+        prepared_at=now,
+        expires_at=now + kind.lifetime,
+    )
+
+
+def _insert_once(operation: Operation) -> bool:
+    """Insert the operation; False if its id is there already, be it by a request that runs at the same moment."""
+    try:
+        with transaction.atomic():
+            operation.save(force_insert=True)
+    except IntegrityError:
+        if Operation.objects.filter(pk=operation.pk).exists():
+            return False
+        alike = Operation.objects.filter(content_key=operation.content_key, status__in=BEFORE_SENDING).first()
+        if alike is None:
+            raise
+        raise DuplicatePendingError(alike.reference, alike.pk) from None
+    return True
+
+
+def _unused_reference(letter: str) -> str:
+    """A reference nobody has; the unique constraint has the last word."""
+    for _ in range(20):
+        reference = new_reference(letter)
+        if not Operation.objects.filter(reference=reference).exists():
+            return reference
+    raise OperationError(Refusal.NO_FREE_REFERENCE)

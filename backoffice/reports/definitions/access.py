@@ -1,0 +1,153 @@
+"""Reports of access and audit: staff, API keys, webhook deliveries, audit log."""
+
+from collections.abc import Iterator
+from operator import attrgetter
+
+from django import forms
+from django.db.models import QuerySet
+
+from backoffice.accounts.models import User
+from backoffice.api_keys.key_list import KeyRow, key_rows
+from backoffice.audit.models import Entry
+from backoffice.audit.pages import EntryFilterForm, find_entries
+from backoffice.reports.report import (
+    Column,
+    ComputedReport,
+    StoredReport,
+    form_period,
+    no_period,
+    period_lookups,
+)
+from backoffice.webhooks.deliveries import NEWEST_FIRST, VIEW_PERMISSIONS, DeliveryFilterForm, all_deliveries
+from backoffice.webhooks.models import Delivery
+
+
+def staff_query(_user: User, _form: forms.Form) -> QuerySet[User]:
+    """Everybody who has or had an account."""
+    return User.objects.order_by("full_name", "pk")
+
+
+def staff_rows(user: User, form: forms.Form) -> Iterator[User]:
+    """Everybody, with their roles at hand."""
+    return iter(staff_query(user, form).prefetch_related("groups"))
+
+
+def _roles(person: User) -> str:
+    return "; ".join(sorted(group.name for group in person.groups.all()))
+
+
+STAFF = ComputedReport(
+    name="staff",
+    title="Staff",
+    about="Everybody with an account: their roles, and whether they may still sign in.",
+    permissions=("accounts.view_user",),
+    form=forms.Form,
+    columns=(
+        Column("name", "Who it is", attrgetter("full_name")),
+        Column("email", "The address to sign in with", attrgetter("email")),
+        Column("roles", "What they come to do", _roles),
+        Column("is_active", "Whether they may sign in", attrgetter("is_active")),
+        Column("time_zone", "In which they see times", attrgetter("time_zone")),
+        Column("created_at", "Since when there is the account", attrgetter("created_at")),
+        Column("signed_in_at", "The last time somebody signed in with it", attrgetter("last_login")),
+    ),
+    rows=staff_rows,
+    counted=staff_query,
+    period=no_period,
+)
+
+
+class NoFilterForm(forms.Form):
+    """There is nothing to choose: the list is short."""
+
+
+def api_key_rows(_user: User, _form: NoFilterForm) -> Iterator[KeyRow]:
+    """The keys in the order of the service's list."""
+    return iter(key_rows())
+
+
+API_KEYS = ComputedReport(
+    name="api-keys",
+    title="API keys",
+    about="Every API key by its short hash, with what it may and when it ends, as the service last listed it.",
+    permissions=("operations.view_operation",),
+    form=NoFilterForm,
+    columns=(
+        Column("short_hash", "The first characters of its hash", attrgetter("short_hash")),
+        Column("name", "What it is called", attrgetter("name")),
+        Column("scope", "What it may do", attrgetter("scope")),
+        Column("expires_at", "When it ends", attrgetter("expires_at")),
+        Column("state", "Whether it can be used", attrgetter("state")),
+        Column("in_use", "Whether this installation calls with it", attrgetter("is_in_use")),
+        Column("as_of", "When the service listed it", attrgetter("as_of")),
+    ),
+    rows=api_key_rows,
+    period=no_period,
+)
+
+
+def deliveries_query(_user: User, form: DeliveryFilterForm) -> QuerySet[Delivery]:
+    """The deliveries that first came within the chosen days, of one verdict or event where one is chosen."""
+    verdict, event = form.cleaned_data["verdict"], form.cleaned_data["event"]
+    found = all_deliveries().filter(**period_lookups("received_at", form))
+    if verdict:
+        found = found.filter(verdict=verdict)
+    return found.filter(event__iexact=event) if event else found
+
+
+DELIVERIES = StoredReport(
+    name="webhook-deliveries",
+    title="Webhook deliveries",
+    about="What arrived at the address for webhooks, with what its signature says and how often it came.",
+    permissions=VIEW_PERMISSIONS,
+    form=DeliveryFilterForm,
+    columns=(
+        Column("received_at", "When it came first", "received_at"),
+        Column("last_at", "When it came last", "last_at"),
+        Column("times", "How often it came", "times"),
+        Column("verdict", "What its signature says", "verdict"),
+        Column("problem", "Why it is not valid", "problem"),
+        Column("event", "The kind of event that it names", "event"),
+        Column("transaction_id", "The service's transaction that it names", "transaction_id"),
+        Column("reference", "The merchant's reference that it names", "reference"),
+        Column("looked_at", "When the service was last read because of it", "looked_at"),
+        Column("key", "The fingerprint of the key that signed it", "key"),
+        Column("digest", "The SHA-256 of its body", "digest"),
+    ),
+    query=deliveries_query,
+    order=NEWEST_FIRST,
+    period=form_period,
+)
+
+
+def audit_query(_user: User, form: EntryFilterForm) -> QuerySet[Entry]:
+    """The entries that match the filters."""
+    return find_entries(**form.cleaned_data)
+
+
+AUDIT_LOG = StoredReport(
+    name="audit-log",
+    title="Audit log",
+    about="Who did what, to what, when and from where, with the hash of every entry.",
+    permissions=("audit.view_entry",),
+    form=EntryFilterForm,
+    columns=(
+        Column("position", "Its place in the chain", "position"),
+        Column("at", "When it happened", "at"),
+        Column("actor", "Who did it, by the name of then", "actor_label"),
+        Column("actor_id", "Which account that is", "actor_id"),
+        Column("action", "What was done", "action"),
+        Column("target_type", "What kind of thing it was done to", "target_type"),
+        Column("target_id", "Which one, by its id", "target_id"),
+        Column("target", "Which one, by its name of then", "target_label"),
+        Column("address", "The network address it came from", "address"),
+        Column("request_id", "The request or job", "request_id"),
+        Column("detail", "What was said with it, as JSON", "detail"),
+        Column("version", "How its hash is worked out", "version"),
+        Column("previous_hash", "The hash of the entry before", "previous_hash"),
+        Column("hash", "Its own hash", "hash"),
+    ),
+    query=audit_query,
+    order=("-position",),
+    period=form_period,
+)

@@ -1,0 +1,57 @@
+"""The list of all reports. A new report is a declaration in a module beside this one and a line here."""
+
+from backoffice.accounts.models import User
+from backoffice.accounts.roles import PERMISSIONS
+from backoffice.reports.definitions.access import API_KEYS, AUDIT_LOG, DELIVERIES, STAFF
+from backoffice.reports.definitions.money import (
+    BALANCES,
+    BANK_ACCOUNTS,
+    CONTINUITY,
+    STATEMENT,
+    TRANSACTIONS,
+    WALLETS,
+)
+from backoffice.reports.definitions.operations import (
+    APPROVALS,
+    ATTEMPTS,
+    INCIDENTS,
+    OPERATIONS,
+    PAYMENTS,
+    RECONCILIATION,
+    RECONCILIATION_BY_DAY,
+)
+from backoffice.reports.report import AnyReport
+
+REPORTS: dict[str, AnyReport] = {
+    report.name: report
+    for report in (
+        TRANSACTIONS,
+        STATEMENT,
+        CONTINUITY,
+        BALANCES,
+        OPERATIONS,
+        APPROVALS,
+        ATTEMPTS,
+        RECONCILIATION,
+        RECONCILIATION_BY_DAY,
+        PAYMENTS,
+        BANK_ACCOUNTS,
+        WALLETS,
+        API_KEYS,
+        DELIVERIES,
+        INCIDENTS,
+        STAFF,
+        AUDIT_LOG,
+    )
+}
+
+
+def reports_for(user: User) -> list[AnyReport]:
+    """The reports that the person may read."""
+    return [report for report in REPORTS.values() if report.may_be_read_by(user)]
+
+
+def roles_that_may_read(report: AnyReport) -> list[str]:
+    """The roles that bring the right to read it, in one word where all do."""
+    roles = [role.label for role, names in PERMISSIONS.items() if names.issuperset(report.permissions)]
+    return roles if len(roles) < len(PERMISSIONS) else ["Everybody"]

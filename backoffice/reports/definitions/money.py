@@ -1,0 +1,339 @@
+"""Reports of the ledger: transactions, statement, continuity, balances, bank accounts, wallet addresses.
+
+The lines of a statement come from one database snapshot and add up: each balance is that of the line above plus what
+came in, minus what went out and the fee. Where a transaction begins with another balance, an extra line shows the
+difference.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal, localcontext
+from itertools import chain, islice, takewhile
+from operator import attrgetter
+
+from django import forms
+from django.db.models import QuerySet
+
+from backoffice.accounts.models import User
+from backoffice.core.fields import SUM_CONTEXT
+from backoffice.core.gateway import gateway
+from backoffice.core.web.forms import PeriodForm
+from backoffice.ledger import bank_accounts as ledger
+from backoffice.ledger.forms import CurrencyPeriodForm, TransactionFilterForm
+from backoffice.ledger.mirror.state import synced_until
+from backoffice.ledger.models import Balance, BalanceBreak, BalanceSnapshot, Transaction
+from backoffice.ledger.statements.chain import ChainLink, balance_effect
+from backoffice.ledger.statements.chain_reader import landmark_before, last_link_before, links_after
+from backoffice.ledger.statements.continuity import NEWEST_BREAKS_FIRST, filtered_breaks, known_currencies
+from backoffice.ledger.wallets import filter_addresses
+from backoffice.reports.rendering.database import rows_of_one_snapshot
+from backoffice.reports.report import (
+    BATCH,
+    Column,
+    ComputedReport,
+    StoredReport,
+    form_period,
+    in_batches,
+    no_period,
+    period_lookups,
+)
+from payments_gateway import Account, Asset, WalletAddress
+
+
+def transactions_query(_user: User, form: TransactionFilterForm) -> QuerySet[Transaction]:
+    """The transactions that match the filters: those that the list shows."""
+    return form.chosen().apply(Transaction.objects.all())
+
+
+TRANSACTIONS = StoredReport(
+    name="transactions",
+    title="Transactions",
+    about="Every movement that the service told of, as it told it last.",
+    permissions=("ledger.view_transaction",),
+    form=TransactionFilterForm,
+    columns=(
+        Column("transaction_id", "The service's id", "transaction_id"),
+        Column("created_at", "When it began, as the service told it", "created_at"),
+        Column("updated_at", "When the service changed it last", "updated_at"),
+        Column("type", "What it was", "type"),
+        Column("status", "What became of it", "status"),
+        Column("direction", "Into or out of your balance", "direction"),
+        Column("currency", "The balance that it moved", "currency"),
+        Column("amount", "How much, without a sign", "amount"),
+        Column("fee", "What the service took", "fee"),
+        Column("previous_balance", "The balance before it", "previous_balance"),
+        Column("from_currency", "Where a conversion came from", "from_currency"),
+        Column("from_amount", "How much was converted", "from_amount"),
+        Column("counterparty", "Who was at the other end", "counterparty"),
+        Column("sender", "Who sent it, as told", "sender"),
+        Column("username", "The user of the service, as told", "username"),
+        Column("business_id", "The business at the service", "business_id"),
+        Column("occurred_at", "The time that lists sort by: told, or when it was first seen", "occurred_at"),
+        Column("changed_at", "When we last saw it change", "changed_at"),
+        Column(
+            "missing_since", "Since when the service lists it no more; empty while it does", "missing_since"
+        ),
+    ),
+    query=transactions_query,
+    order=("-occurred_at", "-id"),
+    period=form_period,
+    told_up_to=synced_until,
+)
+
+
+_QUERY_TIMEOUT = timedelta(minutes=5)
+
+
+@dataclass(frozen=True)
+class StatementReportLine:
+    """One line; `balance` is what is there after it, None where no transaction has told it yet."""
+
+    kind: str
+    currency: str
+    balance: Decimal | None
+    received: Decimal | None = None
+    sent: Decimal | None = None
+    fee: Decimal | None = None
+    transaction: Transaction | None = None
+
+    def told(self, name: str) -> object:
+        """What the transaction says under this name; nothing for a line without one."""
+        return getattr(self.transaction, name, None)
+
+
+def statement_rows(_user: User, form: CurrencyPeriodForm) -> Iterator[StatementReportLine]:
+    """The chosen currency, or one after the other."""
+    return rows_of_one_snapshot(_all_lines(form), at_most=_QUERY_TIMEOUT)
+
+
+def _all_lines(form: CurrencyPeriodForm) -> Iterator[StatementReportLine]:
+    chosen = form.cleaned_data["currency"]
+    for currency in [chosen] if chosen else known_currencies():
+        yield from _lines(currency, *form.moments)
+
+
+def _lines(currency: str, since: datetime | None, until: datetime | None) -> Iterator[StatementReportLine]:
+    before = last_link_before(currency, since) if since else None
+    links = _links_of_period(currency, since, until)
+    first = next(links, None)
+    balance = before.after if before else None
+    if balance is None and first is not None:
+        balance = first.before
+    if balance is None and first is None:
+        return
+    yield StatementReportLine("opening", currency, balance)
+    for link, transaction in _with_transactions([first] if first else [], links):
+        if link.before is not None and link.before != balance:
+            if balance is not None:
+                yield _unexplained(currency, balance, link.before)
+            balance = link.before
+        line = _movement(transaction, balance)
+        balance = line.balance
+        yield line
+    yield StatementReportLine("closing", currency, balance)
+
+
+def _links_of_period(currency: str, since: datetime | None, until: datetime | None) -> Iterator[ChainLink]:
+    landmark = landmark_before(currency, since) if since else None
+    begun = (link for link in links_after(currency, landmark) if since is None or link.at >= since)
+    return takewhile(lambda link: until is None or link.at < until, begun)
+
+
+def _with_transactions(
+    first: Iterable[ChainLink], others: Iterator[ChainLink]
+) -> Iterator[tuple[ChainLink, Transaction]]:
+    """Each with its whole record, some at a time."""
+    batch = [*first, *islice(others, BATCH)]
+    while batch:
+        found = Transaction.objects.in_bulk([link.pk for link in batch])
+        yield from ((link, found[link.pk]) for link in batch)
+        batch = list(islice(others, BATCH))
+
+
+def _unexplained(currency: str, expected: Decimal, found: Decimal) -> StatementReportLine:
+    with localcontext(SUM_CONTEXT):
+        difference = found - expected
+    if difference > 0:
+        return StatementReportLine("unexplained", currency, found, received=difference)
+    return StatementReportLine("unexplained", currency, found, sent=-difference)
+
+
+def _movement(one: Transaction, balance: Decimal | None) -> StatementReportLine:
+    """Where nothing tells which way it went, it is no part of the sum, and neither is its fee."""
+    adds = balance_effect(one.direction, one.amount, one.fee)
+    if adds is None:
+        return StatementReportLine("movement", one.currency, balance, transaction=one)
+    with localcontext(SUM_CONTEXT):
+        after = None if balance is None else balance + adds
+    way = {"received" if one.direction == "in" else "sent": one.amount}
+    return StatementReportLine("movement", one.currency, after, fee=one.fee, transaction=one, **way)
+
+
+def _statement_count(_user: User, form: CurrencyPeriodForm) -> QuerySet[Transaction]:
+    found = Transaction.objects.filter(missing_since__isnull=True, **period_lookups("occurred_at", form))
+    return found.filter(currency=form.cleaned_data["currency"]) if form.cleaned_data["currency"] else found
+
+
+def _transaction_column(header: str, about: str, name: str) -> Column[StatementReportLine]:
+    return Column(header, about, lambda line: line.told(name))
+
+
+STATEMENT: ComputedReport[StatementReportLine, CurrencyPeriodForm] = ComputedReport(
+    name="statement",
+    title="Statement",
+    about="Each currency from its opening balance over every movement to its closing balance.",
+    permissions=("ledger.view_transaction",),
+    form=CurrencyPeriodForm,
+    columns=(
+        Column(
+            "line", "Opening, movement, closing, or what lies unexplained between two", attrgetter("kind")
+        ),
+        _transaction_column("occurred_at", "When it began, or when it was first seen", "occurred_at"),
+        _transaction_column("transaction_id", "The service's id", "transaction_id"),
+        _transaction_column("type", "What it was", "type"),
+        _transaction_column("status", "What became of it", "status"),
+        _transaction_column("counterparty", "Who was at the other end", "counterparty"),
+        Column("currency", "Which balance", attrgetter("currency")),
+        Column("in", "What came in", attrgetter("received")),
+        Column("out", "What went out", attrgetter("sent")),
+        Column("fee", "What the service took on top", attrgetter("fee")),
+        Column("balance", "What is there after this line", attrgetter("balance")),
+    ),
+    rows=statement_rows,
+    counted=_statement_count,
+    period=form_period,
+    told_up_to=synced_until,
+)
+
+
+def continuity_query(_user: User, form: CurrencyPeriodForm) -> QuerySet[BalanceBreak]:
+    """The breaks that the page lists."""
+    return filtered_breaks(form.cleaned_data["currency"], *form.moments)
+
+
+CONTINUITY = StoredReport(
+    name="continuity",
+    title="Continuity",
+    about="Every place where a balance does not follow from the transaction before it.",
+    permissions=("ledger.view_transaction",),
+    form=CurrencyPeriodForm,
+    columns=(
+        Column("at", "When the second of the two transactions began", "at"),
+        Column("currency", "The balance that is broken", "currency"),
+        Column("kind", "What is known of it: gap, vanished, changed, fee or unmoved", "kind"),
+        Column("expected", "What the first transaction left", "expected"),
+        Column("found", "What the second one began with", "found"),
+        Column("difference", "How far the two are apart, without a sign", "difference"),
+        Column("direction", "Whether so much came in or went out that no transaction tells of", "direction"),
+        Column("transaction_before", "The service's id of the first", "before__transaction_id"),
+        Column("transaction_after", "The service's id of the second", "after__transaction_id"),
+        Column("noticed_at", "When it was seen first", "noticed_at"),
+    ),
+    query=continuity_query,
+    order=NEWEST_BREAKS_FIRST,
+    period=form_period,
+    told_up_to=synced_until,
+)
+
+
+SNAPSHOT_ORDER = ("-as_of", "-id")
+
+
+def balance_rows(_user: User, form: PeriodForm) -> Iterator[Balance | BalanceSnapshot]:
+    """The balances of the page first, then every snapshot, newest first; all within the chosen days."""
+    last_known = Balance.objects.filter(**period_lookups("as_of", form))
+    return chain(last_known, in_batches(_snapshots(form), order=SNAPSHOT_ORDER))
+
+
+def _snapshots(form: PeriodForm) -> QuerySet[BalanceSnapshot]:
+    return BalanceSnapshot.objects.filter(**period_lookups("as_of", form))
+
+
+def _kept_as(row: Balance | BalanceSnapshot) -> str:
+    return "last_known" if isinstance(row, Balance) else "snapshot"
+
+
+BALANCES: ComputedReport[Balance | BalanceSnapshot, PeriodForm] = ComputedReport(
+    name="balances",
+    title="Balances",
+    about="What the service said of each currency: last, and every 15 minutes before.",
+    permissions=("ledger.view_balance",),
+    form=PeriodForm,
+    columns=(
+        Column("kept_as", "Whether it is the last one known or an earlier one", _kept_as),
+        Column("currency", "Which balance", attrgetter("currency")),
+        Column("amount", "What was in it", attrgetter("amount")),
+        Column("total_received", "Received in all until then", attrgetter("total_received")),
+        Column("total_sent", "Sent in all until then", attrgetter("total_sent")),
+        Column("transaction_count", "Transactions until then", attrgetter("transaction_count")),
+        Column("as_of", "When the service said it", attrgetter("as_of")),
+    ),
+    rows=balance_rows,
+    counted=lambda _user, form: _snapshots(form),
+    period=form_period,
+)
+
+
+AccountAsset = tuple[Account, Asset | None]
+
+
+def bank_account_rows(_user: User, _form: forms.Form) -> Iterator[AccountAsset]:
+    """What each account holds in each currency; an account without any is a row as well. Raises GatewayError."""
+    for account in ledger.fetch_own_accounts():
+        for asset in account.assets or (None,):
+            yield account, asset
+
+
+def _of_asset(member: str) -> Callable[[AccountAsset], object]:
+    get = attrgetter(member)
+    return lambda holding: get(holding[1]) if holding[1] else None
+
+
+BANK_ACCOUNTS = ComputedReport(
+    name="bank-accounts",
+    title="Bank accounts",
+    about="The accounts that the service opened for you, read from the service while you download.",
+    permissions=("ledger.view_balance",),
+    form=forms.Form,
+    columns=(
+        Column("account_name", "Whose name it bears", lambda holding: holding[0].account_name),
+        Column("currency", "What it holds", _of_asset("currency")),
+        Column("account_number", "The number or address", _of_asset("address")),
+        Column("type", "Of what kind it is", _of_asset("type")),
+        Column("holds", "How much is in it", _of_asset("balance")),
+    ),
+    rows=bank_account_rows,
+    period=no_period,
+)
+
+
+_ALL_PLACEHOLDER = forms.TextInput(attrs={"placeholder": "All"})
+
+
+class WalletFilterForm(forms.Form):
+    """The filters of the page of wallets."""
+
+    currency = forms.CharField(required=False, max_length=40, widget=_ALL_PLACEHOLDER)
+    network = forms.CharField(required=False, max_length=40, widget=_ALL_PLACEHOLDER)
+
+
+def wallet_rows(_user: User, form: WalletFilterForm) -> Iterator[WalletAddress]:
+    """The addresses that the page shows for these filters, in the order of the service. Raises GatewayError."""
+    return iter(filter_addresses(gateway().wallets.get(), **form.cleaned_data).addresses)
+
+
+WALLETS = ComputedReport(
+    name="wallets",
+    title="Wallet addresses",
+    about="Where you receive crypto, by currency and network, read from the service while you download.",
+    permissions=("ledger.view_balance",),
+    form=WalletFilterForm,
+    columns=(
+        Column("currency", "What can be received", attrgetter("currency")),
+        Column("network", "Over which network", attrgetter("network")),
+        Column("address", "Where to send it", attrgetter("address")),
+    ),
+    rows=wallet_rows,
+    period=no_period,
+)

@@ -1,0 +1,260 @@
+"""Downloads: a report made while it is sent, or a finished file, in constant memory and cut off if the reader is too
+slow.
+
+The audit log records a report before the first byte is sent and after the last, and a finished file before the first.
+"""
+
+import logging
+import socket
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import timedelta
+from time import monotonic
+from uuid import UUID
+
+from django.db import connection, transaction
+from django.http import StreamingHttpResponse
+from django.utils import timezone
+
+from backoffice.accounts.models import User
+from backoffice.accounts.sessions import StaffRequest
+from backoffice.audit import log as audit
+from backoffice.audit.actions import Action
+from backoffice.core.web import request_context
+from backoffice.reports.exports.download_limits import DownloadSlot
+from backoffice.reports.exports.services import open_export
+from backoffice.reports.rendering.csv import CHUNK_BYTES, FileChunk
+from backoffice.reports.rendering.export_file import file_chunks
+from backoffice.reports.report import ExportRequest, FileFormat
+
+DOWNLOAD_TIME_LIMIT = timedelta(
+    minutes=30
+)  # for the whole file; who reads more slowly has it made in the background
+PIECE_TIME_LIMIT = timedelta(minutes=1)  # for its reader to take one piece: of 128 kB, that is 2 kB a second
+_WATCH_SECONDS = 1.0  # seconds
+
+
+logger = logging.getLogger(__name__)
+
+
+class SlowReaderError(Exception):
+    """Its reader took no piece for so long, or so long for all of them, that the file was broken off."""
+
+
+class Download:
+    """The pieces of one file, for a streaming answer. Holds a `Place` until its end.
+
+    Who stops reading and stays connected blocks the thread that sends, for ever. So another thread looks whether the
+    piece that was handed out is asked for the next one in time; if not, it lets go of what the pieces come from, leaves
+    the place, and has the server hang up.
+    """
+
+    def __init__(
+        self, name: str, hang_up: Callable[[], object], *, at_most: timedelta = DOWNLOAD_TIME_LIMIT
+    ) -> None:
+        """Take a place. Raises BusyError where all are taken."""
+        self._name, self._hang_up, self._at_most = name, hang_up, at_most
+        self._at_work = threading.Lock()  # held by whoever reads on, or ends it
+        self._begun_at = self._handed_out_at = monotonic()
+        self._is_over = threading.Event()
+        self._is_broken_off = False
+        self._place = DownloadSlot()
+        weakref.finalize(self, self._place.leave)  # also where nobody ever closes it
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        with self._at_work:
+            if self._is_broken_off or self._is_late(self._begun_at, self._at_most):
+                raise SlowReaderError("The file was broken off, as its reader was too slow.")
+            piece = self._piece()
+            if piece is None:
+                self._end(complete=True)
+                raise StopIteration
+            self._handed_out_at = monotonic()
+            return piece
+
+    def close(self) -> None:
+        """Let go of what the pieces come from. The server calls it however the answer ends."""
+        with self._at_work:
+            self._break_off()
+
+    def break_off_if_late(self) -> None:
+        """End it if its reader keeps it waiting for too long. Whoever is reading the next piece is let alone."""
+        if not self._at_work.acquire(blocking=False):
+            return
+        try:
+            if not self._is_over.is_set() and self._keeps_waiting():
+                self._is_broken_off = True
+                logger.warning("A download of %s was broken off: its reader is slow", self._name)
+                try:
+                    self._break_off()
+                finally:
+                    self._hang_up()
+        finally:
+            self._at_work.release()
+
+    def _watched(self) -> None:
+        """From now on its reader is."""
+        threading.Thread(target=_watch, args=(weakref.ref(self), self._is_over), daemon=True).start()
+
+    def _piece(self) -> bytes | None:
+        """The next one; None at the end."""
+        raise NotImplementedError
+
+    def _close_source(self) -> None:
+        """Let go of what the pieces come from; once is enough."""
+        raise NotImplementedError
+
+    def _end(self, *, complete: bool) -> None:
+        self._is_over.set()
+        self._place.leave()
+
+    def _keeps_waiting(self) -> bool:
+        return self._is_late(self._handed_out_at, PIECE_TIME_LIMIT) or self._is_late(
+            self._begun_at, self._at_most
+        )
+
+    def _is_late(self, since: float, at_most: timedelta) -> bool:
+        return monotonic() - since > at_most.total_seconds()
+
+    def _break_off(self) -> None:
+        self._let_go()
+        self._end(complete=False)
+
+    def _let_go(self) -> None:
+        self._is_over.set()
+        try:
+            self._close_source()
+        finally:
+            self._place.leave()
+
+
+class ReportDownload(Download):
+    """A report that is made while it is sent: in pieces, and its query ends with it.
+
+    Two entries stand in the audit log for each: `report.requested`, committed before the first byte leaves, and
+    `report.exported` with the rows that were handed out and whether that was all. The second is written before
+    the reader can see the end of the file, so a file that arrived whole is on record as whole; `close` writes it for
+    one that did not.
+    """
+
+    def __init__(self, wanted: ExportRequest, hang_up: Callable[[], object] = lambda: None) -> None:
+        """Read the beginning, so that what fails at once fails here, and put the request on record.
+
+        Raises BusyError where all places are taken.
+        """
+        super().__init__(wanted.report.name, hang_up)
+        self.wanted = wanted
+        self.rows_sent = 0
+        self._request_id, self._address = request_context.request_id(), request_context.address()
+        self._chunks = file_chunks(wanted, at_most=DOWNLOAD_TIME_LIMIT)
+        self._is_begun = self._is_ended = False
+        try:
+            self._first = self._next()
+            self._record(Action.REPORT_REQUESTED)
+        except BaseException:
+            self._let_go()
+            raise
+        self._watched()
+
+    def _piece(self) -> bytes | None:
+        chunk = self._next() if self._is_begun else self._first
+        self._is_begun = True
+        if chunk is None:
+            return None
+        self.rows_sent += chunk.rows
+        return chunk.content
+
+    def _close_source(self) -> None:
+        """End the query, if one is at work."""
+        self._chunks.close()
+
+    def _next(self) -> FileChunk | None:
+        """The next chunk with content, its rows counted with those of the empty ones before it; None at the end."""
+        rows = 0
+        # The answer is sent after the middleware has left: the person's time zone has to be taken up again.
+        with timezone.override(self.wanted.zone):
+            for chunk in self._chunks:
+                rows += chunk.rows
+                if chunk.content:
+                    return FileChunk(chunk.content, rows)
+        return None
+
+    def _end(self, *, complete: bool) -> None:
+        """An export that has not come to its end is put on record as incomplete."""
+        if not self._is_ended:
+            self._record(Action.REPORT_EXPORTED, rows=self.rows_sent, complete=complete)
+            self._is_ended = True
+            super()._end(complete=complete)
+
+    def _record(self, action: Action, **outcome: object) -> None:
+        caller = request_context.call_context(
+            request_id=self._request_id, address=self._address, by_request=True
+        )
+        with caller, transaction.atomic():
+            audit.record(
+                action,
+                actor=self.wanted.user,
+                target=f"the report {self.wanted.report.title}",
+                report=self.wanted.report.name,
+                filters=self.wanted.filters,
+                **outcome,
+            )
+
+
+def _watch(sending: weakref.ref[Download], is_over: threading.Event) -> None:
+    """Look at it now and then until it is over, or nobody knows it any more."""
+    try:
+        while not is_over.wait(_WATCH_SECONDS) and (watched := sending()) is not None:
+            watched.break_off_if_late()
+            del watched
+    finally:
+        connection.close()
+
+
+MIN_BYTES_PER_SECOND = 128_000  # bytes a second, over the whole of a big file
+
+
+class ExportDownload(Download):
+    """Its file, which is on record as taken away before the first byte leaves."""
+
+    def __init__(self, pk: UUID, *, actor: User, hang_up: Callable[[], object] = lambda: None) -> None:
+        """Raises BusyError where all places are taken, NotAllowedError, GoneError."""
+        super().__init__(f"the export {pk}", hang_up)
+        try:
+            self.job, self._file = open_export(pk, actor=actor)
+        except BaseException:
+            self._place.leave()
+            raise
+        self._at_most = DOWNLOAD_TIME_LIMIT + timedelta(seconds=(self.job.size or 0) / MIN_BYTES_PER_SECOND)
+        self._watched()
+
+    def _piece(self) -> bytes | None:
+        return self._file.read(CHUNK_BYTES) or None
+
+    def _close_source(self) -> None:
+        self._file.close()
+
+
+_CONTENT_TYPES = {
+    FileFormat.CSV: "text/csv; charset=utf-8; header=present",
+    FileFormat.XLSX: "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+}
+
+
+def file_response(pieces: Download, kind: FileFormat, name: str) -> StreamingHttpResponse:
+    """The pieces, to be kept as a file of this name."""
+    kept = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return StreamingHttpResponse(pieces, content_type=_CONTENT_TYPES[kind], headers=kept)
+
+
+def close_connection(request: StaffRequest) -> None:
+    """End the connection, so that the thread that sends into it is free again. Servers of tests have none to give."""
+    connection: socket.socket | None = request.META.get("gunicorn.socket")
+    if connection is not None:
+        with suppress(OSError):  # it has ended by itself
+            connection.shutdown(socket.SHUT_RDWR)

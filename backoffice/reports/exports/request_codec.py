@@ -1,0 +1,107 @@
+"""An export request as stored texts (an address, an export, a schedule) and back, checked against the person's
+permissions.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from django.forms import ChoiceField, Form, ModelChoiceField
+from django.http import QueryDict
+
+from backoffice.accounts.models import User
+from backoffice.core.web.forms import describe_value
+from backoffice.reports.definitions.catalogue import REPORTS
+from backoffice.reports.errors import ReportError, ReportNotAllowedError
+from backoffice.reports.models import ExportJob, Schedule
+from backoffice.reports.report import AnyReport, ExportRequest, FileFormat
+
+FilterTexts = Mapping[str, list[str]]
+
+
+def readable_report(user: User, name: str) -> AnyReport:
+    """The report of this name. Raises NotAllowedError unless the person may read it."""
+    report = REPORTS.get(name)
+    if report is None or not report.may_be_read_by(user):
+        raise ReportNotAllowedError(f"{user} may not read this report.")
+    return report
+
+
+def filter_texts(report: AnyReport, data: QueryDict) -> dict[str, list[str]]:
+    """The texts of the report's own filters, and no others, that are set."""
+    names = report.form.base_fields
+    return {name: data.getlist(name) for name in names if any(data.getlist(name))}
+
+
+def filter_form(report: AnyReport, texts: FilterTexts) -> Form:
+    """The filters as a form that is not validated yet."""
+    data = QueryDict(mutable=True)
+    for name, values in texts.items():
+        data.setlist(name, values)
+    form: Form = report.form(data)
+    return form
+
+
+def describe_filters(report: AnyReport, texts: FilterTexts) -> list[tuple[str, str]]:
+    """Label and words of each filter, as on the report's page; one that no longer makes sense as it was typed."""
+    return FilterDescriber()(report, texts)
+
+
+class FilterDescriber:
+    """The same for any number of exports and schedules: the people whom a filter may name are read once for all."""
+
+    def __init__(self) -> None:
+        self._named: dict[tuple[str, str], list[tuple[str, str]]] = {}
+
+    def __call__(self, report: AnyReport, texts: FilterTexts) -> list[tuple[str, str]]:
+        form = filter_form(report, texts)
+        for name in texts:
+            field = form.fields.get(name)
+            if isinstance(field, ModelChoiceField):
+                choices = self._read((report.name, name), field)
+                form.fields[name] = ChoiceField(choices=choices, label=field.label)
+        form.is_valid()
+        order = [*form.fields, *texts]
+        return [_describe_filter(form, name, texts[name]) for name in sorted(texts, key=order.index)]
+
+    def _read(self, of: tuple[str, str], field: "ModelChoiceField[Any]") -> list[tuple[str, str]]:
+        if of not in self._named:
+            self._named[of] = [(str(one.pk), str(one)) for one in field.queryset or ()]
+        return self._named[of]
+
+
+def _describe_filter(form: Form, name: str, typed: list[str]) -> tuple[str, str]:
+    if name not in form.cleaned_data:
+        return name.replace("_", " ").capitalize(), ", ".join(typed)
+    return str(form[name].label), describe_value(form.fields[name], form.cleaned_data[name])
+
+
+def decode_request(user: User, kept: ExportJob | Schedule, filters: FilterTexts) -> ExportRequest:
+    """What is kept there, for this person, by the rights of now. Raises NotAllowedError, ExportError."""
+    report = readable_report(user, kept.report)
+    form = filter_form(report, filters)
+    if not form.is_valid():
+        words = "; ".join(f"{name}: {' '.join(map(str, errors))}" for name, errors in form.errors.items())
+        raise ReportError(f"A filter no longer makes sense. {words}"[:300])
+    return ExportRequest(
+        report=report,
+        user=user,
+        form=form,
+        zone=ZoneInfo(kept.time_zone),
+        columns=report.chosen(kept.columns),
+        format=FileFormat(kept.format),
+        has_mark=kept.has_mark,
+    )
+
+
+def encode_request(wanted: ExportRequest, filters: FilterTexts) -> dict[str, Any]:
+    """The same as texts, to keep."""
+    chosen = [] if wanted.columns == wanted.report.columns else wanted.header
+    return {
+        "report": wanted.report.name,
+        "filters": dict(filters),
+        "columns": chosen,
+        "format": wanted.format.value,
+        "has_mark": wanted.has_mark,
+        "time_zone": wanted.zone.key,
+    }

@@ -1,0 +1,286 @@
+"""Run background exports. Any number of workers and sweepers may call; each export is leased by one of them at a time.
+
+The file is whole, durable and under its final name before the state says so, or it does not exist.
+"""
+
+import hashlib
+import logging
+import os
+import secrets
+import threading
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import takewhile
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+from uuid import UUID, uuid4
+
+from django.conf import settings
+from django.db import DatabaseError, connection, transaction
+from django.db.models import F, Q
+from django.utils import timezone
+from psycopg import Error as PostgresError
+
+from backoffice.accounts.models import User
+from backoffice.audit import log as audit
+from backoffice.audit.actions import Action
+from backoffice.core import background, clock, fault_points
+from backoffice.core.background import StopRequestedError
+from backoffice.reports.errors import ReportError
+from backoffice.reports.exports.quotas import DISK_FULL, check_disk_space, is_disk_full
+from backoffice.reports.exports.request_codec import decode_request
+from backoffice.reports.exports.selectors import waiting_for_sync
+from backoffice.reports.models import ExportJob, ExportState, change_state, export_folder
+from backoffice.reports.rendering.csv import FileChunk
+from backoffice.reports.rendering.export_file import file_chunks, file_name
+from backoffice.reports.report import ExportRequest
+from payments_gateway import GatewayError
+
+logger = logging.getLogger(__name__)
+
+LEASE_DURATION = timedelta(seconds=60)
+RENEWAL_SECONDS = 2.0  # seconds; also how often the rows written so far are told
+
+
+class ExportLeaseLostError(Exception):
+    """Somebody cancelled the export, or another runner holds it."""
+
+
+class ExportLease:
+    """Renews in a thread of its own, which dies and freezes with its process, and tells how many rows are written."""
+
+    def __init__(self, job: ExportJob) -> None:
+        self.rows = 0
+        self._job = job
+        self._is_lost = False
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._keep, name=f"lease-{job.pk}", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, _type: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def check(self) -> None:
+        """Raises LeaseLostError as soon as it is known to be lost."""
+        if self._is_lost:
+            raise ExportLeaseLostError
+
+    def _keep(self) -> None:
+        try:
+            while not self._is_lost and not self._stop.wait(RENEWAL_SECONDS):
+                self._renew()
+        finally:
+            connection.close()
+
+    def _renew(self) -> None:
+        held = ExportJob.objects.filter(pk=self._job.pk, state=ExportState.RUNNING, runner=self._job.runner)
+        try:
+            self._is_lost = not held.update(lease_until=clock.now() + LEASE_DURATION, rows=self.rows)
+        except DatabaseError:  # the next turn tries again; until the lease ends nobody else begins
+            logger.warning("The lease of the export %s could not be renewed", self._job.pk, exc_info=True)
+
+
+@dataclass(frozen=True)
+class WrittenFile:
+    """A file on disk, still under a name for which nobody looks."""
+
+    path: Path
+    rows: int
+    size: int
+    sha256: str
+
+    def keep(self, name: str) -> Path:
+        """Give it its final name, in one step."""
+        final = self.path.rename(self.path.with_name(name))
+        folder = os.open(final.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+        return final
+
+
+def write_file(chunks: Iterable[FileChunk], path: Path, lease: ExportLease) -> WrittenFile:
+    """Write all of it, durably, for nobody else to read. What did not come to its end is removed.
+
+    Raises LeaseLostError, StoppedError, NoRoomError, and what the chunks raise.
+    """
+    try:
+        return _write_chunks(chunks, path, lease)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+
+
+def _write_chunks(chunks: Iterable[FileChunk], path: Path, lease: ExportLease) -> WrittenFile:
+    digest, size = hashlib.sha256(), 0
+    with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
+        for chunk in chunks:
+            lease.check()
+            background.raise_if_stop_requested()
+            check_disk_space()
+            size += file.write(chunk.content)
+            digest.update(chunk.content)
+            lease.rows += chunk.rows
+            fault_points.reach("export.writing")
+        file.flush()
+        os.fsync(file.fileno())
+    fault_points.reach("export.written")
+    lease.check()
+    return WrittenFile(path, lease.rows, size, digest.hexdigest())
+
+
+TIME_LIMIT = timedelta(hours=1)
+FILE_KEPT_FOR = timedelta(days=7)
+MAX_TRIES = 3
+_UNEXPECTED_PROBLEM = (
+    "The rows could not be read or written. Whoever runs this installation finds the reason in its log."
+)
+# What a defect in a report may raise over a row that nobody foresaw: it costs that file, not the process that makes it.
+_PROGRAM_ERRORS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+
+
+def run_next_export() -> int:
+    """Make the oldest file that waits or whose maker was killed; how many were begun.
+
+    One and no more, so that whoever calls again and again sees between two files that it is to end.
+    """
+    job = _claim()
+    if job is None:
+        return 0
+    _run(job)
+    return 1
+
+
+def run_all_exports(*, at_most: int = 100) -> int:
+    """The same again and again until nothing waits, at most so often; how many were begun."""
+    return sum(takewhile(bool, (run_next_export() for _ in range(at_most))))
+
+
+def run_export(pk: UUID) -> None:
+    """Make this file, if it still waits for somebody and there is room."""
+    job = _claim(Q(pk=pk))
+    if job is not None:
+        _run(job)
+
+
+def _claim(which: Q = Q()) -> ExportJob | None:  # noqa: B008 - a Q without conditions is never changed
+    """The oldest export that nobody holds and that waits for nothing else, held from now on.
+
+    None if there is none, or enough are being made.
+    """
+    now = clock.now()
+    is_abandoned = Q(state=ExportState.RUNNING, lease_until__lte=now)
+    if (
+        ExportJob.objects.filter(state=ExportState.RUNNING, lease_until__gt=now).count()
+        >= settings.EXPORTS_AT_ONCE
+    ):
+        return None
+    free = ExportJob.objects.filter(which, Q(state=ExportState.WAITING) | is_abandoned).exclude(
+        waiting_for_sync(now)
+    )
+    for job in free.order_by("created_at", "pk")[: settings.EXPORTS_AT_ONCE + 1]:
+        held = {"runner": uuid4(), "lease_until": now + LEASE_DURATION, "started_at": now, "rows": 0}
+        if change_state(job, ExportState.RUNNING, tries=F("tries") + 1, **held):
+            return ExportJob.objects.get(pk=job.pk)
+    return None
+
+
+def _run(job: ExportJob) -> None:
+    """Make the file and move the export to its end; nothing is moved by a runner that lost it."""
+    try:
+        if job.tries > MAX_TRIES:
+            raise ReportError(f"It was broken off {MAX_TRIES} times.")
+        check_disk_space()
+        person = User.objects.get(pk=job.person_id)
+        wanted = decode_request(person, job, job.filters)
+        job.as_of = wanted.report.as_of()  # before anything is read: all up to then is in the file
+        with timezone.override(wanted.zone):
+            _make_file(job, wanted)
+    except ExportLeaseLostError:
+        logger.info("The export %s was cancelled or is being made by somebody else", job.pk)
+    except StopRequestedError:
+        change_state(
+            job, ExportState.WAITING, lease_until=None, tries=F("tries") - 1
+        )  # being ended is no fault of the export
+    except (ReportError, GatewayError) as exc:
+        _fail(job, str(exc))
+    except (DatabaseError, PostgresError, OSError, *_PROGRAM_ERRORS) as exc:
+        logger.exception("The export %s could not be made", job.pk)
+        _fail(job, DISK_FULL if is_disk_full(exc) else _UNEXPECTED_PROBLEM)
+
+
+def _make_file(job: ExportJob, wanted: ExportRequest) -> None:
+    with ExportLease(job) as lease:
+
+        def check() -> None:
+            background.raise_if_stop_requested()
+            lease.check()
+
+        with closing(file_chunks(wanted, at_most=TIME_LIMIT, check=check)) as chunks:
+            written = write_file(chunks, export_folder() / f"{secrets.token_urlsafe(24)}.part", lease)
+    _finish(job, wanted, written)
+
+
+def _finish(job: ExportJob, wanted: ExportRequest, written: WrittenFile) -> None:
+    """The file gets its final name, then the state says so. Nobody else knows the name yet.
+
+    Where the database breaks off meanwhile, it may have kept the state that names the file: so the file stays, and
+    `tidy_exports` removes it if none does.
+    """
+    final = written.keep(secrets.token_urlsafe(24))
+    if not _record_done(job, wanted, written, final):
+        final.unlink()
+
+
+@transaction.atomic
+def _record_done(job: ExportJob, wanted: ExportRequest, written: WrittenFile, final: Path) -> bool:
+    now = clock.now()
+    outcome = {"rows": written.rows, "size": written.size, "sha256": written.sha256}
+    is_ours = change_state(
+        job,
+        ExportState.DONE,
+        **outcome,
+        as_of=job.as_of,
+        name=file_name(wanted, job.as_of),
+        stored_as=final.name,
+        ended_at=now,
+        expires_at=now + FILE_KEPT_FOR,
+        lease_until=None,
+        mail_at=_mail_time(job, now),
+    )
+    if is_ours:
+        audit.record(
+            Action.EXPORT_COMPLETED,
+            actor=job.person,
+            target=str(job),
+            export=str(job.pk),
+            report=job.report,
+            **outcome,
+            **({"as_of": job.as_of} if job.as_of else {}),
+        )
+    return is_ours
+
+
+@transaction.atomic
+def _fail(job: ExportJob, problem: str) -> None:
+    now, problem = clock.now(), problem[:300]
+    ended = {"problem": problem, "ended_at": now, "lease_until": None, "mail_at": _mail_time(job, now)}
+    if change_state(job, ExportState.FAILED, **ended):
+        audit.record(
+            Action.EXPORT_FAILED, actor=job.person, target=str(job), export=str(job.pk), reason=problem
+        )
+
+
+def _mail_time(job: ExportJob, now: datetime) -> datetime | None:
+    """By a message, if a schedule asked for it."""
+    return now if job.schedule_id else None

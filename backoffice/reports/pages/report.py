@@ -1,0 +1,233 @@
+"""The page of a report: choose filters and columns, download the file at once, or request it in the background."""
+
+from dataclasses import dataclass
+from functools import partial
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import urlencode
+from zoneinfo import ZoneInfo
+
+from django import forms
+from django.core.exceptions import PermissionDenied
+from django.forms import Form
+from django.http import Http404, HttpResponse, QueryDict
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_http_methods, require_safe
+
+from backoffice.accounts.sessions import StaffRequest
+from backoffice.ledger.mirror.state import mirror_state
+from backoffice.reports.definitions.catalogue import REPORTS
+from backoffice.reports.errors import (
+    DownloadsBusyError,
+    FileTooLongError,
+    QuotaExceededError,
+    ReportNotAllowedError,
+)
+from backoffice.reports.exports import services
+from backoffice.reports.exports.download_limits import estimated_rows, needs_background
+from backoffice.reports.exports.downloads import ReportDownload, close_connection, file_response
+from backoffice.reports.exports.request_codec import (
+    encode_request,
+    filter_form,
+    filter_texts,
+    readable_report,
+)
+from backoffice.reports.rendering.export_file import file_name
+from backoffice.reports.report import AnyReport, ExportRequest, FileFormat
+from payments_gateway import GatewayError
+
+
+class FileForm(forms.Form):
+    """Which columns, in what kind of file. Nothing asked about them: all columns, as CSV.
+
+    `chooses` says that columns were offered, so that none of them is not taken for all.
+    """
+
+    chooses = forms.BooleanField(required=False, widget=forms.HiddenInput)
+    columns = forms.MultipleChoiceField(required=False, widget=forms.CheckboxSelectMultiple)
+    format = forms.ChoiceField(required=False, label="File", choices=FileFormat.choices)
+    has_mark = forms.BooleanField(required=False, label="For old versions of Excel (with a byte order mark)")
+
+    def __init__(self, data: Any, report: AnyReport) -> None:
+        super().__init__(data, auto_id="file-%s")
+        self.report = report
+        columns: Any = self.fields["columns"]
+        columns.choices = [(column.header, column.header) for column in report.columns]
+
+    def clean(self) -> dict[str, Any]:
+        """Refuse a file without columns."""
+        values = self.cleaned_data
+        if values["chooses"] and not values.get("columns", True):
+            self.add_error("columns", "Choose at least one column.")
+        return values
+
+    @property
+    def offered(self) -> list[tuple[str, str, bool]]:
+        """Heading, explanation and whether it is chosen, of every column in the order of the file."""
+        return [
+            (column.header, column.about, column.header in self._chosen) for column in self.report.columns
+        ]
+
+    @property
+    def count(self) -> int:
+        """How many of the offered columns are chosen."""
+        return sum(is_chosen for _, _, is_chosen in self.offered)
+
+    @property
+    def _chosen(self) -> set[str]:
+        chosen = set(self["columns"].value())
+        return chosen if chosen or self["chooses"].value() else set(self.report.header)
+
+
+@dataclass(frozen=True)
+class ReportQuery:
+    """A report with its two forms, as they were sent."""
+
+    request: StaffRequest
+    report: AnyReport
+    filters: dict[str, list[str]]
+    form: Any
+    file: FileForm
+
+    def is_valid(self) -> bool:
+        """Whether both forms make sense."""
+        return all((self.form.is_valid(), self.file.is_valid()))
+
+    @property
+    def wanted(self) -> ExportRequest:
+        """What to make. Call only when it is valid."""
+        values = self.file.cleaned_data
+        return ExportRequest(
+            report=self.report,
+            user=self.request.user,
+            form=self.form,
+            zone=ZoneInfo(self.request.user.time_zone),
+            columns=self.report.chosen(values["columns"]),
+            format=FileFormat(values["format"] or FileFormat.CSV),
+            has_mark=values["has_mark"],
+        )
+
+
+def report_query(request: StaffRequest, name: str, data: QueryDict) -> ReportQuery:
+    """The report of this name with what was sent about it. Raises Http404, PermissionDenied."""
+    report = get_readable_report(request, name)
+    filters = filter_texts(report, data)
+    form: Form = filter_form(report, filters)
+    form.auto_id = f"{report.name}-%s"
+    return ReportQuery(request, report, filters, form, FileForm(data, report))
+
+
+def get_readable_report(request: StaffRequest, name: str) -> AnyReport:
+    """The report of this name. Raises Http404 where there is none, PermissionDenied where it is not for this person."""
+    if name not in REPORTS:
+        raise Http404
+    try:
+        return readable_report(request.user, name)
+    except ReportNotAllowedError as exc:
+        raise PermissionDenied from exc
+
+
+_BIG_MESSAGE = "It is big, so it is made in the background: you need not wait, and nobody else has to."
+_BUSY_MESSAGE = (
+    "Other files are being sent just now. Try again in a moment, or have it made in the background."
+)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def report(request: StaffRequest, name: str) -> HttpResponseBase:
+    """One report: its filters, columns and kinds of file. What is sent here is made, kept for later or scheduled."""
+    wish = report_query(request, name, request.POST if request.method == "POST" else request.GET)
+    if request.method != "POST":
+        return _report_page(wish, refused=bool(wish.filters) and not wish.is_valid())
+    if not wish.is_valid():
+        return _report_page(wish, refused=True)
+    match request.POST.get("then"):
+        case "background":
+            return _request_in_background(wish)
+        case "schedule":
+            return redirect(f"{reverse('reports:new_schedule', args=[name])}?{_query_string(wish)}")
+    return _download(wish)
+
+
+@require_GET
+def download_csv(request: StaffRequest, name: str) -> HttpResponseBase:
+    """One report as a file, narrowed by the filters in the address."""
+    wish = report_query(request, name, request.GET)
+    return _download(wish) if wish.is_valid() else _report_page(wish, refused=True)
+
+
+@require_safe
+def file_size(request: StaffRequest, name: str) -> HttpResponse:
+    """About how many rows the filters in the address leave, and how the file will be made."""
+    wish = report_query(request, name, request.GET)
+    return render(request, "reports/_size.html", _size_context(wish.wanted) if wish.is_valid() else {})
+
+
+def _download(wish: ReportQuery) -> HttpResponseBase:
+    wanted = wish.wanted
+    estimate = estimated_rows(wanted)
+    if needs_background(wanted, estimate):
+        return _offer_background(wish, _BIG_MESSAGE, estimate)
+    as_of = wanted.report.as_of()
+    try:
+        export = ReportDownload(wanted, hang_up=partial(close_connection, wish.request))
+    except DownloadsBusyError:
+        return _offer_background(wish, _BUSY_MESSAGE, estimate, status=HTTPStatus.SERVICE_UNAVAILABLE)
+    except FileTooLongError as exc:
+        return _offer_background(wish, str(exc), estimate, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+    except GatewayError as exc:
+        failed = {"report": wish.report, "error": exc, "again": f"{_csv_url(wish)}?{_query_string(wish)}"}
+        return render(wish.request, "reports/unavailable.html", failed, status=HTTPStatus.BAD_GATEWAY)
+    return file_response(export, wanted.format, file_name(wanted, as_of))
+
+
+def _request_in_background(wish: ReportQuery) -> HttpResponse:
+    wanted = wish.wanted
+    texts = {**encode_request(wanted, wish.filters), "estimate": estimated_rows(wanted)}
+    try:
+        return redirect(services.request_export(wish.request.user, texts))
+    except QuotaExceededError as exc:
+        wish.file.add_error(None, str(exc))
+        return _report_page(wish, refused=True)
+
+
+def _offer_background(
+    wish: ReportQuery, why: str, estimate: int | None, *, status: int = HTTPStatus.OK
+) -> HttpResponse:
+    """A page that says why not at once, with one button for the background."""
+    context = {"report": wish.report, "why": why, "estimate": estimate, "sent": list(_sent_fields(wish))}
+    return render(wish.request, "reports/offer.html", context, status=status)
+
+
+def _report_page(wish: ReportQuery, *, refused: bool) -> HttpResponse:
+    context: dict[str, object] = {"report": wish.report, "form": wish.form, "file": wish.file}
+    if wish.report.told_up_to:
+        context["mirror"] = mirror_state()
+    if not refused and wish.is_valid():
+        context |= _size_context(wish.wanted)
+    status = HTTPStatus.UNPROCESSABLE_ENTITY if refused else HTTPStatus.OK
+    return render(wish.request, "reports/report.html", context, status=status)
+
+
+def _size_context(wanted: ExportRequest) -> dict[str, object]:
+    estimate = estimated_rows(wanted)
+    return {"estimate": estimate, "is_big": needs_background(wanted, estimate)}
+
+
+def _sent_fields(wish: ReportQuery) -> list[tuple[str, str]]:
+    """Everything that was sent, as names and texts."""
+    names = [*wish.filters, "columns", "format", "has_mark"]
+    data = wish.file.data
+    return [
+        (name, text) for name in names for text in (data.getlist(name) if isinstance(data, QueryDict) else ())
+    ]
+
+
+def _query_string(wish: ReportQuery) -> str:
+    return urlencode(_sent_fields(wish))
+
+
+def _csv_url(wish: ReportQuery) -> str:
+    return reverse("reports:csv", args=[wish.report.name])

@@ -1,0 +1,201 @@
+"""Pages of scheduled reports. Only the owner may change a schedule; recipients see it."""
+
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpResponse, QueryDict
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from backoffice.accounts.models import User, validate_time_zone
+from backoffice.accounts.sessions import StaffRequest
+from backoffice.reports.calendar import WEEKDAYS, Frequency, RelativePeriod
+from backoffice.reports.definitions.catalogue import REPORTS, reports_for
+from backoffice.reports.errors import ReportError, ScheduleError
+from backoffice.reports.exports.request_codec import FilterDescriber, describe_filters, encode_request
+from backoffice.reports.models import Schedule
+from backoffice.reports.pages.report import get_readable_report, report_query
+from backoffice.reports.report import AnyReport
+from backoffice.reports.schedules import services
+from backoffice.reports.schedules.services import (
+    failed_exports,
+    owned_schedules,
+    people_who_may_read,
+    recipients_with_obstacles,
+    visible_schedules,
+)
+
+
+class ScheduleForm(forms.Form):
+    """When, for whom, and about which days."""
+
+    name = forms.CharField(max_length=80, help_text="Stands in the list and in the message.")
+    frequency = forms.ChoiceField(label="How often", choices=Frequency.choices)
+    weekday = forms.TypedChoiceField(
+        label="Weekday",
+        coerce=int,
+        choices=list(enumerate(WEEKDAYS, start=1)),
+    )
+    day = forms.TypedChoiceField(
+        label="Day of the month",
+        coerce=int,
+        choices=[(day, str(day)) for day in range(1, 32)],
+        help_text="A shorter month: its last day.",
+    )
+    hour = forms.TypedChoiceField(
+        label="At", coerce=int, initial=6, choices=[(hour, f"{hour:02}:00") for hour in range(24)]
+    )
+    time_zone = forms.CharField(
+        max_length=64,
+        validators=[validate_time_zone],
+        widget=forms.TextInput(attrs={"list": "zones", "autocomplete": "off"}),
+    )
+    period = forms.ChoiceField(
+        label="About which days", initial=RelativePeriod.YESTERDAY, choices=RelativePeriod.choices
+    )
+    recipients = forms.ModelMultipleChoiceField(
+        User.objects.none(),
+        widget=forms.CheckboxSelectMultiple,
+        help_text="Those who may read this report. Each gets a file of their own and a message with a link to it.",
+        error_messages={"required": "Choose at least one person."},
+    )
+
+    def __init__(self, data: Any, *, report: AnyReport, initial: dict[str, Any]) -> None:
+        super().__init__(data, initial=initial)
+        recipients: Any = self.fields["recipients"]
+        recipients.queryset = people_who_may_read(report)
+        period: Any = self.fields["period"]
+        if report.own_zone:
+            period.help_text = f"The days of this report are those of {report.own_zone}."
+        if not report.has_days:
+            period.choices = [(RelativePeriod.AS_IT_STANDS, RelativePeriod.AS_IT_STANDS.label)]
+
+    @property
+    def members(self) -> dict[str, Any]:
+        """The columns of the schedule that are typed here. Call only on a valid form."""
+        values = self.cleaned_data
+        day = values["weekday"] if values["frequency"] == Frequency.WEEKLY else values["day"]
+        names = ("name", "frequency", "hour", "time_zone", "period")
+        return {**{name: values[name] for name in names}, "day": day}
+
+
+def schedule_initial(schedule: Schedule) -> dict[str, Any]:
+    """The form's values for a schedule that is there."""
+    names = ("name", "frequency", "day", "hour", "time_zone", "period")
+    weekday = schedule.day if schedule.frequency == Frequency.WEEKLY else 1
+    return {
+        **{name: getattr(schedule, name) for name in names},
+        "weekday": weekday,
+        "recipients": schedule.recipients.all(),
+    }
+
+
+_PERIOD_FIELDS = ("since", "until")  # which the schedule works out by itself
+
+
+@require_safe
+def schedules(request: StaffRequest) -> HttpResponse:
+    """Those that the person made or receives."""
+    if not reports_for(request.user):
+        raise PermissionDenied
+    in_words = FilterDescriber()
+    seen = [
+        (
+            schedule,
+            report,
+            in_words(report, schedule.filters),
+            recipients_with_obstacles(schedule),
+            failed_exports(schedule),
+        )
+        for schedule in visible_schedules(request.user)
+        if (report := REPORTS.get(schedule.report))
+    ]
+    context = {"schedules": seen, "has_address": bool(settings.PUBLIC_URL)}
+    return render(request, "reports/schedules.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def new_schedule(request: StaffRequest, name: str) -> HttpResponse:
+    """A schedule of a report with the filters and columns that stand in the address."""
+    wish = report_query(request, name, request.GET)
+    if not wish.is_valid():
+        return redirect("reports:report", name)
+    initial = {
+        "name": wish.report.title,
+        "time_zone": request.user.time_zone,
+        "recipients": [request.user.pk],
+    }
+    form = ScheduleForm(_posted(request), report=wish.report, initial=initial)
+    kept = encode_request(
+        wish.wanted, {name: texts for name, texts in wish.filters.items() if name not in _PERIOD_FIELDS}
+    )
+    if form.is_valid():
+        members = {**kept, **form.members}
+        try:
+            services.create_schedule(request.user, members, form.cleaned_data["recipients"])
+        except ReportError as exc:
+            form.add_error(None, str(exc))
+        else:
+            messages.success(request, "The schedule is kept.")
+            return redirect("reports:schedules")
+    return _form_page(request, wish.report, form, {"filters": kept["filters"]})
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def schedule(request: StaffRequest, pk: int) -> HttpResponse:
+    """Change one."""
+    kept = _own_schedule(request, pk)
+    report = get_readable_report(request, kept.report)
+    form = ScheduleForm(_posted(request), report=report, initial=schedule_initial(kept))
+    if form.is_valid():
+        try:
+            services.change_schedule(pk, form.members, form.cleaned_data["recipients"], actor=request.user)
+        except ReportError as exc:
+            form.add_error(None, str(exc))
+        else:
+            messages.success(request, "The schedule was changed.")
+            return redirect("reports:schedules")
+    return _form_page(request, report, form, {"schedule": kept, "filters": kept.filters})
+
+
+@require_POST
+def pause(request: StaffRequest, pk: int) -> HttpResponse:
+    """Let it rest."""
+    services.pause_schedule(_own_schedule(request, pk).pk, actor=request.user)
+    return redirect("reports:schedules")
+
+
+@require_POST
+def resume(request: StaffRequest, pk: int) -> HttpResponse:
+    """Let it go on."""
+    try:
+        services.resume_schedule(_own_schedule(request, pk).pk, actor=request.user)
+    except ScheduleError as exc:
+        messages.warning(request, str(exc))
+    return redirect("reports:schedules")
+
+
+@require_POST
+def remove(request: StaffRequest, pk: int) -> HttpResponse:
+    """Forget it."""
+    services.delete_schedule(_own_schedule(request, pk).pk, actor=request.user)
+    messages.success(request, "The schedule was removed. Files that it made stay until their time is over.")
+    return redirect("reports:schedules")
+
+
+def _own_schedule(request: StaffRequest, pk: int) -> Schedule:
+    return get_object_or_404(owned_schedules(request.user), pk=pk)
+
+
+def _posted(request: StaffRequest) -> QueryDict | None:
+    return request.POST if request.method == "POST" else None
+
+
+def _form_page(
+    request: StaffRequest, report: AnyReport, form: ScheduleForm, more: dict[str, Any]
+) -> HttpResponse:
+    context = {"report": report, "form": form, **more, "filters": describe_filters(report, more["filters"])}
+    return render(request, "reports/schedule.html", context, status=422 if form.errors else 200)

@@ -1,0 +1,94 @@
+"""Excel files in which every cell is text, so that nothing is run as a formula or rounded.
+
+Excel keeps numbers in 15 digits and would show an amount of 18 decimals as another one. The texts are those of the CSV.
+"""
+
+import tempfile
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import IO
+
+import xlsxwriter
+from xlsxwriter.worksheet import Worksheet
+
+from backoffice.reports.errors import FileTooLongError
+from backoffice.reports.rendering.csv import CHUNK_BYTES, FileChunk
+
+TEMP_FOLDER_PREFIX = (
+    "rows-"  # how the folder begins in which the rows of one file wait; a killed process leaves it
+)
+MAX_SHEET_ROWS = 1_048_576
+MAX_CELL_CHARACTERS = 32_767
+_ROWS_AT_ONCE = 1000
+
+
+def encode_xlsx(
+    header: Sequence[str], rows: Iterable[Sequence[str | None]], *, folder: str
+) -> Generator[FileChunk, None, None]:
+    """The file in chunks. Until it can begin, chunks without content tell how many rows are written.
+
+    A sheet that is full is followed by another one under the same headings. Holds one row; the rest is in files
+    in this folder, which go with the generator. Raises TooLongError for a cell that Excel has no room for.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix=TEMP_FOLDER_PREFIX, dir=folder) as room,
+        tempfile.TemporaryFile(dir=room) as file,
+    ):
+        yield from _write_workbook(file, header, rows, room)
+        file.seek(0)
+        while content := file.read(CHUNK_BYTES):
+            yield FileChunk(content, 0)
+
+
+def _write_workbook(
+    file: IO[bytes], header: Sequence[str], rows: Iterable[Sequence[str | None]], folder: str
+) -> Generator[FileChunk, None, None]:
+    book = xlsxwriter.Workbook(file, {"constant_memory": True, "tmpdir": folder})
+    try:
+        yield from _count_lines(_write_lines(book, header, rows))
+        book.close()
+    finally:
+        _close_workbook(book)
+
+
+def _write_lines(
+    book: xlsxwriter.Workbook, header: Sequence[str], rows: Iterable[Sequence[str | None]]
+) -> Iterator[None]:
+    """Writes one row at each step."""
+    sheet, line = _new_sheet(book, header), 1
+    for row in rows:
+        if line == MAX_SHEET_ROWS:
+            sheet, line = _new_sheet(book, header), 1
+        _write_row(sheet, line, row)
+        line += 1
+        yield
+
+
+def _count_lines(lines: Iterator[None]) -> Iterator[FileChunk]:
+    while written := sum(1 for _ in islice(lines, _ROWS_AT_ONCE)):
+        yield FileChunk(b"", written)
+
+
+def _close_workbook(book: xlsxwriter.Workbook) -> None:
+    """The library closes what it keeps of its sheets when a book is finished, and only then."""
+    for sheet in book.worksheets():
+        if sheet.row_data_fh is not None:
+            sheet.row_data_fh.close()
+
+
+def _new_sheet(book: xlsxwriter.Workbook, header: Sequence[str]) -> Worksheet:
+    sheet: Worksheet = book.add_worksheet()
+    sheet.freeze_panes(1, 0)
+    _write_row(sheet, 0, header)
+    return sheet
+
+
+def _write_row(sheet: Worksheet, line: int, row: Sequence[str | None]) -> None:
+    for column, text in enumerate(row):
+        if text and len(text) > MAX_CELL_CHARACTERS:
+            raise FileTooLongError(
+                f"A cell has more than {MAX_CELL_CHARACTERS:,} characters, which Excel has no room for. "
+                "Take the CSV."
+            )
+        if text:
+            sheet.write_string(line, column, text)

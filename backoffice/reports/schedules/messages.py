@@ -1,0 +1,119 @@
+"""E-mails of scheduled reports: to recipients when the file is ready, to the owner when there is none.
+
+A message holds a link that requires sign-in and how fresh the file is, but no figures.
+"""
+
+import logging
+import smtplib
+from datetime import timedelta
+from zoneinfo import ZoneInfo
+
+from django.conf import settings
+from django.core.mail import send_mail
+from django.db.models import QuerySet
+from django.urls import reverse
+from django.utils import timezone
+
+from backoffice.accounts.models import User
+from backoffice.core import clock
+from backoffice.reports.definitions.catalogue import REPORTS
+from backoffice.reports.errors import ReportNotAllowedError
+from backoffice.reports.exports.request_codec import readable_report
+from backoffice.reports.exports.selectors import freshness_text
+from backoffice.reports.models import ExportJob, ExportState
+
+logger = logging.getLogger(__name__)
+
+MAIL_RETRY_AFTER = timedelta(minutes=5)
+MAIL_GIVEN_UP_AFTER = timedelta(days=7)
+
+
+def send_due_messages() -> int:
+    """Send what is due; how many messages left. Any number may call.
+
+    None leaves while nobody has told this installation its own address: its link would lead nowhere. It waits.
+
+    Each message is taken by moving its time on, so one that cannot be sent, or whose sender dies, is tried again
+    later: a recipient may get two, and never none. After seven days it is given up: the file is gone, and what failed
+    stands on the page of the schedules.
+    """
+    if not settings.PUBLIC_URL:
+        return 0
+    now = clock.now()
+    due = ExportJob.objects.filter(mail_at__lte=now).select_related("person", "schedule__owner")
+    return sum(
+        _send_message(job) for job in due if _claim_message(job).update(mail_at=now + MAIL_RETRY_AFTER)
+    )
+
+
+def _claim_message(job: ExportJob) -> QuerySet[ExportJob]:
+    return ExportJob.objects.filter(pk=job.pk, mail_at=job.mail_at)
+
+
+def _send_message(job: ExportJob) -> bool:
+    try:
+        is_sent = _mail_for(job)
+    except (smtplib.SMTPException, OSError) as exc:
+        if job.ended_at is None or job.ended_at > clock.now() - MAIL_GIVEN_UP_AFTER:
+            logger.warning("The message about the export %s could not be sent: %s", job.pk, exc)
+            return False
+        logger.warning("The message about the export %s was given up after seven days: %s", job.pk, exc)
+        is_sent = False
+    ExportJob.objects.filter(pk=job.pk).update(mail_at=None)
+    return is_sent
+
+
+def _mail_for(job: ExportJob) -> bool:
+    """Whether it was sent."""
+    if job.state == ExportState.FAILED:
+        return _mail_owner(job)
+    return job.state == ExportState.DONE and _mail_recipient(job)
+
+
+def _mail_recipient(job: ExportJob) -> bool:
+    """To its person, who may read the report still."""
+    if not _may_read(job.person, job):
+        return False
+    title = _title(job)
+    with timezone.override(ZoneInfo(job.time_zone)):
+        news = f"{title}: the file is ready for you. {freshness_text(job)}".strip()
+    return _mail(
+        job.person,
+        title,
+        news,
+        job.get_absolute_url(),
+        "Sign in to take it away. It is kept for seven days.",
+    )
+
+
+def _mail_owner(job: ExportJob) -> bool:
+    """To the owner of the schedule, who can do something about it."""
+    schedule = job.schedule
+    if schedule is None or not _may_read(schedule.owner, job):
+        return False
+    title = _title(job)
+    return _mail(
+        schedule.owner,
+        title,
+        f"{title}: no file could be made for {job.person}. {job.problem}",
+        reverse("reports:schedules"),
+        "Sign in to see the schedule. It goes on by itself with its next moment.",
+    )
+
+
+def _may_read(person: User, job: ExportJob) -> bool:
+    try:
+        readable_report(person, job.report)
+    except ReportNotAllowedError:
+        return False
+    return person.is_active
+
+
+def _title(job: ExportJob) -> str:
+    """On one line, as a subject has to be."""
+    return " ".join((job.schedule.name if job.schedule else REPORTS[job.report].title).split())
+
+
+def _mail(person: User, title: str, news: str, path: str, advice: str) -> bool:
+    lines = [news, "", f"{settings.PUBLIC_URL}{path}", "", advice]
+    return bool(send_mail(f"Countersign: {title}", "\n".join(lines), None, [person.email]))

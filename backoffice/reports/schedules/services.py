@@ -1,0 +1,239 @@
+"""Scheduled reports: create, change, pause, resume and delete them, and who receives them.
+
+Each due moment requests one export for each recipient, exactly once, by that person's own permissions.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Q, QuerySet
+
+from backoffice.accounts.models import User
+from backoffice.accounts.staff import users_with_permission
+from backoffice.audit import log as audit
+from backoffice.audit.actions import Action
+from backoffice.core import clock, leases
+from backoffice.reports.calendar import Frequency, RelativePeriod, latest_due, next_due, period_days
+from backoffice.reports.definitions.catalogue import REPORTS
+from backoffice.reports.errors import QuotaExceededError, ReportNotAllowedError, ScheduleError
+from backoffice.reports.exports.quotas import QUOTA_LOCK
+from backoffice.reports.exports.request_codec import readable_report
+from backoffice.reports.exports.services import record_refused_export, request_export
+from backoffice.reports.models import ExportJob, ExportState, Schedule
+from backoffice.reports.report import AnyReport
+
+
+def owned_schedules(user: User) -> QuerySet[Schedule]:
+    """Those that this person made: nobody else changes them."""
+    return Schedule.objects.filter(owner=user)
+
+
+def visible_schedules(user: User) -> QuerySet[Schedule]:
+    """Those that this person made or receives."""
+    seen = Schedule.objects.filter(Q(owner=user) | Q(recipients=user)).distinct()
+    return seen.select_related("owner").prefetch_related("recipients")
+
+
+def people_who_may_read(report: AnyReport) -> QuerySet[User]:
+    """Everybody who may read it."""
+    readers = User.objects.order_by("full_name", "pk")
+    for permission in report.permissions:
+        readers = readers.filter(pk__in=users_with_permission(permission).values("pk"))
+    return readers
+
+
+def delivery_obstacle(schedule: Schedule, person: User) -> str:
+    """Why this person would not get the report now; empty if nothing is in the way."""
+    report = REPORTS.get(schedule.report)
+    if report is None:
+        return "there is no such report any more"
+    if not report.may_be_read_by(schedule.owner):
+        return f"{schedule.owner}, who made the schedule, may no longer read the report"
+    if not person.is_active:
+        return "the account was deactivated"
+    return "" if report.may_be_read_by(person) else "may no longer read the report"
+
+
+def failed_exports(schedule: Schedule) -> QuerySet[ExportJob]:
+    """The exports of its last moment that came to nothing."""
+    return schedule.exports.filter(state=ExportState.FAILED, due_at=schedule.last_at).select_related("person")
+
+
+def recipients_with_obstacles(schedule: Schedule) -> list[str]:
+    """Who would not get it now, and why."""
+    return [
+        f"{person}: {why}"
+        for person in schedule.recipients.all()
+        if (why := delivery_obstacle(schedule, person))
+    ]
+
+
+@transaction.atomic
+def create_schedule(owner: User, members: Mapping[str, Any], recipients: Iterable[User]) -> Schedule:
+    """Keep a schedule, due for the first time at its next moment. Raises NotAllowedError, ScheduleError."""
+    schedule = Schedule(owner=owner, **members)
+    people = _checked(schedule, owner, recipients)
+    schedule.next_at = _next_due(schedule, clock.now())
+    schedule.save()
+    schedule.recipients.set(people)
+    _record(Action.SCHEDULE_CREATED, schedule, owner)
+    return schedule
+
+
+@transaction.atomic
+def change_schedule(
+    pk: int, members: Mapping[str, Any], recipients: Iterable[User], *, actor: User
+) -> Schedule:
+    """Change it, and with it when it is due next. Raises NotAllowedError, ScheduleError."""
+    schedule = _owned(pk, actor)
+    for name, value in members.items():
+        setattr(schedule, name, value)
+    people = _checked(schedule, actor, recipients)
+    schedule.next_at = _next_due(schedule, clock.now())
+    schedule.save()
+    schedule.recipients.set(people)
+    _record(Action.SCHEDULE_CHANGED, schedule, actor)
+    return schedule
+
+
+@transaction.atomic
+def pause_schedule(pk: int, *, actor: User) -> None:
+    """Let it make nothing until somebody resumes it."""
+    schedule = _owned(pk, actor)
+    if Schedule.objects.filter(pk=pk, is_paused=False).update(is_paused=True):
+        _record(Action.SCHEDULE_PAUSED, schedule, actor)
+
+
+@transaction.atomic
+def resume_schedule(pk: int, *, actor: User) -> None:
+    """Let it go on with the next moment to come; what was due meanwhile is not made up for.
+
+    Raises NotAllowedError, ScheduleError.
+    """
+    schedule = _owned(pk, actor)
+    _check_public_url()
+    next_at = _next_due(schedule, clock.now())
+    if Schedule.objects.filter(pk=pk, is_paused=True).update(is_paused=False, next_at=next_at):
+        _record(Action.SCHEDULE_RESUMED, schedule, actor)
+
+
+@transaction.atomic
+def delete_schedule(pk: int, *, actor: User) -> None:
+    """Forget it. The files that it made stay until their time is over."""
+    schedule = _owned(pk, actor)
+    _record(Action.SCHEDULE_REMOVED, schedule, actor)
+    schedule.delete()
+
+
+def run_due_schedules() -> int:
+    """Ask for the exports of every schedule that is due; how many schedules. Any number of callers: one wins each.
+
+    After a time in which nothing ran, the latest due moment counts and those before it do not.
+    """
+    now = clock.now()
+    due = Schedule.objects.filter(is_paused=False, next_at__lte=now).select_related("owner")
+    return sum(_run_schedule(schedule, now) for schedule in due)
+
+
+@transaction.atomic
+def _run_schedule(schedule: Schedule, now: datetime) -> bool:
+    """Ask for the export of each recipient, if nobody has for this moment; whether it was this call.
+
+    The turn is taken for all of them: who has no room gives up a turn of their own, while the log stays held, and
+    whoever takes it then waits for the log.
+    """
+    leases.lock_until_commit(QUOTA_LOCK)
+    due_at = latest_due(**_calendar_arguments(schedule), first=schedule.next_at, now=now)
+    won = Schedule.objects.filter(pk=schedule.pk, next_at=schedule.next_at, is_paused=False)
+    if not won.update(next_at=_next_due(schedule, due_at), last_at=due_at):
+        return False
+    missed = [
+        words
+        for words in (_request_for(schedule, person, due_at) for person in _recipients(schedule))
+        if words
+    ]
+    Schedule.objects.filter(pk=schedule.pk).update(last_outcome="; ".join(missed)[:500])
+    _record(Action.SCHEDULE_RUN, schedule, None, due_at=due_at, not_sent=missed)
+    return True
+
+
+def _request_for(schedule: Schedule, person: User, due_at: datetime) -> str:
+    """Ask for this person's export, by this person's rights; otherwise the reason why not."""
+    why = delivery_obstacle(schedule, person)
+    if why:
+        return f"{person}: {why}"
+    wish, moment = _request_fields(schedule, due_at), {"schedule": schedule, "due_at": due_at}
+    try:
+        request_export(person, wish, **moment)
+    except QuotaExceededError as exc:
+        record_refused_export(person, wish, str(exc), **moment)
+    return ""
+
+
+def _request_fields(schedule: Schedule, due_at: datetime) -> dict[str, Any]:
+    zone = REPORTS[schedule.report].zone_of_days(ZoneInfo(schedule.time_zone))
+    days = period_days(RelativePeriod(schedule.period), due_at.astimezone(zone).date())
+    period = {"since": [str(days.since)], "until": [str(days.until)]} if days.since else {}
+    names = ("report", "columns", "format", "has_mark", "time_zone")
+    return {**{name: getattr(schedule, name) for name in names}, "filters": {**schedule.filters, **period}}
+
+
+def _recipients(schedule: Schedule) -> Iterable[User]:
+    return schedule.recipients.order_by("pk")
+
+
+def _owned(pk: int, actor: User) -> Schedule:
+    schedule = owned_schedules(actor).filter(pk=pk).select_for_update(of=("self",)).first()
+    if schedule is None:
+        raise ReportNotAllowedError("Only its owner changes a schedule.")
+    return schedule
+
+
+def _checked(schedule: Schedule, owner: User, recipients: Iterable[User]) -> list[User]:
+    """The recipients, if owner and all of them may read the report, and its days make sense."""
+    report = readable_report(owner, schedule.report)
+    _check_public_url()
+    people = list(recipients)
+    if not people:
+        raise ScheduleError("Choose at least one person who receives it.")
+    for person in people:
+        readable_report(person, schedule.report)
+    if schedule.period != RelativePeriod.AS_IT_STANDS and not report.has_days:
+        raise ScheduleError("This report has no days to choose.")
+    return people
+
+
+def _check_public_url() -> None:
+    if not settings.PUBLIC_URL:
+        raise ScheduleError(
+            "Nobody has told Countersign its own public address, so a message could not say where the file is. "
+            "Whoever runs this installation sets COUNTERSIGN_PUBLIC_URL."
+        )
+
+
+def _calendar_arguments(schedule: Schedule) -> dict[str, Any]:
+    return {
+        "frequency": Frequency(schedule.frequency),
+        "day": schedule.day,
+        "hour": schedule.hour,
+        "zone": ZoneInfo(schedule.time_zone),
+    }
+
+
+def _next_due(schedule: Schedule, after: datetime) -> datetime:
+    return next_due(**_calendar_arguments(schedule), after=after)
+
+
+def _record(action: Action, schedule: Schedule, actor: User | None, **detail: object) -> None:
+    audit.record(
+        action,
+        actor=actor,
+        target=schedule,
+        report=schedule.report,
+        recipients=sorted(map(str, schedule.recipients.all())),
+        **detail,
+    )

@@ -1,0 +1,144 @@
+"""Read the deliveries received, and notice when expected ones are missing."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import cast
+
+from django import forms
+from django.core.cache import cache
+from django.db.models import Max, OuterRef, Q, QuerySet, Subquery
+from django.utils import timezone
+
+from backoffice.accounts.models import User
+from backoffice.core.web.forms import PeriodForm
+from backoffice.ledger import callback_url
+from backoffice.ledger.callback_url import is_own_address
+from backoffice.ledger.models import Transaction
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.selectors import operations_by_transaction, visible_operations
+from backoffice.operations.states import Status
+from backoffice.webhooks import configuration
+from backoffice.webhooks.models import Delivery, DeliveryVerification
+
+VIEW_PERMISSIONS = ("ledger.view_balance", "ledger.view_transaction")
+
+
+class DeliveryFilterForm(PeriodForm):
+    """The filters of a report of deliveries. Every field may stay empty."""
+
+    verdict = forms.ChoiceField(required=False, choices=[("", "Any verdict"), *DeliveryVerification.choices])
+    event = forms.CharField(required=False, max_length=200, label="Event", help_text="Its name, in any case")
+    field_order = ("verdict", "event", "since", "until")
+
+
+NEWEST_FIRST = ("-received_at", "-id")
+DELIVERY_GRACE = timedelta(days=1)
+_CLOSED_BY_DELIVERY = timedelta(hours=1)  # what ends so soon after news may have ended because of it
+_LOOK_BACK = timedelta(days=7)
+_CACHE_KEY = "webhooks:silence"
+
+
+@dataclass(frozen=True)
+class ReceiverStatus:
+    """What this deployment has configured: fingerprints of the keys, or the problem with them."""
+
+    is_on: bool
+    fingerprints: list[str]
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class DeliveryRow:
+    """A delivery, the transaction that it names, if that is here, and the operation of ours behind it."""
+
+    delivery: Delivery
+    transaction_pk: int | None
+    operation: Operation | None
+
+
+@dataclass(frozen=True)
+class MissingDeliveries:
+    """The service should have delivered something and has not. `last_at` is when it last did; None for never."""
+
+    last_at: datetime | None
+
+
+def receiver_status() -> ReceiverStatus:
+    """The receiver as it is configured."""
+    try:
+        keys = configuration.public_keys()
+    except ValueError as exc:
+        return ReceiverStatus(configuration.is_on(), [], str(exc))
+    return ReceiverStatus(configuration.is_on(), [key.fingerprint for key in keys])
+
+
+def all_deliveries() -> QuerySet[Delivery]:
+    """Every delivery, without its body."""
+    return Delivery.objects.defer("body")
+
+
+def deliveries_with_transaction() -> QuerySet[Delivery]:
+    """The same for people to see: each with the mirrored transaction that it names, as `transaction_pk`."""
+    named = Transaction.objects.filter(transaction_id=OuterRef("transaction_id")).values("pk")
+    return cast("QuerySet[Delivery]", all_deliveries().annotate(transaction_pk=Subquery(named[:1])))
+
+
+def delivery_rows(user: User, found: Sequence[Delivery]) -> list[DeliveryRow]:
+    """Deliveries that were `listed`, with what they are about, as far as this person may see it."""
+    caused = operations_by_transaction(user, {delivery.transaction_id for delivery in found} - {""})
+    return [DeliveryRow(one, vars(one)["transaction_pk"], caused.get(one.transaction_id)) for one in found]
+
+
+def delivery_row(user: User, delivery: Delivery) -> DeliveryRow:
+    """The same of one, found by the payment's reference, too."""
+    (row,) = delivery_rows(user, [delivery])
+    if row.operation is not None or not delivery.reference:
+        return row
+    paid = visible_operations(user).filter(kind="payment", payload__reference=delivery.reference)
+    return DeliveryRow(delivery, row.transaction_pk, paid.first())
+
+
+def last_valid_at() -> datetime | None:
+    """When the last valid delivery came that was new: whoever replays an old one brings no sign of life.
+
+    One that was refused at first, for want of the key, is new when it comes again and is valid.
+    """
+    newest: datetime | None = Delivery.objects.filter(valid_at__isnull=False).aggregate(at=Max("valid_at"))[
+        "at"
+    ]
+    return newest
+
+
+def cached_missing_deliveries() -> MissingDeliveries | None:
+    """`silence`, as this process knew it within the last minute: it is a matter of days."""
+    known: tuple[MissingDeliveries | None] | None = cache.get(_CACHE_KEY)
+    if known is None:
+        known = (missing_deliveries(),)
+        cache.set(_CACHE_KEY, known, timeout=60)
+    return known[0]
+
+
+def missing_deliveries() -> MissingDeliveries | None:
+    """That something settled more than a day ago, and no valid delivery has come since; None while all is well.
+
+    Told only where the service has our address. Settled counts after the last delivery, or after the address was set.
+    """
+    if not configuration.is_on():
+        return None
+    set_by = (
+        Operation.objects.filter(kind="callback_url", status=Status.SUCCEEDED).order_by("-closed_at").first()
+    )
+    told = callback_url.cached_callback_url()
+    address = told.value if told.is_known else set_by and str(set_by.payload.get("url", ""))
+    if not address or not is_own_address(address):
+        return None
+    now, last_at = timezone.now(), last_valid_at()
+    known = (last_at, set_by.closed_at if set_by else None)
+    since = max([now - _LOOK_BACK, *(moment for moment in known if moment is not None)])
+    settled = Operation.objects.filter(
+        Q(closed_at__gt=since + _CLOSED_BY_DELIVERY, closed_at__lte=now - DELIVERY_GRACE),
+        status__in=(Status.SUCCEEDED, Status.FAILED),
+        attempts__service_transaction_id__isnull=False,
+    )
+    return MissingDeliveries(last_at) if settled.exists() else None

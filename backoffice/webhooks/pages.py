@@ -1,0 +1,68 @@
+"""The pages of webhooks: the callback URL, the deliveries received, and checking again because of one."""
+
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
+from django.core.exceptions import PermissionDenied
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_POST, require_safe
+
+from backoffice.accounts.sessions import StaffRequest
+from backoffice.core.web.pagination import keyset_page
+from backoffice.ledger import callback_url
+from backoffice.ledger.callback_url import callback_url_context
+from backoffice.operations.policy import may_check_status
+from backoffice.webhooks import deliveries, processing
+from backoffice.webhooks.deliveries import VIEW_PERMISSIONS
+
+
+@require_safe
+@permission_required(VIEW_PERMISSIONS, raise_exception=True)
+def delivery_list(request: StaffRequest) -> HttpResponse:
+    """Where the service delivers, as last known, and what came, newest first.
+
+    htmx asks the service for the address, and so does `?read=1` without JavaScript.
+    """
+    is_read = "read" in request.GET
+    told = callback_url.refresh_callback_url() if is_read else callback_url.cached_callback_url()
+    page = keyset_page(
+        deliveries.deliveries_with_transaction(),
+        order=deliveries.NEWEST_FIRST,
+        cursor=request.GET.get("cursor"),
+    )
+    context = {
+        **callback_url_context(told),
+        "fresh": is_read,
+        "receiver": deliveries.receiver_status(),
+        "last_valid_at": deliveries.last_valid_at(),
+        "page": page,
+        "rows": deliveries.delivery_rows(request.user, page.rows),
+    }
+    return render(request, "webhooks/deliveries.html", context)
+
+
+@require_safe
+@permission_required(VIEW_PERMISSIONS, raise_exception=True)
+def delivery_detail(request: StaffRequest, pk: int) -> HttpResponse:
+    """One delivery with its exact body."""
+    found = get_object_or_404(deliveries.deliveries_with_transaction().defer(None), pk=pk)
+    context = {
+        "row": deliveries.delivery_row(request.user, found),
+        "body": bytes(found.body).decode("utf-8", "backslashreplace").replace("\x00", "\\x00"),
+        "may_look": may_check_status(request.user),
+    }
+    return render(request, "webhooks/delivery.html", context)
+
+
+@require_POST
+@permission_required(VIEW_PERMISSIONS, raise_exception=True)
+def check_again(request: StaffRequest, pk: int) -> HttpResponse:
+    """Have the service read again, as this delivery would if it came for the first time and were valid."""
+    if not may_check_status(request.user):
+        raise PermissionDenied
+    found = get_object_or_404(deliveries.all_deliveries(), pk=pk)
+    processing.recheck_delivery(found.pk, actor=request.user)
+    messages.info(
+        request, "The service is read again within seconds. Only what it shows itself moves anything."
+    )
+    return redirect(found)

@@ -1,0 +1,194 @@
+"""Verify and store each delivery once, then have the provider read again because of it.
+
+A delivery never changes an operation; only a read of the provider does.
+"""
+
+import hashlib
+from datetime import timedelta
+from time import monotonic
+from typing import Any
+
+from django.db import connection, transaction
+from django.utils import timezone
+
+from backoffice.accounts.models import User
+from backoffice.audit import log as audit
+from backoffice.audit.actions import Action
+from backoffice.audit.canonical import storable_text
+from backoffice.core import clock
+from backoffice.core.background import enqueue_on_commit
+from backoffice.core.gateway import provider_profile
+from backoffice.core.leases import hold_lease, try_acquire
+from backoffice.operations.models.operations import TRANSACTION_ID_LENGTH
+from backoffice.operations.outcome import schedule
+from backoffice.webhooks import configuration
+from backoffice.webhooks.models import Delivery, DeliveryVerification
+from payments_gateway.webhooks import ReceivedWebhook as Judged
+from payments_gateway.webhooks import verify_webhook, webhook_identity
+
+PROCESS_TASK = "webhooks.look"
+MIN_INTERVAL = timedelta(seconds=1)
+"""Wishes are not taken up sooner after the time before, however many deliveries come."""
+_CHECK_LEASE = timedelta(minutes=2)
+"""So long a process that was killed while it looked keeps others from it. What is wanted is due: the sweeper looks."""
+_BATCH_SIZE = 500
+
+
+def process_due_deliveries() -> int:
+    """Take up all deliveries that want the service to be read, and look at what they name; how many there were.
+
+    May be called at any time and by several processes: one of them takes up, and one looks, however long that takes.
+    What is taken up meanwhile is due, and so are all others that may be meant: the sweeper looks at them.
+    """
+    is_wanted = Delivery.objects.filter(wanted_at__isnull=False).exists()
+    if not is_wanted or not try_acquire("webhooks", pause=MIN_INTERVAL):
+        return 0
+    wanted = _schedule_checks()
+    with hold_lease("webhooks, looking", at_most=_CHECK_LEASE) as is_ours:
+        if is_ours:
+            schedule.run_scheduled_checks(_transaction_ids(wanted))
+    return len(wanted)
+
+
+@transaction.atomic
+def recheck_delivery(delivery_id: int, *, actor: User) -> Delivery:
+    """Have the service read again because of this delivery, whatever it is worth: it is a person who wants it."""
+    delivery = Delivery.objects.get(pk=delivery_id)
+    Delivery.objects.filter(pk=delivery.pk).update(wanted_at=clock.now())
+    audit.record(Action.DELIVERY_LOOKED_INTO, actor=actor, target=delivery, verdict=delivery.verdict)
+    enqueue_on_commit(PROCESS_TASK, "")
+    return delivery
+
+
+def _schedule_checks() -> dict[int, str]:
+    """Hand the wishes over to operations and mirror: the transactions they name, by delivery.
+
+    Whoever dies before it is all done does it again; after it, the sweeper looks.
+    """
+    wanted = dict(
+        Delivery.objects.filter(wanted_at__isnull=False).values_list("pk", "transaction_id")[:_BATCH_SIZE]
+    )
+    schedule.schedule_checks(_transaction_ids(wanted))
+    Delivery.objects.filter(pk__in=wanted).update(wanted_at=None, looked_at=clock.now())
+    return wanted
+
+
+def _transaction_ids(wanted: dict[int, str]) -> set[str]:
+    return set(wanted.values()) - {""}
+
+
+MAX_INVALID_KEPT = 1000
+"""Deliveries that are not valid and are kept, the newest: who knows the address must not fill the disk."""
+
+_FIELDS = [field for field in Delivery._meta.concrete_fields if not field.primary_key]
+# What its first valid verdict changes: one that could not be verified before, for want of the key, and can be now. All
+# that the signature does not cover may be another's in what comes after that, so it stays as it was.
+_VERDICT_COLUMNS = (
+    "verdict",
+    "problem",
+    "key",
+    "event",
+    "transaction_id",
+    "reference",
+    "digest",
+    "body",
+    "valid_at",
+    "wanted_at",
+)
+# Nothing in these is anybody's text: the names are those of our own columns, values are parameters.
+_INSERT = f"""
+    INSERT INTO webhooks_delivery ({", ".join(field.attname for field in _FIELDS)})
+    VALUES ({", ".join(["%s"] * len(_FIELDS))})
+    ON CONFLICT (identity) DO UPDATE SET times = webhooks_delivery.times + 1, last_at = EXCLUDED.last_at
+"""  # noqa: S608
+_UNLESS_VALID = (
+    "CASE WHEN webhooks_delivery.verdict = 'valid' THEN webhooks_delivery.{0} ELSE EXCLUDED.{0} END"
+)
+_SET_VALID = "".join(f", {name} = {_UNLESS_VALID.format(name)}" for name in _VERDICT_COLUMNS)
+_RETURNING = " RETURNING times, wanted_at IS NOT NULL"
+_enqueued_at = float("-inf")
+
+
+def receive_delivery(body: bytes) -> DeliveryVerification:
+    """Judge a body, keep it, and say what it is worth. Starts a re-read if the service signed it and it is new, which
+    is: nothing with the same data and signature came before, whatever is written around them.
+
+    One statement keeps it and says that a re-read is wanted, so it is one commit: what was answered is not lost. A
+    repeat is counted and starts nothing. Never raises for anything that a body can hold.
+    """
+    delivery = _verified(body)
+    times, is_wanted = _store(delivery)
+    if delivery.verdict != DeliveryVerification.VALID and times == 1:
+        _delete_oldest_invalid()
+    if is_wanted:
+        _enqueue()
+    return DeliveryVerification(delivery.verdict)
+
+
+def _verified(body: bytes) -> Delivery:
+    now = timezone.now()
+    delivery = Delivery(
+        digest=hashlib.sha256(body).hexdigest(), received_at=now, last_at=now, times=1, body=body
+    )
+    try:
+        keys = configuration.public_keys()
+    except ValueError:
+        keys = ()  # the page and `manage.py check` say what is wrong with them
+    if not keys:
+        delivery.verdict = DeliveryVerification.UNVERIFIED
+        delivery.problem = "No public key of the service can be used, so nothing can be verified."
+        delivery.identity = webhook_identity(body, provider_profile())
+        return delivery
+    _fill_in(delivery, verify_webhook(body, keys, provider_profile()))
+    if delivery.verdict == DeliveryVerification.VALID:
+        delivery.valid_at = delivery.wanted_at = now
+    return delivery
+
+
+def _fill_in(delivery: Delivery, judged: Judged) -> None:
+    """Write down what was found, and what people can look for, as far as it has room."""
+    news = judged.news()
+    delivery.identity = judged.identity
+    delivery.verdict = DeliveryVerification(judged.verdict.value)
+    delivery.problem = judged.problem[:300]
+    delivery.key = judged.key.fingerprint if judged.key else ""
+    delivery.event = storable_text(judged.event)[:200]
+    delivery.transaction_id = _text_if_it_fits(getattr(news, "transaction_id", ""), TRANSACTION_ID_LENGTH)
+    delivery.reference = _text_if_it_fits(getattr(news, "reference", ""), 200)
+
+
+def _text_if_it_fits(told: str, length: int) -> str:
+    """The text as it was told, or nothing: a part of an id is another id."""
+    return told if len(told) <= length else ""
+
+
+def _store(delivery: Delivery) -> tuple[int, bool]:
+    """Keep it, or count it once more; how often it came, and whether a re-read is wanted because of it."""
+    further = _SET_VALID if delivery.verdict == DeliveryVerification.VALID else ""
+    with connection.cursor() as cursor:
+        cursor.execute(f"{_INSERT}{further}{_RETURNING}", _values(delivery))
+        times, is_wanted = cursor.fetchone()
+    return times, bool(is_wanted)
+
+
+def _values(delivery: Delivery) -> list[Any]:
+    return [field.get_db_prep_save(getattr(delivery, field.attname), connection) for field in _FIELDS]
+
+
+def _delete_oldest_invalid() -> None:
+    """Keep the newest of what is not valid, and no more."""
+    not_valid = Delivery.objects.exclude(verdict=DeliveryVerification.VALID).order_by("-pk")
+    for newest_to_go in not_valid.values_list("pk", flat=True)[MAX_INVALID_KEPT : MAX_INVALID_KEPT + 1]:
+        not_valid.filter(pk__lte=newest_to_go).delete()
+
+
+def _enqueue() -> None:
+    """Have a worker look now; not more often than it would look anyway, since a message costs as much as all the rest.
+
+    The sweeper finds what was not rung for in its next round.
+    """
+    global _enqueued_at
+    now = monotonic()
+    if now - _enqueued_at >= MIN_INTERVAL.total_seconds():
+        _enqueued_at = now
+        enqueue_on_commit(PROCESS_TASK, "")

@@ -1,1 +1,0 @@
-"""The address at which the service delivers, and the pages that show what came."""

@@ -1,0 +1,221 @@
+"""Check the form and checksum of a crypto address before money is sent to it.
+
+EIP-55 for Ethereum-like networks, Base58Check for Tron and Bitcoin, Bech32 (BIP-173) and Bech32m (BIP-350) for
+SegWit. The specification (POST /wallet/transfer) names no networks, so addresses on unknown networks pass unchecked.
+"""
+
+import enum
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import base58
+from Crypto.Hash import keccak
+
+_BECH32_ALPHABET = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
+_BECH32_GENERATOR = (0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)
+_BECH32, _BECH32M = 1, 0x2BC830A3
+_BECH32_CHECKSUM_LENGTH = 6
+_BECH32_MAX_LENGTH = 90
+
+
+class NotBech32Error(ValueError):
+    """The text breaks a rule of Bech32 or of segregated-witness addresses; the message says which, for people."""
+
+
+class Bech32ChecksumError(NotBech32Error):
+    """The form is right and the checksum is not."""
+
+
+def witness_program(prefix: str, address: str) -> tuple[int, bytes]:
+    """Return witness version and program of an address with this human-readable part (`bc` for Bitcoin).
+
+    Raises NotBech32Error, MistypedError among them.
+    """
+    values, constant = _decode_bech32(prefix, address)
+    if not values:
+        raise NotBech32Error("it holds nothing after its prefix.")
+    version, program = values[0], _five_bits_to_octets(values[1:])
+    if version > 16:
+        raise NotBech32Error("its version does not exist.")
+    if constant != (_BECH32 if version == 0 else _BECH32M):
+        raise Bech32ChecksumError("the checksum does not fit.")
+    if not 2 <= len(program) <= 40 or (version == 0 and len(program) not in {20, 32}):
+        raise NotBech32Error("it is too short or too long.")
+    return version, program
+
+
+def _decode_bech32(prefix: str, text: str) -> tuple[Sequence[int], int]:
+    """Take a text apart: its values without the checksum, and the constant that the checksum stands for."""
+    if text not in {text.lower(), text.upper()}:
+        raise NotBech32Error("it mixes capitals and small letters.")
+    text = text.lower()
+    rest = text.removeprefix(f"{prefix}1")
+    if rest == text or len(text) > _BECH32_MAX_LENGTH or len(rest) < _BECH32_CHECKSUM_LENGTH:
+        raise NotBech32Error(f"it does not begin with {prefix}1, or is too short or too long.")
+    values = [_BECH32_ALPHABET.find(char) for char in rest]
+    if -1 in values:
+        raise NotBech32Error(f"the character {rest[values.index(-1)]!r} never occurs in such an address.")
+    constant = _bch_remainder([*_expand_prefix(prefix), *values])
+    if constant not in {_BECH32, _BECH32M}:
+        raise Bech32ChecksumError("the checksum does not fit.")
+    return values[:-_BECH32_CHECKSUM_LENGTH], constant
+
+
+def _expand_prefix(prefix: str) -> list[int]:
+    return [ord(char) >> 5 for char in prefix] + [0] + [ord(char) & 31 for char in prefix]
+
+
+def _bch_remainder(values: Iterable[int]) -> int:
+    """The BCH code of BIP-173 over five-bit values."""
+    remainder = 1
+    for value in values:
+        top = remainder >> 25
+        remainder = (remainder & 0x1FFFFFF) << 5 ^ value
+        for bit, generator in enumerate(_BECH32_GENERATOR):
+            remainder ^= generator if top >> bit & 1 else 0
+    return remainder
+
+
+def _five_bits_to_octets(values: Sequence[int]) -> bytes:
+    """Regroup five-bit values into octets; what is left over must be fewer than five bits, all zero."""
+    number = 0
+    for value in values:
+        number = number << 5 | value
+    length, left_over = divmod(5 * len(values), 8)
+    if left_over >= 5 or number & ((1 << left_over) - 1):
+        raise NotBech32Error("its end is padded wrongly.")
+    return (number >> left_over).to_bytes(length, "big")
+
+
+_EVM = re.compile(r"0x[0-9a-fA-F]{40}")
+_NOT_BASE58 = re.compile(r"[^1-9A-HJ-NP-Za-km-z]")
+_CHECKSUM_BYTES = 4
+_CHECKSUM_FAILED = "One character is probably mistyped: the checksum does not fit."
+
+
+class AddressError(ValueError):
+    """This can be no address of its network; the message says what is wrong with it, in words for people."""
+
+
+class AddressProof(enum.Enum):
+    """How much a check that found nothing wrong has proven."""
+
+    CHECKSUM = "the checksum fits: a mistyped character would have been noticed"
+    FORM = "the form is right, but the address carries no checksum: a mistyped character goes unnoticed"
+    NOTHING = "the network is not known here, so nothing was checked"
+
+
+def check_address(network: str, address: str) -> AddressProof:
+    """Check the form of an address, and its checksum where it has one. It says nothing about who owns it.
+
+    `network` is known by its usual names, without regard to case, spaces and hyphens (ERC20, BEP20, TRC20, BTC, …);
+    an address on any other network passes as AddressProof.NOTHING. Raises AddressError.
+    """
+    check = _CHECKS.get(_normalized_network(network))
+    if check is None:
+        return AddressProof.NOTHING
+    if not address:
+        raise AddressError("Enter the address.")
+    if re.search(r"\s", address):
+        raise AddressError("The address holds a space or a line break. Copy it again, without them.")
+    return check(address)
+
+
+def _normalized_network(network: str) -> str:
+    return re.sub(r"[\s_-]", "", network).upper()
+
+
+def _check_evm(address: str) -> AddressProof:
+    if not _EVM.fullmatch(address):
+        raise AddressError(
+            "An address on this network is 0x and then 40 characters, digits and the letters a to f; "
+            f"this is not one ({len(address)} characters in all)."
+        )
+    digits = address[2:]
+    if digits in {digits.lower(), digits.upper()}:
+        return AddressProof.FORM
+    if digits != _eip55_checksum(digits.lower()):
+        raise AddressError(_CHECKSUM_FAILED)
+    return AddressProof.CHECKSUM
+
+
+def _eip55_checksum(digits: str) -> str:
+    """Write forty hexadecimal digits with the capitals of EIP-55: those whose digit of the hash is 8 or more."""
+    digest = keccak.new(data=digits.encode(), digest_bits=256).hexdigest()[: len(digits)]
+    pairs = zip(digits, digest, strict=True)
+    return "".join(char.upper() if int(mark, 16) >= 8 else char for char, mark in pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class _Chain:
+    """How a Base58Check address begins: the first byte of its content, and what people see of it."""
+
+    name: str
+    versions: frozenset[int]
+    beginnings: str
+
+
+def _check_base58(chain: _Chain, address: str) -> AddressProof:
+    wrong = _NOT_BASE58.search(address)
+    if wrong:
+        raise AddressError(f"The character {wrong[0]!r} never occurs in {chain.name} address.")
+    if not 25 <= len(address) <= 36:
+        raise AddressError(
+            f"{chain.name.capitalize()} address begins with {chain.beginnings} and has about 34 characters; "
+            f"this one has {len(address)}."
+        )
+    content = base58.b58decode(address)
+    payload, checksum = content[:-_CHECKSUM_BYTES], content[-_CHECKSUM_BYTES:]
+    if hashlib.sha256(hashlib.sha256(payload).digest()).digest()[:_CHECKSUM_BYTES] != checksum:
+        raise AddressError(_CHECKSUM_FAILED)
+    if len(payload) != 21 or payload[0] not in chain.versions:
+        raise AddressError(
+            f"This is an address, but not {chain.name} address: those begin with {chain.beginnings}."
+        )
+    return AddressProof.CHECKSUM
+
+
+def _check_bitcoin(chain: _Chain, prefix: str, address: str) -> AddressProof:
+    if not address.lower().startswith(f"{prefix}1"):
+        return _check_base58(chain, address)
+    try:
+        witness_program(prefix, address)
+    except Bech32ChecksumError as exc:
+        raise AddressError(_CHECKSUM_FAILED) from exc
+    except NotBech32Error as exc:
+        raise AddressError(f"This is not {chain.name} address: {exc}") from exc
+    return AddressProof.CHECKSUM
+
+
+_check_tron = partial(_check_base58, _Chain("a Tron", frozenset({0x41}), "T"))
+_check_bitcoin_mainnet = partial(
+    _check_bitcoin, _Chain("a Bitcoin", frozenset({0x00, 0x05}), "1, 3 or bc1"), "bc"
+)
+_check_bitcoin_testnet = partial(
+    _check_bitcoin, _Chain("a Bitcoin testnet", frozenset({0x6F, 0xC4}), "m, n, 2 or tb1"), "tb"
+)
+
+_EVM_NAMES = (
+    *(
+        "ERC20",
+        "ETH",
+        "ETHEREUM",
+        "BEP20",
+        "BSC",
+        "BNBSMARTCHAIN",
+        "POLYGON",
+        "MATIC",
+        "ARBITRUM",
+        "ARBITRUMONE",
+    ),
+    *("OPTIMISM", "BASE", "AVAXC", "AVALANCHEC", "CELO"),
+)
+_CHECKS: Mapping[str, Callable[[str], AddressProof]] = {
+    **dict.fromkeys(_EVM_NAMES, _check_evm),
+    **dict.fromkeys(("TRC20", "TRON", "TRX"), _check_tron),
+    **dict.fromkeys(("BTC", "BITCOIN", "SEGWIT"), _check_bitcoin_mainnet),
+    **dict.fromkeys(("BTCTESTNET", "BITCOINTESTNET", "TBTC"), _check_bitcoin_testnet),
+}

@@ -1,0 +1,188 @@
+"""Call every read of the provider once and report what came back. Changes nothing."""
+
+import enum
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+
+from payments_gateway.client import PaymentsGateway
+from payments_gateway.config import GatewayConfig
+from payments_gateway.errors import CredentialsError, GatewayError, NotSentError, RejectedError
+from payments_gateway.operations import OPERATIONS, ApiOperation, CallEffect, Endpoint
+from payments_gateway.profile.model import ProviderProfile
+from payments_gateway.resources.extras import EXTRA_OPERATIONS
+from payments_gateway.responses import Reply
+from payments_gateway.schema_checks import schema_differences
+from payments_gateway.transport import Transport
+
+T = TypeVar("T")
+
+_SAMPLE_SIZE = 20  # transaction records, enough to see their shape
+
+
+class DiagnosticOutcome(enum.Enum):
+    """What became of one question. UNUSABLE is an answer in JSON out of which the client cannot read what it asked."""
+
+    ANSWERED = "answered"
+    UNUSABLE = "not usable"
+    REFUSED = "refused"
+    FAILED = "failed"
+    UNREACHABLE = "unreachable"
+    NOT_ASKED = "not asked"
+
+
+@dataclass(frozen=True, slots=True)
+class DiagnosticResult:
+    """What one operation showed. `remarks` hold no credential and nothing of an answer's content but words.
+
+    `skew` is how far the service's clock was ahead of ours; whole seconds, because its Date header has no others.
+    """
+
+    operation: ApiOperation
+    outcome: DiagnosticOutcome
+    status: int | None = None
+    elapsed: timedelta = timedelta()
+    remarks: tuple[str, ...] = ()
+    skew: timedelta | None = None
+    is_misconfigured: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SampleAccount:
+    """The bank account that POST /bank/resolve is tried with."""
+
+    account_number: str
+    bank_code: str
+
+
+def diagnostic_reads(dialect: ProviderProfile) -> list[ApiOperation]:
+    """The operations that change nothing and need no id: the specification's, then the optional ones that are on."""
+    optional = [EXTRA_OPERATIONS[name] for name in EXTRA_OPERATIONS if name in dialect.capabilities]
+    harmless = [operation for operation in OPERATIONS if operation.effect is CallEffect.READS]
+    return harmless + [operation for operation in optional if "{" not in operation.path]
+
+
+def run_diagnostics(
+    config: GatewayConfig, account: SampleAccount | None = None
+) -> Iterator[DiagnosticResult]:
+    """Yield a finding for each read, as it comes. Each is asked once, and none at an address that is out of reach.
+
+    Without an account, POST /bank/resolve is not asked. Never raises GatewayError.
+    """
+    transport = _RecordingTransport(replace(config, tries=1))
+    out_of_reach: set[str] = set()
+    with PaymentsGateway(config, transport=transport) as client:
+        for operation in diagnostic_reads(config.dialect):
+            base = base_url_of(operation, config)
+            if base in out_of_reach:
+                yield DiagnosticResult(
+                    operation, DiagnosticOutcome.NOT_ASKED, remarks=("the address is out of reach",)
+                )
+                continue
+            finding = _call(client, transport, config.dialect, operation, account)
+            if finding.outcome is DiagnosticOutcome.UNREACHABLE:
+                out_of_reach.add(base)
+            yield finding
+
+
+def base_url_of(operation: ApiOperation, config: GatewayConfig) -> str:
+    """The base address that the operation is under."""
+    return config.base_url_v4 if operation.door_in(config.dialect) is Endpoint.V4 else config.base_url
+
+
+class _RecordingTransport(Transport):
+    """Keeps the answers that the client was given to read, whether or not it could."""
+
+    def __init__(self, config: GatewayConfig) -> None:
+        super().__init__(config)
+        self.replies: list[Reply] = []
+
+    def read(self, method: str, path: str, *, into: Callable[[Reply], T], **particulars: Any) -> T:
+        """Read as ever, and keep the answer."""
+
+        def keep(reply: Reply) -> T:
+            self.replies.append(reply)
+            return into(reply)
+
+        return super().read(method, path, into=keep, **particulars)
+
+
+def _call(
+    client: PaymentsGateway,
+    transport: _RecordingTransport,
+    dialect: ProviderProfile,
+    operation: ApiOperation,
+    account: SampleAccount | None,
+) -> DiagnosticResult:
+    """Ask by the client's own method, so that an answer counts only if the back office could use it."""
+    if operation.door is Endpoint.V2_OPEN and account is None:
+        return DiagnosticResult(
+            operation, DiagnosticOutcome.NOT_ASKED, remarks=("needs an account number and a bank code",)
+        )
+    resource, method = operation.name.split(".")
+    started, problem = time.monotonic(), ""
+    try:
+        getattr(getattr(client, resource), method)(**_arguments(operation, account))
+    except GatewayError as exc:
+        problem = exc.message
+        if not transport.replies:
+            return _failed_result(operation, exc, timedelta(seconds=time.monotonic() - started))
+    elapsed = timedelta(seconds=time.monotonic() - started)
+    return _answered_result(operation, dialect, transport.replies.pop(), problem, elapsed)
+
+
+def _answered_result(
+    operation: ApiOperation, dialect: ProviderProfile, reply: Reply, problem: str, elapsed: timedelta
+) -> DiagnosticResult:
+    outcome = DiagnosticOutcome.UNUSABLE if problem else DiagnosticOutcome.ANSWERED
+    remarks = (
+        *schema_differences(operation.name, reply.members),
+        *_unknown_statuses(operation, dialect, reply),
+    )
+    remarks = (problem, *remarks) if problem else remarks
+    return DiagnosticResult(operation, outcome, reply.status, elapsed, remarks, _clock_skew(reply))
+
+
+def _arguments(operation: ApiOperation, account: SampleAccount | None) -> Mapping[str, object]:
+    if operation.name.startswith("transactions."):
+        return {"per_page": _SAMPLE_SIZE}
+    if operation.door is Endpoint.V2_OPEN and account is not None:
+        return {"account_number": account.account_number, "bank_code": account.bank_code}
+    return {}
+
+
+def _failed_result(operation: ApiOperation, exc: GatewayError, elapsed: timedelta) -> DiagnosticResult:
+    """Sort an error: whose address or credentials are wrong is a fault of the configuration."""
+    outcome = DiagnosticOutcome.REFUSED if isinstance(exc, RejectedError) else DiagnosticOutcome.FAILED
+    if isinstance(exc, NotSentError) or isinstance(exc.__cause__, NotSentError):
+        outcome = DiagnosticOutcome.UNREACHABLE
+    is_ours = (
+        outcome is DiagnosticOutcome.UNREACHABLE
+        or isinstance(exc, CredentialsError)
+        or exc.status in {401, 403}
+    )
+    return DiagnosticResult(operation, outcome, exc.status, elapsed, (exc.message,), is_misconfigured=is_ours)
+
+
+def _unknown_statuses(operation: ApiOperation, dialect: ProviderProfile, reply: Reply) -> list[str]:
+    """Statuses of transaction records that the dialect has no word for. They are kept and shown as they are."""
+    if not operation.name.startswith("transactions."):
+        return []
+    data = reply.members.get("data")
+    page = data.get("txn", data) if isinstance(data, dict) else None
+    records = page.get("data") if isinstance(page, dict) else None
+    found = {
+        str(record.get("status", "")).strip()
+        for record in (records if isinstance(records, list) else [])
+        if isinstance(record, dict)
+    }
+    unknown = sorted(status for status in found if status and status.lower() not in dialect.statuses)
+    return [f"status {status[:40]!r} is not in the dialect" for status in unknown]
+
+
+def _clock_skew(reply: Reply) -> timedelta | None:
+    if reply.date is None:
+        return None
+    return timedelta(seconds=round((reply.date - datetime.now(UTC)).total_seconds()))

@@ -1,0 +1,110 @@
+"""Bank accounts: open and list the merchant's own (v4), and resolve the holder of any account (POST /bank/resolve)."""
+
+from functools import partial
+
+from payments_gateway.money import UnreadableError
+from payments_gateway.operations import Endpoint
+from payments_gateway.profile.model import ProviderProfile
+from payments_gateway.responses import Reply, first_list, first_text, value_at
+from payments_gateway.schemas.accounts import Account, AccountHolder, AccountRequest, Asset, CreatedAccount
+from payments_gateway.transport import Transport
+
+
+class Accounts:
+    """The operations on {base_url_v4}/account, which show two credential headers instead of three."""
+
+    def __init__(self, transport: Transport, dialect: ProviderProfile) -> None:
+        self._transport = transport
+        self._dialect = dialect
+
+    def create(self, request: AccountRequest) -> list[CreatedAccount]:
+        """Open a bank account for the merchant (PUT {base_url_v4}/account).
+
+        The merchant must have completed the service's KYC. What comes back are the accounts that were opened, most
+        often one; empty when the service names none. Takes no token.
+
+        Not repeatable: a second call may open a second account. Raises RejectedError when the service refused
+        (KycRequiredError without KYC), NotSentError when nothing left this machine, OutcomeUnknownError otherwise.
+        Specification: Endpoints, PUT {base_url_v4}/account; Created bank account; Errors.
+        """
+        return self._transport.send_once(
+            "PUT", "/account", request.wire(), door=Endpoint.V4, into=_parse_created_accounts
+        )
+
+    def list(
+        self, *, account_name: str | None = None, page: int | None = None, per_page: int | None = None
+    ) -> list[Account]:
+        """Return one page of the merchant's accounts with their assets (GET {base_url_v4}/account).
+
+        Pages count from 1; what is left out is left to the service. Changes nothing, is tried again where that may
+        help. Raises RejectedError, ReadFailedError.
+        Specification: Endpoints, end of PUT {base_url_v4}/account (request and answer are not shown).
+        """
+        dialect = self._dialect
+        query = {
+            dialect.account_name_query: account_name,
+            dialect.account_page_query: None if page is None else page - 1 + dialect.first_page,
+            dialect.account_per_page_query: per_page,
+        }
+        return self._transport.read(
+            "GET", "/account", query=query, door=Endpoint.V4, into=partial(_parse_accounts, dialect)
+        )
+
+
+def _parse_created_accounts(reply: Reply) -> list[CreatedAccount]:
+    data = reply.members.get("data")
+    if not isinstance(data, (list, dict)):
+        raise UnreadableError("it holds no accounts")
+    accounts = data if isinstance(data, list) else [data]
+    return [CreatedAccount.model_validate(account) for account in accounts if account != {}]
+
+
+def _parse_accounts(dialect: ProviderProfile, reply: Reply) -> list[Account]:
+    found = first_list(reply.members.get("data"), dialect.account_list_paths)
+    return [_parse_account(dialect, account) for account in found]
+
+
+def _parse_account(dialect: ProviderProfile, account: object) -> Account:
+    if not isinstance(account, dict):
+        raise UnreadableError("one of its accounts is no object")
+    name = next((name for name in dialect.account_assets_members if name in account), "assets")
+    return Account.model_validate(account | {"assets": _parse_assets(value_at(account, name))})
+
+
+def _parse_assets(found: object) -> list[Asset]:
+    """Read the assets out of a list, or a map by currency."""
+    match found:
+        case None:
+            return []
+        case list():
+            return [Asset.model_validate(asset) for asset in found]
+        case dict() if all(isinstance(asset, dict) for asset in found.values()):
+            return [Asset.model_validate({"currency": code, **asset}) for code, asset in found.items()]
+    raise UnreadableError("the assets of an account have an unknown shape")
+
+
+class Banks:
+    """The operations under /bank."""
+
+    def __init__(self, transport: Transport, dialect: ProviderProfile) -> None:
+        self._transport = transport
+        self._dialect = dialect
+
+    def resolve(self, *, account_number: str, bank_code: str) -> AccountHolder:
+        """Return who holds a bank account (POST /bank/resolve, without credentials).
+
+        Changes nothing although it is a POST, so it is tried again where that may help. Raises RejectedError when the
+        service knows no such account, ReadFailedError otherwise, also when no holder is named.
+        Specification: Endpoints, POST /bank/resolve; Bank account resolution result.
+        """
+        body = {"accountNumber": account_number, "bankCode": bank_code}
+        into = partial(_parse_holder, self._dialect)
+        return self._transport.read("POST", "/bank/resolve", body=body, door=Endpoint.V2_OPEN, into=into)
+
+
+def _parse_holder(dialect: ProviderProfile, reply: Reply) -> AccountHolder:
+    bank = {
+        "bank_code": first_text(reply.data, dialect.bank_code_paths),
+        "bank_name": first_text(reply.data, dialect.bank_name_paths),
+    }
+    return AccountHolder.model_validate(reply.data | bank)

@@ -1,0 +1,164 @@
+"""API keys: create, list, invalidate, delete. A new key is returned once, as a secret."""
+
+from functools import partial
+
+from pydantic import SecretStr
+
+from payments_gateway.errors import NotSentError
+from payments_gateway.money import UnreadableError
+from payments_gateway.operations import key_management_endpoint
+from payments_gateway.profile.model import ProviderProfile
+from payments_gateway.profile.points import OtpType
+from payments_gateway.responses import (
+    HIDDEN,
+    KeyResponseReader,
+    Reply,
+    first_list,
+    first_text,
+    read_acknowledgement,
+    rename_members,
+)
+from payments_gateway.schemas.api_keys import CreatedKey, KeyInfo, KeyRequest
+from payments_gateway.transport import Transport, require_otp
+
+
+class ApiKeys:
+    """The operation POST /auth/api-key, and the five of key management, whose shapes the specification leaves open.
+
+    No error of these calls repeats anything of an answer that may hold a key.
+    """
+
+    def __init__(self, transport: Transport, dialect: ProviderProfile) -> None:
+        self._transport = transport
+        self._dialect = dialect
+        self._door = key_management_endpoint(dialect)
+
+    def create(self, *, token: SecretStr | None, otp_type: OtpType | None = None) -> CreatedKey:
+        """Create an API key with all rights (POST /auth/api-key). The old key goes on working.
+
+        The token is a one-time code; None only where the dialect makes it optional. An OTP type that is not given is
+        the one of the dialect. The key comes back covered and is never shown again.
+
+        Not repeatable: a second call makes a second key. Raises RejectedError when the service refused, NotSentError
+        when nothing left this machine, OutcomeUnknownError otherwise, also when the answer holds no key.
+        Specification: Endpoints, POST /auth/api-key; API key; Authentication, 5 to 7.
+        """
+        require_otp(token, self._dialect)
+        body = {"otpType": otp_type or self._dialect.otp_type} | ({} if token is None else {"token": token})
+        into = partial(_parse_created_key, self._dialect)
+        return self._transport.send_once("POST", "/auth/api-key", body, into=into, reads=KeyResponseReader)
+
+    def generate(self, request: KeyRequest, *, otp: SecretStr | None) -> CreatedKey:
+        """Generate an API key with a name, a scope and an end (POST /user/api-key).
+
+        The scope is one of the codes of `scopes`. A key that the request replaces stops working at once. `otp` is the
+        one-time code; None only where the dialect makes it optional. The key comes back covered, once.
+
+        Not repeatable: a second call makes a second key. Raises RejectedError when the service refused (for instance
+        the scope), NotSentError when nothing left this machine, OutcomeUnknownError otherwise, also when the answer
+        holds no key. Specification: Authentication, 7 and 8 (shapes not shown: see the dialect).
+        """
+        require_otp(otp, self._dialect)
+        return self._transport.send_once(
+            "POST",
+            self._dialect.key_generate_path,
+            request.wire(otp, self._dialect),
+            into=partial(_parse_created_key, self._dialect),
+            door=self._door,
+            reads=KeyResponseReader,
+        )
+
+    def list(self) -> list[KeyInfo]:
+        """Return the merchant's keys by their short hashes, deleted ones with the moment (GET /user/api-keys).
+
+        Changes nothing, is tried again where that may help. Raises RejectedError, ReadFailedError.
+        Specification: Authentication, 8 (shapes not shown: see the dialect).
+        """
+        into = partial(_parse_key_list, self._dialect)
+        return self._transport.read(
+            "GET", self._dialect.key_list_path, into=into, door=self._door, reads=KeyResponseReader
+        )
+
+    def scopes(self) -> dict[str, str]:
+        """Return what a key can be allowed, as name -> code: Master is M, for instance (GET /user/api-key/scopes).
+
+        Changes nothing, is tried again where that may help. Raises RejectedError, ReadFailedError.
+        Specification: Authentication, 8 (shapes not shown: see the dialect).
+        """
+        return self._transport.read("GET", self._dialect.key_scopes_path, into=_parse_scopes, door=self._door)
+
+    def invalidate(self, key: SecretStr) -> None:
+        """End a key (POST /user/api-key/invalidate); the one that this client uses, too.
+
+        Sent once. To end a key twice does no harm, but an unknown outcome is better cleared up by `list`. Raises
+        RejectedError when the service refused, NotSentError when nothing left this machine, OutcomeUnknownError
+        otherwise. Specification: Authentication, 6 and 8 (shapes not shown: see the dialect).
+        """
+        _require_text(key.get_secret_value(), "A key is invalidated by itself")
+        body = {self._dialect.key_invalidate_member: key}
+        path = self._dialect.key_invalidate_path
+        self._transport.send_once(
+            "POST", path, body, into=read_acknowledgement, door=self._door, reads=KeyResponseReader
+        )
+
+    def delete(self, short_hash: str) -> None:
+        """Delete a key by its short hash as `list` tells it (DELETE /user/api-key).
+
+        Sent once. To delete a key twice does no harm, but an unknown outcome is better cleared up by `list`. Raises
+        RejectedError when the service refused, NotSentError when nothing left this machine, OutcomeUnknownError
+        otherwise. Specification: Authentication, 8 (shapes not shown: see the dialect).
+        """
+        _require_text(short_hash, "A key is deleted by its short hash")
+        query = {self._dialect.key_hash_query: short_hash}
+        path = self._dialect.key_delete_path
+        self._transport.send_once(
+            "DELETE",
+            path,
+            None,
+            into=read_acknowledgement,
+            query=query,
+            door=self._door,
+            reads=KeyResponseReader,
+        )
+
+
+def _require_text(text: str, how: str) -> None:
+    """Refuse to send nothing where a key must be named: a service might take it for all of them."""
+    if not text.strip():
+        raise NotSentError(f"{how}, and none was given. Nothing was sent.")
+
+
+def _parse_created_key(dialect: ProviderProfile, reply: Reply) -> CreatedKey:
+    key = first_text(reply.data, dialect.created_key_paths)
+    if key is None or HIDDEN in key:
+        raise UnreadableError("it holds no new key")
+    places = {path[-1:] for path in (*dialect.created_key_paths, *dialect.created_key_expiry_paths)}
+    others = {name: value for name, value in reply.data.items() if (name,) not in places}
+    expires = first_text(reply.data, dialect.created_key_expiry_paths)
+    return CreatedKey.model_validate(others | {"key": key, "expires": expires})
+
+
+def _parse_key_list(dialect: ProviderProfile, reply: Reply) -> list[KeyInfo]:
+    found = first_list(reply.members.get("data"), dialect.key_list_paths)
+    return [_parse_key(dialect, key) for key in found]
+
+
+def _parse_key(dialect: ProviderProfile, key: object) -> KeyInfo:
+    if not isinstance(key, dict):
+        raise UnreadableError("one of its keys is no object")
+    places = {
+        "short_hash": dialect.listed_key_hash_members,
+        "name": dialect.listed_key_name_members,
+        "username": dialect.listed_key_username_members,
+        "is_expirable": dialect.listed_key_expirable_members,
+        "expires_at": dialect.listed_key_expiry_members,
+        "deleted_at": dialect.listed_key_deletion_members,
+    }
+    return KeyInfo.model_validate(rename_members(key, places))
+
+
+def _parse_scopes(reply: Reply) -> dict[str, str]:
+    scopes = {name: first_text(reply.data, [(name,)]) for name in reply.data}
+    if not scopes or None in scopes.values():
+        raise UnreadableError("it holds no scopes")
+    return {name: code for name, code in scopes.items() if code is not None}

@@ -1,0 +1,119 @@
+"""Balances: list, withdraw, transfer, convert."""
+
+from collections.abc import Iterator
+from functools import partial
+
+from pydantic import SecretStr
+
+from payments_gateway.money import UnreadableError
+from payments_gateway.profile.model import ProviderProfile
+from payments_gateway.responses import Reply, first_object, first_text
+from payments_gateway.schemas.balances import (
+    Balance,
+    Conversion,
+    Transfer,
+    TransferDetail,
+    Withdrawal,
+    WithdrawalReceipt,
+)
+from payments_gateway.transport import Transport, require_otp
+
+
+class Balances:
+    """The operations under /balance."""
+
+    def __init__(self, transport: Transport, dialect: ProviderProfile) -> None:
+        self._transport = transport
+        self._dialect = dialect
+
+    def list(self, currency: str | None = None) -> list[Balance]:
+        """Return the balance of each currency, or of one: NGN, USD or USDT (GET /balance).
+
+        Empty when the service keeps no balance in the currency asked for. Changes nothing, is tried again where that
+        may help. Raises RejectedError, ReadFailedError. Specification: Endpoints, GET /balance; Balance entry.
+        """
+        query = {self._dialect.balance_currency_query: currency}
+        balances = self._transport.read(
+            "GET", "/balance", query=query, into=partial(_parse_balances, self._dialect)
+        )
+        return [balance for balance in balances if currency in {None, balance.currency}]
+
+    def convert(self, request: Conversion) -> TransferDetail:
+        """Convert the merchant's balance from one fiat currency into the other (POST /balance/convert).
+
+        The amount is of `from_currency`, greater than zero, with at most two decimals; it leaves as a text. What comes
+        back says what was received, where the service says so. Takes no token.
+
+        Not repeatable: the service knows no idempotency key. Raises RejectedError when the service refused,
+        NotSentError when nothing left this machine, OutcomeUnknownError otherwise.
+        Specification: Endpoints, POST /balance/convert; Transfer detail.
+        """
+        into = partial(_parse_transfer_detail, self._dialect)
+        return self._transport.send_once("POST", "/balance/convert", request.wire(), into=into)
+
+    def withdraw(self, request: Withdrawal, *, token: SecretStr | None) -> WithdrawalReceipt:
+        """Send fiat from the merchant's balance to a bank account (POST /balance/withdraw).
+
+        The amount leaves as a text. The token is a one-time code; None only where the dialect makes it optional.
+        What comes back often names no transaction: its members are not shown by the specification.
+
+        Not repeatable: the service knows no idempotency key. Raises RejectedError when the service
+        refused, NotSentError when nothing left this machine, OutcomeUnknownError otherwise.
+        Specification: Endpoints, POST /balance/withdraw; Authentication, 7.
+        """
+        require_otp(token, self._dialect)
+        body = request.wire(token, self._dialect)
+        into = partial(_parse_receipt, self._dialect)
+        return self._transport.send_once("POST", "/balance/withdraw", body, into=into)
+
+    def transfer(self, request: Transfer, *, token: SecretStr | None) -> TransferDetail:
+        """Send fiat from the merchant's balance to another user of the service (POST /balance/transfer).
+
+        NGN or USD; the amount leaves as a text; the memo has at most 28 characters. The token is a one-time code;
+        None only where the dialect makes it optional.
+
+        Not repeatable: the service knows no idempotency key. Raises RejectedError when the service
+        refused, NotSentError when nothing left this machine, OutcomeUnknownError otherwise.
+        Specification: Endpoints, POST /balance/transfer; Transfer detail; Limits; Authentication, 7.
+        """
+        require_otp(token, self._dialect)
+        body = request.wire(token, self._dialect)
+        into = partial(_parse_transfer_detail, self._dialect)
+        return self._transport.send_once("POST", "/balance/transfer", body, into=into)
+
+
+def _parse_receipt(dialect: ProviderProfile, reply: Reply) -> WithdrawalReceipt:
+    return WithdrawalReceipt(
+        transaction_id=first_text(reply.data, dialect.withdrawal_id_paths),
+        status=dialect.status(first_text(reply.data, dialect.withdrawal_status_paths)),
+        raw=reply.data,
+    )
+
+
+def _parse_transfer_detail(dialect: ProviderProfile, reply: Reply) -> TransferDetail:
+    found = first_object(reply.data, dialect.transfer_detail_paths)
+    detail = TransferDetail.model_validate(found | {"raw": reply.data})
+    return detail.model_copy(update={"status": dialect.status(detail.status)})
+
+
+def _parse_balances(dialect: ProviderProfile, reply: Reply) -> list[Balance]:
+    name = next((name for name in dialect.balances_members if name in reply.data), None)
+    if name is None:
+        raise UnreadableError("it holds no balances")
+    return [Balance.model_validate(entry) for entry in _balance_entries(reply.data[name], dialect)]
+
+
+def _balance_entries(found: object, dialect: ProviderProfile) -> Iterator[dict[str, object]]:
+    """Yield the balances out of a list, a map by currency, or a single one."""
+    names = dialect.balance_currency_members
+    match found:
+        case [*entries]:
+            for entry in entries:
+                yield from _balance_entries(entry, dialect)
+        case dict() if any(name in found for name in names):
+            yield {"toCurrency": next(found[name] for name in names if name in found), **found}
+        case dict() if all(isinstance(entry, dict) for entry in found.values()):
+            for code, entry in found.items():
+                yield {"toCurrency": code, **entry}
+        case _:
+            raise UnreadableError("its balances have an unknown shape")

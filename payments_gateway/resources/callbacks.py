@@ -1,0 +1,68 @@
+"""The callback URL to which the provider sends webhooks. `payments_gateway.webhooks` verifies what arrives there."""
+
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field
+
+from payments_gateway.money import UnreadableError
+from payments_gateway.profile.model import ProviderProfile
+from payments_gateway.responses import Reply, read_acknowledgement
+from payments_gateway.schemas.fields import RequiredText, WireModel
+from payments_gateway.transport import Transport
+
+_LONGEST_URL = 2048
+
+
+def _check_web_address(text: str) -> str:
+    if len(text) > _LONGEST_URL or not text.isprintable() or " " in text:
+        raise ValueError(f"a web address has at most {_LONGEST_URL} characters and no spaces")
+    parts = urlsplit(text)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or "@" in parts.netloc:
+        raise ValueError(
+            "a callback URL begins with https:// or http://, names a host, and holds no password"
+        )
+    return text
+
+
+class CallbackUrl(WireModel):
+    """Where the service sends its webhooks."""
+
+    callback_url: Annotated[RequiredText, Field(alias="callbackUrl"), AfterValidator(_check_web_address)]
+
+
+class Callbacks:
+    """The operations under /callbackurl."""
+
+    def __init__(self, transport: Transport, dialect: ProviderProfile) -> None:
+        self._transport = transport
+        self._dialect = dialect
+
+    def set_url(self, url: str) -> None:
+        """Let the service send its webhooks to this address from now on (PUT /callbackurl).
+
+        An http or https URL of at most 2048 characters; pydantic's ValidationError otherwise, and nothing was sent.
+        Sent once and never repeated by the client; setting the same address again is harmless. Raises RejectedError
+        when the service refused, NotSentError when nothing left this machine, OutcomeUnknownError otherwise: then
+        `url` tells. The answer has `success` and `message` only. Specification: Endpoints, PUT /callbackurl; Events.
+        """
+        body = CallbackUrl(callback_url=url).model_dump(by_alias=True)
+        self._transport.send_once("PUT", "/callbackurl", body, into=read_acknowledgement)
+
+    def url(self) -> str:
+        """Return the address that webhooks go to, empty when none is set (GET /callbackurl).
+
+        May be repeated. An answer without the member `callbackUrl` is not "none": it is a failed read. Raises
+        RejectedError when the service refused, ReadFailedError otherwise.
+        Specification: Endpoints, GET /callbackurl.
+        """
+        return self._transport.read("GET", "/callbackurl", into=_parse_callback_url)
+
+
+def _parse_callback_url(reply: Reply) -> str:
+    if "callbackUrl" not in reply.data:
+        raise UnreadableError("it does not say which callback URL is set, nor that none is")
+    url = reply.data["callbackUrl"]
+    if not isinstance(url, str | None):
+        raise UnreadableError("its callback URL is not a text")
+    return url or ""

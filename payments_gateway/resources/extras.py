@@ -1,0 +1,228 @@
+"""Optional reads beyond the specification. The profile's `capabilities` says which of them the provider offers.
+
+They change nothing, may be repeated, and are never needed: callers check `is_on` first, or handle
+CapabilityOffError. Like every read they also raise RejectedError and ReadFailedError. The schemas of the
+responses are here too: their shapes are not specified, so several spellings are accepted.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import Annotated, TypeVar
+from urllib.parse import quote
+
+from pydantic import AliasChoices, BeforeValidator, Field
+
+from payments_gateway.errors import CapabilityOffError, NotSentError
+from payments_gateway.money import UnreadableError
+from payments_gateway.operations import ApiOperation, Endpoint
+from payments_gateway.profile.model import ProviderProfile
+from payments_gateway.profile.points import CAPABILITIES, Capability
+from payments_gateway.responses import Reply
+from payments_gateway.schemas.fields import Amount, Text, WireModel
+from payments_gateway.schemas.payments import Payment
+from payments_gateway.schemas.transactions import TransactionRecord
+from payments_gateway.transport import Transport
+
+
+class Bank(WireModel):
+    """A bank that money can be sent to."""
+
+    code: Annotated[Text, Field(alias="Code", min_length=1)]
+    name: Annotated[Text, Field(alias="Name", min_length=1)]
+
+
+class Rate(WireModel):
+    """What one unit of the first currency of a pair is worth in the second; `key` is the `rateKey` of a payment."""
+
+    pair: Annotated[Text, Field(min_length=1)]
+    rate: Annotated[Amount, Field(gt=0)]
+    key: Text = ""
+
+
+class SupportedCurrency(WireModel):
+    """A currency that the service deals in."""
+
+    code: Annotated[Text, Field(validation_alias=AliasChoices("code", "currency"), min_length=1)]
+    name: Text = ""
+
+
+class Minimum(WireModel):
+    """The least amount that the service moves in a currency; None where the answer gives no number for it."""
+
+    currency: Annotated[Text, Field(validation_alias=AliasChoices("currency", "code"), min_length=1)]
+    amount: Annotated[
+        Amount | None, Field(validation_alias=AliasChoices("amount", "minimum", "minimumAllowed"))
+    ] = None
+
+
+def _network_names(value: object) -> list[object]:
+    """Take one network or several, each as a text or as an object that names it."""
+    found = value if isinstance(value, list) else [value]
+    return [item.get("network", item.get("name")) if isinstance(item, dict) else item for item in found]
+
+
+class WalletOption(WireModel):
+    """A crypto currency of the merchant's wallets, and the networks on which it travels."""
+
+    currency: Annotated[Text, Field(validation_alias=AliasChoices("currency", "code"), min_length=1)]
+    networks: Annotated[
+        list[Text],
+        BeforeValidator(_network_names),
+        Field(validation_alias=AliasChoices("networks", "network")),
+    ] = []
+
+
+T = TypeVar("T")
+
+
+def _extra_operation(name: Capability) -> ApiOperation:
+    point = f"extra_{name}_path"
+    return ApiOperation(
+        f"extras.{name}", "GET", getattr(ProviderProfile(), point), Endpoint.V2, path_point=point
+    )
+
+
+# GET /payment/resolve is not here and must never be: the service moves money when it is asked for, although it is a
+# GET, so it is no read, and a read is tried again. The rules of the dialect refuse every path, and `_place` every id,
+# that would turn a read into it.
+EXTRA_OPERATIONS: Mapping[Capability, ApiOperation] = MappingProxyType(
+    {name: _extra_operation(name) for name in CAPABILITIES}
+)
+"""The operations that the capabilities stand for; `operations.py` has those of the specification."""
+
+_LONGEST_ID = 128
+_FORBIDDEN_IN_ID = re.compile(r"[/\\%\x00-\x20\x7f]|^\.{1,2}$|^$|resolve", re.IGNORECASE)
+
+
+class Extras:
+    """The optional reads, one method for each capability."""
+
+    def __init__(self, transport: Transport, dialect: ProviderProfile) -> None:
+        self._transport = transport
+        self._dialect = dialect
+
+    def is_on(self, name: Capability) -> bool:
+        """Whether the deployment says that the service has this read."""
+        return name in self._dialect.capabilities
+
+    def banks(self, *, country: str | None = None) -> list[Bank]:
+        """Return the banks that money can be sent to, of one country or of all (GET /bank/supported)."""
+        return self._ask("banks", _parse_banks, query={self._dialect.extra_country_query: country})
+
+    def rates(self) -> dict[str, Rate]:
+        """Return the rate of each pair of currencies, by the pair's name, such as USDTNGN (GET /currency/rate).
+
+        A rate moves: its `key` names it in a payment, for as long as the service honours it.
+        """
+        return self._ask("rates", _parse_rates)
+
+    def currencies(self) -> list[SupportedCurrency]:
+        """Return the currencies that the service deals in (GET /currency/supported)."""
+        return self._ask("currencies", _parse_currencies)
+
+    def minimums(self) -> list[Minimum]:
+        """Return the least amount that can be moved in each currency (GET /currency/minimum-allowed)."""
+        return self._ask("minimums", _parse_minimums)
+
+    def wallet_config(self) -> list[WalletOption]:
+        """Return the crypto currencies of wallets and their networks (GET /wallet/supported/config)."""
+        return self._ask("wallet_config", _parse_wallet_config)
+
+    def transaction(self, transaction_id: str) -> TransactionRecord:
+        """Return one transaction by its id (GET /transaction/{transactionId}).
+
+        Raises NotSentError for what cannot be an id, ReadFailedError also for an answer about another transaction.
+        """
+        return self._ask(
+            "transaction", partial(_parse_transaction, self._dialect, transaction_id), transaction_id
+        )
+
+    def payment(self, payment_id: str) -> Payment:
+        """Return one off-ramp payment by its id (GET /payment/{paymentId}).
+
+        Raises NotSentError for what cannot be an id, ReadFailedError also for an answer about another payment.
+        Never GET /payment/resolve, which moves money: `resolve` is refused as an id.
+        """
+        return self._ask("payment", partial(_parse_payment, payment_id), payment_id)
+
+    def _ask(
+        self,
+        name: Capability,
+        into: Callable[[Reply], T],
+        identity: str | None = None,
+        query: Mapping[str, object] | None = None,
+    ) -> T:
+        """Ask, if the read is switched on. Raises CapabilityOffError otherwise, and nothing was asked."""
+        if not self.is_on(name):
+            raise CapabilityOffError(
+                f"Reading {name} is not switched on for this service. Nothing was asked. "
+                "It is, once `capabilities` in the dialect names it."
+            )
+        path = EXTRA_OPERATIONS[name].path_in(self._dialect)
+        path = path if identity is None else _fill_in_id(path, identity)
+        return self._transport.read("GET", path, query=query, into=into)
+
+
+def _fill_in_id(path: str, identity: str) -> str:
+    """Put an id where the path has its braces, percent-encoded, so that it stays one segment of it.
+
+    Refused, with NotSentError, is an id that servers on the way may read as more than one segment, or as none (a
+    slash, a backslash, a percent sign, dots alone, control characters), and one that would name another operation.
+    """
+    if len(identity) > _LONGEST_ID or _FORBIDDEN_IN_ID.search(identity):
+        raise NotSentError("This cannot be an id of the service. Nothing was asked.")
+    try:
+        return re.sub(r"\{\w+\}", lambda _: quote(identity, safe=""), path)
+    except UnicodeEncodeError as exc:
+        raise NotSentError("This cannot be an id of the service. Nothing was asked.") from exc
+
+
+def _entries_of(data: object, name: str, value: str) -> Iterator[object]:
+    """Yield the entries of a list, or of a map by name, as objects that hold their name and value."""
+    match data:
+        case list():
+            yield from (item if isinstance(item, dict) else {name: item} for item in data)
+        case dict():
+            for key, item in data.items():
+                yield {name: key, **item} if isinstance(item, dict) else {name: key, value: item}
+        case _:
+            raise UnreadableError("its data have an unknown shape")
+
+
+EntryT = TypeVar("EntryT", Bank, SupportedCurrency, Minimum, WalletOption)
+
+
+def _parse_entries(kind: type[EntryT], name: str, value: str, reply: Reply) -> list[EntryT]:
+    return [kind.model_validate(entry) for entry in _entries_of(reply.members.get("data"), name, value)]
+
+
+def _parse_rates(reply: Reply) -> dict[str, Rate]:
+    """Read the pairs; what else the service puts beside them (a time stamp, a note) is no pair."""
+    pairs = {pair: item for pair, item in reply.data.items() if isinstance(item, dict)}
+    return {pair: Rate.model_validate({"pair": pair, **item}) for pair, item in pairs.items()}
+
+
+_parse_banks = partial(_parse_entries, Bank, "Code", "Name")
+_parse_currencies = partial(_parse_entries, SupportedCurrency, "code", "name")
+_parse_minimums = partial(_parse_entries, Minimum, "currency", "amount")
+_parse_wallet_config = partial(_parse_entries, WalletOption, "currency", "networks")
+
+
+def _parse_transaction(dialect: ProviderProfile, transaction_id: str, reply: Reply) -> TransactionRecord:
+    """Read a record from the answer itself or from its `data`."""
+    members = reply.members if "transactionId" in reply.members else reply.data
+    record = TransactionRecord.model_validate(members)
+    if record.transaction_id != transaction_id:
+        raise UnreadableError("it tells of another transaction")
+    return record.model_copy(update={"status": dialect.status(record.status)})
+
+
+def _parse_payment(payment_id: str, reply: Reply) -> Payment:
+    """Read a payment from the answer itself or from its `data`."""
+    members = reply.members if "_id" in reply.members else reply.data
+    payment = Payment.model_validate(members | {"raw": members})
+    if payment.id != payment_id:
+        raise UnreadableError("it tells of another payment")
+    return payment

@@ -1,0 +1,43 @@
+"""Off-ramp payments: a customer pays crypto, the payout goes to a bank account or to a user of the provider."""
+
+from functools import partial
+
+from payments_gateway.money import UnreadableError
+from payments_gateway.profile.model import ProviderProfile
+from payments_gateway.responses import Reply
+from payments_gateway.schemas.payments import Payment, PaymentRequest
+from payments_gateway.transport import Transport
+
+
+class Payments:
+    """The operation under /payment."""
+
+    def __init__(self, transport: Transport, dialect: ProviderProfile) -> None:
+        self._transport = transport
+        self._dialect = dialect
+
+    def create(self, request: PaymentRequest) -> Payment:
+        """Create an off-ramp payment (POST /payment). Amounts leave as numbers; takes no token.
+
+        At least one of the two amounts; `service_username` for type `profile`; country, account number and name,
+        bank and bank code for type `bank`. What comes back tells the address to pay to, and until when.
+
+        Not repeatable: whether the service refuses a second payment with the same `reference` is not documented, but
+        by it the first one can be found. Raises RejectedError when the service refused, NotSentError when nothing
+        left this machine, OutcomeUnknownError otherwise; also for a yes that names no payment at all (no id, no
+        reference, no address), or one of another reference than the one sent. Specification: Endpoints, POST
+        /payment; Payment.
+        """
+        into = partial(_parse_payment, request.reference)
+        return self._transport.send_once("POST", "/payment", request.wire(self._dialect), into=into)
+
+
+def _parse_payment(reference: str | None, reply: Reply) -> Payment:
+    """Read the payment that was created with this reference; where none was sent, the service chooses one."""
+    payment = Payment.model_validate(reply.data | {"raw": reply.data})
+    named = payment.reference.strip()
+    if not (payment.id or named or payment.address.strip()):
+        raise UnreadableError("it names no payment: no id, no reference, no address")
+    if reference is not None and named not in {"", reference}:
+        raise UnreadableError("it tells of a payment of another reference than the one sent")
+    return payment

@@ -1,0 +1,246 @@
+"""The provider's transaction list: one page, the summary, or all records while the list changes.
+
+New records are inserted at the beginning and push the others towards later pages. A record can only be missed when
+more records vanish before it than arrive, and then the total shrinks; so the total tells a reader when to step back.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from payments_gateway.errors import ReadFailedError
+from payments_gateway.profile.model import ProviderProfile
+from payments_gateway.responses import Reply, first_object
+from payments_gateway.schemas.transactions import (
+    Duration,
+    TransactionPage,
+    TransactionRecord,
+    TransactionSummary,
+    TransactionType,
+)
+from payments_gateway.transport import Transport
+
+WINDOW = 10_000
+"""How many of the records read last are remembered: twice what may come or go between two pages."""
+
+_MAX_WASTED_READS = 5
+
+
+def read_all_pages(read: Callable[[int], TransactionPage], per_page: int) -> Iterator[TransactionRecord]:
+    """Yield the records of the pages 1, 2, …, each once, as `Transactions.iterate` promises.
+
+    Raises ReadFailedError rather than leave out a record, or yield one twice.
+    """
+    reader = PageReader(per_page)
+    while not reader.is_done:
+        yield from reader.take(read(reader.number))
+
+
+class PageReader:
+    """Where in the list somebody is, for readers that keep their place. `number` is the page to be asked for next.
+
+    `take` each page that was asked for, until `is_done`. A reader that begins at a later page takes it that the pages
+    before were read, and knows nothing of what was in them.
+    """
+
+    def __init__(self, per_page: int, number: int = 1) -> None:
+        self.number = number
+        self.is_done = False
+        self._per_page = per_page
+        self._furthest = number
+        self._total: int | None = None
+        self._in_vain = 0
+        self._previous: tuple[int, list[str]] | None = None
+        self._seen: dict[str, None] = {}
+        self._sizes = [per_page] * (number - 1)
+
+    def take(self, page: TransactionPage) -> list[TransactionRecord]:
+        """Return what is new on a page, and move on: to the next one, back, or nowhere if it is empty too early.
+
+        Raises ReadFailedError where `read_through` does.
+        """
+        moved = 0 if self._total is None else page.total - self._total
+        self._total = page.total
+        self._refuse_a_jump(moved)
+        if moved < 0 and self.number > 1:
+            self._step_back(moved, page)
+            return []
+        if not page.records and page.total > (self.number - 1) * self._least_size(page):
+            self._waste(f"page {self.number} of {page.pages} is empty")
+            return []
+        self._refuse_a_repetition(page)
+        fresh = [record for record in page.records if self._is_new(record.transaction_id)]
+        self._go_on(page, has_news=bool(fresh))
+        return fresh
+
+    def _step_back(self, moved: int, page: TransactionPage) -> None:
+        self._waste("the list gets shorter all the time")
+        self._previous = None
+        self.number = max(1, self.number + moved // self._least_size(page))
+        del self._sizes[self.number - 1 :]
+        if (self._furthest - self.number) * self._per_page > WINDOW // 2:
+            raise ReadFailedError("More transactions vanished than are remembered. Read the list again.")
+
+    def _go_on(self, page: TransactionPage, *, has_news: bool) -> None:
+        if has_news:
+            self._in_vain = 0
+        self._sizes.append(len(page.records))
+        if page.records and self.number < page.pages:
+            self.number += 1
+            self._furthest = max(self._furthest, self.number)
+            return
+        shown = sum(self._sizes)
+        if page.total > shown:
+            raise ReadFailedError(
+                f"The service counts {page.total} transactions, and shows {shown} up to page {self.number}, the last. "
+                "What was read is not the whole list."
+            )
+        self.is_done = True
+
+    def _least_size(self, page: TransactionPage) -> int:
+        """How many records a page has at least, whether or not the service gives as many as were asked for."""
+        return max(1, min(self._per_page, page.per_page))
+
+    def _waste(self, why: str) -> None:
+        """Count what brought nothing. A list that does not let itself be read is given up."""
+        self._in_vain += 1
+        if self._in_vain >= _MAX_WASTED_READS:
+            raise ReadFailedError(
+                f"The service counts {self._total} transactions, but {why}. What was read is not the whole list."
+            )
+
+    def _refuse_a_jump(self, moved: int) -> None:
+        if abs(moved) > WINDOW // 2:
+            raise ReadFailedError(
+                f"The list changed by {abs(moved)} transactions while one page was read. Read it again."
+            )
+
+    def _refuse_a_repetition(self, page: TransactionPage) -> None:
+        """A service that does not understand which page is meant shows the same one for ever, and says so."""
+        shown = (page.page, [record.transaction_id for record in page.records])
+        if page.records and shown == self._previous:
+            raise ReadFailedError(
+                f"The service was asked for page {self.number} and answered with page {page.page} once more."
+            )
+        self._previous = shown
+
+    def _is_new(self, transaction_id: str) -> bool:
+        if transaction_id in self._seen:
+            return False
+        self._seen[transaction_id] = None
+        if len(self._seen) > WINDOW:
+            del self._seen[next(iter(self._seen))]
+        return True
+
+
+class Transactions:
+    """The operations under /transaction. All of them change nothing, and are tried again where that may help."""
+
+    def __init__(self, transport: Transport, dialect: ProviderProfile) -> None:
+        self._transport = transport
+        self._dialect = dialect
+
+    def page(
+        self,
+        *,
+        currency: str | None = None,
+        type: TransactionType | None = None,
+        duration: Duration | None = None,
+        page: int = 1,
+        per_page: int = 100,
+    ) -> TransactionPage:
+        """Return one page of the ledger, newest first (GET /transaction).
+
+        Filters by currency (NGN, USD), type and duration; what is left out filters nothing. Pages count from 1. A page
+        that cannot be read whole is not read at all: a record left out could hide a debit. Raises RejectedError,
+        ReadFailedError. Specification: Endpoints, GET /transaction; Transaction record, page wrapper.
+        """
+        query = self._query(currency, type, duration, page, per_page)
+        return self._transport.read(
+            "GET", "/transaction", query=query, into=partial(_parse_page, self._dialect)
+        )
+
+    def summary(
+        self,
+        *,
+        currency: str | None = None,
+        type: TransactionType | None = None,
+        duration: Duration | None = None,
+        page: int = 1,
+        per_page: int = 100,
+    ) -> TransactionSummary:
+        """Return the totals of the ledger, with one page of its records (GET /transaction/summary).
+
+        Takes the filters of `page`. In which currency the volume and in which unit the duration is, the specification
+        does not say: ask for one currency at a time. Raises RejectedError, ReadFailedError.
+        Specification: Endpoints, GET /transaction/summary; Transaction record, summary.
+        """
+        query = self._query(currency, type, duration, page, per_page)
+        into = partial(_parse_summary, self._dialect)
+        return self._transport.read("GET", "/transaction/summary", query=query, into=into)
+
+    def iterate(
+        self,
+        *,
+        currency: str | None = None,
+        type: TransactionType | None = None,
+        duration: Duration | None = None,
+        per_page: int = 100,
+    ) -> Iterator[TransactionRecord]:
+        """Yield the records of all pages, newest first, asking for a page when it is needed (GET /transaction).
+
+        Every record that is in the list from the first answer to the last is yielded exactly once, although the
+        list changes meanwhile. New ones push the others towards later pages: what is seen again is left out, and the
+        new ones are for the next iteration. Where some vanish, the others move towards earlier pages: the total tells,
+        and the page before is read again, so that some records may come in another order.
+
+        Memory stays nearly the same however long the list is. Raises RejectedError, and ReadFailedError also when the
+        service counts more than it shows, or changes its list faster than it can be read; it never ends early in
+        silence.
+        """
+        return read_all_pages(
+            lambda number: self.page(
+                currency=currency, type=type, duration=duration, page=number, per_page=per_page
+            ),
+            per_page,
+        )
+
+    def _query(
+        self,
+        currency: str | None,
+        type: TransactionType | None,
+        duration: Duration | None,
+        page: int,
+        per_page: int,
+    ) -> dict[str, object]:
+        dialect = self._dialect
+        return {
+            dialect.transaction_currency_query: currency,
+            dialect.transaction_type_query: type,
+            dialect.transaction_duration_query: duration and dialect.durations.get(duration, duration),
+            dialect.transaction_page_query: page - 1 + dialect.first_page,
+            dialect.transaction_per_page_query: per_page,
+        }
+
+
+def _parse_page(dialect: ProviderProfile, reply: Reply) -> TransactionPage:
+    return _page_from(dialect, reply, reply.data)
+
+
+def _parse_summary(dialect: ProviderProfile, reply: Reply) -> TransactionSummary:
+    page = _page_from(dialect, reply, first_object(reply.data, [("txn",)]))
+    totals = first_object(reply.data, [("summary",)])
+    return TransactionSummary.model_validate(totals | {"page": page})
+
+
+def _page_from(dialect: ProviderProfile, reply: Reply, found: dict[str, object]) -> TransactionPage:
+    records = found.get("data")
+    if isinstance(records, list):
+        records = [_with_known_status(dialect, record) for record in records]
+    return TransactionPage.model_validate(found | {"data": records, "answered_at": reply.date})
+
+
+def _with_known_status(dialect: ProviderProfile, record: object) -> object:
+    """Give a record our word for its status. What is no record is left to the schema to refuse."""
+    if isinstance(record, dict) and isinstance(status := record.get("status"), str):
+        return record | {"status": dialect.status(status)}
+    return record

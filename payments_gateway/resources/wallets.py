@@ -1,0 +1,78 @@
+"""Crypto wallets: deposit addresses, and transfers out of the wallet."""
+
+from functools import partial
+
+from payments_gateway.money import UnreadableError
+from payments_gateway.profile.model import ProviderProfile
+from payments_gateway.responses import Reply, first_object, first_text
+from payments_gateway.schemas.wallets import Wallet, WalletAddress, WalletTransfer, WalletTransferDetail
+from payments_gateway.transport import Transport
+
+_WALLET_MEMBERS = {field.alias or name for name, field in Wallet.model_fields.items()}
+
+
+class Wallets:
+    """The operations under /wallet."""
+
+    def __init__(self, transport: Transport, dialect: ProviderProfile) -> None:
+        self._transport = transport
+        self._dialect = dialect
+
+    def get(self, *, currency: str | None = None, network: str | None = None) -> Wallet:
+        """Return the merchant's wallet with its addresses, of all or of one currency and network (GET /wallet).
+
+        Both are free texts. An address may come without the network or currency that it is for. A wallet without
+        addresses is a wallet; an answer without any member of one is a failed read. Changes nothing, is tried again
+        where that may help. Raises RejectedError, ReadFailedError.
+        Specification: Endpoints, GET /wallet; Wallet (the shape of `addresses` is not shown).
+        """
+        dialect = self._dialect
+        query = {dialect.wallet_currency_query: currency, dialect.wallet_network_query: network}
+        return self._transport.read("GET", "/wallet", query=query, into=partial(_parse_wallet, dialect))
+
+    def transfer(self, request: WalletTransfer) -> WalletTransferDetail:
+        """Send crypto from the merchant's wallet to an address (POST /wallet/transfer).
+
+        Network, currency, address and, where given, wallet type and memo are free texts; the amount leaves as a number.
+        Whether the address belongs to the network is not checked here, and the service may not check it either.
+        Takes no token.
+
+        Not repeatable, and final: the service knows no idempotency key. Raises RejectedError when
+        the service refused, NotSentError when nothing left this machine, OutcomeUnknownError otherwise.
+        Specification: Endpoints, POST /wallet/transfer; Wallet transfer detail.
+        """
+        into = partial(_parse_transfer_detail, self._dialect)
+        return self._transport.send_once("POST", "/wallet/transfer", request.wire(), into=into)
+
+
+def _parse_transfer_detail(dialect: ProviderProfile, reply: Reply) -> WalletTransferDetail:
+    found = first_object(reply.data, dialect.transfer_detail_paths)
+    detail = WalletTransferDetail.model_validate(found | {"raw": reply.data})
+    return detail.model_copy(update={"status": dialect.status(detail.status)})
+
+
+def _parse_wallet(dialect: ProviderProfile, reply: Reply) -> Wallet:
+    wallet = first_object(reply.members, dialect.wallet_paths)
+    if not _WALLET_MEMBERS & wallet.keys():
+        raise UnreadableError("it says nothing of a wallet")
+    elements = wallet.get("addresses") or []
+    if not isinstance(elements, list):
+        raise UnreadableError("its addresses are no list")
+    return Wallet.model_validate(
+        wallet | {"addresses": [_parse_address(dialect, element) for element in elements]}
+    )
+
+
+def _parse_address(dialect: ProviderProfile, element: object) -> WalletAddress:
+    """Read an element of `addresses`: a text is the address itself, an object may say more."""
+    if isinstance(element, str):
+        return WalletAddress(address=element)
+    if not isinstance(element, dict):
+        raise UnreadableError("one of its addresses is neither a text nor an object")
+    named = {
+        "address": dialect.wallet_address_members,
+        "network": dialect.wallet_network_members,
+        "currency": dialect.wallet_address_currency_members,
+    }
+    found = {ours: first_text(element, [(name,) for name in names]) for ours, names in named.items()}
+    return WalletAddress.model_validate({**element, **found})

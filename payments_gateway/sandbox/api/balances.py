@@ -1,0 +1,146 @@
+"""GET /balance, POST /balance/withdraw, /balance/transfer and /balance/convert."""
+
+from decimal import ROUND_DOWN, Decimal
+from typing import Literal
+
+from django.http import HttpRequest, HttpResponse
+
+from payments_gateway.sandbox.amounts import amount_number, amount_text, minor_units
+from payments_gateway.sandbox.api.authentication import api_view
+from payments_gateway.sandbox.api.http import (
+    AccountNumber,
+    AmountText,
+    ApiRequest,
+    BankCode,
+    Memo,
+    PrintableText,
+    TokenText,
+    Username,
+    envelope,
+    json_response,
+    read_body,
+    read_query,
+)
+from payments_gateway.sandbox.books import ledger, orders
+from payments_gateway.sandbox.books.records import transfer_detail
+from payments_gateway.sandbox.models import Account, Transaction
+from payments_gateway.sandbox.otp import OneTimeCode, code_of_unknown_type
+
+_Fiat = Literal["NGN", "USD"]
+
+
+class BalanceQuery(ApiRequest):
+    """Query of GET /balance."""
+
+    currency: Literal["NGN", "USD", "USDT"] | None = None
+
+
+class WithdrawRequest(ApiRequest):
+    """Body of POST /balance/withdraw."""
+
+    account_number: AccountNumber
+    account_name: PrintableText
+    bank: PrintableText
+    bank_code: BankCode
+    currency: _Fiat
+    amount: AmountText
+    otp_type: Literal["otp", "totp"]
+    token: TokenText | None = None
+
+
+class TransferRequest(ApiRequest):
+    """Body of POST /balance/transfer."""
+
+    receiver_username: Username
+    currency: _Fiat
+    amount: AmountText
+    otp_type: Literal["otp", "totp"] | None = None
+    token: TokenText | None = None
+    memo: Memo = ""
+
+
+class ConvertRequest(ApiRequest):
+    """Body of POST /balance/convert."""
+
+    from_currency: _Fiat
+    to_currency: _Fiat
+    amount: AmountText
+
+
+@api_view("GET")
+def balance(request: HttpRequest) -> HttpResponse:
+    """What the merchant holds, in every currency or in one."""
+    query = read_query(request, BalanceQuery)
+    accounts = ledger.merchant_accounts()
+    currencies = [query.currency] if query.currency else list(accounts)
+    entries = [balance_entry(accounts[currency]) for currency in currencies]
+    return envelope("Balances retrieved", {"balances": entries})
+
+
+def balance_entry(account: Account) -> dict[str, object]:
+    """A balance entry of the specification; `formattedAmount` is the amount cut to two decimals."""
+    amount = amount_number(account.balance, account.currency)
+    return {
+        "totalRecieved": amount_number(account.received, account.currency),
+        "totalSent": amount_number(account.sent, account.currency),
+        "txnCount": account.transactions,
+        "toCurrency": account.currency,
+        "amount": amount,
+        "formattedAmount": amount.quantize(Decimal("0.01"), rounding=ROUND_DOWN).normalize(),
+    }
+
+
+@api_view("POST")
+def withdraw(request: HttpRequest) -> HttpResponse:
+    """Send fiat to a bank account. The specification leaves the members of `data` open; these are ours."""
+    body = read_body(request, WithdrawRequest)
+    record = orders.withdraw(
+        orders.DestinationAccount(body.account_number, body.account_name, body.bank, body.bank_code),
+        currency=body.currency,
+        amount=minor_units(body.amount, body.currency),
+        token=_one_time_code(body),
+    )
+    return json_response({"data": _receipt(record, body)})
+
+
+def _receipt(record: Transaction, body: WithdrawRequest) -> dict[str, object]:
+    return {
+        "transactionId": record.transaction_id,
+        "status": record.status,
+        "currency": record.currency,
+        "amount": amount_text(record.amount, record.currency),
+        "fee": amount_text(record.fee, record.currency),
+        "accountNumber": body.account_number,
+        "accountName": body.account_name,
+        "bank": body.bank,
+        "date": record.created_at.date().isoformat(),
+    }
+
+
+@api_view("POST")
+def transfer(request: HttpRequest) -> HttpResponse:
+    """Give fiat to another user of the service."""
+    body = read_body(request, TransferRequest)
+    record = orders.transfer(
+        body.receiver_username,
+        currency=body.currency,
+        amount=minor_units(body.amount, body.currency),
+        memo=body.memo,
+        token=_one_time_code(body),
+    )
+    return envelope("Transfer accepted", transfer_detail(record))
+
+
+@api_view("POST")
+def convert(request: HttpRequest) -> HttpResponse:
+    """Give one fiat currency for the other at the present rate."""
+    body = read_body(request, ConvertRequest)
+    amount = minor_units(body.amount, body.from_currency)
+    given, received = orders.convert(body.from_currency, body.to_currency, amount=amount)
+    return envelope("Converted", {"transferDetail": transfer_detail(given, received)})
+
+
+def _one_time_code(body: WithdrawRequest | TransferRequest) -> OneTimeCode | None:
+    if body.token is None:
+        return None
+    return OneTimeCode(body.otp_type, body.token) if body.otp_type else code_of_unknown_type(body.token)

@@ -1,0 +1,139 @@
+"""What the specification does not have: the optional reads (open-points.md, "Extra reads that may exist") and
+GET /openapi.json.
+
+GET /payment/resolve, which is said to move money at the real provider, does not exist here.
+"""
+
+import json
+from decimal import Decimal
+from functools import cache
+from itertools import permutations
+from pathlib import Path
+from typing import Annotated
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import path
+from pydantic import Field
+
+from payments_gateway.money import CURRENCIES
+from payments_gateway.sandbox import clock
+from payments_gateway.sandbox.amounts import amount_number
+from payments_gateway.sandbox.api.authentication import api_view
+from payments_gateway.sandbox.api.http import ApiRequest, envelope, json_response, read_query
+from payments_gateway.sandbox.api.payments import payment_with_id
+from payments_gateway.sandbox.books import rates
+from payments_gateway.sandbox.books.counterparties import CRYPTO, NETWORKS
+from payments_gateway.sandbox.books.records import transaction_record, visible
+from payments_gateway.sandbox.errors import RefusedError
+from payments_gateway.sandbox.models import Payment, Transaction
+from payments_gateway.schemas.accounts import BANKS
+
+_NIGERIA = frozenset({"ng", "nga", "nigeria"})
+
+
+class BankQuery(ApiRequest):
+    """Query of GET /bank/supported."""
+
+    country: Annotated[str, Field(max_length=60)] = "NG"
+
+
+class NoExtraQuery(ApiRequest):
+    """The other reads take no query."""
+
+
+@api_view("GET")
+def banks(request: HttpRequest) -> HttpResponse:
+    """The banks of a country, sorted by name; all of them are in Nigeria, by its name or its code."""
+    query = read_query(request, BankQuery)
+    here = BANKS if query.country.lower() in _NIGERIA else {}
+    by_name = sorted(here.items(), key=lambda bank: bank[1])
+    return envelope("Banks retrieved", [{"Code": code, "Name": name} for code, name in by_name])
+
+
+@api_view("GET")
+def exchange_rates(request: HttpRequest) -> HttpResponse:
+    """The rate of this minute for every pair, with the key by which a payment may ask for it."""
+    read_query(request, NoExtraQuery)
+    now = clock.now()
+    pairs = permutations(CURRENCIES, 2)
+    return envelope(
+        "Rates retrieved",
+        {f"{a}{b}": {"rate": rates.quote(a, b, now), "key": rates.rate_key(a, b, now)} for a, b in pairs},
+    )
+
+
+@api_view("GET")
+def currencies(request: HttpRequest) -> HttpResponse:
+    """The currencies that balances are kept in."""
+    read_query(request, NoExtraQuery)
+    found = [
+        {"code": each.code, "name": each.name, "decimals": each.decimals} for each in CURRENCIES.values()
+    ]
+    return envelope("Currencies retrieved", found)
+
+
+@api_view("GET")
+def minimums(request: HttpRequest) -> HttpResponse:
+    """The least amount of each currency: its smallest unit, since the simulation moves that, too."""
+    read_query(request, NoExtraQuery)
+    return envelope("Minimums retrieved", {code: _smallest_unit(code) for code in CURRENCIES})
+
+
+@api_view("GET")
+def wallet_config(request: HttpRequest) -> HttpResponse:
+    """The networks on which crypto can be sent, and what each asks for it."""
+    read_query(request, NoExtraQuery)
+    networks = [{"network": each.name, "fee": amount_number(each.fee, CRYPTO)} for each in NETWORKS.values()]
+    return envelope("Wallet configuration retrieved", [{"currency": CRYPTO, "networks": networks}])
+
+
+@api_view("GET")
+def transaction(request: HttpRequest, transaction_id: str) -> HttpResponse:
+    """One transaction record, without an envelope; 404 for one that the list does not show either."""
+    read_query(request, NoExtraQuery)
+    record = visible(Transaction.objects.filter(transaction_id=transaction_id)).first()
+    if record is None:
+        raise RefusedError(404, "there is no such transaction")
+    return json_response(transaction_record(record))
+
+
+@api_view("GET")
+def payment(request: HttpRequest, payment_id: str) -> HttpResponse:
+    """One payment; 404 for one that is not known."""
+    read_query(request, NoExtraQuery)
+    found = Payment.objects.filter(payment_id=payment_id).first()
+    if found is None:
+        raise RefusedError(404, "there is no such payment")
+    return envelope("Payment retrieved", payment_with_id(found))
+
+
+def _smallest_unit(code: str) -> Decimal:
+    return Decimal(1).scaleb(-CURRENCIES[code].decimals)
+
+
+url_patterns = [
+    path("bank/supported", banks),
+    path("currency/rate", exchange_rates),
+    path("currency/supported", currencies),
+    path("currency/minimum-allowed", minimums),
+    path("wallet/supported/config", wallet_config),
+    path("transaction/<str:transaction_id>", transaction),
+    path("payment/<str:payment_id>", payment),
+]
+"""They come after all others: `transaction/summary` is no id."""
+
+
+_OPENAPI_FILE = Path(__file__).resolve().parents[2] / "openapi.yaml"
+
+
+@api_view("GET", credentials=False)
+def openapi(request: HttpRequest) -> HttpResponse:
+    """`payments_gateway/openapi.yaml`, as JSON."""
+    return HttpResponse(_openapi_json(), content_type="application/json")
+
+
+@cache
+def _openapi_json() -> str:
+    import yaml  # only here: most runs are never asked, and it would take several megabytes of each
+
+    return json.dumps(yaml.safe_load(_OPENAPI_FILE.read_text(encoding="utf-8")), ensure_ascii=False)

@@ -1,0 +1,180 @@
+"""The merchant's bank accounts and callback URL: PUT and GET /v4/account, POST /bank/resolve, PUT and GET
+/callbackurl.
+"""
+
+import hashlib
+import re
+from decimal import Decimal
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from django.http import HttpRequest, HttpResponse
+from pydantic import AfterValidator, AnyHttpUrl, Field, ValidationError
+
+from payments_gateway.sandbox.api.authentication import api_view
+from payments_gateway.sandbox.api.http import (
+    AccountNumber,
+    ApiRequest,
+    BankCode,
+    EmptyQuery,
+    PrintableText,
+    WholeNumber,
+    envelope,
+    json_response,
+    read_body,
+    read_query,
+)
+from payments_gateway.sandbox.books.counterparties import account_holder
+from payments_gateway.sandbox.errors import RefusedError
+from payments_gateway.sandbox.merchant import profile
+from payments_gateway.sandbox.merchant.models import BankAccount
+from payments_gateway.sandbox.merchant.profile import own_account_holder
+from payments_gateway.schemas.accounts import BANKS
+
+
+class OpenAccountRequest(ApiRequest):
+    """Body of PUT /v4/account."""
+
+    account_name: PrintableText
+    currency: Literal["NGN", "USD"]
+    preferred_account_name: PrintableText | None = None
+
+
+class AccountQuery(ApiRequest):
+    """Query of GET /v4/account."""
+
+    account_name: PrintableText | None = None
+    page: Annotated[WholeNumber, Field(ge=1)] = 1
+    per_page: Annotated[WholeNumber, Field(ge=1, le=100)] = 20
+
+
+@api_view("PUT", "GET")
+def bank_accounts(request: HttpRequest) -> HttpResponse:
+    """The merchant's bank accounts: one more, or those there are."""
+    return _create(request) if request.method == "PUT" else _list(request)
+
+
+def _create(request: HttpRequest) -> HttpResponse:
+    body = read_body(request, OpenAccountRequest)
+    opened = profile.open_account(
+        body.account_name,
+        printed_name=body.preferred_account_name or body.account_name,
+        currency=body.currency,
+    )
+    return json_response({"data": [created_account(opened)], "message": "Account created"})
+
+
+def created_account(account: BankAccount) -> dict[str, str]:
+    """A created bank account of the specification."""
+    return {
+        "account_name": account.printed_name,
+        "account_number": account.account_number,
+        "bank_code": account.bank_code,
+        "bank_name": BANKS[account.bank_code],
+        "currency": account.currency,
+        "status": account.status,
+    }
+
+
+def _list(request: HttpRequest) -> HttpResponse:
+    """Accounts of one name are one account with an asset for each; a page beyond the last is empty."""
+    query = read_query(request, AccountQuery)
+    page = profile.accounts_by_name(query.account_name, page=query.page, per_page=query.per_page)
+    listed = [
+        {"accountName": name, "assets": [_asset(account) for account in opened]}
+        for name, opened in page.items()
+    ]
+    return json_response({"data": {"accounts": listed}, "message": "Accounts retrieved"})
+
+
+def _asset(account: BankAccount) -> dict[str, object]:
+    # Whatever is paid in goes to the merchant's balance of that currency, so the account itself holds nothing.
+    return {
+        "currency": account.currency,
+        "id": account.account_number,
+        "type": "bank_account",
+        "balance": Decimal(0),
+    }
+
+
+_LISTED_SINCE = "2021-03-01T09:00:00.000Z"
+
+
+class ResolveRequest(ApiRequest):
+    """Body of POST /bank/resolve."""
+
+    account_number: AccountNumber
+    bank_code: BankCode
+
+
+@api_view("POST", credentials=False)
+def resolve_holder(request: HttpRequest) -> HttpResponse:
+    """Who holds the account; 404 when it does not exist."""
+    body = read_body(request, ResolveRequest)
+    number, bank_code = body.account_number, body.bank_code
+    name = own_account_holder(number, bank_code) or account_holder(number, bank_code)
+    if name is None:
+        raise RefusedError(404, f"there is no account {number} at {BANKS[bank_code]}")
+    return json_response({"data": _resolution(number, bank_code, name)})
+
+
+def _resolution(account_number: str, bank_code: str, name: str) -> dict[str, str]:
+    digest = hashlib.sha256(f"resolution {bank_code}/{account_number}".encode()).hexdigest()
+    return {
+        "responsemessage": "SUCCESS",
+        "responsecode": "00",
+        "uniquereference": digest[:24],
+        "internalreference": digest[24:48],
+        "accountname": name,
+        "accountnumber": account_number,
+        "phonenumber": "",
+        "currency": "NGN",
+        "country": "NG",
+        "code": bank_code,
+        "name": BANKS[bank_code],
+        "is_visible": "1",
+        "is_trashed": "0",
+        "deleted_at": "",
+        "created_at": _LISTED_SINCE,
+        "updated_at": _LISTED_SINCE,
+    }
+
+
+_PLAIN = re.compile(r"https?://[!-\[\]-~]+", re.IGNORECASE)
+
+
+def _check_web_address(text: str) -> str:
+    # AnyHttpUrl alone mends what browsers mend, such as spaces and backslashes; a service should be asked plainly.
+    if not _PLAIN.fullmatch(text) or not _is_url(text):
+        raise ValueError("must be an http or https URL")
+    if "@" in urlsplit(text).netloc:
+        raise ValueError("must not contain a user name or password")
+    return text
+
+
+def _is_url(text: str) -> bool:
+    try:
+        AnyHttpUrl(text)
+        return bool(urlsplit(text).hostname)
+    except (ValidationError, ValueError):
+        return False
+
+
+class CallbackUrlRequest(ApiRequest):
+    """Body of PUT /callbackurl."""
+
+    callback_url: Annotated[str, Field(max_length=2048), AfterValidator(_check_web_address)]
+
+
+@api_view("PUT", "GET")
+def callback_url(request: HttpRequest) -> HttpResponse:
+    """Where webhooks go; to be set, or told."""
+    if request.method == "PUT":
+        return _set(request)
+    read_query(request, EmptyQuery)
+    return envelope("Callback URL retrieved", {"callbackUrl": profile.callback_url()})
+
+
+def _set(request: HttpRequest) -> HttpResponse:
+    profile.set_callback_url(read_body(request, CallbackUrlRequest).callback_url)
+    return json_response({"success": True, "message": "Callback URL updated"})

@@ -1,0 +1,103 @@
+"""GET /wallet and POST /wallet/transfer."""
+
+import hashlib
+from typing import Annotated
+
+from django.http import HttpRequest, HttpResponse
+from pydantic import AfterValidator, Field
+
+from payments_gateway.crypto_addresses import AddressError, check_address
+from payments_gateway.sandbox.amounts import minor_units_of
+from payments_gateway.sandbox.api.authentication import api_view
+from payments_gateway.sandbox.api.http import (
+    AddressText,
+    ApiRequest,
+    CryptoCurrency,
+    ExactNumber,
+    OptionalText,
+    WalletType,
+    envelope,
+    json_response,
+    read_body,
+    read_query,
+)
+from payments_gateway.sandbox.books import orders
+from payments_gateway.sandbox.books.counterparties import CRYPTO, NETWORKS, address_on
+from payments_gateway.sandbox.books.records import wallet_transfer_detail
+from payments_gateway.sandbox.errors import refused_member
+from payments_gateway.sandbox.parties import API_USER, BUSINESS_NAME
+
+_OPENED = 1_614_589_200  # 2021-03-01 09:00 UTC
+
+
+def _known_network(name: str) -> str:
+    if name.upper() not in NETWORKS:
+        raise ValueError(f"must be one of {', '.join(NETWORKS)}")
+    return name.upper()
+
+
+NetworkName = Annotated[str, Field(max_length=16), AfterValidator(_known_network)]
+
+
+class WalletQuery(ApiRequest):
+    """Query of GET /wallet."""
+
+    currency: CryptoCurrency | None = None
+    network: NetworkName | None = None
+
+
+class WalletTransferRequest(ApiRequest):
+    """Body of POST /wallet/transfer."""
+
+    network: NetworkName
+    currency: CryptoCurrency
+    address: AddressText
+    amount: ExactNumber
+    wallet_type: WalletType = ""
+    memo: OptionalText = ""
+
+
+@api_view("GET")
+def wallet(request: HttpRequest) -> HttpResponse:
+    """The merchant's wallet: an address on every network, or on the one asked for."""
+    query = read_query(request, WalletQuery)
+    networks = [query.network] if query.network else list(NETWORKS)
+    return json_response({"success": True, "message": "Wallet retrieved", "wallet": _wallet(networks)})
+
+
+@api_view("POST")
+def transfer(request: HttpRequest) -> HttpResponse:
+    """Send crypto to an address outside."""
+    body = read_body(request, WalletTransferRequest)
+    amount = minor_units_of(body.amount, body.currency)
+    _check_address(body)
+    to = orders.DestinationWallet(body.network, body.address, body.wallet_type, body.memo)
+    order = orders.send(to, amount=amount)
+    detail = wallet_transfer_detail(order.transaction, order)
+    return envelope("Transfer accepted", {"transferDetail": detail})
+
+
+def _check_address(body: WalletTransferRequest) -> None:
+    try:
+        check_address(body.network, body.address)
+    except AddressError as exc:
+        raise refused_member("address", f"cannot be one on {body.network}: {exc}") from exc
+    if body.address.lower() == address_on(body.network, API_USER).lower():
+        raise refused_member("address", "is that of your own wallet")
+
+
+def _wallet(networks: list[str]) -> dict[str, object]:
+    uid = hashlib.sha256(f"wallet {API_USER}".encode()).hexdigest()
+    return {
+        "createdAt": _OPENED,
+        "updatedAt": _OPENED,
+        "appName": BUSINESS_NAME,
+        "reference": f"WAL-{uid[24:36]}",
+        "uid": uid[:24],
+        "status": "active",
+        "version": "v2",
+        "addresses": [
+            {"address": address_on(network, API_USER), "network": network, "currency": CRYPTO}
+            for network in networks
+        ],
+    }

@@ -1,0 +1,25 @@
+"""Refusals of the simulated provider: status, message, and the members that are wrong."""
+
+from collections.abc import Sequence
+
+
+class RefusedError(Exception):
+    """The request is answered with this status and message, and nothing was changed.
+
+    `problems` are (member, what is wrong with it) pairs for the `errors` list of the answer.
+    """
+
+    def __init__(self, status: int, message: str, problems: Sequence[tuple[str, str]] = ()) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.problems = tuple(problems)
+
+
+class BareRefusalError(RefusedError):
+    """A refusal whose body has only `message` (Errors of the specification: a bank account without KYC)."""
+
+
+def refused_member(member: str, phrase: str, status: int = 400) -> RefusedError:
+    """The refusal that names this member, in its message and in its list of errors."""
+    return RefusedError(status, f"{member} {phrase}", [(member, phrase)])

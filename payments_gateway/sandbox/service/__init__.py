@@ -1,1 +1,0 @@
-"""The operations of the specification, one module per resource: read, ask the books, answer."""

@@ -1,1 +1,0 @@
-"""What stands between HTTP and the books: bodies read strictly, answers in their envelopes, credentials, refusals."""

@@ -1,0 +1,250 @@
+"""Send one request and return one typed value, or raise one GatewayError.
+
+Reads are retried with back-off; money calls are sent once, on a connection of their own.
+"""
+
+import logging
+import os
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+from urllib.parse import quote, urlencode, urlsplit
+
+import requests
+from pydantic import SecretStr, ValidationError
+
+from payments_gateway.config import GatewayConfig
+from payments_gateway.connection import RawResponse, exchange, open_session
+from payments_gateway.errors import GatewayError, NotSentError, OutcomeUnknownError, ReadFailedError
+from payments_gateway.money import UnreadableError, dumps
+from payments_gateway.operations import Endpoint
+from payments_gateway.profile.model import ProviderProfile
+from payments_gateway.responses import Reply, ResponseReader
+
+T = TypeVar("T")
+Clock = Callable[[], float]
+Body = Mapping[str, object]
+
+logger = logging.getLogger("payments_gateway")
+
+_FIRST_PAUSE = 0.25
+_RANDOM = random.SystemRandom()
+
+
+def require_otp(token: SecretStr | None, dialect: ProviderProfile) -> None:
+    """Refuse, with NotSentError, a call without the one-time token that the service asks for.
+
+    Raises TypeError for a token that is not covered: it could end in a log.
+    """
+    if not isinstance(token, SecretStr | None):
+        raise TypeError("A one-time token must be a SecretStr, so that it cannot be printed by accident.")
+    if token is None and dialect.token_required:
+        raise NotSentError("The service asks for a one-time token, and none was given. Nothing was sent.")
+
+
+class Transport:
+    """Sends the calls of all resources. Safe to share between threads, and to take along into a fork."""
+
+    def __init__(
+        self,
+        config: GatewayConfig,
+        *,
+        clock: Clock = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+        chance: Clock = _RANDOM.random,
+    ) -> None:
+        self._config = config
+        self._clock = clock
+        self._sleep = sleep
+        self._chance = chance
+        self._lock = threading.Lock()
+        self._pooled: tuple[int, requests.Session] | None = None
+
+    def read(
+        self,
+        method: str,
+        path: str,
+        *,
+        into: Callable[[Reply], T],
+        query: Mapping[str, object] | None = None,
+        body: Body | None = None,
+        door: Endpoint = Endpoint.V2,
+        reads: type[ResponseReader] = ResponseReader,
+    ) -> T:
+        """Ask for something that changes nothing, and try again where that may help.
+
+        Raises RejectedError when the service refused in words, NotSentError for text that cannot be sent at all,
+        ReadFailedError otherwise.
+        """
+        request = self._prepared(method, path, query=query, body=body, door=door)
+        reading = self._reading(reads, self._fetch(request), body)
+        refusal = reading.refusal() if reading.is_success or reading.is_refused else None
+        if refusal is not None:
+            raise refusal
+        if not reading.is_success:
+            raise reading.failure(ReadFailedError, reading.doubt or "no answer to the question")
+        return _parse_success(reading, into, ReadFailedError)
+
+    def send_once(
+        self,
+        method: str,
+        path: str,
+        body: Body | None,
+        *,
+        into: Callable[[Reply], T],
+        query: Mapping[str, object] | None = None,
+        door: Endpoint = Endpoint.V2,
+        reads: type[ResponseReader] = ResponseReader,
+    ) -> T:
+        """Send something that must not happen twice: a connection of its own, one request, no second try.
+
+        Raises NotSentError, RejectedError or OutcomeUnknownError; whatever is not proven is the last. That a
+        success denies itself in its body (`success: false`) proves nothing either.
+        """
+        request = self._prepared(method, path, query=query, body=body, door=door)
+        with open_session(self._config.ca_file) as session:
+            answer = self._exchange(session, request, self._config.deadline)
+        reading = self._reading(reads, answer, body)
+        if reading.is_success:
+            return _parse_success(reading, into, OutcomeUnknownError)
+        refusal = reading.refusal() if reading.is_refused else None
+        if refusal is None:
+            raise reading.failure(OutcomeUnknownError, reading.doubt or "no proof of what happened")
+        raise refusal
+
+    def close(self) -> None:
+        """Close the pooled connections. The transport opens new ones when it is used again."""
+        with self._lock:
+            if self._pooled is not None:
+                self._pooled[1].close()
+            self._pooled = None
+
+    def _fetch(self, request: requests.PreparedRequest) -> RawResponse:
+        """Return the first answer worth reading, or the last one to be had before the deadline."""
+        deadline = self._clock() + self._config.deadline
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                answer = self._exchange(self._session(), request, deadline - self._clock())
+            except (NotSentError, OutcomeUnknownError) as exc:
+                pause = self._pause(attempt, deadline, asked=0)
+                if pause is None:
+                    raise ReadFailedError(f"{exc.message} Trying again may help.") from exc
+            else:
+                if answer.status not in self._config.dialect.retry_statuses:
+                    return answer
+                pause = self._pause(attempt, deadline, asked=answer.wait)
+                if pause is None:
+                    return answer
+            self._sleep(pause)
+
+    def _pause(self, attempt: int, deadline: float, *, asked: float) -> float | None:
+        """How long to wait before the next try: longer each time, never in step with others, and never less
+        than the service asked for. None when that was the last try, or the deadline comes first."""
+        if attempt >= self._config.tries:
+            return None
+        backed_off = _FIRST_PAUSE * 2 ** (attempt - 1) * (0.5 + self._chance())
+        pause = max(backed_off, asked)
+        return pause if self._clock() + pause < deadline else None
+
+    def _exchange(
+        self, session: requests.Session, request: requests.PreparedRequest, total: float
+    ) -> RawResponse:
+        config = self._config
+        where = f"{request.method} {urlsplit(request.url or '').path}"
+        try:
+            answer = exchange(
+                session, request, connect=config.connect_timeout, total=total, limit=config.answer_limit
+            )
+        except (NotSentError, OutcomeUnknownError) as exc:
+            logger.warning("%s: %s", where, exc.message)
+            raise
+        logger.info("%s answered %d", where, answer.status)
+        return answer
+
+    def _session(self) -> requests.Session:
+        """Return this process's pooled session. After a fork the parent's connections are left alone."""
+        with self._lock:
+            if self._pooled is None or self._pooled[0] != os.getpid():
+                self._pooled = (os.getpid(), open_session(self._config.ca_file))
+            return self._pooled[1]
+
+    def _prepared(
+        self, method: str, path: str, *, query: Mapping[str, object] | None, body: Body | None, door: Endpoint
+    ) -> requests.PreparedRequest:
+        """Build the request. What it holds in clear is never in a variable of a frame that can fail later.
+
+        Raises NotSentError for text that cannot be written in UTF-8: half of a surrogate pair.
+        """
+        try:
+            return self._built(method, path, query=query, body=body, door=door)
+        except UnicodeEncodeError:
+            pass
+        # Raised out here, chained to nothing: the original carries the text, which may be a token.
+        raise NotSentError("The request holds a text that cannot be sent. Nothing was sent.")
+
+    def _built(
+        self, method: str, path: str, *, query: Mapping[str, object] | None, body: Body | None, door: Endpoint
+    ) -> requests.PreparedRequest:
+        base = self._config.base_url_v4 if door is Endpoint.V4 else self._config.base_url
+        asked = {name: value for name, value in (query or {}).items() if value is not None}
+        url = f"{base}{path}" + (f"?{urlencode(asked, quote_via=quote)}" if asked else "")
+        headers = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "countersign"}
+        if body is None:
+            return requests.Request(method, url, headers | self._credentials(door)).prepare()
+        headers["Content-Type"] = "application/json"
+        return requests.Request(method, url, headers | self._credentials(door), data=_encoded(body)).prepare()
+
+    def _credentials(self, door: Endpoint) -> dict[str, str]:
+        config = self._config
+        key = config.api_key.get_secret_value()
+        match door:
+            case Endpoint.V2:
+                return {
+                    "X-Api-Key": key,
+                    "X-Api-User": config.api_user,
+                    "X-User-Version": config.user_version,
+                }
+            case Endpoint.V4:
+                return {"x-api-key": key, "x-api-user": config.api_user}
+            case Endpoint.V2_OPEN:
+                return {}
+
+    def _reading(self, reads: type[ResponseReader], answer: RawResponse, body: Body | None) -> ResponseReader:
+        secrets = [value for value in (body or {}).values() if isinstance(value, SecretStr)]
+        return reads(answer, self._config.dialect, [self._config.api_key, *secrets])
+
+
+def _parse_success(reading: ResponseReader, into: Callable[[Reply], T], failed: type[GatewayError]) -> T:
+    try:
+        return reading.accept(into)
+    except ValueError as exc:
+        why = _reason(exc)
+    # Raised out here, chained to nothing: pydantic's own error carries what it was given, which may be a key.
+    raise reading.failure(failed, f"an answer that cannot be read ({why})")
+
+
+def _reason(exc: ValueError) -> str:
+    """Say in words without any value of the answer why it is not what the specification promises."""
+    if not isinstance(exc, ValidationError):
+        return str(exc) if isinstance(exc, UnreadableError) else type(exc).__name__
+    problem = exc.errors(include_url=False, include_input=False, include_context=False)[0]
+    place = ".".join(map(str, problem["loc"]))
+    words = problem["msg"].removeprefix("Value error, ")
+    return f"{place}: {words}" if place else words
+
+
+def _encoded(body: Body) -> bytes:
+    """Write the body; only here are its secrets uncovered."""
+    return dumps({name: _uncovered(value) for name, value in body.items()}).encode()
+
+
+def _uncovered(value: object) -> object:
+    """Take the cover off a secret. Raises UnicodeEncodeError for one that could not be searched for in an answer."""
+    if not isinstance(value, SecretStr):
+        return value
+    value.get_secret_value().encode()
+    return value.get_secret_value()

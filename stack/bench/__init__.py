@@ -1,1 +1,0 @@
-"""`make bench`: what the documentation promises of size and speed, beside its limits and what people use instead."""

@@ -1,0 +1,121 @@
+"""Two changes at the same time wait for each other in one order, so neither is given up as a deadlock.
+
+One side of each pair runs in a thread, up to where it waits for a lock of the other side. SQLite has one lock, taken
+before anything else: there the same steps simply follow each other.
+"""
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+from django.test import Client
+from django.urls import reverse
+
+from backoffice.accounts import staff
+from backoffice.accounts.models import AuthenticatorDevice, StaffSession, User
+from backoffice.accounts.roles import Role
+from backoffice.audit.actions import Action
+from backoffice.audit.log import record
+from backoffice.audit.models import Entry
+from tests.accounts import steps
+from tests.factories import PASSWORD
+
+pytestmark = pytest.mark.django_db(transaction=True)
+SECONDS = 120
+BLOCKED = """
+    SELECT count(DISTINCT waiting.pid) FROM pg_locks waiting JOIN pg_locks here USING (pid)
+    WHERE NOT waiting.granted AND here.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
+NEW = "another horse battery staple"
+
+
+def beside(change: Callable[[], Any]) -> Callable[[], Any]:
+    """The change, with the connection of its thread closed afterwards."""
+
+    def changed() -> Any:
+        with closing(connection):
+            return change()
+
+    return changed
+
+
+def wait_until_blocked(*changes: Future[Any]) -> None:
+    """Until each of the other threads waits for a lock, or is done without."""
+    deadline = time.monotonic() + SECONDS
+    while connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute(BLOCKED)
+            [blocked] = cursor.fetchone()
+        if blocked + sum(change.done() for change in changes) >= len(changes):
+            return
+        assert time.monotonic() < deadline, "the other side never came to the lock"
+
+
+def set_up_authenticator(client: Client, user: User) -> None:
+    """The second half of an enrolment: the first right code of the new authenticator."""
+    client.get(reverse("accounts:enrol"))
+    device = steps.authenticator(user, confirmed=False)
+    client.post(reverse("accounts:enrol"), {"code": steps.code_of(device)})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda _client, user: staff.set_roles(user.pk, roles=[Role.AUDITOR], actor=None),
+        lambda _client, user: staff.deactivate_staff(user.pk, actor=None),
+        lambda _client, user: staff.reset_second_factor(user.pk, actor=None),
+        lambda client, _user: client.post(
+            reverse("accounts:password"), {"old_password": PASSWORD, "new_password": NEW, "repeated": NEW}
+        ),
+        set_up_authenticator,
+    ],
+    ids=["roles", "deactivation", "second factor", "password", "authenticator"],
+)
+def test_a_person_is_changed_while_something_that_person_did_is_recorded(
+    signed_in: Client, maker: User, change: Callable[[Client, User], Any]
+) -> None:
+    with ThreadPoolExecutor(1) as thread:
+        with transaction.atomic():
+            record(Action.OPERATION_PREPARED, actor=maker)
+            changed = thread.submit(beside(lambda: change(signed_in, maker)))
+            wait_until_blocked(changed)
+        changed.result(timeout=SECONDS)
+    assert Entry.objects.count() > 1
+
+
+@pytest.mark.parametrize("by", ["a recovery code", "signing out"])
+def test_a_session_changes_while_the_person_ends_all_others(client: Client, maker: User, by: str) -> None:
+    code = steps.recovery_codes(maker)[0]
+    steps.give_password(client, maker)
+    before = Entry.objects.count()
+    change: Callable[[], Any] = {
+        "a recovery code": lambda: steps.give_code(client, code),
+        "signing out": lambda: client.post(reverse("accounts:sign_out")),
+    }[by]
+    with ThreadPoolExecutor(1) as thread:
+        with transaction.atomic():
+            StaffSession.objects.filter(user=maker).update(address="10.0.0.9")
+            changed = thread.submit(beside(change))
+            wait_until_blocked(changed)
+            record(Action.SESSIONS_ENDED, actor=maker)
+        assert changed.result(timeout=SECONDS).status_code == 302
+    assert Entry.objects.count() >= before + 2
+
+
+def test_two_tabs_begin_one_enrolment(client: Client, newcomer: User) -> None:
+    steps.give_password(client, newcomer)
+    tabs = [Client(), Client()]
+    for tab in tabs:
+        tab.cookies = client.cookies
+    opened = [lambda tab=tab: tab.get(reverse("accounts:enrol")) for tab in tabs]
+    with ThreadPoolExecutor(2) as threads:
+        with transaction.atomic():
+            User.objects.filter(pk=newcomer.pk).update(full_name="Nia Newer")
+            pages = [threads.submit(beside(page)) for page in opened]
+            wait_until_blocked(*pages)
+        assert [page.result(timeout=SECONDS).status_code for page in pages] == [200, 200]
+    assert AuthenticatorDevice.objects.filter(user=newcomer).count() == 1

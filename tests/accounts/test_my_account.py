@@ -1,0 +1,124 @@
+"""My account: what it shows and what it keeps."""
+
+import gzip
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from pytest_django import Settings
+
+from backoffice.accounts.models import StaffSession, User
+from backoffice.audit.actions import Action
+from backoffice.audit.models import Entry
+from tests.accounts import steps
+from tests.factories import PASSWORD
+
+pytestmark = pytest.mark.django_db
+ME = "/account/"
+
+
+def test_the_page_is_small_and_says_how_the_person_signs_in(signed_in: Client, maker: User) -> None:
+    steps.recovery_codes(maker)
+    page = signed_in.get(ME)
+    assert len(gzip.compress(page.content)) <= 14_000
+    text = page.content.decode()
+    assert all(words in text for words in ("Tunde Bello", maker.email, "10 of 10 unused", "this session"))
+
+
+def test_few_recovery_codes_left_are_pointed_out(signed_in: Client) -> None:
+    assert "few left" in signed_in.get(ME).content.decode()
+
+
+def test_time_zone_and_theme_are_kept_and_shown(signed_in: Client, maker: User) -> None:
+    typed = {"time_zone": "Asia/Tokyo", "theme": "dark"}
+    page = signed_in.post(reverse("accounts:preferences"), typed, follow=True).content.decode()
+    assert "Your time zone and theme are saved" in page
+    assert 'data-theme="dark"' in page
+    assert " JST" in page
+    maker.refresh_from_db()
+    assert (maker.time_zone, maker.theme) == ("Asia/Tokyo", "dark")
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [({"time_zone": "Mars/Olympus"}, "time_zone"), ({"theme": "pink"}, "theme"), ({"theme": ""}, "theme")],
+)
+def test_a_choice_that_does_not_exist_is_refused_beside_its_field(
+    signed_in: Client, maker: User, change: dict[str, str], field: str
+) -> None:
+    answer = signed_in.post(reverse("accounts:preferences"), {"time_zone": "UTC", "theme": "dark", **change})
+    assert answer.status_code == 422
+    assert answer.context["form"].errors[field]
+    maker.refresh_from_db()
+    assert (maker.time_zone, maker.theme) == ("Africa/Lagos", "auto")
+
+
+@pytest.mark.parametrize("name", ["sign_in", "second_factor", "enrol", "recovery_codes", "me", "password"])
+def test_no_page_holds_what_the_content_policy_forbids(signed_in: Client, name: str) -> None:
+    page = signed_in.get(reverse(f"accounts:{name}"))
+    text = page.content.decode()
+    assert "unsafe" not in page["Content-Security-Policy"]
+    assert not [mark for mark in (" style=", "<style", " onclick=", "javascript:") if mark in text]
+    assert text.count("<script") == text.count("<script src=")
+
+
+SignIn = Callable[[Client, User], Client]
+
+
+def test_changing_the_password_ends_the_other_sessions_and_changes_the_key(
+    signed_in: Client, maker: User, sign_in: SignIn
+) -> None:
+    other, key = sign_in(Client(), maker), signed_in.session.session_key
+    page = steps.change_password(signed_in)
+    assert "Your password is changed" in page.content.decode()
+    assert signed_in.session.session_key != key
+    assert list(StaffSession.objects.values_list("pk", flat=True)) == [signed_in.session.session_key]
+    assert other.get(ME).status_code == 302
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "reason"),
+    [
+        ({"repeated": "something else entirely"}, "repeated", "differ"),
+        ({"new_password": "short", "repeated": "short"}, "new_password", "at least 12"),
+        ({"new_password": "1qaz2wsx3edc", "repeated": "1qaz2wsx3edc"}, "new_password", "too common"),
+        ({"new_password": "739201846205", "repeated": "739201846205"}, "new_password", "entirely numeric"),
+        ({"new_password": "tunde@countersign", "repeated": "tunde@countersign"}, "new_password", "similar"),
+    ],
+)
+def test_a_password_that_will_not_do_is_refused_beside_its_field(
+    signed_in: Client, change: dict[str, str], field: str, reason: str
+) -> None:
+    answer = steps.change_password(signed_in, **change)
+    assert answer.status_code == 422
+    assert reason in " ".join(answer.context["form"].errors[field])
+    assert not Entry.objects.exists()
+
+
+def test_a_wrong_present_password_changes_nothing_and_is_recorded(signed_in: Client, maker: User) -> None:
+    answer = steps.change_password(signed_in, old_password="not this one")
+    assert answer.status_code == 422
+    assert answer.context["form"].errors["old_password"] == [
+        "This is not your present password. Nothing was changed."
+    ]
+    entry = Entry.objects.get()
+    assert (entry.action, entry.actor, entry.detail) == (
+        Action.PASSWORD_REFUSED,
+        maker,
+        {"reason": "wrong password"},
+    )
+    assert User.objects.get(pk=maker.pk).check_password(PASSWORD)
+
+
+def test_the_present_password_cannot_be_guessed_at_an_unlocked_desk(
+    signed_in: Client, maker: User, settings: Settings
+) -> None:
+    for number in range(settings.AXES_FAILURE_LIMIT):
+        steps.change_password(signed_in, old_password=f"wrong {number}")
+    answer = steps.change_password(signed_in)
+    assert answer.status_code == 422
+    assert "Too many wrong passwords" in " ".join(answer.context["form"].errors["old_password"])
+    assert User.objects.get(pk=maker.pk).check_password(PASSWORD)
+    assert Entry.objects.latest("position").detail == {"reason": "locked out"}
+    assert steps.give_password(Client(), maker).status_code == 429

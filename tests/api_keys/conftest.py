@@ -1,0 +1,38 @@
+"""An administrator who proposes and an approver who countersigns, against the simulated service."""
+
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+
+from backoffice.accounts.models import User
+from backoffice.operations.models.operations import Operation
+from tests.api_keys import steps
+from tests.sandbox_process import SandboxProcess
+
+SignIn = Callable[[Client, User], Client]
+
+
+@pytest.fixture
+def as_administrator(sign_in: SignIn, administrator: User) -> Client:
+    return sign_in(Client(), administrator)
+
+
+@pytest.fixture
+def as_checker(sign_in: SignIn, checker: User) -> Client:
+    return sign_in(Client(), checker)
+
+
+@pytest.fixture
+def relaxed(sandbox: SandboxProcess) -> SandboxProcess:
+    """The service, which takes one token several times, so that no test has to wait for the next."""
+    sandbox.options(token_reuse=True)
+    return sandbox
+
+
+@pytest.fixture
+def created(as_administrator: Client, checker: User, relaxed: SandboxProcess) -> Operation:
+    """A key that the service made and that is sealed here, for the approver who had it sent."""
+    return steps.approve_and_send(
+        steps.prepare(as_administrator, "api_key_create", **steps.NAMED), checker, relaxed
+    )

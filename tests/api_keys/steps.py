@@ -1,0 +1,53 @@
+"""What people do about keys, as plain functions."""
+
+import uuid
+from typing import Any
+
+from django.test import Client
+from django.utils import timezone
+from pydantic import SecretStr
+
+from backoffice.accounts.models import User
+from backoffice.operations.delivery import send
+from backoffice.operations.delivery.release import release_operation
+from backoffice.operations.kinds import KINDS
+from backoffice.operations.models.operations import Operation
+from tests import factories
+from tests.sandbox_process import SandboxProcess
+
+
+def prepare(client: Client, kind: str, **typed: str) -> Operation:
+    """Fill in the form, look at the review, prepare."""
+    address = f"/operations/prepare/{kind}/"
+    values = {"submission": str(uuid.uuid4()), **typed}
+    review = client.post(address, {**values, "step": "review"})
+    assert review.status_code == 200, review.context["form"].errors
+    answer = client.post(address, {**values, "step": "prepare", "digest": review.context["digest"]})
+    assert answer.status_code == 302
+    return Operation.objects.get(pk=values["submission"])
+
+
+def approve_and_send(operation: Operation, checker: User, sandbox: SandboxProcess) -> Operation:
+    """Countersign it, give the word, send it; with the token of the service where the kind needs one."""
+    factories.approve(operation, checker)
+    release(operation, checker, sandbox.token())
+    send.send_operation(operation.pk)
+    return Operation.objects.get(pk=operation.pk)
+
+
+def release(operation: Operation, checker: User, token: str) -> None:
+    release_operation(
+        operation.pk,
+        actor=checker,
+        digest=operation.digest,
+        second_factor_at=timezone.now(),
+        token=SecretStr(token) if KINDS[operation.kind].needs_token else None,
+    )
+
+
+def text_of(answer: Any) -> str:
+    """The page, with its white space made one."""
+    return " ".join(answer.content.decode().split())
+
+
+NAMED = {"way": "named", "key_name": "till", "scope": "M", "expires_in": "90", "expires_unit": "days"}

@@ -1,0 +1,77 @@
+"""Every address about keys against every role."""
+
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from pytest_django import Settings
+
+from backoffice.accounts.models import User
+from backoffice.accounts.roles import Role
+from backoffice.api_keys import urls
+from backoffice.api_keys.models import Rotation
+from backoffice.api_keys.rotation import start_rotation
+from tests import factories
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ROLES = ("maker", "checker", "auditor", "administrator", "outsider")
+UNREACHABLE = "http://127.0.0.1:9/v4"
+
+# What each role is answered with. There is no secret, so 410 means that the person may ask for one.
+#              method  maker checker auditor administrator outsider
+ANSWERS = {
+    "keys":     ("get",  200, 200, 200, 200, 403),
+    "listed":   ("get",  200, 200, 200, 200, 403),
+    "secret":   ("post", 410, 410, 410, 410, 403),
+    "rotation": ("get",  200, 200, 200, 200, 403),
+    "start":    ("post", 403, 403, 403, 302, 403),
+    "test":     ("post", 403, 403, 403, 302, 403),
+    "watch":    ("post", 403, 403, 403, 422, 403),
+    "finish":   ("post", 403, 403, 403, 302, 403),
+    "abandon":  ("post", 403, 403, 403, 302, 403),
+}  # fmt: skip
+OF_A_ROTATION = {"test", "watch", "finish", "abandon"}
+
+
+def address_of(name: str, administrator: User) -> str:
+    if name == "secret":
+        return reverse("api_keys:secret", args=[factories.prepared(another_maker()).pk])
+    if name in OF_A_ROTATION:
+        rotation = Rotation.objects.first() or start_rotation(actor=administrator)
+        return reverse(f"integration:{name}", args=[rotation.pk])
+    return reverse(f"integration:{name}")
+
+
+def another_maker() -> User:
+    return factories.person("Ngozi Eze", Role.PREPARER)
+
+
+def test_the_table_names_every_address() -> None:
+    assert set(ANSWERS) == {pattern.name for pattern in urls.urlpatterns}
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("name", ANSWERS)
+def test_a_role_opens_what_the_table_says(
+    sign_in: Callable[[Client, User], Client],
+    request: pytest.FixtureRequest,
+    settings: Settings,
+    administrator: User,
+    name: str,
+    role: str,
+) -> None:
+    method, *answers = ANSWERS[name]
+    client = sign_in(Client(), request.getfixturevalue(role))
+    settings.GATEWAY_URL = settings.GATEWAY_URL_V4 = UNREACHABLE
+    answer = getattr(client, str(method))(address_of(name, administrator))
+    assert answer.status_code == answers[ROLES.index(role)]
+
+
+@pytest.mark.parametrize("name", [n for n, row in ANSWERS.items() if row[0] == "post" and n != "secret"])
+def test_what_changes_something_is_never_done_by_a_link(
+    sign_in: Callable[[Client, User], Client], administrator: User, name: str
+) -> None:
+    client = sign_in(Client(), administrator)
+    assert client.get(address_of(name, administrator)).status_code == 405

@@ -1,0 +1,229 @@
+"""The list of API keys: what was last known at once, then what the service says; warnings, buttons, file."""
+
+import csv
+import io
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.core.cache import cache
+from django.test import Client
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries, Settings
+
+from backoffice.accounts.models import User
+from backoffice.api_keys import key_list
+from backoffice.api_keys.key_list import expiry_warning, key_rows
+from backoffice.api_keys.models import KnownKey
+from backoffice.api_keys.tasks import refresh_keys
+from backoffice.celery import app
+from backoffice.core import credentials
+from backoffice.core.models import NamedLease
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.outcome import confirmation
+from tests.api_keys import steps
+from tests.api_keys.steps import text_of
+from tests.sandbox_process import SandboxProcess
+
+pytestmark = pytest.mark.django_db(transaction=True)
+SignIn = Callable[[Client, User], Client]
+UNREACHABLE = "http://127.0.0.1:9/v4"
+
+
+def an_hour_passes() -> None:
+    """What was listed and tried lies an hour back."""
+    KnownKey.objects.update(as_of=timezone.now() - key_list.REFRESH_INTERVAL)
+    NamedLease.objects.update(next_at=timezone.now())
+
+
+def known(short_hash: str, **members: Any) -> KnownKey:
+    return KnownKey.objects.create(
+        short_hash=short_hash, position=KnownKey.objects.count(), as_of=timezone.now(), **members
+    )
+
+
+def test_the_page_asks_nobody_and_lets_htmx_ask(as_administrator: Client, settings: Settings) -> None:
+    settings.GATEWAY_URL_V4 = UNREACHABLE
+    known("0a1b2c3d", name="till")
+    page = text_of(as_administrator.get("/keys/"))
+    assert 'hx-get="/keys/list/" hx-trigger="load"' in page
+    assert "till" in page
+    assert "Key of the environment" in page
+
+
+def test_the_list_is_what_the_service_says_now(as_administrator: Client, sandbox: SandboxProcess) -> None:
+    known("gone", name="gone at the service")
+    page = text_of(as_administrator.get("/keys/list/"))
+    assert "first key" in page
+    assert "gone at the service" not in page
+    assert "In use" in page
+    assert "hx-get" not in page
+    assert [key.name for key in KnownKey.objects.all()] == ["first key"]
+
+
+def test_an_unreachable_service_leaves_the_last_known_list_with_its_age(
+    as_administrator: Client, settings: Settings
+) -> None:
+    known("0a1b2c3d", name="till")
+    settings.GATEWAY_URL_V4 = UNREACHABLE
+    for address in ("/keys/list/", "/keys/?now=1"):
+        page = text_of(as_administrator.get(address))
+        assert "so this is the last known one" in page
+        assert "As the service listed them <time" in page
+        assert "till" in page
+
+
+def test_without_scripts_a_link_asks(as_administrator: Client, sandbox: SandboxProcess) -> None:
+    assert 'href="/keys/?now=1"' in text_of(as_administrator.get("/keys/"))
+    assert "first key" in text_of(as_administrator.get("/keys/?now=1"))
+
+
+@pytest.mark.parametrize(
+    ("left", "words", "tone"),
+    [
+        (timedelta(days=31), "", ""),
+        (timedelta(days=30), "in 30 days", "info"),
+        (timedelta(days=8), "in 8 days", "info"),
+        (timedelta(days=7), "in 7 days", "warn"),
+        (timedelta(days=1, hours=1), "in 1 day", "warn"),
+        (timedelta(days=1), "in 1 day", "bad"),
+        (timedelta(hours=5), "within a day", "bad"),
+        (timedelta(0), "expired", "bad"),
+    ],
+)
+def test_an_end_is_warned_of_thirty_seven_and_one_days_before(left: timedelta, words: str, tone: str) -> None:
+    now = timezone.now()
+    assert expiry_warning(now + left, now) == (words, tone)
+    assert expiry_warning(None, now) == ("", "")
+
+
+def test_each_key_says_how_it_stands() -> None:
+    now = timezone.now()
+    known("a", name="ended", ended_at=now)
+    known("b", name="expired", expires_at=now - timedelta(days=1))
+    known("c", name="works")
+    own = credentials.key_in_use().short_hash
+    known(own, name="own")
+    assert [row.state for row in key_rows()] == ["Invalidated", "Expired", "Works", "In use"]
+    KnownKey.objects.filter(pk=own).update(ended_at=now)
+    assert key_rows()[-1].state == "Invalidated, yet in use"
+    assert key_rows()[-1].state_tone == "bad"
+
+
+def test_a_key_made_here_is_listed_with_what_it_may(as_administrator: Client, created: Operation) -> None:
+    key_list.refresh_keys()
+    row = next(row for row in key_rows() if row.name == "till")
+    assert row.scope == "Everything: read, convert, pay out, and manage API keys (Master)"
+    assert row.warning == ""
+    assert row.expires_at is not None
+
+
+def test_buttons_are_filled_in_and_only_for_who_may_propose(
+    as_administrator: Client, as_checker: Client
+) -> None:
+    known("0a1b2c3d", name="till")
+    page = text_of(as_administrator.get("/keys/"))
+    assert "/operations/prepare/api_key_invalidate/?short_hash=0a1b2c3d" in page
+    assert "/operations/prepare/api_key_delete/?short_hash=0a1b2c3d" in page
+    assert "/operations/prepare/api_key_create/" in page
+    assert "/operations/prepare/" not in text_of(as_checker.get("/keys/")).partition("<main")[2]
+
+
+def test_a_hostile_name_is_text(as_administrator: Client) -> None:
+    known("<b>", name="<script>alert(1)</script>&")
+    page = text_of(as_administrator.get("/keys/"))
+    assert "<script>alert" not in page
+    assert "short_hash=%3Cb%3E" in page
+
+
+def test_the_file_has_the_list_and_no_formula(as_checker: Client) -> None:
+    known("0a1b2c3d", name="=HYPERLINK(1)")
+    body = b"".join(as_checker.get("/reports/api-keys.csv").streaming_content)  # type: ignore[attr-defined]
+    [row] = csv.DictReader(io.StringIO(body.decode()))
+    assert (row["short_hash"], row["name"], row["in_use"]) == ("0a1b2c3d", "'=HYPERLINK(1)", "false")
+
+
+def test_a_key_whose_answer_was_lost_is_told(
+    as_administrator: Client, checker: User, sandbox: SandboxProcess
+) -> None:
+    sandbox.options(token_reuse=True)
+    sandbox.fault("api_keys.generate", "drop", when="after_execution")
+    operation = steps.approve_and_send(
+        steps.prepare(as_administrator, "api_key_create", **steps.NAMED), checker, sandbox
+    )
+    assert confirmation.confirm_operation(operation.pk).status == "succeeded"
+    page = text_of(as_administrator.get("/keys/list/"))
+    assert "the answer with the key was lost: nobody has it" in page
+
+
+@pytest.mark.parametrize(
+    ("ends_in", "words"),
+    [
+        (timedelta(days=31), ""),
+        (timedelta(days=29, hours=1), "in 29 days"),
+        (timedelta(hours=3), "within a day"),
+        (-timedelta(days=2), "expired"),
+        (-timedelta(days=8), ""),
+    ],
+)
+def test_the_overview_names_a_key_that_ends_within_thirty_days(
+    as_administrator: Client, settings: Settings, ends_in: timedelta, words: str
+) -> None:
+    settings.GATEWAY_URL_V4 = UNREACHABLE
+    known("0a1b2c3d", name="till", expires_at=timezone.now() + ends_in)
+    shown = text_of(as_administrator.get("/")).partition("Needs attention")[2]
+    assert ("till" in shown, words in shown) == (bool(words), True)
+
+
+def test_the_overview_says_nothing_of_a_key_that_was_ended(as_administrator: Client) -> None:
+    now = timezone.now()
+    known("0a1b2c3d", name="till", expires_at=now + timedelta(days=3), ended_at=now)
+    assert "till" not in text_of(as_administrator.get("/"))
+
+
+def test_the_timer_keeps_the_list_that_nobody_looks_at(sandbox: SandboxProcess, settings: Settings) -> None:
+    refresh_keys()
+    assert [key.name for key in KnownKey.objects.all()] == ["first key"]
+    settings.GATEWAY_URL_V4 = UNREACHABLE
+    an_hour_passes()
+    refresh_keys()
+    assert [key.name for key in KnownKey.objects.all()] == ["first key"]
+
+
+def test_beat_rings_for_the_list_often_enough() -> None:
+    entry = app.conf.beat_schedule["keys"]
+    assert entry["task"] == refresh_keys.name
+    assert timedelta(seconds=entry["schedule"]) < key_list.REFRESH_INTERVAL
+
+
+def test_the_list_is_read_once_an_hour_whoever_asks(sandbox: SandboxProcess, settings: Settings) -> None:
+    assert [key_list.refresh_keys_if_due(), key_list.refresh_keys_if_due()] == [1, 0]
+    KnownKey.objects.update(name="an hour ago")
+    an_hour_passes()
+    assert key_list.refresh_keys_if_due() == 1
+    assert KnownKey.objects.get().name == "first key"
+
+
+def test_a_list_that_a_person_read_saves_the_timer_the_call(sandbox: SandboxProcess) -> None:
+    key_list.refresh_keys()
+    assert key_list.refresh_keys_if_due() == 0
+    assert not NamedLease.objects.exists()
+
+
+def test_a_service_that_gives_no_list_is_asked_now_and_then_only(settings: Settings) -> None:
+    settings.GATEWAY_URL_V4 = UNREACHABLE
+    assert [key_list.refresh_keys_if_due(), key_list.refresh_keys_if_due()] == [0, 0]
+    pause = NamedLease.objects.get().next_at - timezone.now()
+    assert key_list.RETRY_INTERVAL - timedelta(minutes=1) < pause <= key_list.RETRY_INTERVAL
+
+
+def test_pages_need_eight_queries_at_most_with_fifty_keys(
+    as_administrator: Client, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    for number in range(50):
+        known(f"{number:08x}", name=f"key {number}")
+    credentials.clear_key_cache()
+    cache.clear()
+    with django_assert_max_num_queries(8):
+        assert len(as_administrator.get("/keys/").content) < 60_000

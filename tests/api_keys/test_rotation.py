@@ -1,0 +1,295 @@
+"""The guided rotation from end to end against the simulated service, and where it can go wrong."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import requests
+from django.test import Client
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
+
+from backoffice.accounts.models import User
+from backoffice.api_keys import rotation
+from backoffice.api_keys.errors import ApiKeyError, RotationOpenError, WrongRotationStepError
+from backoffice.api_keys.models import Rotation
+from backoffice.api_keys.rotation import (
+    RotationProgress,
+    RotationStep,
+    abandon_rotation,
+    progress_of,
+    start_rotation,
+    test_new_key,
+)
+from backoffice.audit.actions import Action
+from backoffice.audit.models import Entry
+from backoffice.core import credentials
+from backoffice.core.gateway import gateway
+from backoffice.core.models import GatewayKey
+from backoffice.operations.models.operations import Operation, Secret
+from backoffice.operations.states import Status
+from backoffice.operations.workflow.approvals import cancel_operation
+from payments_gateway import CredentialsError
+from tests.api_keys import steps
+from tests.api_keys.steps import text_of
+from tests.sandbox_process import SandboxProcess
+
+pytestmark = pytest.mark.django_db(transaction=True)
+PAGE = "/keys/rotation/"
+
+
+def current() -> RotationProgress:
+    return progress_of(Rotation.objects.get(is_open=True))
+
+
+def begin(client: Client) -> RotationProgress:
+    assert client.post(f"{PAGE}start/").status_code == 302
+    return current()
+
+
+def press(client: Client, button: str, **typed: str) -> Any:
+    return client.post(f"{PAGE}{current().rotation.pk}/{button}/", typed, follow=True)
+
+
+def create(client: Client, checker: User, sandbox: SandboxProcess) -> Operation:
+    typed = {**steps.NAMED, "rotation": str(current().rotation.pk)}
+    return steps.approve_and_send(steps.prepare(client, "api_key_create", **typed), checker, sandbox)
+
+
+def switch(client: Client, checker: User, sandbox: SandboxProcess) -> Operation:
+    made = current().created
+    assert made is not None
+    typed = {"target": f"made:{made.pk}", "rotation": str(current().rotation.pk)}
+    return steps.approve_and_send(steps.prepare(client, "api_key_switch", **typed), checker, sandbox)
+
+
+def let_the_watch_end() -> None:
+    Rotation.objects.update(watched_until=timezone.now() - timedelta(seconds=1))
+
+
+def status_at_the_service(sandbox: SandboxProcess, key: str) -> int:
+    headers = {**sandbox.headers, "X-Api-Key": key}
+    return requests.get(f"{sandbox.url}/balance", headers=headers, timeout=30).status_code
+
+
+def test_from_end_to_end_the_old_key_ends_and_the_application_goes_on(
+    as_administrator: Client, checker: User, relaxed: SandboxProcess
+) -> None:
+    assert begin(as_administrator).step == RotationStep.CREATE
+    assert create(as_administrator, checker, relaxed).status == Status.SUCCEEDED
+    assert current().step == RotationStep.TEST
+    page = text_of(press(as_administrator, "test"))
+    assert "GET /balance with the new key succeeded: 3 balances were read (NGN, USD, USDT)." in page
+    assert current().step == RotationStep.SWITCH
+    assert switch(as_administrator, checker, relaxed).status == Status.SUCCEEDED
+    assert credentials.key_in_use().name == "till"
+    press(as_administrator, "watch", minutes="5")
+    assert current().step == RotationStep.WATCH
+    let_the_watch_end()
+    assert status_at_the_service(relaxed, relaxed.api_key) == 200
+    assert retire(as_administrator, checker, relaxed).status == Status.SUCCEEDED
+    assert status_at_the_service(relaxed, relaxed.api_key) == 401
+    assert gateway().balances.list("NGN")
+    assert current().step == RotationStep.DONE
+    press(as_administrator, "finish")
+    assert not Rotation.objects.filter(is_open=True).exists()
+    assert [key.name for key in GatewayKey.objects.all()] == ["till"]
+    assert gateway().balances.list("NGN")
+    assert recorded_of_rotations() == {
+        Action.ROTATION_STARTED,
+        Action.ROTATION_TESTED,
+        Action.ROTATION_WATCHED,
+        Action.ROTATION_FINISHED,
+    }
+
+
+def retire(client: Client, checker: User, sandbox: SandboxProcess) -> Operation:
+    assert client.get(current().next_link).context["form"].initial["short_hash"] == current().old_hash
+    typed = {"short_hash": current().old_hash, "rotation": str(current().rotation.pk)}
+    return steps.approve_and_send(steps.prepare(client, "api_key_invalidate", **typed), checker, sandbox)
+
+
+def recorded_of_rotations() -> set[str]:
+    return set(Entry.objects.filter(target_type="integration.rotation").values_list("action", flat=True))
+
+
+def test_calls_are_counted_from_the_switch_on_and_the_new_key_is_kept_in_one_place_only(
+    as_administrator: Client, checker: User, relaxed: SandboxProcess
+) -> None:
+    begin(as_administrator)
+    create(as_administrator, checker, relaxed)
+    press(as_administrator, "test")
+    gateway().balances.list("NGN")
+    switch(as_administrator, checker, relaxed)
+    gateway().balances.list("NGN")
+    assert not Secret.objects.exists()
+    assert "<dt>Calls since the switch</dt><dd>1</dd>" in text_of(as_administrator.get(PAGE))
+
+
+def test_there_is_only_one_at_a_time(administrator: User) -> None:
+    rotation.start_rotation(actor=administrator)
+    with pytest.raises(RotationOpenError):
+        rotation.start_rotation(actor=administrator)
+    assert Rotation.objects.count() == 1
+
+
+def test_it_can_be_abandoned_and_begun_anew(as_administrator: Client, administrator: User) -> None:
+    begin(as_administrator)
+    press(as_administrator, "abandon")
+    assert "Abandoned" in text_of(as_administrator.get(PAGE))
+    assert begin(as_administrator).step == RotationStep.CREATE
+
+
+def test_abandoned_after_the_switch_keys_stay_as_they_are(
+    as_administrator: Client, checker: User, relaxed: SandboxProcess
+) -> None:
+    begin(as_administrator)
+    create(as_administrator, checker, relaxed)
+    press(as_administrator, "test")
+    switch(as_administrator, checker, relaxed)
+    press(as_administrator, "abandon")
+    assert credentials.key_in_use().name == "till"
+    assert not credentials.key_in_use().counted
+    assert [key.short_hash for key in credentials.former_keys()] == [
+        credentials.probable_short_hash(credentials.environment_key().secret)
+    ]
+    assert status_at_the_service(relaxed, relaxed.api_key) == 200
+
+
+def test_a_key_that_the_service_refuses_is_not_switched_to(
+    as_administrator: Client, checker: User, relaxed: SandboxProcess
+) -> None:
+    begin(as_administrator)
+    made = create(as_administrator, checker, relaxed)
+    end_at_the_service(relaxed, made)
+    page = text_of(press(as_administrator, "test"))
+    assert "GET /balance with the new key did not succeed: X-Api-Key has been invalidated" in page
+    assert current().step == RotationStep.TEST
+    refused = switch(as_administrator, checker, relaxed)
+    assert refused.status == Status.FAILED
+    assert credentials.key_in_use().pk is None
+    assert Secret.objects.filter(operation=made).exists()
+
+
+def end_at_the_service(sandbox: SandboxProcess, made: Operation) -> None:
+    attempt = made.attempts.get()
+    assert attempt.result is not None
+    body = {"apikey": attempt.result["short_hash"]}
+    address = f"{sandbox.address}/v4/user/api-key/invalidate"
+    requests.post(address, json=body, headers=sandbox.headers, timeout=30).raise_for_status()
+
+
+def test_refused_calls_are_counted_and_the_way_back_is_offered(
+    as_administrator: Client, checker: User, relaxed: SandboxProcess
+) -> None:
+    begin(as_administrator)
+    made = create(as_administrator, checker, relaxed)
+    press(as_administrator, "test")
+    switch(as_administrator, checker, relaxed)
+    gateway().balances.list("NGN")
+    end_at_the_service(relaxed, made)
+    with pytest.raises(CredentialsError):
+        gateway().balances.list("NGN")
+    page = text_of(as_administrator.get(PAGE))
+    assert "The service refused calls with the new key." in page
+    assert f"?target=kept%3A{credentials.former_keys()[0].pk}" in page
+    counted = GatewayKey.objects.get(state="in_use")
+    assert (counted.calls, counted.refused) == (2, 1)
+
+
+@pytest.mark.parametrize("is_refused", [False, True], ids=["while it works", "when it is refused"])
+def test_it_goes_back_to_the_old_key_if_that_is_countersigned(
+    as_administrator: Client, checker: User, relaxed: SandboxProcess, *, is_refused: bool
+) -> None:
+    begin(as_administrator)
+    made = create(as_administrator, checker, relaxed)
+    press(as_administrator, "test")
+    switch(as_administrator, checker, relaxed)
+    if is_refused:
+        end_at_the_service(relaxed, made)
+    [old] = credentials.former_keys()
+    back = steps.prepare(as_administrator, "api_key_switch", target=f"kept:{old.pk}")
+    assert steps.approve_and_send(back, checker, relaxed).status == Status.SUCCEEDED
+    assert credentials.key_in_use().pk == old.pk
+    assert [key.name for key in credentials.former_keys()] == ["till"]
+    assert "Countersign calls with another key by now" in text_of(as_administrator.get(PAGE))
+
+
+@pytest.mark.parametrize("button", ["test", "watch", "finish"])
+def test_a_button_of_another_step_changes_nothing(as_administrator: Client, button: str) -> None:
+    begin(as_administrator)
+    page = text_of(press(as_administrator, button, minutes="5"))
+    assert "not at this step any more" in page
+    assert current().step == RotationStep.CREATE
+
+
+def test_a_rotation_that_is_closed_takes_no_steps(administrator: User) -> None:
+    rotation = start_rotation(actor=administrator)
+    abandon_rotation(rotation.pk, actor=administrator)
+    with pytest.raises(WrongRotationStepError):
+        abandon_rotation(rotation.pk, actor=administrator)
+    with pytest.raises(ApiKeyError):
+        test_new_key(rotation.pk, actor=administrator)
+
+
+def test_a_made_up_time_to_watch_is_refused(
+    as_administrator: Client, checker: User, relaxed: SandboxProcess
+) -> None:
+    begin(as_administrator)
+    create(as_administrator, checker, relaxed)
+    press(as_administrator, "test")
+    switch(as_administrator, checker, relaxed)
+    answer = press(as_administrator, "watch", minutes="1000000")
+    assert answer.status_code == 422
+    assert current().rotation.watched_until is None
+
+
+def test_a_created_key_that_came_to_nothing_is_told_and_can_be_prepared_again(
+    as_administrator: Client, administrator: User, relaxed: SandboxProcess
+) -> None:
+    begin(as_administrator)
+    typed = {**steps.NAMED, "rotation": str(current().rotation.pk)}
+    operation = steps.prepare(as_administrator, "api_key_create", **typed)
+    assert f"{operation.reference} is pending" in text_of(as_administrator.get(PAGE))
+    cancel_operation(operation.pk, actor=administrator)
+    page = text_of(as_administrator.get(PAGE))
+    assert f"{operation.reference}</a> came to nothing: cancelled." in page
+    assert "Prepare the new key" in page
+
+
+def test_the_page_of_an_operation_that_is_a_step_leads_back(
+    as_administrator: Client, as_checker: Client, relaxed: SandboxProcess
+) -> None:
+    begin(as_administrator)
+    typed = {**steps.NAMED, "rotation": str(current().rotation.pk)}
+    step = steps.prepare(as_administrator, "api_key_create", **typed)
+    alone = steps.prepare(as_administrator, "api_key_create", **{**steps.NAMED, "key_name": "by itself"})
+    assert f'<a href="{PAGE}">See where it stands</a>' in text_of(as_checker.get(step.get_absolute_url()))
+    assert "See where it stands" not in text_of(as_checker.get(alone.get_absolute_url()))
+
+
+def test_others_see_where_it_stands_and_can_change_nothing(
+    as_administrator: Client, as_checker: Client, relaxed: SandboxProcess
+) -> None:
+    begin(as_administrator)
+    page = text_of(as_checker.get(PAGE))
+    assert "1. Create a new key" in page
+    assert "<button" not in page.partition("<main")[2]
+    assert press(as_checker, "abandon").status_code == 403
+
+
+def test_its_page_needs_eight_queries_at_most_at_its_last_step(
+    as_administrator: Client,
+    checker: User,
+    relaxed: SandboxProcess,
+    django_assert_max_num_queries: DjangoAssertNumQueries,
+) -> None:
+    begin(as_administrator)
+    create(as_administrator, checker, relaxed)
+    press(as_administrator, "test")
+    switch(as_administrator, checker, relaxed)
+    press(as_administrator, "watch", minutes="5")
+    let_the_watch_end()
+    credentials.clear_key_cache()
+    with django_assert_max_num_queries(8):
+        as_administrator.get(PAGE)

@@ -1,0 +1,136 @@
+"""An entry is kept with the change it belongs to, or neither is; and writers never break the chain."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+
+import pytest
+from django.db import connection, transaction
+
+from backoffice.accounts.models import User
+from backoffice.audit.actions import Action
+from backoffice.audit.canonical import GENESIS
+from backoffice.audit.errors import (
+    ChainMovedError,
+    HeadMissingError,
+    NotRecordableError,
+    OutsideTransactionError,
+)
+from backoffice.audit.log import advance_head, record
+from backoffice.audit.models import ChainHead, Entry
+from backoffice.audit.verification import verify_chain
+from backoffice.core.web import request_context
+from tests.append_only.triggers import lifted
+
+WRITERS, EACH = 8, 10
+
+
+@pytest.mark.django_db
+def test_an_entry_says_who_what_when_and_from_where(maker: User) -> None:
+    with request_context.call_context(request_id="3f2a", address="10.0.0.9"):
+        record(Action.OPERATION_PREPARED, actor=maker, target=maker, why="test")
+
+    entry = Entry.objects.get()
+    assert (entry.actor_id, entry.actor_label) == (maker.pk, str(maker))
+    assert (entry.address, entry.request_id) == ("10.0.0.9", "3f2a")
+    assert (entry.target_type, entry.target_id, entry.target_label) == (
+        "accounts.user",
+        str(maker.pk),
+        str(maker),
+    )
+    assert entry.detail == {"why": "test"}
+    assert str(entry) == f"{maker} prepared {maker}"
+
+
+@pytest.mark.django_db
+def test_each_entry_follows_the_one_before_it_and_the_head_moves_along(maker: User) -> None:
+    first = record(Action.OPERATION_PREPARED, actor=maker)
+    second = record(Action.OPERATION_CANCELLED, actor=maker)
+
+    assert (first.position, first.previous_hash) == (1, GENESIS)
+    assert (second.position, second.previous_hash) == (2, first.hash)
+    assert str(ChainHead.objects.get()) == f"2:{second.hash}"
+
+
+@pytest.mark.django_db
+def test_the_program_itself_and_strangers_are_told_apart() -> None:
+    by_program = record(Action.OPERATION_EXPIRED, actor=None, target="W-1")
+    with request_context.call_context(request_id="sweep-1"):
+        by_job = record(Action.OPERATION_EXPIRED, actor=None, target="W-2")
+    with request_context.call_context(request_id="r", by_request=True):
+        by_stranger = record(Action.OPERATION_REFUSED, actor=None)
+
+    assert str(by_program) == "Countersign closed as expired W-1"
+    assert str(by_job) == "Countersign closed as expired W-2"
+    assert by_stranger.actor_label == "Someone not signed in"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_nothing_is_recorded_outside_a_transaction() -> None:
+    with pytest.raises(OutsideTransactionError):
+        record(Action.OPERATION_PREPARED, actor=None)
+
+    assert not Entry.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_change_that_is_rolled_back_leaves_no_entry_and_no_gap() -> None:
+    with transaction.atomic():
+        record(Action.OPERATION_PREPARED, actor=None)
+        transaction.set_rollback(True)
+    with transaction.atomic():
+        kept = record(Action.OPERATION_PREPARED, actor=None)
+
+    assert kept.position == 1
+    assert verify_chain().is_whole
+
+
+@pytest.mark.django_db
+def test_a_detail_that_cannot_be_recorded_moves_nothing() -> None:
+    with pytest.raises(NotRecordableError):
+        record(Action.OPERATION_PREPARED, actor=None, ratio=0.1)
+
+    assert ChainHead.objects.get().position == 0
+
+
+@pytest.mark.django_db
+def test_nothing_is_appended_to_a_log_without_its_head() -> None:
+    with lifted(connection):
+        ChainHead.objects.all().delete()
+
+    with pytest.raises(HeadMissingError):
+        record(Action.OPERATION_PREPARED, actor=None)
+
+
+@pytest.mark.django_db
+def test_two_writers_never_follow_the_same_entry() -> None:
+    seen_before = ChainHead.objects.get()
+    record(Action.OPERATION_PREPARED, actor=None)
+
+    with pytest.raises(ChainMovedError):
+        advance_head(seen_before, Entry(position=1, hash="f" * 64))
+
+    assert verify_chain().is_whole
+
+
+def test_an_action_that_a_later_release_has_forgotten_still_reads() -> None:
+    assert (
+        str(Entry(actor_label="Ada", action="coin.tossed", target_label="a coin")) == "Ada coin.tossed a coin"
+    )
+
+
+@pytest.mark.django_db(transaction=True)
+def test_writers_at_the_same_time_keep_the_chain_whole() -> None:
+    start = threading.Barrier(WRITERS)
+
+    def write(writer: int) -> None:
+        start.wait(timeout=60)
+        with closing(connection):
+            for number in range(EACH):
+                with transaction.atomic():
+                    record(Action.OPERATION_PREPARED, actor=None, writer=writer, number=number)
+
+    with ThreadPoolExecutor(WRITERS) as pool:
+        list(pool.map(write, range(WRITERS)))
+
+    assert str(verify_chain()) == f"{WRITERS * EACH} entries verified, the chain is whole"

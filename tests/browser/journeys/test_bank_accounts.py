@@ -1,0 +1,46 @@
+"""Choosing a known bank account, with htmx and without any script."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser import steps
+from tests.browser.people import PREPARER, People
+
+pytestmark = [pytest.mark.browser, pytest.mark.stack]
+
+WITHDRAWAL = "/operations/prepare/withdrawal/"
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["htmx", "no scripts"])
+def test_a_chosen_account_is_filled_in_beside_what_was_typed(
+    everybodys_browsers: People, scripts: bool
+) -> None:
+    payment = steps.new_payment()
+    steps.prepared(everybodys_browsers, PREPARER, payment)
+    page = everybodys_browsers.page_of(PREPARER, scripts=scripts)
+    page.goto(WITHDRAWAL)
+    page.get_by_label("Amount").fill("12.5")
+    known = page.get_by_label("Saved and recent accounts")
+    shown = known.locator("option", has_text=f"••{payment.account_number[-4:]} ").first.inner_text()
+    known.select_option(label=shown)
+    if not scripts:
+        steps.press(page, "Use this account")
+    expect(page.get_by_text("The names agree.")).to_be_visible()
+    expect(page.get_by_label("Account number")).to_have_value(payment.account_number)
+    expect(page.get_by_label("Account holder")).to_have_value(re.compile(payment.holder))
+    expect(page.get_by_label("Amount")).to_have_value("12.5")
+    expect(known).to_have_value(re.compile("^operation-"))
+    assert payment.account_number not in page.url
+
+
+def test_enter_checks_what_was_typed_and_fills_in_no_account(everybodys_browsers: People) -> None:
+    steps.prepared(everybodys_browsers, PREPARER, steps.new_payment())
+    page = everybodys_browsers.page_of(PREPARER, scripts=False)
+    page.goto(WITHDRAWAL)
+    page.get_by_label("Saved and recent accounts").select_option(index=1)
+    page.get_by_label("Account holder").fill("Typed by hand")
+    page.get_by_label("Account holder").press("Enter")
+    expect(page.get_by_label("Account holder")).to_have_value("Typed by hand")
+    expect(page.get_by_label("Account number")).to_have_value("")

@@ -1,0 +1,115 @@
+"""However often a person clicks, goes back or sends again, it happens once."""
+
+import pytest
+from playwright.sync_api import Error, Page, Request, expect
+
+from tests.browser import steps
+from tests.browser.people import APPROVER, OTHER_APPROVER, OTHER_PREPARER, PREPARER, People
+from tools.processes import Stack
+
+pytestmark = [pytest.mark.browser, pytest.mark.stack]
+
+WITH_AND_WITHOUT_SCRIPTS = pytest.mark.parametrize(
+    "scripts", [True, False], ids=["with JavaScript", "without JavaScript"]
+)
+
+
+@WITH_AND_WITHOUT_SCRIPTS
+def test_a_double_click_on_prepare_makes_one_operation(office: People, scripts: bool) -> None:
+    maker, payment = office.page_of(PREPARER, scripts=scripts), steps.new_payment()
+    steps.fill_in(maker, payment)
+    steps.review(maker, payment)
+    steps.button(maker, "Prepare").dblclick()
+    expect(steps.badge(maker)).to_have_text("Pending")
+    assert len(steps.exported(maker, payment)) == 1
+
+
+@WITH_AND_WITHOUT_SCRIPTS
+def test_a_double_click_on_approve_makes_one_countersignature(office: People, scripts: bool) -> None:
+    payment = steps.new_payment()
+    path = steps.prepared(office, PREPARER, payment)
+    checker = office.page_of(APPROVER, scripts=scripts)
+    checker.goto(path)
+    steps.button(checker, "Approve").dblclick()
+    expect(steps.badge(checker)).to_have_text("Approved")
+    checker.goto(path)
+    expect(steps.timeline(checker, "countersigned")).to_have_count(1)
+    [row] = steps.exported(checker, payment)
+    assert (row["status"], row["approved_by"]) == ("approved", APPROVER)
+
+
+def test_a_double_click_on_approve_and_send_makes_one_debit(office: People, stack: Stack) -> None:
+    payment = steps.new_payment()
+    path = steps.prepared(office, PREPARER, payment)
+    checker = office.page_of(OTHER_APPROVER)
+    checker.goto(path)
+    checker.get_by_label("The service's token").fill(stack.service_token())
+    steps.button(checker, "Approve and send").dblclick()
+    expect(steps.badge(checker)).to_have_text("Succeeded")
+    assert steps.debits(stack, payment) == [payment.amount]
+
+
+def test_going_back_and_preparing_again_finds_the_same_operation(office: People) -> None:
+    maker, payment = office.page_of(OTHER_PREPARER), steps.new_payment()
+    path = steps.prepare(maker, payment)
+    go_back_to_a_sent_form(maker)
+    expect(maker.get_by_role("heading", level=1)).to_have_text(payment.sentence)
+    steps.press(maker, "Prepare")
+    expect(steps.badge(maker)).to_have_text("Pending")
+    assert steps.path_of(maker) == path
+    assert len(steps.exported(maker, payment)) == 1
+
+
+def test_a_form_of_before_with_other_content_is_refused(office: People) -> None:
+    maker, payment, other = office.page_of(OTHER_PREPARER), steps.new_payment(), steps.new_payment()
+    steps.prepare(maker, payment)
+    go_back_to_a_sent_form(maker)
+    steps.press(maker, "Change it")
+    maker.get_by_label("Amount").fill(other.amount)
+    steps.press(maker, "Review…")
+    steps.press(maker, "Prepare")
+    expect(maker.get_by_role("alert")).to_contain_text("submitted before with other content")
+    expect(maker.get_by_label("Amount")).to_have_value(other.amount)
+    assert len(steps.exported(maker, payment)) == 1
+    assert steps.exported(maker, other) == []
+
+
+def test_going_back_after_approving_shows_how_it_stands(office: People) -> None:
+    path = steps.prepared(office, PREPARER, steps.new_payment())
+    checker = office.page_of(APPROVER)
+    checker.goto("/operations/")
+    checker.goto(path)
+    steps.press(checker, "Approve")
+    expect(steps.badge(checker)).to_have_text("Approved")
+    checker.go_back()
+    checker.goto(path)
+    expect(steps.badge(checker)).to_have_text("Approved")
+    expect(steps.button(checker, "Approve")).to_have_count(0)
+
+
+def test_an_approval_sent_again_changes_nothing(office: People) -> None:
+    path = steps.prepared(office, OTHER_PREPARER, steps.new_payment())
+    checker = office.page_of(OTHER_APPROVER)
+    checker.goto(path)
+    with checker.expect_request("**/approve/") as sent:
+        steps.press(checker, "Approve")
+    expect(steps.badge(checker)).to_have_text("Approved")
+    answer = send_again(checker, sent.value)
+    assert answer == 422
+    checker.reload()
+    expect(steps.badge(checker)).to_have_text("Approved")
+    expect(steps.timeline(checker, f"{OTHER_APPROVER} countersigned")).to_have_count(1)
+
+
+def go_back_to_a_sent_form(page: Page) -> None:
+    """Back to a page that answered a form: the browser keeps no copy, so a person agrees to send that form again."""
+    with pytest.raises(Error, match="ERR_CACHE_MISS"):
+        page.go_back()
+    page.wait_for_url("chrome-error://**")
+    page.reload()
+
+
+def send_again(page: Page, request: Request) -> int:
+    """The same bytes to the same address, as a proxy or an impatient person might."""
+    content_type = {"content-type": request.headers["content-type"]}
+    return page.request.post(request.url, data=request.post_data, headers=content_type).status

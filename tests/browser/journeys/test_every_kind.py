@@ -1,0 +1,147 @@
+"""One operation of every kind, by two people in front of their browsers, against the simulated service."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from backoffice.operations.kinds import KINDS
+from backoffice.operations.kinds.base import LocalKind
+from tests.browser import steps
+from tests.browser.people import ADMINISTRATOR, APPROVER, PREPARER, People, wait_until
+from tools.processes import Stack
+
+pytestmark = [pytest.mark.browser, pytest.mark.stack]
+TRON_ADDRESS = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
+
+
+def withdrawal(page: Page) -> None:
+    steps.fill_in(page, steps.new_payment())
+
+
+def transfer(page: Page) -> None:
+    page.get_by_label("Receiver's username").fill("ngozi.eze")
+    page.get_by_label("Amount").fill("1250.50")
+    page.get_by_label("Memo").fill("Market day")
+
+
+def conversion(page: Page) -> None:
+    page.get_by_label("Direction").select_option("NGN-USD")  # dollars wait in the demo
+    page.get_by_label("Amount to give").fill("12500")
+    expect(page.locator("#check")).to_contain_text("Would bring")
+
+
+def wallet_transfer(page: Page) -> None:
+    page.get_by_label("Network").fill("TRC20")
+    page.get_by_label("Address").fill(TRON_ADDRESS)
+    page.get_by_label("Amount").fill("7.25")
+
+
+def payment(page: Page) -> None:
+    page.get_by_label("Amount to pay in").fill("25")
+    page.get_by_label("Customer's e-mail").fill("customer@example.com")
+    page.get_by_label("A user of the service").check()
+    page.get_by_label("Username").fill("ngozi.eze")
+
+
+def bank_account(page: Page) -> None:
+    page.get_by_label("Account name").fill("Meridian Foods Collections")
+    page.get_by_label("Preferred name").fill("Meridian Collections")
+
+
+def callback_url(page: Page) -> None:
+    page.get_by_label("New address").fill("https://office.meridian.example/hooks/service")
+
+
+def new_key(name: str) -> Callable[[Page], None]:
+    def fill_in(page: Page) -> None:
+        page.get_by_label("Name", exact=True).fill(name)
+        page.get_by_label("It may").select_option("M")
+        page.get_by_label("Ends after").fill("30")
+
+    return fill_in
+
+
+def chosen_key(name: str) -> Callable[[Page], None]:
+    def fill_in(page: Page) -> None:
+        keys = page.get_by_role("main").get_by_role("combobox").first
+        option = keys.locator("option").filter(has_text=name)
+        # The form waits one second for the service's list; on a busy machine it may have to be opened again.
+        wait_until(lambda: option.count() or not page.reload())
+        keys.select_option(option.first.get_attribute("value"))
+
+    return fill_in
+
+
+@dataclass(frozen=True)
+class Way:
+    """Who prepares a kind, and how the form is filled in."""
+
+    kind: str
+    person: str
+    fill_in: Callable[[Page], None]
+
+
+# What follows on something else stands in one line with it: a key is made before it is taken into use or ended.
+WAYS = [
+    (Way("withdrawal", PREPARER, withdrawal),),
+    (Way("transfer", PREPARER, transfer),),
+    (Way("conversion", PREPARER, conversion),),
+    (Way("wallet_transfer", PREPARER, wallet_transfer),),
+    (Way("payment", PREPARER, payment),),
+    (Way("bank_account", ADMINISTRATOR, bank_account),),
+    (Way("callback_url", ADMINISTRATOR, callback_url),),
+    (
+        Way("api_key_create", ADMINISTRATOR, new_key("Browser walk")),
+        Way("api_key_create", ADMINISTRATOR, new_key("Short-lived")),
+        Way("api_key_switch", ADMINISTRATOR, chosen_key("Browser walk")),
+        Way("api_key_invalidate", ADMINISTRATOR, chosen_key("Short-lived")),
+        Way("api_key_delete", ADMINISTRATOR, chosen_key("Short-lived")),
+    ),
+]
+
+
+@pytest.mark.parametrize("ways", WAYS, ids=lambda ways: ways[-1].kind)
+def test_two_people_carry_it_from_the_form_to_its_proven_end(
+    office: People, stack: Stack, ways: tuple[Way, ...]
+) -> None:
+    for way in ways:
+        carry_through(office, stack, way)
+
+
+def carry_through(office: People, stack: Stack, way: Way) -> None:
+    maker = office.page_of(way.person)
+    maker.goto(f"/operations/prepare/{way.kind}/")
+    way.fill_in(maker)
+    steps.press(maker, "Review…")
+    sentence, code = heading(maker).inner_text(), maker.locator(".digest").inner_text()
+    steps.press(maker, "Prepare")
+    expect(steps.badge(maker)).to_have_text("Pending")
+    expect(heading(maker)).to_have_text(sentence)
+
+    checker = office.page_of(APPROVER)
+    checker.goto(steps.path_of(maker))
+    expect(steps.decision(checker).locator(".digest")).to_have_text(code)
+    fill_in_what_is_asked(checker, stack)
+    steps.press(checker, "Approve and send")
+    expect(steps.badge(checker)).to_have_text("Succeeded")
+
+
+def fill_in_what_is_asked(checker: Page, stack: Stack) -> None:
+    """The service's token where the kind needs it, and the end of the address where it has to be typed."""
+    panel = steps.decision(checker)
+    token, ending = panel.locator("[name=token]"), panel.locator("[name=confirmation]")
+    if token.count():
+        token.fill(stack.service_token())
+    if ending.count():
+        ending.fill(TRON_ADDRESS[-6:])
+
+
+def heading(page: Page) -> Locator:
+    return page.get_by_role("heading", level=1)
+
+
+def test_no_kind_is_forgotten() -> None:
+    sent = {name for name, kind in KINDS.items() if not isinstance(kind, LocalKind)}
+    assert {way.kind for ways in WAYS for way in ways} == sent  # the others: test_unknown_outcomes.py

@@ -1,0 +1,300 @@
+"""Every page that people can come to: who comes there, and how."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from playwright.sync_api import Page, expect
+
+from backoffice.operations.states import CLOSED, Status
+from tests.browser import steps
+from tests.browser.people import ADMINISTRATOR, APPROVER, AUDITOR, PREPARER, People, give_password
+
+NOBODY = "nobody"
+LONG_WORD = "Donaudampfschifffahrtsgesellschaft" * 6
+_OPERATION = "/operations/00000000-0000-0000-0000-000000000000/"
+
+
+@dataclass(frozen=True)
+class ListedPage:
+    """A page, and the person in front of it."""
+
+    person: str
+    name: str
+    come: Callable[[People, Page], object]
+
+    def __str__(self) -> str:
+        return f"{self.person.split()[0]}: {self.name}"
+
+
+def at(path: str) -> Callable[[People, Page], object]:
+    return lambda _office, page: page.goto(path)
+
+
+def sending(path: str, button: str, **typed: str) -> Callable[[People, Page], object]:
+    """What the page answers to its form, with these fields typed."""
+
+    def come(_office: People, page: Page) -> None:
+        page.goto(path)
+        for label, text in typed.items():
+            page.get_by_label(label.replace("_", " "), exact=True).fill(text)
+        steps.press(page, button)
+        page.wait_for_load_state()
+
+    return come
+
+
+def searching(text: str) -> Callable[[People, Page], object]:
+    """What the search finds, or why it does not look."""
+
+    def come(_office: People, page: Page) -> None:
+        page.goto("/search/")
+        page.get_by_label("Search for", exact=True).fill(text)
+        page.locator("main").get_by_role("button", name="Search", exact=True).click()
+        page.wait_for_load_state()
+
+    return come
+
+
+def operation(status: Status, *, mine: bool = False) -> Callable[[People, Page], object]:
+    """The oldest operation listed in this status."""
+    tab = "done" if status in CLOSED else "open"
+    address = f"/operations/?tab={tab}&status={status}{'&mine=on' if mine else ''}"
+
+    def come(_office: People, page: Page) -> None:
+        listed = re.findall(r'class="row" href="([^"]+)"', page.request.get(address).text())
+        page.goto(listed[-1])
+        expect(steps.badge(page)).to_have_text(status.label)
+
+    return come
+
+
+def case(status: Status) -> Callable[[People, Page], object]:
+    """The evidence of the oldest operation listed in this status, told by the service."""
+
+    def come(office: People, page: Page) -> None:
+        operation(status)(office, page)
+        page.goto(f"{page.url}case/")
+        expect(page.locator(".asking")).to_have_count(0)
+
+    return come
+
+
+def resolution(office: People, page: Page) -> None:
+    """The form that says of an operation in review that it did not happen."""
+    case(Status.REVIEW)(office, page)
+    page.get_by_role("button", name="It did not happen…").click()
+    expect(page.get_by_label("It did not happen")).to_be_checked()
+
+
+def several(decision: str, press: str = "") -> Callable[[People, Page], object]:
+    """What is asked before all operations are decided that wait on the first page; and what if nothing is typed."""
+
+    def come(_office: People, page: Page) -> None:
+        listed = page.request.get("/operations/?tab=waiting").text()
+        chosen = re.findall(r'name="operation" value="([^"]+)"', listed)
+        assert chosen
+        page.goto(f"/operations/{decision}/?" + "&".join(f"operation={one}" for one in chosen))
+        if press:
+            page.locator("main form").evaluate("form => { form.noValidate = true; }")
+            page.get_by_role("button", name=press).click()
+            expect(page.locator("[aria-invalid=true]")).to_have_count(1)
+
+    return come
+
+
+def waiting(kind: str) -> Callable[[People, Page], object]:
+    """An operation of this kind that the demo left to be countersigned."""
+
+    def come(_office: People, page: Page) -> None:
+        listed = page.request.get(f"/operations/?tab=open&status=pending&kind={kind}").text()
+        page.goto(re.findall(r'class="row" href="([^"]+)"', listed)[-1])
+        expect(steps.badge(page)).to_have_text("Pending")
+
+    return come
+
+
+def long_words(office: People, page: Page) -> None:
+    """An operation that somebody rejected without ever pressing the space bar."""
+    page.goto(steps.prepared(office, PREPARER, steps.new_payment()))
+    page.get_by_text("Reject…").click()
+    page.get_by_label("Reason").fill(LONG_WORD)
+    steps.press(page, "Reject")
+    expect(steps.badge(page)).to_have_text("Rejected")
+
+
+def refused_rejection(office: People, page: Page) -> None:
+    page.goto(steps.prepared(office, PREPARER, steps.new_payment()))
+    page.get_by_text("Reject…").click()
+    page.get_by_label("Reason").fill(" ")
+    steps.press(page, "Reject")
+    expect(page.locator("[aria-invalid=true]")).to_have_count(1)
+
+
+def checked_account(_office: People, page: Page) -> None:
+    steps.fill_in(page, steps.new_payment(), typed_name=LONG_WORD[:120])
+    expect(page.get_by_label("Why the other name is right")).to_be_visible()
+
+
+def reviewed(_office: People, page: Page) -> None:
+    payment = steps.new_payment()
+    steps.fill_in(page, payment)
+    steps.review(page, payment)
+
+
+def saved_account(office: People, page: Page) -> None:
+    """One that is refused a name; it is saved from an operation first, under the longest word that goes in."""
+    page.goto(steps.prepared(office, PREPARER, steps.new_payment()))
+    page.get_by_text("Save the account…").click()
+    page.get_by_label("Name of the account").fill(LONG_WORD[:60])
+    steps.press(page, "Save the account")
+    page.goto("/operations/accounts/")
+    page.get_by_role("link", name=f"Change {LONG_WORD[:60]}").click()
+    page.get_by_label("Name of the account").fill("")
+    steps.press(page, "Rename")
+    expect(page.locator("[aria-invalid=true]")).to_have_count(1)
+
+
+def exports_of_long_words(_office: People, page: Page) -> None:
+    """What was made, narrowed by the longest word that goes in."""
+    page.goto(f"/reports/operations/?text={LONG_WORD[:190]}")
+    steps.press(page, "Make it in the background")
+    page.wait_for_url("**/reports/exports/*/")
+    page.goto("/reports/exports/")
+    expect(page.get_by_text(LONG_WORD[:190])).to_be_visible()
+
+
+def new_recovery_codes(office: People, page: Page) -> None:
+    """They are stored at once, because nobody may go on before that, not even somebody who has to sign in again."""
+    with office.screenless_browser_of(PREPARER) as browser:
+        page.goto("/account/recovery-codes/")
+        steps.press(page, "Draw ten new codes")
+        expect(page.locator(".codes li")).to_have_count(10)
+        browser.send(browser.get("/account/recovery-codes/"), "/account/recovery-codes/kept/")
+
+
+def form_out_of_date(_office: People, page: Page) -> None:
+    page.goto("/account/sign-in/")
+    page.locator("[name=csrfmiddlewaretoken]").first.evaluate("field => field.value = ''")
+    page.get_by_label("E-mail address").fill("somebody@countersign.example")
+    page.get_by_label("Password").fill("of no importance")
+    steps.press(page, "Continue")
+    expect(page.get_by_role("heading", level=1)).to_have_text("This form is out of date")
+
+
+PAGES = [
+    ListedPage(NOBODY, "sign-in", at("/account/sign-in/")),
+    ListedPage(NOBODY, "sign-in for a page", at("/operations/?tab=done")),
+    ListedPage(
+        NOBODY,
+        "sign-in refused",
+        sending("/account/sign-in/", "Continue", **{"E-mail address": "somebody@countersign.example"}),
+    ),
+    ListedPage(NOBODY, "form out of date", form_out_of_date),
+    ListedPage(NOBODY, "second factor", lambda _office, page: give_password(page, ADMINISTRATOR)),
+    ListedPage(PREPARER, "overview", at("/")),
+    ListedPage(PREPARER, "open operations", at("/operations/")),
+    ListedPage(PREPARER, "filters that nothing fits", at("/operations/?tab=done&text=nobody&currency=USD")),
+    ListedPage(
+        PREPARER, "filters that make no sense", at("/operations/?tab=done&since=yesterday&status=lost")
+    ),
+    ListedPage(PREPARER, "own pending operation", operation(Status.PENDING, mine=True)),
+    ListedPage(PREPARER, "rejected operation", operation(Status.REJECTED)),
+    ListedPage(PREPARER, "unknown outcomes", at("/operations/unknown/")),
+    ListedPage(PREPARER, "incidents", at("/operations/incidents/")),
+    ListedPage(PREPARER, "reconciliation", at("/reconciliation/")),
+    ListedPage(
+        PREPARER, "reconciliation that nothing fits", at("/reconciliation/?verdict=missing_at_provider")
+    ),
+    ListedPage(PREPARER, "pause", at("/operations/pause/")),
+    ListedPage(PREPARER, "pause refused", sending("/operations/pause/", "Stop all sending now")),
+    ListedPage(PREPARER, "resumption of nothing", at("/operations/prepare/resume/")),
+    ListedPage(PREPARER, "case in review", case(Status.REVIEW)),
+    ListedPage(PREPARER, "resolution", resolution),
+    ListedPage(PREPARER, "withdrawal", at("/operations/prepare/withdrawal/")),
+    ListedPage(
+        PREPARER, "withdrawal refused", sending("/operations/prepare/withdrawal/", "Review…", Amount="1e5")
+    ),
+    ListedPage(PREPARER, "withdrawal with another name", checked_account),
+    ListedPage(PREPARER, "review", reviewed),
+    ListedPage(PREPARER, "saved accounts", at("/operations/accounts/")),
+    ListedPage(PREPARER, "a saved account", saved_account),
+    ListedPage(PREPARER, "balances", at("/money/balances/")),
+    ListedPage(PREPARER, "transactions", at("/transactions/")),
+    ListedPage(PREPARER, "transactions that no filter fits", at("/transactions/?currency=EUR")),
+    ListedPage(PREPARER, "bank accounts", at("/money/bank-accounts/")),
+    ListedPage(
+        PREPARER, "account refused", sending("/money/bank-accounts/", "Show the holder", Account_number="12")
+    ),
+    ListedPage(PREPARER, "wallet transfer", at("/operations/prepare/wallet_transfer/")),
+    ListedPage(
+        PREPARER,
+        "wallet transfer refused",
+        sending("/operations/prepare/wallet_transfer/", "Review…", Network="TRC20", Address="0x12"),
+    ),
+    ListedPage(PREPARER, "payment", at("/operations/prepare/payment/")),
+    ListedPage(
+        PREPARER,
+        "payment refused",
+        sending("/operations/prepare/payment/", "Review…", Country_of_the_bank="NG"),
+    ),
+    ListedPage(PREPARER, "wallets", at("/money/wallets/")),
+    ListedPage(PREPARER, "payments", at("/payments/")),
+    ListedPage(PREPARER, "not allowed", at("/audit/")),
+    ListedPage(PREPARER, "nothing there", at(_OPERATION)),
+    ListedPage(PREPARER, "my account", at("/account/")),
+    ListedPage(PREPARER, "password", at("/account/password/")),
+    ListedPage(PREPARER, "password refused", sending("/account/password/", "Change the password")),
+    ListedPage(PREPARER, "authenticator", at("/account/authenticator/")),
+    ListedPage(PREPARER, "recovery codes", at("/account/recovery-codes/")),
+    ListedPage(PREPARER, "new recovery codes", new_recovery_codes),
+    ListedPage(APPROVER, "overview", at("/")),
+    ListedPage(APPROVER, "waiting operations", at("/operations/?tab=waiting")),
+    ListedPage(APPROVER, "done operations", at("/operations/?tab=done")),
+    ListedPage(APPROVER, "several to approve", several("approve")),
+    ListedPage(APPROVER, "several to reject", several("reject")),
+    ListedPage(APPROVER, "several rejections refused", several("reject", press="Reject ")),
+    ListedPage(APPROVER, "filters to save", at("/operations/filters/?tab=done&currency=NGN")),
+    ListedPage(APPROVER, "search", at("/search/")),
+    ListedPage(APPROVER, "found", searching("access")),
+    ListedPage(APPROVER, "search refused", searching("x")),
+    ListedPage(ADMINISTRATOR, "people found", searching("or")),
+    *[ListedPage(APPROVER, f"{status} operation", operation(status)) for status in Status],
+    *[
+        ListedPage(APPROVER, f"waiting {kind}", waiting(kind))
+        for kind in ("transfer", "wallet_transfer", "payment", "callback_url")
+    ],
+    ListedPage(APPROVER, "rejection refused", refused_rejection),
+    ListedPage(APPROVER, "long words", long_words),
+    ListedPage(APPROVER, "reports", at("/reports/")),
+    ListedPage(APPROVER, "report refused", at("/reports/operations.csv?since=yesterday")),
+    ListedPage(APPROVER, "a report", at("/reports/transactions/")),
+    ListedPage(APPROVER, "no export", at("/reports/exports/")),
+    ListedPage(APPROVER, "an export", sending("/reports/operations/", "Make it in the background")),
+    ListedPage(APPROVER, "exports", exports_of_long_words),
+    ListedPage(APPROVER, "no schedule", at("/reports/schedules/")),
+    ListedPage(APPROVER, "a schedule", at("/reports/operations/schedule/")),
+    ListedPage(
+        APPROVER,
+        "schedule refused",
+        sending("/reports/operations/schedule/", "Keep the schedule", Time_zone="Atlantis"),
+    ),
+    ListedPage(AUDITOR, "overview", at("/")),
+    ListedPage(AUDITOR, "pending operation", operation(Status.PENDING)),
+    ListedPage(AUDITOR, "reports", at("/reports/")),
+    ListedPage(AUDITOR, "audit log", at("/audit/")),
+    ListedPage(AUDITOR, "audit log without entries", at("/audit/?about=nobody")),
+    ListedPage(AUDITOR, "verdict", sending("/audit/", "Verify")),
+    ListedPage(ADMINISTRATOR, "overview", at("/")),
+    ListedPage(ADMINISTRATOR, "open operations", at("/operations/")),
+    ListedPage(ADMINISTRATOR, "audit log", at("/audit/?group=operation")),
+    ListedPage(ADMINISTRATOR, "bank accounts", at("/money/bank-accounts/")),
+    ListedPage(ADMINISTRATOR, "new bank account", at("/operations/prepare/bank_account/")),
+    ListedPage(ADMINISTRATOR, "webhooks", at("/webhooks/")),
+    ListedPage(ADMINISTRATOR, "new callback address", at("/operations/prepare/callback_url/")),
+    ListedPage(ADMINISTRATOR, "my account", at("/account/")),
+    ListedPage(ADMINISTRATOR, "API keys", at("/keys/?now=1")),
+    ListedPage(ADMINISTRATOR, "guided rotation", at("/keys/rotation/")),
+    ListedPage(ADMINISTRATOR, "new API key", at("/operations/prepare/api_key_create/")),
+    ListedPage(APPROVER, "no secret to show", at("/keys/secret/00000000-0000-0000-0000-000000000000/")),
+]

@@ -1,0 +1,38 @@
+"""The running service, attacked with data that the document allows and with data that it forbids."""
+
+from typing import Any
+
+import schemathesis
+from hypothesis import HealthCheck, seed, settings
+
+from tests.contract.case_counts import CASES, SEED
+from tests.contract.schemathesis_setup import SCHEMA, make_ready
+from tests.sandbox_process import SandboxProcess
+
+SETTINGS = settings(deadline=None, database=None, suppress_health_check=list(HealthCheck))
+
+
+@SCHEMA.parametrize()
+@SETTINGS
+def test_an_operation_keeps_to_the_document(case: schemathesis.Case[Any], service: SandboxProcess) -> None:
+    make_ready(case, service)
+    case.call_and_validate(base_url=service.address, headers=service.headers)
+
+
+def test_histories_of_calls_keep_to_the_document(service: SandboxProcess) -> None:
+    """What one call gives goes into the next: a key that was made is listed, ended and deleted; a payment is read."""
+
+    @seed(SEED)
+    class Histories(SCHEMA.as_state_machine()):  # type: ignore[misc]
+        def setup(self) -> None:
+            service.reset()
+            service.options(token_reuse=True)
+
+        def before_call(self, case: schemathesis.Case[Any]) -> None:
+            make_ready(case, service)
+
+        def get_call_kwargs(self, case: schemathesis.Case[Any]) -> dict[str, Any]:
+            return {"base_url": service.address, "headers": service.headers}
+
+    Histories.run(settings=settings(SETTINGS, max_examples=max(CASES // 4, 3), stateful_step_count=8))
+    assert service.ledger()["differences"] == []

@@ -1,0 +1,53 @@
+"""The one seam to the service: who is asked, how long, and in which dialect."""
+
+import re
+from pathlib import Path
+
+import pytest
+from pytest_django import Settings
+
+from backoffice.core.gateway import gateway, provider_profile
+from payments_gateway import ProviderProfile
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_call_takes_as_long_as_sending_may_unless_it_is_told(settings: Settings) -> None:
+    settings.SEND_DEADLINE_SECONDS = 7.5
+    assert gateway() is gateway(deadline=7.5)
+    assert gateway(deadline=2) is not gateway()
+
+
+def test_there_is_one_client_for_each_configuration(settings: Settings) -> None:
+    first = gateway()
+    assert gateway() is first
+    settings.GATEWAY_API_USER = "another-merchant"
+    assert gateway() is not first
+
+
+def test_the_dialect_is_ours_unless_a_file_says_otherwise(settings: Settings, tmp_path: Path) -> None:
+    assert provider_profile() == ProviderProfile()
+    file = tmp_path / "dialect.toml"
+    file.write_text('token_required = false\notp_type = "otp"\n')
+    settings.GATEWAY_DIALECT = str(file)
+    assert (provider_profile().token_required, provider_profile().otp_type) == (False, "otp")
+
+
+@pytest.mark.parametrize("text", [b"= broken", b"\xff", b"frst_page = 1", None])
+def test_a_dialect_that_cannot_be_used_is_named_by_its_file(
+    settings: Settings, tmp_path: Path, text: bytes | None
+) -> None:
+    file = tmp_path / "dialect.toml"
+    if text is not None:
+        file.write_bytes(text)
+    settings.GATEWAY_DIALECT = str(file)
+    with pytest.raises(ValueError, match=f"^COUNTERSIGN_GATEWAY_DIALECT, {re.escape(str(file))}: "):
+        provider_profile()
+
+
+def test_a_wrong_dialect_stops_the_start(settings: Settings, tmp_path: Path) -> None:
+    file = tmp_path / "dialect.toml"
+    file.write_text('otp_type = "sms"\n')
+    settings.GATEWAY_DIALECT = str(file)
+    with pytest.raises(ValueError, match="otp_type"):
+        gateway()

@@ -1,0 +1,285 @@
+"""manage.py gateway: the service is looked at over real HTTP, through the command."""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from email.utils import formatdate
+from io import StringIO
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from django.core.management import CommandError, call_command
+from pytest_django import Settings
+
+from backoffice.core import credentials
+from backoffice.core.management.commands.gateway import WIDTH
+from backoffice.core.models import GatewayKey
+from payments_gateway.operations import OPERATIONS, CallEffect
+from tests.payments_gateway import stub
+from tests.payments_gateway.situations import BROKEN, UNREADABLE, closed_port
+from tests.payments_gateway.stub import Behaviour, Stub
+from tests.sandbox_process import API_KEY, ROOT, SandboxProcess
+
+pytestmark = pytest.mark.django_db(transaction=True)
+CANARY = "canary-key-7f3a"
+READS = [operation.name for operation in OPERATIONS if operation.effect is CallEffect.READS]
+
+
+class Ran(NamedTuple):
+    """What a command wrote, and how it ended."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+Run = Callable[..., Ran]
+
+
+@pytest.fixture
+def run(settings: Settings, tmp_path: Path) -> Run:
+    """Run the command against an address."""
+
+    def run(url: str, *arguments: str, dialect: str = "", key: str = API_KEY) -> Ran:
+        file = tmp_path / f"{len(list(tmp_path.iterdir()))}.toml"
+        file.write_text(dialect)
+        settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = url, url.replace("/v2", "/v4")
+        settings.GATEWAY_DIALECT, settings.GATEWAY_API_KEY = str(file), key
+        output = StringIO()
+        try:
+            call_command("gateway", *arguments, stdout=output)
+        except CommandError as exc:
+            return Ran(exc.returncode, output.getvalue(), str(exc))
+        return Ran(0, output.getvalue(), "")
+
+    return run
+
+
+def check_against(run: Run, *behaviours: Behaviour) -> Ran:
+    with Stub(*behaviours) as service:
+        return run(service.url, "check", key=CANARY)
+
+
+def row(done: Ran, operation: str) -> str:
+    """What the table says of an operation, in one line."""
+    lines = done.stdout.splitlines()
+    (start,) = [number for number, line in enumerate(lines) if line.startswith(f"{operation} ")]
+    told = [lines[start]]
+    for line in lines[start + 1 :]:
+        if not line.startswith(" "):
+            break
+        told.append(line.strip())
+    return re.sub(r" {2,}", "  ", " ".join(told))
+
+
+def test_a_good_service_answers_every_read(run: Run, sandbox_process: SandboxProcess) -> None:
+    done = run(sandbox_process.url, "check", "--account-number", "0123456789", "--bank-code", "044")
+    assert (done.returncode, done.stderr) == (0, "")
+    for name in READS:
+        assert re.fullmatch(rf"{name}  answered, HTTP 200  \d+ ms  nothing", row(done, name))
+    assert f"Clock of {sandbox_process.url}: agrees with ours." in done.stdout
+    assert f"{len(READS)} answered. Addresses and credentials work." in done.stdout
+    assert sandbox_process.api_key not in done.stdout
+
+
+def test_the_account_is_left_out_unless_it_is_given(run: Run, sandbox_process: SandboxProcess) -> None:
+    done = run(sandbox_process.url, "check")
+    assert done.returncode == 0
+    assert row(done, "banks.resolve") == "banks.resolve  not asked  needs an account number and a bank code"
+
+
+def test_half_an_account_is_refused(run: Run, sandbox_process: SandboxProcess) -> None:
+    done = run(sandbox_process.url, "check", "--bank-code", "044")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "belong together. Nothing was asked." in done.stderr
+
+
+def test_optional_reads_are_asked_when_they_are_on(run: Run, sandbox_process: SandboxProcess) -> None:
+    done = run(sandbox_process.url, "check", dialect='capabilities = ["banks", "rates", "payment"]')
+    assert done.returncode == 0
+    assert "answered, HTTP 200" in row(done, "extras.banks")
+    assert "answered, HTTP 200" in row(done, "extras.rates")
+    assert "extras.payment" not in done.stdout
+
+
+def test_an_optional_read_that_our_client_cannot_read_is_told(run: Run) -> None:
+    with Stub(stub.answer(200, {"data": [{"Code": "044"}]})) as service:
+        done = run(service.url, "check", dialect='capabilities = ["banks"]')
+    assert "not usable, HTTP 200" in row(done, "extras.banks")
+    assert "cannot be read" in row(done, "extras.banks")
+
+
+def test_an_address_that_says_nothing_to_everything_is_not_called_right(run: Run) -> None:
+    done = check_against(run, stub.answer(200, {}))
+    assert done.returncode == 1
+    assert "gave no usable answer" in done.stderr
+    assert "work" not in done.stdout
+    for name in READS:
+        assert name == "banks.resolve" or "not usable, HTTP 200" in row(done, name)
+
+
+def test_answers_that_the_client_cannot_use_are_told_and_the_rest_counts(run: Run) -> None:
+    done = check_against(run, stub.answer(200, {"data": {"callbackUrl": "", "accounts": []}}))
+    assert done.returncode == 0
+    told = row(done, "balances.list")
+    assert "not usable, HTTP 200" in told
+    assert "cannot be read (it holds no balances)" in told
+    assert "answered, HTTP 200" in row(done, "callbacks.url")
+    assert re.search(r" \d not usable, .*Addresses and credentials work\. See whether", done.stdout)
+
+
+def test_only_get_is_asked(run: Run) -> None:
+    with Stub(stub.answer(500, b"<html>")) as service:
+        done = run(service.url, "check")
+    assert done.returncode == 1
+    assert {request.method for request in service.requests} == {"GET"}
+    assert not [request for request in service.requests if request.body]
+    assert len(service.requests) == len(READS) - 1
+
+
+def test_a_wrong_key_is_a_wrong_configuration(run: Run, sandbox_process: SandboxProcess) -> None:
+    done = run(sandbox_process.url, "check", key=CANARY)
+    assert done.returncode == 1
+    assert "refused, HTTP 401" in row(done, "balances.list")
+    assert f"{sandbox_process.url} does not accept our credentials: X-Api-Key is not valid" in done.stderr
+    assert CANARY not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("status", [401, 403])
+@pytest.mark.parametrize("body", [b"<html>", {"success": False, "message": f"no entry for {CANARY}"}])
+def test_401_and_403_are_credentials_whatever_they_say(run: Run, status: int, body: object) -> None:
+    done = check_against(run, stub.answer(status, body))
+    assert done.returncode == 1
+    assert "does not accept our credentials" in done.stderr
+    assert CANARY not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:{port}/v2", "https://no-such-host.invalid/v2"])
+def test_a_wrong_address_is_a_wrong_configuration(run: Run, address: str) -> None:
+    with closed_port() as port:
+        url = address.format(port=port)
+        done = run(url, "check", key=CANARY)
+    assert done.returncode == 1
+    assert f"{url} cannot be reached: The service could not be reached" in done.stderr
+    assert row(done, "wallets.get") == "wallets.get  not asked  the address is out of reach"
+
+
+def test_an_address_that_does_not_speak_tls_is_wrong(run: Run) -> None:
+    with Stub(stub.reset_after_accept) as service:
+        done = run(service.url.replace("http:", "https:"), "check")
+    assert done.returncode == 1
+    assert "cannot be reached" in done.stderr
+
+
+def test_an_address_at_which_nothing_is_found_is_wrong(run: Run) -> None:
+    done = check_against(run, stub.answer(404, b"<html>nothing here"))
+    assert done.returncode == 1
+    assert "knows none of the operations (HTTP 404): the address is probably wrong." in done.stderr
+
+
+@pytest.mark.parametrize("body", [UNREADABLE[name] for name in ("empty", "html", "truncated", "deep", "NaN")])
+def test_an_address_at_which_nothing_can_be_read_is_not_called_right(run: Run, body: bytes) -> None:
+    done = check_against(run, stub.answer(200, body))
+    assert done.returncode == 1
+    assert (
+        done.stderr.count("gave no usable answer: nothing shows that address and credentials are right.") == 2
+    )
+    assert "work" not in done.stdout
+    assert "failed, HTTP 200" in row(done, "balances.list")
+    assert "cannot be read" in row(done, "balances.list")
+
+
+@pytest.mark.parametrize("name", ["reset after request", "not http", "broken chunks"])
+def test_a_connection_that_breaks_is_told(run: Run, name: str) -> None:
+    done = check_against(run, BROKEN[name])
+    assert (done.returncode, "gave no usable answer" in done.stderr) == (1, True)
+    assert "did not arrive whole" in row(done, "balances.list")
+
+
+def test_everything_unexpected_in_an_answer_is_told(run: Run) -> None:
+    record = {"transactionId": "T-1", "amount": "5", "status": "on hold", "note": CANARY}
+    page = {"data": [record], "total": 1, "perPage": 20, "page": "1", "pages": 1}
+    done = check_against(run, stub.answer(201, {"success": True, "message": CANARY, "data": page}))
+    told = row(done, "transactions.page")
+    assert "answered, HTTP 201" in told
+    for remark in (
+        "data.data[].amount is a text, not a number",
+        "data.data[] has unknown note",
+        "data.page is a text, not",
+        "data.data[] lacks currency, version",
+        "status 'on hold' is not in the dialect",
+    ):
+        assert remark in told, remark
+    assert CANARY not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("seconds", "words"), [(3600, "ahead of"), (-3600, "behind")])
+def test_a_clock_that_is_wrong_is_told(run: Run, seconds: int, words: str) -> None:
+    def behave(peer: stub.Peer) -> bool:
+        date = formatdate(time.time() + seconds, usegmt=True)
+        return stub.answer(200, {"data": {}}, (f"Date: {date}",))(peer)
+
+    done = check_against(run, behave)
+    (told,) = [int(number) for number in re.findall(rf"/v2: (\d+) s {words} ours", done.stdout)]
+    assert abs(told - 3600) <= 10
+
+
+def test_the_table_of_operations_is_that_of_the_specification(run: Run) -> None:
+    done = run("http://127.0.0.1:9/v2", "operations", dialect='key_list_path = "/user/apikeys"')
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert [line.split()[0] for line in lines[1:]] == [operation.name for operation in OPERATIONS]
+    assert max(map(len, lines)) <= WIDTH
+    cells = {line.split()[0]: re.split(r" {2,}", line) for line in lines}
+    assert cells["balances.withdraw"][1:] == [
+        *("POST", "/balance/withdraw", "v2", "moves money", "needs token", "withdrawal")
+    ]
+    assert cells["api_keys.list"][1:] == ["GET", "/user/apikeys", "v4", "reads"]
+
+
+def test_optional_reads_are_in_the_table_when_they_are_on(run: Run) -> None:
+    done = run("http://127.0.0.1:9/v2", "operations", dialect='capabilities = ["payment"]')
+    assert re.search(r"^extras.payment +GET +/payment/\{paymentId\} +v2 +reads$", done.stdout, re.MULTILINE)
+    assert "extras.banks" not in done.stdout
+
+
+def test_the_command_asks_for_an_action(run: Run) -> None:
+    assert "required: action" in run("http://127.0.0.1:9/v2").stderr
+
+
+def test_it_needs_no_database_and_prints_no_secret(tmp_path: Path) -> None:
+    """As on a machine on which nothing but the configuration is there."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("COUNTERSIGN_")}
+    with Stub(stub.answer(401, {"message": f"no entry for {CANARY}"})) as service:
+        environment |= {
+            "COUNTERSIGN_DATA_DIR": str(tmp_path),
+            "COUNTERSIGN_DATABASE_URL": "postgres://nobody:nothing@127.0.0.1:9/none",
+            "COUNTERSIGN_GATEWAY_URL": service.url,
+            "COUNTERSIGN_GATEWAY_URL_V4": service.url.replace("/v2", "/v4"),
+            "COUNTERSIGN_GATEWAY_API_KEY": CANARY,
+        }
+        command = [sys.executable, "manage.py", "gateway", "check"]
+        done = subprocess.run(
+            command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120
+        )
+    assert done.returncode == 1
+    assert "does not accept our credentials: no entry for [hidden]" in done.stderr
+    assert "Asked with the API key of the environment, for want of the one in use" in done.stdout
+    assert CANARY not in done.stdout + done.stderr
+
+
+def test_after_a_switch_it_asks_with_the_key_in_use(run: Run, sandbox_process: SandboxProcess) -> None:
+    own = run(sandbox_process.url, "check")
+    assert "Asked with the API key in use: Key of the environment." in own.stdout
+    key = GatewayKey(name="till", short_hash="0a1b2c3d")
+    key.seal(API_KEY)
+    credentials.switch_to_key(key)
+    done = run(sandbox_process.url, "check", key=CANARY)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Asked with the API key in use: till." in done.stdout
+    assert API_KEY not in done.stdout
+    assert CANARY not in done.stdout

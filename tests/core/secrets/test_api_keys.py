@@ -1,0 +1,117 @@
+"""A new API key is in no place that keeps anything, from its making to its showing or its taking into use."""
+
+import json
+
+import pytest
+from pydantic import SecretStr
+
+from backoffice.accounts.models import User
+from backoffice.core import credentials
+from backoffice.operations.delivery import send
+from backoffice.operations.kinds import KINDS
+from backoffice.operations.kinds.api_keys.create import ApiKeyCreatePayload
+from backoffice.operations.kinds.api_keys.switch import sealed_keys
+from backoffice.operations.kinds.base import Payload
+from backoffice.operations.models.operations import Operation, Secret
+from backoffice.operations.outcome import confirmation
+from backoffice.operations.states import Status
+from tests import factories
+from tests.core.secrets.canaries import Canaries, Sinks
+from tests.core.secrets.steps import Reader, open_pages
+from tests.stub_provider import StubProvider
+
+pytestmark = pytest.mark.django_db(transaction=True)
+NAMED = ApiKeyCreatePayload(way="named", key_name="till", scope="M", scope_words="Everything (Master)")
+FULL = ApiKeyCreatePayload(way="full", scope_words="Everything (Master)")
+
+
+@pytest.fixture
+def makes_keys(service: StubProvider, canaries: Canaries) -> StubProvider:
+    """The service hands out the new key, and repeats it and every other secret wherever it can."""
+    echo = f"{canaries.new_key} {canaries.api_key} {canaries.token}"
+    answer = {"data": {"apikey": canaries.new_key, "key": canaries.new_key, "note": echo}, "message": echo}
+    service.answer_post = lambda: (200, json.dumps(answer))
+    listed = {"Apikey": "0a1b2c3d", "Keyname": "till", "Username": echo}
+    service.keys = json.dumps({"Apikeys": [listed], "note": echo})
+    return service
+
+
+def carry_out(
+    kind: str, payload: Payload, administrator: User, checker: Reader, canaries: Canaries
+) -> Operation:
+    """Prepared by one person; approved and given the word by the other, on the page; sent."""
+    operation = factories.prepared_of_kind(kind, payload, administrator)
+    token = {"token": canaries.token} if KINDS[kind].needs_token else {}
+    values = {"digest": operation.digest, **token}
+    assert checker.post(f"/operations/{operation.pk}/approve-and-send/", values).status_code == 302
+    send.send_operation(operation.pk)
+    return Operation.objects.get(pk=operation.pk)
+
+
+def look_at_keys(browser: Reader, operation: Operation) -> None:
+    open_pages(browser, operation)
+    for address in ("/keys/", "/keys/list/", "/keys/rotation/", f"/keys/secret/{operation.pk}/"):
+        assert browser.get(address).status_code in {200, 410}, address
+    assert browser.get("/reports/api-keys.csv").status_code == 200
+
+
+@pytest.mark.parametrize("payload", [NAMED, FULL], ids=["named", "full"])
+def test_a_new_key_is_nowhere_but_on_the_one_page_that_shows_it(
+    makes_keys: StubProvider,
+    sinks: Sinks,
+    as_checker: Reader,
+    administrator: User,
+    canaries: Canaries,
+    payload: Payload,
+) -> None:
+    operation = carry_out("api_key_create", payload, administrator, as_checker, canaries)
+    assert operation.status == Status.SUCCEEDED
+    look_at_keys(as_checker, operation)
+    assert sinks.leaks() == set()
+    address = f"/keys/secret/{operation.pk}/"
+    assert canaries.new_key in as_checker.post(address).content.decode()
+    as_checker.post(address)
+    look_at_keys(as_checker, operation)
+    assert sinks.leaks() == {(address, "new key")}
+    assert not Secret.objects.exists()
+
+
+def test_a_key_taken_into_use_is_nowhere_either(
+    makes_keys: StubProvider, sinks: Sinks, as_checker: Reader, administrator: User, canaries: Canaries
+) -> None:
+    carry_out("api_key_create", NAMED, administrator, as_checker, canaries)
+    [target] = sealed_keys()
+    switched = carry_out("api_key_switch", target, administrator, as_checker, canaries)
+    assert switched.status == Status.SUCCEEDED
+    assert credentials.key_in_use().secret == SecretStr(canaries.new_key)
+    makes_keys.answer_post = lambda: (500, json.dumps({"message": f"cannot {canaries.new_key}"}))
+    ended = KINDS["api_key_invalidate"]
+    payload = ended.payload_type(
+        short_hash="0a1b2c3d",
+        name="till",
+        scope="",
+        expires="",
+        is_known_here=True,
+        knows_own_key=True,
+    )
+    operation = carry_out("api_key_invalidate", payload, administrator, as_checker, canaries)
+    assert operation.status == Status.UNKNOWN
+    look_at_keys(as_checker, operation)
+    assert sinks.leaks() == set()
+
+
+@pytest.mark.parametrize("status", [400, 401, 500, 502])
+def test_an_answer_that_is_no_success_leaves_no_trace_of_a_key_in_it(
+    makes_keys: StubProvider,
+    sinks: Sinks,
+    as_checker: Reader,
+    administrator: User,
+    canaries: Canaries,
+    status: int,
+) -> None:
+    body = {"success": False, "message": f"{canaries.new_key} exists", "errors": [canaries.new_key]}
+    makes_keys.answer_post = lambda: (status, json.dumps(body))
+    operation = carry_out("api_key_create", NAMED, administrator, as_checker, canaries)
+    confirmation.confirm_operation(operation.pk)
+    look_at_keys(as_checker, operation)
+    assert sinks.leaks() == set()

@@ -1,0 +1,138 @@
+"""One row after the other: what the database does to one, or to all of them."""
+
+from collections.abc import Hashable, Iterator
+
+import pytest
+from django.db import InterfaceError, InternalError, OperationalError, connection
+
+from backoffice.core import isolation
+from backoffice.operations.models.operations import Release
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_a_database_that_is_away_is_of_no_row() -> None:
+    def is_away(*_: object) -> None:
+        raise OperationalError("The server closed the connection unexpectedly")
+
+    with connection.execute_wrapper(is_away), pytest.raises(OperationalError):
+        isolation.run_each_isolated(marked, {1: "one"}, failed=isolation.ignore)
+    assert isolation.postponed() == set()
+
+
+def test_a_database_that_only_reads_is_of_no_row(only_reading: None) -> None:
+    """As after a fail-over to a standby: PostgreSQL calls it an internal error."""
+    with pytest.raises((InternalError, OperationalError)):
+        isolation.run_each_isolated(marked, {1: "one"}, failed=isolation.ignore)
+    assert isolation.run_isolated(lambda: marked(1)) is None
+    assert isolation.postponed() == set()
+
+
+@pytest.mark.parametrize("error", [OperationalError, InternalError, InterfaceError])
+def test_what_the_database_does_to_one_row_stops_no_other(error: type[Exception]) -> None:
+    """A statement that took too long, a deadlock: the database answers whoever asks next."""
+    tried: list[str] = []
+
+    def fails_for_the_first(row: str) -> None:
+        tried.append(row)
+        connection.ensure_connection()
+        if row == "first":
+            raise error
+
+    def round_of_all() -> int:
+        return len(
+            isolation.run_each_isolated(
+                fails_for_the_first, {"first": "1", "second": "2"}, failed=isolation.ignore
+            )
+        )
+
+    assert [round_of_all(), round_of_all()] == [1, 1]
+    assert tried == ["first", "second", "second"]
+
+
+def test_that_people_cannot_be_told_stops_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    def fails(_: int) -> None:
+        raise LookupError
+
+    def cannot_be_told(*_: object) -> None:
+        raise OperationalError
+
+    assert isolation.run_each_isolated(fails, {1: "one", 2: "two"}, failed=cannot_be_told) == []
+    assert "That one failed could not be written down" in caplog.text
+    assert len(isolation.postponed()) == 2
+
+
+def test_no_job_is_put_off_for_what_the_database_did_to_it(caplog: pytest.LogCaptureFixture) -> None:
+    tried: list[str] = []
+
+    def is_cut_off_once() -> int:
+        tried.append("once more")
+        if len(tried) == 1:
+            raise InterfaceError
+        return 7
+
+    assert [isolation.run_isolated(is_cut_off_once), isolation.run_isolated(is_cut_off_once)] == [None, 7]
+    assert "The database did not allow is_cut_off_once" in caplog.text
+
+
+def marked(_: int) -> int:
+    return Release.objects.update(blocker=None)
+
+
+@pytest.fixture
+def only_reading() -> Iterator[None]:
+    """Connections, new ones too, that the database lets only read."""
+    before = connection.settings_dict["OPTIONS"]
+    reads = (
+        {"init_command": "PRAGMA query_only = ON"}
+        if connection.vendor == "sqlite"
+        else {"options": "-c default_transaction_read_only=on"}
+    )
+    connection.close()
+    connection.settings_dict["OPTIONS"] = {**before, **reads}
+    yield
+    connection.settings_dict["OPTIONS"] = before
+    connection.close()
+
+
+class TestAConnectionThatBreaks:
+    """As when the database fails over and is back at once: nobody waits a minute for that."""
+
+    def test_under_one_row_is_opened_anew_and_the_row_tried_again(self) -> None:
+        assert self.round_that_is_cut_off(times=1) == ([True], set())
+
+    def test_under_the_same_row_twice_puts_off_the_row(self) -> None:
+        done, put_off = self.round_that_is_cut_off(times=2)
+        assert (done, len(put_off)) == ([], 1)
+
+    def round_that_is_cut_off(self, *, times: int) -> tuple[list[bool], set[Hashable]]:
+        """Of one row, which loses its connection so many times."""
+        left = [None] * times
+
+        def is_cut_off(_: str) -> bool:
+            Release.objects.exists()
+            if left:
+                left.pop()
+                cut_off()
+            return Release.objects.exists() is False
+
+        done = isolation.run_each_isolated(is_cut_off, {"row": "one"}, failed=isolation.ignore)
+        return done, isolation.postponed()
+
+
+def cut_off() -> None:
+    """End this session at the server; where there is no server, close what stands for it."""
+    if connection.vendor == "sqlite":
+        connection.close()
+        raise OperationalError
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+
+
+@pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite has no server that could fail over")
+def test_a_row_that_met_a_server_that_only_reads_is_tried_over_a_new_connection() -> None:
+    """As after a fail-over behind one name: the old connection leads to what is a standby by now."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET default_transaction_read_only = on")
+    assert isolation.run_each_isolated(marked, {1: "one"}, failed=isolation.ignore) == [0]
+    assert isolation.postponed() == set()

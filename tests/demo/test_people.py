@@ -1,0 +1,152 @@
+"""The demo's sign-in codes: there in the demo, and nowhere else."""
+
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.conf import settings as product_settings
+from django.core.exceptions import ImproperlyConfigured
+from django.test import Client
+from pytest_django import Settings
+
+from backoffice.accounts.models import AuthenticatorDevice, User
+from backoffice.audit.models import Entry
+from backoffice.demo import people
+from backoffice.demo.people import ensure_people
+from tests.accounts import steps
+
+DEMO = {"COUNTERSIGN_DEMO": "true"}
+ELSEWHERE = {
+    "COUNTERSIGN_SECRET_KEY": "a-secret-of-this-test-" + "1" * 40,
+    "COUNTERSIGN_ENCRYPTION_KEYS": "test:" + "B" * 43 + "=",
+    "COUNTERSIGN_GATEWAY_URL": "https://api.example.com/v2",
+    "COUNTERSIGN_GATEWAY_URL_V4": "https://api.example.com/v4",
+}
+Start = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def demo(db: None, settings: Settings) -> Client:
+    """The product as `COUNTERSIGN_DEMO` sets it up, with its cast."""
+    settings.DEMO = True
+    settings.ALLOWED_HOSTS = ["localhost"]
+    templates = settings.TEMPLATES[0]
+    processors = [
+        *templates["OPTIONS"]["context_processors"],
+        "backoffice.demo.people.demo_context",
+    ]
+    settings.TEMPLATES = [
+        {**templates, "OPTIONS": {**templates["OPTIONS"], "context_processors": processors}}
+    ]
+    settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, "backoffice.demo"]
+    people.ensure_people()
+    return Client(SERVER_NAME="localhost")
+
+
+def test_the_demo_starts_in_the_sandbox_on_loopback(start_settings: Start) -> None:
+    assert start_settings(**DEMO).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "elsewhere",
+    [
+        {"COUNTERSIGN_ENVIRONMENT": "production", **ELSEWHERE},
+        {"COUNTERSIGN_ENVIRONMENT": "staging", **ELSEWHERE},
+        {"COUNTERSIGN_ALLOWED_HOSTS": "countersign.example"},
+        {"COUNTERSIGN_ALLOWED_HOSTS": "localhost,10.0.0.5"},
+        {"COUNTERSIGN_ALLOWED_HOSTS": "*"},
+        {"COUNTERSIGN_GATEWAY_URL": "https://api.example.com/v2"},
+        {"COUNTERSIGN_GATEWAY_URL_V4": "https://api.example.com/v4"},
+    ],
+    ids=lambda environment: ",".join(f"{name}={value}"[12:40] for name, value in environment.items()),
+)
+def test_the_demo_starts_nowhere_else(start_settings: Start, elsewhere: dict[str, str]) -> None:
+    answer = start_settings(**DEMO, **elsewhere)
+    assert answer.returncode != 0
+    assert "ImproperlyConfigured" in answer.stderr
+    assert "DEMO" in answer.stderr or "GATEWAY" in answer.stderr
+
+
+@pytest.mark.parametrize(
+    "change", [{"DEMO": False}, {"ENVIRONMENT": "production"}, {"ALLOWED_HOSTS": ["countersign.example"]}]
+)
+def test_settings_of_another_making_cannot_install_it_either(
+    settings: Settings, change: dict[str, Any]
+) -> None:
+    for name, value in {"DEMO": True, "ALLOWED_HOSTS": ["localhost"], **change}.items():
+        setattr(settings, name, value)
+    with pytest.raises(ImproperlyConfigured, match="runs in the demo only"):
+        settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, "backoffice.demo"]
+
+
+def test_without_the_demo_nothing_of_it_is_installed_and_no_page_shows_a_code(
+    client: Client, db: None
+) -> None:
+    people.ensure_people()
+    processors = product_settings.TEMPLATES[0]["OPTIONS"]["context_processors"]
+    assert "backoffice.demo" not in product_settings.INSTALLED_APPS
+    assert not [name for name in processors if "demo" in name]
+    page = client.get("/account/sign-in/").content.decode()
+    assert not [shown for shown in (*_codes().values(), people.DEMO_PASSWORD, "demo-codes") if shown in page]
+
+
+def test_the_cast_is_six_people_who_can_sign_in(db: None) -> None:
+    people = {user.full_name: [group.name for group in user.groups.all()] for user in ensure_people()}
+    assert people == {
+        "Tunde Bello": ["Preparer"],
+        "Ngozi Eze": ["Preparer"],
+        "Amara Okafor": ["Approver"],
+        "Chidi Nwosu": ["Approver"],
+        "Femi Ade": ["Auditor"],
+        "Zainab Musa": ["Administrator"],
+    }
+
+
+def test_the_cast_is_made_once(db: None) -> None:
+    before = [user.pk for user in people.ensure_people()]
+    entries = Entry.objects.count()
+    assert [user.pk for user in people.ensure_people()] == before
+    assert Entry.objects.count() == entries
+    assert AuthenticatorDevice.objects.count() == 6
+
+
+def test_the_sign_in_page_shows_everybody_and_their_codes(demo: Client) -> None:
+    page = demo.get("/account/sign-in/").content.decode()
+    for user in User.objects.all():
+        assert user.full_name in page
+        assert user.email in page
+    assert [code for code in _codes().values() if code not in page] == []
+    assert people.DEMO_PASSWORD in page
+
+
+def test_what_the_page_shows_is_enough_to_sign_in(demo: Client) -> None:
+    first = demo.post(
+        "/account/sign-in/", {"email": "amara@countersign.example", "password": people.DEMO_PASSWORD}
+    )
+    page = demo.get(first["Location"])
+    device = AuthenticatorDevice.objects.get(user__email="amara@countersign.example")
+    shown = people.current_sign_in_code(device).text
+    assert shown in page.content.decode()
+    assert demo.post(first["Location"], {"code": shown})["Location"] == "/"
+
+
+def test_the_second_step_shows_the_code_of_this_person_only(demo: Client) -> None:
+    demo.post("/account/sign-in/", {"email": "amara@countersign.example", "password": people.DEMO_PASSWORD})
+    page = demo.get("/account/second-factor/").content.decode()
+    assert page.count("data-code=") == 1
+    assert "tunde@countersign.example" not in page
+
+
+def test_a_used_code_is_not_shown_again_but_how_long_until_the_next(demo: Client) -> None:
+    device = AuthenticatorDevice.objects.get(user__email="femi@countersign.example")
+    code = steps.code_of(device)
+    assert device.verify_token(code)
+    page = demo.get("/account/sign-in/").content.decode()
+    assert code not in page
+    assert "next in" in page
+
+
+def _codes() -> dict[str, str]:
+    devices = AuthenticatorDevice.objects.select_related("user")
+    return {device.user.email: steps.code_of(device) for device in devices}

@@ -1,0 +1,174 @@
+"""What the campaign found out, held against the service's own ledger, and printed when it ends."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from decimal import Decimal
+from statistics import median
+from typing import Any, Protocol
+
+from backoffice.operations.kinds import KINDS
+from backoffice.operations.kinds.base import MoneyKind
+from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.states import Outcome, Status
+
+RECOVERS_WITHIN = 15.0  # seconds
+ENOUGH = 3  # measurements of a recovery, that a median says anything
+CLOSED_AT_LEAST = 0.99  # of the ambiguous cases with one record, by the machine
+
+
+class HasLedger(Protocol):
+    """The simulated service, as far as it is the judge."""
+
+    def ledger(self) -> Any:
+        """What it was really asked to do."""
+
+
+@dataclass
+class CampaignFigures:
+    """Counted over the whole run."""
+
+    cells: Counter[str] = field(default_factory=Counter)
+    double_debits: int = 0
+    wrong_closures: int = 0
+    open_without_reason: int = 0
+    ambiguous: int = 0  # attempts without a readable answer of which exactly one record exists
+    closed_by_machine: int = 0
+    recoveries: dict[str, list[float]] = field(default_factory=dict)
+
+    def recovered(self, what: str, seconds: float) -> None:
+        """Note how long it took, once it was back, until the right thing was under way."""
+        self.recoveries.setdefault(what, []).append(seconds)
+
+    @property
+    def share(self) -> float:
+        """Of the ambiguous ones of which there is one record, how many the machine closed."""
+        return self.closed_by_machine / self.ambiguous if self.ambiguous else 1.0
+
+    def missed(self) -> list[str]:
+        """What is not as promised, whatever the machine had to do besides."""
+        never = {
+            "double debits": self.double_debits,
+            "wrong closures": self.wrong_closures,
+            "open cases without a reason": self.open_without_reason,
+        }
+        missed = [f"{number} {what}" for what, number in never.items() if number]
+        if self.share < CLOSED_AT_LEAST:
+            missed.append(f"closed by machine: {100 * self.share:.1f} %, not {100 * CLOSED_AT_LEAST:.0f} %")
+        return missed
+
+    def late(self) -> list[str]:
+        """The faults after which recovery is too slow.
+
+        The median is judged: one slow recovery tells of a busy machine, more than half of them of the product.
+        """
+        middle = {what: median(all_) for what, all_ in self.recoveries.items() if len(all_) >= ENOUGH}
+        return [
+            f"{what}: recovers in {seconds:.1f} s, not {RECOVERS_WITHIN:.0f} s"
+            for what, seconds in sorted(middle.items())
+            if seconds > RECOVERS_WITHIN
+        ]
+
+    def lines(self) -> list[str]:
+        """The table."""
+        share = f"{100 * self.share:.1f} %" if self.ambiguous else "none came up"
+        return [
+            f"cells run                                   {self.cells.total()}",
+            *(f"  {part:<41} {number}" for part, number in sorted(self.cells.items())),
+            f"double debits                               {self.double_debits}",
+            f"wrong closures                              {self.wrong_closures}",
+            f"open cases without a reason                 {self.open_without_reason}",
+            f"ambiguous, one record: closed by machine    {self.closed_by_machine} of {self.ambiguous} ({share})",
+            f"recovery, median and worst                  at most {RECOVERS_WITHIN:.0f} s in the median",
+            *(
+                f"  {what:<41} {median(seconds):.1f} s, {max(seconds):.1f} s"
+                for what, seconds in sorted(self.recoveries.items())
+            ),
+        ]
+
+
+FIGURES = CampaignFigures()
+
+
+def compare_with_provider(sandbox: HasLedger, part: str, figures: CampaignFigures = FIGURES) -> None:
+    """Every operation of the database, in pairs with what the service did. One cell each; fails at the first wrong."""
+    ledger = sandbox.ledger()
+    assert ledger["differences"] == []
+    paired = [(operation, records_of(operation, ledger)) for operation in Operation.objects.all()]
+    for operation, records in paired:
+        figures.cells[part] += 1
+        _count(operation, records, figures)
+    for operation, records in paired:
+        _check(operation, records, ledger)
+    known = sum(len(records) for _, records in paired)
+    assert known == len(ledger["orders"]) + len(ledger["payments"]), "The service did what nobody asked for"
+
+
+def records_of(operation: Operation, ledger: Any) -> list[Any]:
+    """What the service did for this operation: every amount, or reference, is of one operation only."""
+    if operation.kind == "payment":
+        reference = operation.payload["reference"]
+        return [record for record in ledger["payments"] if record["reference"] == reference]
+    return [
+        record
+        for record in ledger["orders"]
+        if (record["kind"], record["currency"], Decimal(record["amount"]))
+        == (operation.kind, operation.currency, operation.amount)
+    ]
+
+
+def _count(operation: Operation, records: list[Any], figures: CampaignFigures) -> None:
+    figures.double_debits += len(records) > 1
+    figures.wrong_closures += not _is_rightly_closed(operation, records)
+    figures.open_without_reason += not _has_a_reason(operation)
+    if len(records) == 1 and _was_ambiguous(operation):
+        figures.ambiguous += 1
+        figures.closed_by_machine += operation.is_closed
+
+
+def reported_status(operation: Operation, ledger: Any) -> str:
+    """One operation by our record and by the service's, for whoever reads why a test failed."""
+    attempts = list(
+        operation.attempts.values_list(
+            "number", "outcome", "answer", "check_result", "check_parameters", "next_check_at"
+        )
+    )
+    return f"{operation} is {operation.status}; {attempts}; the service has {records_of(operation, ledger)}"
+
+
+def _check(operation: Operation, records: list[Any], ledger: Any) -> None:
+    seen = reported_status(operation, ledger)
+    assert len(records) <= 1, seen
+    assert _is_rightly_closed(operation, records), seen
+    assert _has_a_reason(operation), seen
+
+
+def _is_rightly_closed(operation: Operation, records: list[Any]) -> bool:
+    """Succeeded with its own record and no other; failed without one that took anything."""
+    if operation.status == Status.FAILED:
+        return all(record["status"] == "failed" for record in records)
+    if operation.status != Status.SUCCEEDED:
+        return operation.status not in {Status.APPROVED, Status.EXPIRED} or records == []
+    ours = operation.attempts.get(outcome=Outcome.SUCCEEDED).service_transaction_id
+    return len(records) == 1 and (operation.kind == "payment" or records[0]["transactionId"] == ours)
+
+
+def _has_a_reason(operation: Operation) -> bool:
+    """What is open and was sent is looked at again at a known time, or asks for people in so many words."""
+    attempt = operation.attempts.filter(closed_at__isnull=True).first()
+    if attempt is None:
+        return operation.status != Status.SENDING
+    if operation.status == Status.SENDING:
+        return attempt.deadline_at is not None
+    if operation.status == Status.REVIEW:
+        return bool(attempt.check_result)
+    return attempt.next_check_at is not None and bool(attempt.answer)
+
+
+def _was_ambiguous(operation: Operation) -> bool:
+    """No readable answer came, and the service's list shows this kind."""
+    return (
+        isinstance(KINDS[operation.kind], MoneyKind)
+        and Attempt.objects.filter(operation=operation, answer_status__isnull=True)
+        .exclude(answer__startswith="Accepted")
+        .exists()
+    )

@@ -1,0 +1,78 @@
+"""Operations of every kind that moves money, released and ready to be sent, each of an amount of its own."""
+
+import itertools
+import uuid
+from decimal import Decimal
+
+from django.utils import timezone
+from pydantic import SecretStr
+
+from backoffice.accounts.models import User
+from backoffice.ledger.bank_accounts import resolve_account_holder
+from backoffice.operations.delivery.release import release_operation
+from backoffice.operations.kinds import KINDS
+from backoffice.operations.kinds.base import Payload
+from backoffice.operations.models.operations import Operation
+from tests import factories
+from tests.operations.kinds.samples import SAMPLES
+from tests.sandbox_process import SandboxProcess
+
+MONEY = ("withdrawal", "transfer", "wallet_transfer", "payment", "conversion")
+ONE_PER_BALANCE = (
+    "withdrawal",
+    "transfer",
+    "wallet_transfer",
+    "payment",
+)  # in USD, NGN, USDT and nothing: no two wait for each other
+PATHS = {
+    "conversion": b"POST /v2/balance/convert",
+    "withdrawal": b"POST /v2/balance/withdraw",
+    "transfer": b"POST /v2/balance/transfer",
+    "wallet_transfer": b"POST /v2/wallet/transfer",
+    "payment": b"POST /v2/payment",
+}
+_NUMBERS = itertools.count(1)
+
+
+def payload(kind: str) -> Payload:
+    """What nobody has asked for before."""
+    cents = Decimal(next(_NUMBERS)) / 100
+    if kind == "payment":
+        return SAMPLES[kind].model_copy(
+            update={"incoming_amount": 20 + cents, "reference": f"CS-{uuid.uuid4().hex[:20].upper()}"}
+        )
+    if kind == "withdrawal":
+        holder = resolve_account_holder("0123456789", "044").account_name
+        return factories.payload(amount=1000 + cents, account_name=holder, typed_name=holder)
+    base = {"transfer": 10, "wallet_transfer": 10, "conversion": 100_000}[kind]
+    changes: dict[str, object] = {"amount": base + cents}
+    if kind == "transfer":
+        changes["currency"] = "USD"
+    return SAMPLES[kind].model_copy(update=changes)
+
+
+def approved(kind: str, maker: User, checker: User, **changes: object) -> Operation:
+    """Countersigned."""
+    content = payload(kind).model_copy(update=changes)
+    return factories.approve(factories.prepared_of_kind(kind, content, maker), checker)
+
+
+def released(kind: str, maker: User, checker: User, sandbox: SandboxProcess, **changes: object) -> Operation:
+    """Countersigned, and with the word to send."""
+    return release(approved(kind, maker, checker, **changes), checker, sandbox)
+
+
+def release(operation: Operation, actor: User, sandbox: SandboxProcess) -> Operation:
+    """The word to send, with a token where the kind asks for one."""
+    return release_operation(
+        operation.pk,
+        actor=actor,
+        digest=operation.digest,
+        second_factor_at=timezone.now(),
+        token=token_for(operation, sandbox),
+    )
+
+
+def token_for(operation: Operation, sandbox: SandboxProcess) -> SecretStr | None:
+    """The service's one-time token if this kind wants one."""
+    return SecretStr(sandbox.one_time_code()) if KINDS[operation.kind].needs_token else None

@@ -1,0 +1,118 @@
+"""A reading that breaks off goes on where it was, and what is wrong with the service is told."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+from pytest_django import Settings
+
+from backoffice.core import clock
+from backoffice.ledger.mirror import sync
+from backoffice.ledger.models import Mirror, Transaction
+from payments_gateway import GatewayError
+from tests.ledger.long_list import LongList, member, numbered
+from tests.ledger.mirror.sync.steps import DAY, MINUTE, come_by, here, load, state
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_list_that_got_shorter_between_two_turns_is_read_whole(service: LongList) -> None:
+    service.listed = numbered(2500)
+    service.spoilt = {14: (500, "{}")}
+    with pytest.raises(GatewayError):
+        load()
+    assert Mirror.objects.get().pass_page == 14
+    service.spoilt.clear()
+    del service.listed[:450]
+    load()
+    assert service.names() <= here()
+
+
+def test_a_reading_that_broke_off_goes_on_where_it_was(service: LongList) -> None:
+    service.listed = numbered(2500)
+    service.spoilt = {14: (500, "{}")}
+    with pytest.raises(GatewayError):
+        load()
+    assert Transaction.objects.count() == 1300  # those too that stood before the page that failed
+    assert state().percent == 52
+    assert "500" in state().problem
+    service.spoilt.clear()
+    service.asked.clear()
+    load()
+    assert here() == service.names()
+    # The newest pages, then the page before the place that was reached, for overlap.
+    assert service.asked[:4] == [1, 2, 13, 14]
+    assert state().problem == ""
+
+
+def test_below_a_round_that_broke_off_nothing_is_left_unread(service: LongList) -> None:
+    service.listed = numbered(900)
+    load()
+    service.grow(*(f"N{number}" for number in range(700)))
+    service.spoilt = {5: (500, "{}")}
+    come_by(MINUTE)
+    assert Transaction.objects.count() == 900 + 400
+    assert state().problem
+    service.spoilt.clear()
+    service.grow("newest")
+    come_by(2 * MINUTE)
+    assert here() == service.names()
+
+
+def test_a_service_that_shows_one_page_for_ever_is_told_as_a_problem(service: LongList) -> None:
+    service.listed = numbered(300)
+    page = service.answer_get("/v2/transaction?page=1")
+    service.spoilt = {1: page, 2: page, 3: page}
+    with pytest.raises(GatewayError, match="once more"):
+        load()
+    assert "once more" in state().problem
+    assert not state().is_loaded
+
+
+def test_a_service_that_cannot_be_reached_leaves_what_is_here_and_is_asked_once_a_minute(
+    service: LongList, settings: Settings
+) -> None:
+    service.listed = numbered(10)
+    load()
+    moments: set[object] = set()
+    address, settings.GATEWAY_URL = settings.GATEWAY_URL, "http://127.0.0.1:9/v2"
+    with clock.use_clock(lambda: timezone.now() + MINUTE):
+        for _ in range(2):
+            assert sync.sync_if_due() == 0
+            moments.add(Mirror.objects.get().problem_at)
+    found = state(MINUTE)
+    assert len(moments) == 1
+    assert found.problem
+    assert found.rows == 10
+    assert not found.is_late
+    assert state(timedelta(minutes=5)).is_late
+    settings.GATEWAY_URL = address
+    come_by(3 * MINUTE)
+    assert state().problem == ""
+
+
+@pytest.mark.parametrize("answer", [(200, "{"), (200, '{"data": {"data": [{}], "total": 1}}'), (403, "{}")])
+def test_a_page_that_cannot_be_read_whole_is_a_problem_and_the_newest_go_on(
+    service: LongList, answer: tuple[int, str]
+) -> None:
+    service.listed = numbered(700)
+    load()
+    service.spoilt = {6: answer}
+    service.grow("A")
+    come_by(DAY)
+    assert "A" in here()
+    assert state().problem
+    assert not state(DAY).is_late
+    service.spoilt.clear()
+    come_by(DAY + MINUTE)
+    assert state().problem == ""
+
+
+def test_a_record_that_the_tables_have_no_room_for_is_named(service: LongList) -> None:
+    service.listed = [member("A", currency="N" * 3000), *numbered(3)]
+    come_by(timedelta())
+    assert (
+        state().problem
+        == "Transaction A cannot be kept: its id, or its currency, type and status, are too long"
+    )
+    assert here() == set()

@@ -1,0 +1,264 @@
+"""What the merge writes, on both engines alike: rows, history and totals, and nothing for what is here already."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.db import IntegrityError, connection, transaction
+from django.test.utils import CaptureQueriesContext
+
+from backoffice.core import clock
+from backoffice.ledger.mirror.merge import MergeResult, merge_records
+from backoffice.ledger.mirror.rows import UnstorableRecordError, row_of
+from backoffice.ledger.mirror.totals import total_discrepancies
+from backoffice.ledger.models import DayTotal, Facet, Mirror, Transaction, TransactionChange
+from payments_gateway import TransactionRecord
+
+pytestmark = pytest.mark.django_db
+
+LARGEST = "9999999999999999999999.999999999999999999"
+
+
+@pytest.fixture(autouse=True)
+def totals_agree() -> Iterator[None]:
+    """Whatever a test merges."""
+    Mirror.objects.get_or_create(pk=1)
+    yield
+    assert list(map(str, total_discrepancies())) == []
+    assert Mirror.objects.get().rows == Transaction.objects.count()
+
+
+def record(name: str = "T1", **members: Any) -> TransactionRecord:
+    told = {
+        "transactionId": name,
+        "amount": "250000.50",
+        "currency": "NGN",
+        "type": "deposit",
+        "status": "processing",
+        "fee": 50,
+        "sender": "Adaeze Obi",
+        "username": "countersign-demo",
+        "createdAt": "2026-03-04T05:06:07.123456Z",
+    }
+    return TransactionRecord.model_validate(told | members)
+
+
+def merged(*records: TransactionRecord, known_before: datetime | None = None) -> MergeResult:
+    with transaction.atomic():
+        return merge_records(records, known_before=known_before)
+
+
+FULL: dict[str, Any] = {
+    "prevBalance": "1000000.000000000000000001",
+    "senderPrevbalance": "-3.50",
+    "fromCurrency": "USD",
+    "fromAmount": Decimal("1e3"),
+    "isFromRegUser": True,
+    "businessId": "biz-1",
+    "version": "v2",
+    "date": "2026-03-04",
+    "updatedAt": "2026-03-04T06:06:07+01:00",
+}
+CASES: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "every member": FULL,
+    "no members but the id and the amount": {
+        **dict.fromkeys(("currency", "type", "status", "sender", "username", "createdAt"), ""),
+        "fee": None,
+    },
+    "the smallest amount": {"amount": "0.000000000000000001", "fee": 0},
+    "the largest amount": {"amount": LARGEST, "fee": LARGEST, "prevBalance": "-" + LARGEST},
+    "more decimals than are kept": {"amount": "0.0000000000000000015", "fee": "0.1234567890123456785"},
+    "what COPY reads as its own": {"sender": "a\\b\tc\nd\re\\N", "username": "\\.", "version": "\\N"},
+    "quotes and letters": {"sender": 'O\'Neil "Ṣẹ́gun" 💸; DROP', "date": "NULL"},
+    "a no": {"isFromRegUser": False},
+    "another offset": {"createdAt": "2026-01-01T00:30:00+01:00"},
+}
+
+
+@pytest.mark.parametrize("members", CASES.values(), ids=CASES.keys())
+def test_a_record_is_here_as_it_was_told(members: dict[str, Any]) -> None:
+    told = record(**members)
+    before = clock.now()
+    merged(told)
+    row = Transaction.objects.get()
+    values = row_of(told).values
+    assert {name: getattr(row, name) for name in values} == values
+    for name in ("currency", "type", "status", "sender", "username", "version", "date", "created_at"):
+        assert getattr(row, name) == getattr(told, name)
+    assert row.amount == pytest.approx(told.amount, abs=Decimal("1e-18"))
+    facet = row.facet
+    assert (facet.currency, facet.type, facet.status, facet.direction) == (
+        *(row.currency, row.type, row.status, row.direction),
+    )
+    assert before <= row.first_seen_at <= clock.now()
+    assert row.occurred_at == (told.created_at or row.first_seen_at)
+    assert (row.changed_at, row.missing_since) == (None, None)
+    assert bytes(row.digest) == row_of(told).digest
+
+
+@pytest.mark.parametrize("members", CASES.values(), ids=CASES.keys())
+def test_what_is_here_as_it_is_told_is_not_written(members: dict[str, Any]) -> None:
+    merged(record(**members))
+    before = Transaction.objects.values().get()
+    with CaptureQueriesContext(connection) as queries:
+        again = merged(record(**members))
+    assert (again.new, again.changed, again.is_known) == (0, 0, [True])
+    assert Transaction.objects.values().get() == before
+    written = [
+        query["sql"] for query in queries if "INTO ledger_" in query["sql"] or 'INTO "' in query["sql"]
+    ]
+    assert written == []
+    assert not TransactionChange.objects.exists()
+
+
+def test_only_the_members_that_changed_are_in_the_history() -> None:
+    merged(record(**FULL))
+    result = merged(record(**FULL | {"amount": "250000.51", "fromCurrency": "", "isFromRegUser": None}))
+    assert (result.new, result.changed, result.is_known) == (0, 1, [False])
+    change = TransactionChange.objects.get()
+    assert change.before == {"amount": "250000.5", "from_currency": "USD", "is_from_registered_user": True}
+    assert change.after == {"amount": "250000.51", "from_currency": "", "is_from_registered_user": None}
+    assert Transaction.objects.get().changed_at == change.seen_at
+
+
+def test_another_spelling_of_the_same_is_no_change() -> None:
+    merged(record(amount="250000.50", fee=50, createdAt="2026-03-04T05:06:07Z"))
+    again = record(amount=Decimal("250000.5"), fee="50.00", createdAt="2026-03-04T06:06:07+01:00")
+    assert merged(again).changed == 0
+    assert Transaction.objects.get().changed_at is None
+    assert not TransactionChange.objects.exists()
+    assert merged(again).is_known == [True]
+
+
+def test_a_record_that_changes_its_day_and_its_facet_moves_between_the_totals() -> None:
+    merged(record("A"), record("B"))
+    moved = {"status": "failed", "createdAt": "2026-03-05T00:00:00Z", "amount": "1", "fee": None}
+    merged(record("A", **moved))
+    totals = [
+        (str(total.day), total.facet.status, total.count, f"{total.amount:f}", f"{total.fee:f}")
+        for total in DayTotal.objects.select_related("facet")
+    ]
+    assert totals == [
+        ("2026-03-05", "failed", 1, "1", "0"),
+        ("2026-03-04", "processing", 1, "250000.5", "50"),
+    ]
+
+
+def test_a_day_of_the_totals_is_one_of_utc() -> None:
+    merged(record(createdAt="2026-01-01T00:30:00+01:00"))
+    assert [str(total.day) for total in DayTotal.objects.all()] == ["2025-12-31"]
+
+
+def test_a_total_holds_more_than_any_amount() -> None:
+    merged(*(record(f"T{number}", amount=LARGEST) for number in range(3)))
+    merged(record("another", amount="0.000000000000000003"))
+    assert f"{DayTotal.objects.get().amount:f}" == "30000000000000000000000"
+
+
+def test_of_a_record_that_comes_twice_the_later_telling_counts() -> None:
+    result = merged(record(status="processing"), record(status="failed"))
+    assert (result.new, Transaction.objects.get().status) == (1, "failed")
+
+
+def test_a_minus_is_money_that_went_out() -> None:
+    merged(record(amount="-3.20"))
+    row = Transaction.objects.get()
+    assert (f"{row.amount:f}", row.direction) == ("3.2", "out")
+
+
+def test_a_row_whose_direction_is_derived_otherwise_is_written_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = record(type="transfer", sender="Our Company Ltd", username="kola.ventures")
+    with monkeypatch.context() as before:
+        before.setattr("backoffice.ledger.mirror.rows.direction", lambda _: "in")
+        merged(told)
+    assert merged(told).changed == 1
+    row = Transaction.objects.get()
+    assert (row.direction, row.facet.direction, row.counterparty) == ("", "", "kola.ventures")
+    assert [total.facet.direction for total in DayTotal.objects.filter(count=1)] == [""]
+    assert TransactionChange.objects.get().before["direction"] == "in"
+
+
+def test_what_was_seen_too_lately_is_not_known() -> None:
+    merged(record("A"))
+    moment = clock.now()
+    result = merged(record("A"), record("B"), known_before=moment)
+    assert result.is_known == [True, False]
+    assert merged(record("B"), record("A"), known_before=moment).is_known == [False, True]
+    assert not TransactionChange.objects.exists()
+
+
+def test_of_two_of_the_same_moment_the_one_listed_first_is_the_newer() -> None:
+    merged(record("newer"), record("older"))
+    assert [row.transaction_id for row in Transaction.objects.all()] == ["newer", "older"]
+
+
+@pytest.mark.parametrize(
+    "members",
+    [{"transactionId": "T" * 501}, {"currency": "N" * 501}, {"status": "s" * 400, "type": "t" * 200}],
+)
+def test_what_an_index_has_no_room_for_is_refused_by_name(members: dict[str, str]) -> None:
+    with pytest.raises(UnstorableRecordError, match=r"^Transaction T1?T* cannot be kept: its id, or"):
+        merged(record(**members))
+    assert not Transaction.objects.exists()
+
+
+def test_an_amount_that_is_rounded_beyond_all_room_is_refused() -> None:
+    with pytest.raises(UnstorableRecordError, match="More than 22 digits"):
+        merged(record(amount=LARGEST + "9"))
+
+
+def test_long_texts_of_members_that_are_not_searched_are_kept() -> None:
+    merged(record(sender="s" * 5000, transactionId="T" * 500))
+    assert len(Transaction.objects.get().sender) == 5000
+
+
+def test_what_a_merge_wrote_is_undone_with_its_transaction() -> None:
+    with transaction.atomic():
+        merge_records([record()])
+        transaction.set_rollback(True)
+    assert not Facet.objects.exists()
+    merged(record())
+    assert Transaction.objects.get().facet.status == "processing"
+
+
+def test_a_thousand_records_are_merged_at_once() -> None:
+    first = [record(f"T{number}", amount=str(number)) for number in range(1000)]
+    assert merged(*first).new == 1000
+    second = [record(f"T{number}", amount=str(number + number % 10 // 9)) for number in range(1000)]
+    result = merged(*second)
+    assert (result.new, result.changed) == (0, 100)
+    assert [place for place, known in enumerate(result.is_known) if not known] == list(range(9, 1000, 10))
+
+
+def test_a_total_that_was_touched_is_found_out() -> None:
+    merged(record())
+    DayTotal.objects.update(count=2, amount="7")
+    [found] = total_discrepancies()
+    assert str(found).endswith("kept 2 of 7, fees 50; counted 1 of 250000.5, fees 50")
+    DayTotal.objects.update(count=1, amount="250000.50")
+
+
+ATTEMPTS = {
+    "update": "UPDATE ledger_transactionchange SET seen_at = seen_at",
+    "delete": "DELETE FROM ledger_transactionchange",
+}
+ON_SQLITE = {
+    "replace": "INSERT OR REPLACE INTO ledger_transactionchange SELECT * FROM ledger_transactionchange"
+}
+ON_POSTGRESQL = {
+    "truncate": "SET CONSTRAINTS ALL IMMEDIATE; TRUNCATE ledger_transactionchange",
+    "as a replica": "SET LOCAL session_replication_role = replica; DELETE FROM ledger_transactionchange",
+}
+OF_THIS_ENGINE = ATTEMPTS | (ON_SQLITE if connection.vendor == "sqlite" else ON_POSTGRESQL)
+
+
+@pytest.mark.parametrize("attempt", OF_THIS_ENGINE.values(), ids=OF_THIS_ENGINE.keys())
+def test_the_history_of_a_record_only_grows(attempt: str) -> None:
+    merged(record())
+    merged(record(status="failed"))
+    with pytest.raises(IntegrityError), transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(attempt)
+    assert TransactionChange.objects.get().after == {"status": "failed"}

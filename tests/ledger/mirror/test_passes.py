@@ -1,0 +1,203 @@
+"""The last day is read every hour whatever becomes of the whole list, and what was read before a failure is kept."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+from pytest_django import Settings
+
+from backoffice.core import clock
+from backoffice.ledger.mirror import passes, sync
+from backoffice.ledger.mirror.lease import LEASE_DURATION
+from backoffice.ledger.mirror.totals import total_discrepancies
+from backoffice.ledger.models import ContinuityCheck, Mirror, Sighting, Transaction
+from tests.ledger.long_list import LongList, member, numbered
+from tests.stub_provider import serving
+
+pytestmark = pytest.mark.django_db
+
+HOUR, DAY = timedelta(hours=1.01), timedelta(days=1.01)
+
+
+@pytest.fixture
+def service(settings: Settings) -> Iterator[LongList]:
+    """With 300 records of today before 1,200 of long ago, all of them here."""
+    with serving(LongList()) as stub:
+        settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = stub.url, stub.url_v4
+        stub.listed = [of_today(number) for number in range(300)] + numbered(1200)
+        sync.load_all(lambda _: None)
+        stub.asked.clear()
+        yield stub
+    assert list(map(str, total_discrepancies())) == []
+
+
+def of_today(number: int, **members: str) -> dict[str, object]:
+    """Of today still when the clock is a day further on."""
+    return member(f"D{number}", createdAt=(timezone.now() + DAY).isoformat(), **members)
+
+
+def come_by(after: timedelta, *, turns: int = 20) -> None:
+    with clock.use_clock(lambda: timezone.now() + after):
+        for _ in range(turns):
+            if not sync.sync_if_due():
+                return
+
+
+def status_of(name: str) -> str:
+    return Transaction.objects.get(transaction_id=name).status
+
+
+def mirror() -> Mirror:
+    return Mirror.objects.get()
+
+
+def test_a_whole_reading_that_stands_still_does_not_keep_the_last_day_from_being_read(
+    service: LongList,
+) -> None:
+    service.spoilt = {12: (500, "{}")}
+    come_by(DAY)
+    assert mirror().pass_page == 12
+    service.listed[290] = of_today(290, status="failed")
+
+    come_by(DAY + HOUR)
+
+    assert status_of("D290") == "failed"
+    assert (mirror().pass_depth, mirror().pass_page) == ("whole", 12)
+    assert "500" in mirror().problem
+
+
+def test_a_last_day_that_cannot_be_read_does_not_keep_the_whole_list_from_being_read(
+    service: LongList, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sync, "TURN_SECONDS", 0.0)  # a page a turn
+    gone = service.listed.pop(1300)["transactionId"]
+    come_by(DAY, turns=5)
+    assert mirror().pass_page > 4
+    service.spoilt = {3: (500, "{}")}
+    with clock.use_clock(lambda: timezone.now() + DAY + HOUR):
+        while mirror().pass_depth and not Sighting.objects.exists():
+            Mirror.objects.update(problem_at=None)
+            sync.sync_if_due()
+
+    assert mirror().day_page == 3  # where the last day stands still
+    assert gone in set(Transaction.objects.values_list("transaction_id", flat=True))
+    assert mirror().pass_depth == "count"  # which is what came behind the end of the list
+
+
+def test_the_books_are_checked_while_a_pass_is_under_way(
+    service: LongList, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sync, "TURN_SECONDS", 0.0)
+    come_by(DAY, turns=1)
+    assert mirror().pass_depth == "whole"
+    assert ContinuityCheck.objects.get(currency="NGN").whole_at is not None
+
+
+def test_a_last_day_that_is_read_meanwhile_forgets_nothing_that_was_seen(
+    service: LongList, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sync, "TURN_SECONDS", 0.0)
+    gone = service.listed.pop(1300)["transactionId"]
+    with clock.use_clock(lambda: timezone.now() + DAY):
+        while mirror().pass_depth != "count" or mirror().pass_page < 5:
+            sync.sync_if_due()
+        Mirror.objects.update(day_at=timezone.now() - DAY)  # so it is due between two steps of the whole
+        come_by(DAY, turns=100)
+
+    missing = Transaction.objects.filter(missing_since__isnull=False)
+    assert [row.transaction_id for row in missing] == [gone]
+
+
+def test_the_last_day_counts_as_read_from_when_its_reading_began(service: LongList) -> None:
+    began = mirror().pass_begun_at
+    assert mirror().day_at == began
+    come_by(HOUR)
+    later = mirror().day_at
+    assert later is not None
+    assert began is not None
+    assert later - began > timedelta(hours=1)
+    assert mirror().day_begun_at is None
+
+
+def test_of_a_whole_reading_it_is_kept_when_it_began_however_long_it_took(
+    service: LongList, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sync, "TURN_SECONDS", 0.0)
+    come_by(DAY, turns=1)
+    began, before = mirror().pass_begun_at, mirror().whole_begun_at
+    assert (began != before, mirror().pass_depth) == (True, "whole")
+    come_by(DAY + DAY, turns=100)
+    assert mirror().whole_begun_at == began
+
+
+def test_a_whole_reading_that_took_long_does_not_stand_for_the_last_day(service: LongList) -> None:
+    begun = timezone.now() - DAY
+    Mirror.objects.update(pass_depth="whole", pass_begun_at=begun, pass_page=14, day_at=None, pass_total=1500)
+    service.listed[290] = of_today(290, status="failed")
+
+    come_by(timedelta())
+
+    assert status_of("D290") == "failed"
+    assert max(service.asked[: service.asked.index(4) + 1]) == 4
+
+
+def test_the_last_day_goes_on_where_it_was(service: LongList, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sync, "TURN_SECONDS", 0.0)
+    come_by(HOUR, turns=1)
+    assert mirror().day_page == 2
+    assert mirror().day_begun_at is not None
+    service.asked.clear()
+    come_by(HOUR, turns=1)
+    assert service.asked == [1, 2]  # the page for overlap, and the next
+    come_by(HOUR)
+    assert mirror().day_begun_at is None
+
+
+@pytest.mark.parametrize("spoilt", [(500, "{}"), (200, "{"), (200, '{"data": {"data": [{}], "total": 1}}')])
+def test_what_stood_before_a_page_that_fails_is_kept(service: LongList, spoilt: tuple[int, str]) -> None:
+    service.listed[490:500] = [member(f"N{number}") for number in range(10)]  # on the fifth page
+    service.spoilt = {6: spoilt}
+
+    come_by(DAY)
+
+    assert Transaction.objects.filter(transaction_id__startswith="N").count() == 10
+    assert mirror().pass_page == 6
+
+
+def test_what_stood_before_a_record_without_room_is_kept(service: LongList) -> None:
+    service.listed[490] = member("N1")
+    service.listed[550] = member("N2", currency="N" * 3000)
+
+    come_by(DAY)
+
+    assert Transaction.objects.filter(transaction_id="N1").exists()
+    assert mirror().pass_page == 6
+    assert "N2 cannot be kept" in mirror().problem
+
+
+def test_a_command_waits_for_others_so_long_and_no_longer(
+    service: LongList, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sync, "MAX_WAIT_SECONDS", 0.5)
+    now = clock.now()
+    Mirror.objects.update(lease_holder=uuid4(), lease_since=now, lease_until=now + LEASE_DURATION)
+
+    for arguments in ([], ["--full"]):
+        with pytest.raises(CommandError, match=rf"since {now:%H:%M:%S} UTC\. It goes on") as refused:
+            call_command("mirror", *arguments)
+        assert refused.value.returncode == 3
+
+    Mirror.objects.update(lease_until=now)
+    call_command("mirror")
+
+
+def test_it_is_due_an_hour_after_it_began_and_not_before_anything_was_read() -> None:
+    now = clock.now()
+    assert not passes.is_day_pass_due(Mirror())
+    assert not passes.is_day_pass_due(Mirror(pass_begun_at=now))
+    assert passes.is_day_pass_due(Mirror(pass_begun_at=now - passes.DAY_PASS_INTERVAL))
+    assert not passes.is_day_pass_due(Mirror(pass_begun_at=now - passes.DAY_PASS_INTERVAL, day_at=now))
+    assert passes.is_day_pass_due(Mirror(day_at=now, day_begun_at=now))

@@ -1,0 +1,255 @@
+"""The sync among processes: killed ones, several at once, one that stood still, and the doorbell."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from io import StringIO
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+from django.utils import timezone
+from pytest_django import Settings
+
+from backoffice.celery import app
+from backoffice.core import clock
+from backoffice.ledger import tasks
+from backoffice.ledger.mirror import sync
+from backoffice.ledger.mirror.lease import LEASE_DURATION, SyncLease
+from backoffice.ledger.mirror.state import mirror_state
+from backoffice.ledger.mirror.totals import total_discrepancies
+from backoffice.ledger.models import DayTotal, Mirror, Transaction
+from tests.ledger.long_list import LongList, numbered
+from tests.stub_provider import serving
+from tests.tools.test_brokers import database_url
+
+pytestmark = pytest.mark.django_db(transaction=True)
+WITHIN = 60  # seconds
+
+
+@pytest.fixture
+def service(settings: Settings) -> Iterator[LongList]:
+    with serving(LongList()) as stub:
+        settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = stub.url, stub.url_v4
+        yield stub
+
+
+def here() -> set[str]:
+    return set(Transaction.objects.values_list("transaction_id", flat=True))
+
+
+def closing(job: Callable[[], object]) -> Callable[[], None]:
+    """The job, for a thread of its own: with its connection to the database."""
+
+    def done() -> None:
+        try:
+            job()
+        finally:
+            connection.close()
+
+    return done
+
+
+def run(
+    service: LongList, folder: Path, *arguments: str, points: str = ""
+) -> "subprocess.CompletedProcess[str]":
+    """`manage.py mirror` in a process of its own, around this test's database."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("COUNTERSIGN_")}
+    own = {
+        "COUNTERSIGN_DATA_DIR": str(folder),
+        "COUNTERSIGN_DATABASE_URL": database_url(),
+        "COUNTERSIGN_ENVIRONMENT": "sandbox",
+        "COUNTERSIGN_GATEWAY_URL": service.url,
+        "COUNTERSIGN_GATEWAY_URL_V4": service.url_v4,
+        "COUNTERSIGN_FAULT_POINT": points,
+    }
+    return subprocess.run(
+        [sys.executable, "manage.py", "mirror", *arguments],
+        env={**inherited, "DJANGO_SETTINGS_MODULE": "backoffice.settings", **own},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=WITHIN,
+    )
+
+
+@pytest.mark.parametrize(("point", "merged"), [("mirror.read", 0), ("mirror.merged", 1000)])
+def test_a_killed_process_goes_on_where_it_was(
+    service: LongList, tmp_path: Path, point: str, merged: int
+) -> None:
+    service.listed = numbered(2300)
+    killed = run(service, tmp_path, points=f"{point}=kill")
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert Transaction.objects.count() == merged == Mirror.objects.get().rows
+    assert list(total_discrepancies()) == []
+    assert sync.sync_if_due() == 0  # whoever comes now finds the turn taken
+
+    service.asked.clear()
+    with clock.use_clock(lambda: timezone.now() + LEASE_DURATION):
+        while sync.sync_if_due():
+            pass
+    assert here() == service.names()
+    assert list(total_discrepancies()) == []
+    deeper = [number for number in service.asked if number > 3]
+    assert deeper[0] == (10 if merged else 4)
+
+
+def test_the_command_tells_how_far_it_is_and_ends_by_itself(service: LongList, tmp_path: Path) -> None:
+    service.listed = numbered(2300)
+    done = run(service, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        " 48%  page 11 of 23, 1,000 transactions",
+        " 91%  page 21 of 23, 2,000 transactions",
+        "100%  page 23 of 23, 2,300 transactions",
+        "2,300 transactions are here; the service counts 2,300.",
+    ]
+    assert here() == service.names()
+
+
+class Terminal(StringIO):
+    """What a person looks at."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_on_a_terminal_one_line_is_written_over(service: LongList) -> None:
+    service.listed = numbered(1200)
+    shown = Terminal()
+    call_command("mirror", stdout=shown)
+    _, *bars = shown.getvalue().split("\r")
+    assert len(bars) > 1
+    assert all(bar.startswith(("█", "░")) and "\n" not in bar for bar in bars[:-1])
+
+
+def test_the_command_begins_again_if_told_so(service: LongList) -> None:
+    service.listed = numbered(1200)
+    call_command("mirror", stdout=StringIO())
+    service.asked.clear()
+    call_command("mirror", stdout=StringIO())
+    assert max(service.asked, default=0) <= 3
+    call_command("mirror", "--full", stdout=StringIO())
+    assert max(service.asked) == 12
+
+
+def test_the_command_says_why_it_could_not_go_on(service: LongList) -> None:
+    service.listed = numbered(2300)
+    service.spoilt = {15: (500, "{}")}
+    with pytest.raises(CommandError, match=r"What was read is kept; run this again to go on\."):
+        call_command("mirror", stdout=StringIO())
+    assert Transaction.objects.count() == 1400
+
+
+def test_the_command_holds_the_totals_against_the_rows(service: LongList) -> None:
+    service.listed = numbered(3)
+    said = StringIO()
+    call_command("mirror", stdout=StringIO())
+    call_command("mirror", "--verify", stdout=said)
+    assert said.getvalue() == "Every total and every break agrees with its rows.\n"
+    DayTotal.objects.update(count=4)
+    with pytest.raises(CommandError, match="1 totals or breaks differ"):
+        call_command("mirror", "--verify", stdout=said)
+    assert "kept 4 of 37.5, fees 0.75; counted 3 of 37.5, fees 0.75" in said.getvalue()
+
+
+def test_what_is_merged_while_totals_are_held_against_the_rows_is_no_difference(service: LongList) -> None:
+    service.listed = numbered(3)
+    sync.load_all(lambda _: None)
+    service.grow("late")
+    turns: list[int] = []
+
+    def merge_first(execute: Callable[..., Any], sql: str, *rest: Any) -> Any:
+        """The rows were counted, and before the totals are read another process merges one more."""
+        if not turns and 'FROM "ledger_daytotal"' in sql:
+            thread = threading.Thread(target=closing(lambda: turns.append(sync.sync_now())))
+            thread.start()
+            thread.join(WITHIN)
+        return execute(sql, *rest)
+
+    said = StringIO()
+    with connection.execute_wrapper(merge_first):
+        call_command("mirror", "--verify", stdout=said)
+    assert turns == [1]
+    assert "late" in here()
+    assert said.getvalue() == "Every total and every break agrees with its rows.\n"
+
+
+def test_two_at_once_read_once_and_the_second_one_is_heard(service: LongList) -> None:
+    service.listed = numbered(300)
+    sync.load_all(lambda _: None)
+    is_asked, may_answer = threading.Event(), threading.Event()
+
+    def wait(_number: int) -> None:
+        is_asked.set()
+        assert may_answer.wait(WITHIN)
+
+    service.before = wait
+    first = threading.Thread(target=closing(sync.sync_now))
+    first.start()
+    assert is_asked.wait(WITHIN)
+    assert sync.sync_now() == 0
+    service.before = lambda number: service.grow("what the second one came for") if number == 1 else None
+    may_answer.set()
+    first.join(WITHIN)
+    assert "what the second one came for" in here()
+    assert Mirror.objects.get().lease_holder is None
+
+
+def test_a_process_that_stood_still_merges_nothing_any_more(service: LongList) -> None:
+    service.listed = numbered(300)
+    sync.load_all(lambda _: None)
+    service.grow("read by the one that stood still")
+
+    def take_over(_number: int) -> None:
+        Mirror.objects.update(lease_holder=uuid4(), lease_until=timezone.now() + LEASE_DURATION)
+        connection.close()
+
+    service.before = take_over
+    sync.sync_now()
+    assert "read by the one that stood still" not in here()
+    assert Mirror.objects.get().lease_until is not None
+    assert mirror_state().problem == ""
+
+
+def test_a_turn_can_be_taken_when_its_holder_let_it_lapse(service: LongList) -> None:
+    lease = SyncLease.take()
+    assert lease is not None
+    assert SyncLease.take() is None
+    with clock.use_clock(lambda: timezone.now() + LEASE_DURATION):
+        other = SyncLease.take()
+    assert other is not None
+    lease.give_up()
+    assert Mirror.objects.get().lease_holder == other.holder
+
+
+def test_many_processes_coming_by_at_once_read_the_list_once(service: LongList) -> None:
+    service.listed = numbered(900)
+    threads = [threading.Thread(target=closing(sync.sync_if_due)) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(WITHIN)
+    while sync.sync_if_due():
+        pass
+    assert here() == service.names()
+    assert Mirror.objects.get().rows == 900
+    assert list(total_discrepancies()) == []
+
+
+def test_the_tasks_read_what_is_due_and_what_is_wanted(service: LongList) -> None:
+    service.listed = numbered(3)
+    tasks.sync_mirror_if_due.apply().get()
+    service.grow("A")
+    tasks.sync_mirror_if_due.apply().get()
+    assert "A" not in here()
+    tasks.sync_mirror.apply(args=("an operation",)).get()
+    assert "A" in here()
+    scheduled = app.conf.beat_schedule["mirror"]
+    assert scheduled["task"] == tasks.sync_mirror_if_due.name

@@ -1,0 +1,319 @@
+"""Balances, bank accounts and webhooks: who opens them, what they show at once, and what they cost."""
+
+import gzip
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries, Settings
+
+from backoffice.accounts.models import User
+from backoffice.ledger import urls
+from backoffice.ledger.models import Balance
+from backoffice.operations.kinds import KINDS
+from tests.ledger.stored_balances import balance, day_of_snapshots, snapshot
+from tests.sandbox_process import SandboxProcess
+from tests.stub_provider import StubProvider
+
+pytestmark = pytest.mark.django_db
+
+SignIn = Callable[[Client, User], Client]
+ROLES = ("maker", "checker", "auditor", "administrator", "outsider")
+ANSWERS = {
+    "balances":      ("get",  200, 200, 200, 200, 403),
+    "balances_now":  ("get",  200, 200, 200, 200, 403),
+    "bank_accounts": ("get",  200, 200, 200, 200, 403),
+    "own_accounts":  ("get",  200, 200, 200, 200, 403),
+    "continuity":    ("get",  200, 200, 200, 200, 403),
+    "statements":    ("get",  200, 200, 200, 200, 403),
+    "wallets":       ("get",  200, 200, 200, 200, 403),
+    "mirror":        ("get",  200, 200, 200, 200, 403),
+    "wallets_now":   ("get",  200, 200, 200, 200, 403),
+    "callback":      ("get",  200, 200, 200, 200, 403),
+}  # fmt: skip
+BALANCES, ACCOUNTS, WEBHOOKS = "/money/balances/", "/money/bank-accounts/", "/webhooks/"
+
+
+@pytest.fixture
+def reader(client: Client, sign_in: SignIn, auditor: User) -> Client:
+    return sign_in(client, auditor)
+
+
+def text(answer: Any) -> str:
+    return str(answer.content.decode())
+
+
+@contextmanager
+def held_back(service: StubProvider) -> Iterator[None]:
+    """Let the service answer no read before the end of the block."""
+    go_on = threading.Event()
+    service.before_get = lambda: go_on.wait(20)
+    try:
+        yield
+    finally:
+        go_on.set()
+
+
+def test_the_table_names_every_address() -> None:
+    assert set(ANSWERS) == {pattern.name for pattern in urls.urlpatterns}
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("name", ANSWERS)
+def test_a_role_opens_what_the_table_says(
+    client: Client, sign_in: SignIn, request: pytest.FixtureRequest, unreachable: None, name: str, role: str
+) -> None:
+    method, *answers = ANSWERS[name]
+    answer = getattr(sign_in(client, request.getfixturevalue(role)), str(method))(reverse(f"ledger:{name}"))
+    assert answer.status_code == answers[ROLES.index(role)]
+
+
+@pytest.mark.parametrize("address", [BALANCES, ACCOUNTS, WEBHOOKS])
+def test_the_first_answer_does_not_wait_for_the_service(
+    reader: Client, service: StubProvider, address: str
+) -> None:
+    with held_back(service):
+        html = text(reader.get(address))
+    assert "being asked" in html
+    assert 'hx-trigger="load"' in html
+    assert 'read=1">Ask the service</a>' in html
+
+
+@pytest.mark.parametrize("address", [BALANCES, ACCOUNTS, WEBHOOKS])
+@pytest.mark.parametrize("role", ROLES[:-1])
+def test_a_page_needs_six_queries_at_most_and_little_html(
+    client: Client,
+    sign_in: SignIn,
+    request: pytest.FixtureRequest,
+    django_assert_max_num_queries: DjangoAssertNumQueries,
+    address: str,
+    role: str,
+) -> None:
+    for currency in ("NGN", "USD", "USDT"):
+        balance(currency)
+        day_of_snapshots(currency)
+    browser = sign_in(client, request.getfixturevalue(role))
+    with django_assert_max_num_queries(6):
+        page = browser.get(address)
+    assert len(gzip.compress(page.content)) <= 14 * 1024
+
+
+def test_balances_are_shown_as_last_known_with_their_age(reader: Client) -> None:
+    balance(at=timezone.now() - timedelta(minutes=12))
+    html = text(reader.get(BALANCES))
+    for part in (
+        "8,412,090.55",
+        "41,200,000.00",
+        "32,787,909.45",
+        "1204",
+        ">12 min</time>",
+        "Nigerian naira",
+    ):
+        assert part in html
+
+
+def test_balances_are_read_now_and_kept(reader: Client, sandbox: SandboxProcess) -> None:
+    html = text(reader.get(f"{BALANCES}now/"))
+    kept = Balance.objects.get(currency="NGN")
+    assert kept.amount == sandbox.balance("NGN")
+    assert f"{kept.amount:,.2f}" in html
+    assert "every 60s" in html
+
+
+def test_without_scripts_a_link_reads_them_into_the_whole_page(
+    reader: Client, sandbox: SandboxProcess
+) -> None:
+    html = text(reader.get(f"{BALANCES}?read=1"))
+    assert "<!DOCTYPE html>" in html
+    assert f"{sandbox.balance('USD'):,.2f}" in html
+
+
+def test_a_service_that_is_away_leaves_the_last_known_balances_and_says_so(
+    reader: Client, unreachable: None
+) -> None:
+    balance()
+    html = text(reader.get(f"{BALANCES}now/"))
+    assert "8,412,090.55" in html
+    assert "The service does not answer" in html
+
+
+def test_the_trend_is_drawn_and_said(reader: Client) -> None:
+    snapshot("8000000.55", ago=timedelta(hours=10))
+    balance()
+    html = text(reader.get(BALANCES))
+    assert '<polyline points="' in html
+    assert "Last 10 h: up 412,090.00, lowest 8,000,000.55, highest 8,412,090.55" in html
+    assert "style=" not in html
+
+
+def test_each_balance_leads_to_what_moves_it_for_who_may(
+    client: Client, sign_in: SignIn, maker: User, auditor: User
+) -> None:
+    balance("NGN")
+    html = text(sign_in(client, maker).get(BALANCES))
+    for address in (
+        "/operations/prepare/conversion/?direction=NGN-USD",
+        "/operations/prepare/withdrawal/?currency=NGN",
+        "/operations/prepare/transfer/?currency=NGN",
+    ):
+        assert f'href="{address}"' in html
+    assert "prepare" not in text(sign_in(Client(), auditor).get(BALANCES))
+
+
+def test_crypto_is_neither_converted_nor_withdrawn(client: Client, sign_in: SignIn, maker: User) -> None:
+    balance("USDT", "12.5")
+    html = text(sign_in(client, maker).get(BALANCES))
+    assert "currency=USDT" not in html.replace("wallet_transfer/?currency=USDT", "")
+    assert ("wallet_transfer/?currency=USDT" in html) is ("wallet_transfer" in KINDS)
+
+
+@pytest.mark.django_db(transaction=True)  # a stored report is read by a connection of its own
+def test_the_export_has_what_is_on_screen_and_what_was(reader: Client) -> None:
+    balance()
+    snapshot("8000000.55", ago=timedelta(hours=10))
+    assert 'href="/reports/balances.csv"' in text(reader.get(BALANCES))
+    lines = b"".join(reader.get("/reports/balances.csv")).decode().splitlines()
+    assert [line.split(",")[:3] for line in lines[1:]] == [
+        ["last_known", "NGN", "8412090.55"],
+        ["snapshot", "NGN", "8000000.55"],
+    ]
+
+
+def test_the_holder_of_an_account_is_told(reader: Client, sandbox: SandboxProcess) -> None:
+    page = reader.post(ACCOUNTS, {"bank_code": "044", "account_number": "0123456789"})
+    assert page.status_code == 200
+    assert page.context["holder"].account_name in text(page)
+    assert "0123456789" not in page.request["PATH_INFO"]
+
+
+def test_whoever_prepares_withdrawals_goes_on_to_one_with_the_account_filled_in(
+    client: Client, sign_in: SignIn, maker: User, sandbox: SandboxProcess
+) -> None:
+    browser, account = sign_in(client, maker), {"bank_code": "044", "account_number": "0123456789"}
+    assert "Withdraw to this account" in text(browser.post(ACCOUNTS, account))
+    form = browser.post("/operations/prepare/withdrawal/", {**account, "step": "change"}).context["form"]
+    assert {name: form[name].value() for name in account} == account
+
+
+def test_whoever_reads_only_is_not_offered_one(reader: Client, sandbox: SandboxProcess) -> None:
+    page = reader.post(ACCOUNTS, {"bank_code": "044", "account_number": "0123456789"})
+    assert "Withdraw to this account" not in text(page)
+
+
+@pytest.mark.parametrize(
+    ("bank_code", "number", "said"),
+    [
+        ("", "0123456789", "This field is required."),
+        ("044", "12", "exactly 10 digits"),
+        ("000", "0123456789", "Select a valid choice"),
+        ("044", "1234560000", "The bank knows no such account"),
+    ],
+)
+def test_an_account_that_cannot_be_resolved_is_said_beside_its_field(
+    reader: Client, sandbox: SandboxProcess, bank_code: str, number: str, said: str
+) -> None:
+    page = reader.post(ACCOUNTS, {"bank_code": bank_code, "account_number": number})
+    assert page.status_code == 422
+    assert said in text(page)
+    assert f'value="{number}"' in text(page)
+
+
+def test_a_service_that_is_away_cannot_resolve(reader: Client, unreachable: None) -> None:
+    page = reader.post(ACCOUNTS, {"bank_code": "044", "account_number": "0123456789"})
+    assert page.status_code == 422
+    assert "the service does not answer" in text(page)
+
+
+def listed(name: str) -> str:
+    asset = {"currency": "NGN", "id": "0455001122", "type": "bank_account", "balance": 0}
+    return json.dumps([{"accountName": name, "assets": [asset]}])
+
+
+def test_own_accounts_are_told_and_then_remembered_with_their_age(
+    reader: Client, service: StubProvider, settings: Settings
+) -> None:
+    service.accounts = listed("Lagos shop")
+    assert "0455001122" in text(reader.get(f"{ACCOUNTS}own/"))
+    assert 'old. <span class="asking">The service is being asked' in text(reader.get(ACCOUNTS))
+    settings.GATEWAY_URL_V4 = "http://127.0.0.1:9/v4"
+    html = text(reader.get(f"{ACCOUNTS}own/"))
+    assert "Lagos shop" in html
+    assert "The service does not tell it now" in html
+
+
+def test_the_export_has_every_account_with_its_number(reader: Client, service: StubProvider) -> None:
+    service.accounts = listed("Lagos shop")
+    assert 'href="/reports/bank-accounts.csv"' in text(reader.get(f"{ACCOUNTS}own/"))
+    lines = b"".join(reader.get("/reports/bank-accounts.csv")).decode().splitlines()
+    assert lines[1].split(",") == ["Lagos shop", "NGN", "0455001122", "bank_account", "0"]
+
+
+def test_the_export_has_an_account_without_any_currency_as_the_page_does(
+    reader: Client, service: StubProvider
+) -> None:
+    service.accounts = '[{"accountName": "Empty shop", "assets": []}]'
+    assert "Nothing in any currency yet" in text(reader.get(f"{ACCOUNTS}own/"))
+    lines = b"".join(reader.get("/reports/bank-accounts.csv")).decode().splitlines()
+    assert lines[1].split(",") == ["Empty shop", "", "", "", ""]
+
+
+def test_without_scripts_the_accounts_are_read_into_the_whole_page(
+    reader: Client, service: StubProvider
+) -> None:
+    service.accounts = listed("Lagos shop")
+    html = text(reader.get(f"{ACCOUNTS}?read=1"))
+    assert "<!DOCTYPE html>" in html
+    assert "Lagos shop" in html
+
+
+@pytest.mark.parametrize(("role", "offered"), [("administrator", True), ("maker", False), ("auditor", False)])
+@pytest.mark.parametrize(("address", "kind"), [(ACCOUNTS, "bank_account"), (WEBHOOKS, "callback_url")])
+def test_a_change_is_proposed_by_who_may(
+    client: Client,
+    sign_in: SignIn,
+    request: pytest.FixtureRequest,
+    address: str,
+    kind: str,
+    role: str,
+    offered: bool,
+) -> None:
+    page = sign_in(client, request.getfixturevalue(role)).get(address)
+    assert (f'role="button" href="/operations/prepare/{kind}/"' in text(page)) is offered
+
+
+@pytest.mark.parametrize(
+    ("public", "told", "said"),
+    [
+        ("https://pay.example.com", "https://pay.example.com/webhooks", "This is our address"),
+        ("https://pay.example.com", "https://pay.example.com", "This is our address"),
+        ("https://pay.example.com", "https://PAY.example.com:443/webhooks", "This is our address"),
+        ("https://pay.example.com/a", "https://pay.example.com/ab", "This is not our address"),
+        ("https://pay.example.com", "http://pay.example.com/webhooks", "This is not our address"),
+        ("https://pay.example.com", "https://pay.example.com.evil.example/", "This is not our address"),
+        ("https://pay.example.com", "https://pay.example.com@evil.example/", "This is not our address"),
+        ("https://pay.example.com", "https://pay.example.com:x/", "This is not our address"),
+        ("", "https://pay.example.com/webhooks", "COUNTERSIGN_PUBLIC_URL"),
+        ("https://pay.example.com", "", "None is set"),
+    ],
+)
+def test_the_callback_address_is_judged(
+    reader: Client, service: StubProvider, settings: Settings, public: str, told: str, said: str
+) -> None:
+    settings.PUBLIC_URL = public
+    service.callback = json.dumps(told)
+    html = text(reader.get(f"{WEBHOOKS}callback/"))
+    assert said in html
+    assert told in html
+
+
+def test_a_callback_address_that_cannot_be_read_is_said(reader: Client, unreachable: None) -> None:
+    html = text(reader.get(f"{WEBHOOKS}?read=1"))
+    assert "The service does not tell it now" in html
+    assert "Nothing is known from before." in html

@@ -1,0 +1,89 @@
+"""The movements of a statement, page by page, and pages of the books that are read in one moment of the database."""
+
+import re
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+
+from backoffice.accounts.models import User
+from backoffice.ledger.models import BalanceBreak, Mirror
+from backoffice.ledger.pages import statements
+from backoffice.ledger.statements.continuity import breaks_by_day
+from tests.ledger.statements.test_breaks import merged, record
+
+pytestmark = pytest.mark.django_db
+
+STATEMENTS, CONTINUITY = "/money/statements/", "/money/continuity/"
+MARCH = {"currency": "NGN", "since": "2026-03-01", "until": "2026-03-31"}
+
+
+@pytest.fixture(autouse=True)
+def mirror(db: None) -> None:
+    Mirror.objects.create(pk=1)
+
+
+@pytest.fixture
+def reader(client: Client, sign_in: Callable[[Client, User], Client], auditor: User) -> Client:
+    return sign_in(client, auditor)
+
+
+def minute(number: int, name: str, before: int) -> Any:
+    return record(name, 0, before, 1, createdAt=f"2026-03-04T05:{number:02}:00Z")
+
+
+def test_a_page_ends_where_a_moment_does_and_balances_run_on_from_page_to_page(reader: Client) -> None:
+    """The records of the moment at the end of a page were merged in another order than their balances tell."""
+    merged(*(minute(number, f"T{number}", number) for number in range(48)))
+    for balance in (51, 49, 50, 48):
+        merged(minute(48, f"at-once-{balance}", balance))
+    merged(*(minute(number, f"T{number}", number + 3) for number in range(49, 60)))
+    first = reader.get(STATEMENTS, MARCH)
+    second = reader.get(STATEMENTS, MARCH | {"cursor": first.context["page"].next_cursor})
+    back = reader.get(STATEMENTS, MARCH | {"cursor": second.context["page"].previous_cursor})
+    assert balances(first) == list(range(1, 49))
+    assert balances(second) == list(range(49, 64))
+    assert balances(back) == balances(first)
+
+
+def test_a_moment_of_more_than_a_page_is_cut(reader: Client) -> None:
+    merged(*(minute(1, f"T{number:02}", number) for number in range(60)))
+    first = reader.get(STATEMENTS, MARCH)
+    second = reader.get(STATEMENTS, MARCH | {"cursor": first.context["page"].next_cursor})
+    assert sorted(balances(first) + balances(second)) == list(range(1, 61))
+
+
+def test_a_circle_at_the_beginning_of_a_page_is_told_as_the_balance_before_it_has_it(reader: Client) -> None:
+    merged(record("A", 0, 0, 100, createdAt="2026-02-28T10:00:00Z"))
+    merged(
+        record("back", 0, 90, 10, createdAt="2026-03-01T10:00:00Z"),
+        record("there", 0, 100, 10, createdAt="2026-03-01T10:00:00Z", type="withdrawal"),
+    )
+    assert balances(reader.get(STATEMENTS, MARCH)) == [90, 100]
+
+
+def balances(page: Any) -> list[int]:
+    return [int(text) for text in re.findall(r'data-label="Balance">([\d,]+)\.00<', page.content.decode())]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_is_merged_while_breaks_are_read_is_not_half_of_them(
+    reader: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def days(*arguments: Any) -> Any:
+        """Behind the sums a break appears, and then the list is read."""
+        told = breaks_by_day(*arguments)
+        threads = ThreadPoolExecutor(1)
+        threads.submit(merged, record("B", 1, 12, 1)).result(timeout=30)
+        threads.submit(lambda: connection.close()).result()  # that thread's own
+        threads.shutdown()
+        return told
+
+    merged(record("A", 0, 0, 10))
+    monkeypatch.setattr(statements, "days_of", days)
+    shown = reader.get(CONTINUITY).content.decode()
+    assert BalanceBreak.objects.count() == 1
+    assert "Something is missing" not in shown

@@ -1,0 +1,144 @@
+"""The page of the merchant's wallet addresses."""
+
+import gzip
+import json
+import re
+from collections.abc import Callable
+from html import unescape
+from typing import Any
+
+import pytest
+from django.test import Client
+from pytest_django import DjangoAssertNumQueries, Settings
+
+from backoffice.accounts.models import User
+from tests.sandbox_process import SandboxProcess
+from tests.stub_provider import StubProvider
+
+pytestmark = pytest.mark.django_db
+SignIn = Callable[[Client, User], Client]
+Holding = Callable[..., None]
+PAGE, NOW = "/money/wallets/", "/money/wallets/now/"
+SILENT = "http://127.0.0.1:9/v2"
+
+
+@pytest.fixture
+def reader(client: Client, sign_in: SignIn, auditor: User) -> Client:
+    return sign_in(client, auditor)
+
+
+def text(client: Client, address: str) -> str:
+    answer = client.get(address)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+@pytest.fixture
+def holding(service: StubProvider) -> Holding:
+    """Let the service tell these addresses."""
+
+    def hold(*addresses: object) -> None:
+        service.wallet = json.dumps({"addresses": addresses})
+
+    return hold
+
+
+def test_the_addresses_of_the_service_with_their_codes(reader: Client, sandbox: SandboxProcess) -> None:
+    html = text(reader, NOW)
+    for network in ("TRC20", "ERC20", "BEP20", "POLYGON"):
+        assert f">{network}</th>" in html
+    assert html.count("data-copy=") == 4
+    assert html.count("data:image/svg+xml") == 1
+    assert "Told by the service at" in html
+
+
+def test_the_code_of_any_address_can_be_drawn_but_of_no_other_text(reader: Client, holding: Holding) -> None:
+    holding({"address": "addr-1", "network": "A"}, {"address": "addr-2", "network": "B"})
+    assert 'alt="QR code of addr-1"' in text(reader, NOW)
+    assert 'alt="QR code of addr-2"' in text(reader, f"{NOW}?show=addr-2")
+    assert 'alt="QR code of addr-1"' in text(reader, f"{NOW}?show=addr-of-a-thief")
+
+
+def test_currency_and_network_narrow_the_list(reader: Client, holding: Holding) -> None:
+    holding(
+        {"address": "addr-1", "network": "A", "currency": "USDT"},
+        {"address": "addr-2", "network": "B", "currency": "USDT"},
+        {"address": "addr-3", "network": "B", "currency": "BTC"},
+        "addr-4",
+    )
+    found = {
+        "": {1, 2, 3, 4},
+        "?network=B": {2, 3},
+        "?currency=USDT&network=B": {2},
+        "?network=C": set(),
+    }
+    for query, expected in found.items():
+        html = text(reader, NOW + query)
+        assert {number for number in range(1, 5) if f'data-copy="addr-{number}"' in html} == expected
+    assert "The service shows no address here" in text(reader, f"{NOW}?network=C")
+
+
+def test_an_unreachable_service_leaves_what_was_told_with_its_age(
+    reader: Client, holding: Holding, settings: Settings
+) -> None:
+    holding({"address": "addr-1", "network": "A"})
+    text(reader, NOW)
+    settings.GATEWAY_URL = SILENT
+    html = text(reader, NOW)
+    assert "addr-1" in html
+    assert "does not tell it now" in html
+    assert "data-age" in html
+
+
+def test_before_the_first_answer_the_page_says_so_and_asks(reader: Client, settings: Settings) -> None:
+    settings.GATEWAY_URL = SILENT
+    html = text(reader, PAGE)
+    assert "Not known yet" in html
+    assert f'hx-get="{NOW}' in html
+    assert 'read=1">Ask the service</a>' in html
+    assert "Nothing is known from before" in text(reader, f"{PAGE}?read=1")
+
+
+def test_what_the_service_says_is_never_markup(reader: Client, holding: Holding) -> None:
+    holding({"address": '"><script>x</script>', "network": "<b>A</b>"})
+    html = text(reader, NOW)
+    assert "<script>x" not in html
+    assert "<b>A" not in html
+
+
+@pytest.mark.parametrize("count", [0, 4, 200])
+def test_the_page_keeps_to_its_queries_and_bytes(
+    reader: Client, holding: Holding, django_assert_max_num_queries: DjangoAssertNumQueries, count: int
+) -> None:
+    holding(*({"address": f"T{number:033}", "network": f"N{number % 9}"} for number in range(count)))
+    with django_assert_max_num_queries(6):
+        answer: Any = reader.get(f"{PAGE}?read=1")
+    assert len(gzip.compress(answer.content)) <= 14 * 1024
+    assert answer.content.count(b"data-copy=") == min(count, 50)
+
+
+def test_the_csv_has_every_address(reader: Client, holding: Holding) -> None:
+    holding({"address": "addr-1", "network": "A", "currency": "USDT"}, "addr-2")
+    answer: Any = reader.get("/reports/wallets.csv")
+    lines = b"".join(answer.streaming_content).decode("utf-8-sig").splitlines()
+    assert lines == ["currency,network,address", "USDT,A,addr-1", ",,addr-2"]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [("", {1, 2, 3}), ("?network=B", {2, 3}), ("?currency=USDT&network=B&show=addr-3", {2})],
+)
+def test_the_csv_has_what_is_on_the_screen(
+    reader: Client, holding: Holding, query: str, expected: set[int]
+) -> None:
+    holding(
+        {"address": "addr-1", "network": "A", "currency": "USDT"},
+        {"address": "addr-2", "network": "B", "currency": "USDT"},
+        {"address": "addr-3", "network": "B", "currency": "BTC"},
+        {"address": "", "network": "C", "currency": "BTC"},
+    )
+    [link] = re.findall(r'href="([^"]+\.csv[^"]*)"', text(reader, NOW + query))
+    answer: Any = reader.get(unescape(link))
+    file = b"".join(answer.streaming_content).decode("utf-8-sig")
+    assert {number for number in range(1, 4) if f"addr-{number}" in file} == expected
+    assert file.count("\r\n") == 1 + len(expected)

@@ -1,0 +1,160 @@
+"""Snapshots of the balances: one per currency and quarter of an hour, whoever asks and however often."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from backoffice.celery import app
+from backoffice.core.models import NamedLease
+from backoffice.ledger import balances
+from backoffice.ledger.balances import LONG_TREND_PERIOD, balance_trend, balances_with_long_trend
+from backoffice.ledger.models import Balance, BalanceSnapshot
+from backoffice.ledger.tasks import take_snapshot
+from tests.ledger.stored_balances import balance, snapshot
+from tests.stub_provider import StubProvider
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def counted(service: StubProvider) -> list[int]:
+    """One entry for each time that the service is read from now on."""
+    calls: list[int] = []
+    service.before_get = lambda: calls.append(1)
+    return calls
+
+
+def a_quarter_passes() -> None:
+    """What was kept and tried lies a quarter of an hour further back."""
+    for kept in BalanceSnapshot.objects.all():
+        BalanceSnapshot.objects.filter(pk=kept.pk).update(slot=kept.slot - balances.SNAPSHOT_INTERVAL)
+    NamedLease.objects.update(next_at=timezone.now() - timedelta(seconds=1))
+
+
+@pytest.mark.parametrize(
+    ("moment", "slot"),
+    [("10:00:00", "10:00"), ("10:14:59", "10:00"), ("10:15:00", "10:15"), ("23:59:59", "23:45")],
+)
+def test_a_quarter_of_an_hour_begins_at(moment: str, slot: str) -> None:
+    at = datetime.fromisoformat(f"2026-11-20T{moment}+00:00")
+    assert balances.snapshot_slot(at).strftime("%H:%M") == slot
+
+
+def test_the_first_reading_of_a_quarter_stays(service: StubProvider) -> None:
+    calls = counted(service)
+    assert [balances.take_due_snapshot() for _ in range(3)] == [1, 0, 0]
+    kept = BalanceSnapshot.objects.get()
+    assert (kept.currency, kept.amount, len(calls)) == ("NGN", Decimal(5000000), 1)
+
+
+def test_every_quarter_has_its_own(service: StubProvider) -> None:
+    balances.take_due_snapshot()
+    a_quarter_passes()
+    assert balances.take_due_snapshot() == 1
+    assert BalanceSnapshot.objects.count() == 2
+
+
+def test_the_known_balance_is_kept_with_it(service: StubProvider) -> None:
+    balances.take_due_snapshot()
+    assert Balance.objects.get().as_of == BalanceSnapshot.objects.get().as_of
+
+
+def test_a_person_who_reads_the_balances_first_saves_the_sweeper_the_call(service: StubProvider) -> None:
+    balances.refresh_balances()
+    balances.refresh_balances()
+    assert balances.take_due_snapshot() == 0
+    assert BalanceSnapshot.objects.count() == 1
+
+
+def test_two_sweepers_at_once_keep_one_and_ask_once(service: StubProvider) -> None:
+    calls, together = counted(service), threading.Barrier(2)
+
+    def sweep() -> int:
+        together.wait(60)
+        try:
+            return balances.take_due_snapshot()
+        finally:
+            connection.close()
+
+    NamedLease.objects.create(what="balances", next_at=timezone.now())
+    with ThreadPoolExecutor(2) as pool:
+        done = [future.result() for future in [pool.submit(sweep) for _ in range(2)]]
+    assert sorted(done) == [0, 1]
+    assert (BalanceSnapshot.objects.count(), len(calls)) == (1, 1)
+
+
+def test_a_service_that_is_away_is_asked_once_a_minute(unreachable: None) -> None:
+    assert [balances.take_due_snapshot(), balances.take_due_snapshot()] == [0, 0]
+    pause = NamedLease.objects.get().next_at - timezone.now()
+    assert timedelta(seconds=50) < pause <= balances.SNAPSHOT_RETRY_AFTER
+    assert not BalanceSnapshot.objects.exists()
+
+
+def test_the_worker_keeps_them_as_well(service: StubProvider) -> None:
+    take_snapshot.apply().get()
+    assert BalanceSnapshot.objects.count() == 1
+
+
+def test_beat_rings_for_them_often_enough() -> None:
+    entry = app.conf.beat_schedule["snapshots"]
+    assert entry["task"] == take_snapshot.name
+    assert timedelta(seconds=entry["schedule"]) < balances.SNAPSHOT_INTERVAL
+
+
+def points(line: str) -> list[tuple[int, int]]:
+    return [tuple(map(int, point.split(","))) for point in line.split()]  # type: ignore[misc]
+
+
+def test_the_trend_goes_from_the_oldest_to_the_last_reading() -> None:
+    earlier = [snapshot("100", ago=timedelta(hours=12)), snapshot("300", ago=timedelta(hours=6))]
+    trend = balance_trend(balance(amount="200"), earlier)
+    assert [x for x, _ in points(trend.points)] == pytest.approx([120, 180, 240], abs=1)
+    assert [y for _, y in points(trend.points)] == [44, 4, 24]
+    assert trend.sentence == "Last 12 h: up 100.00, lowest 100.00, highest 300.00 of 3 readings"
+
+
+@pytest.mark.parametrize("at", ["00:00", "11:59", "12:03", "13:02", "23:58"])
+def test_thirty_days_begin_where_they_begin_at_any_time_of_the_day(at: str) -> None:
+    now = datetime.fromisoformat(f"2026-11-22T{at}:30+00:00")
+    balance(amount="300", at=now)
+    for hours in range(24 * 31):
+        moment = balances.snapshot_slot(now - timedelta(hours=hours, minutes=1))
+        BalanceSnapshot.objects.create(
+            currency="NGN",
+            slot=moment,
+            as_of=moment + timedelta(minutes=1),
+            amount=1000 + hours,
+            total_received=0,
+            total_sent=0,
+            transaction_count=0,
+        )
+    [(_, trend)] = balances_with_long_trend(now)
+    begins = min(
+        kept.as_of for kept in BalanceSnapshot.objects.all() if kept.as_of >= now - LONG_TREND_PERIOD
+    )
+    first = BalanceSnapshot.objects.get(as_of=begins).amount
+    assert f"Last 30 d: down {first - 300:,.2f}, lowest 300.00" in trend.sentence
+
+
+def test_a_balance_that_never_moved_lies_in_the_middle() -> None:
+    trend = balance_trend(balance(amount="7"), [snapshot("7", ago=timedelta(hours=2))])
+    assert {y for _, y in points(trend.points)} == {24}
+    assert "unchanged" in trend.sentence
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        list,
+        lambda: [snapshot("1", ago=timedelta(hours=1), currency="USD")],
+        lambda: [snapshot("1", ago=timedelta(hours=25))],
+    ],
+    ids=["none", "another currency", "too old"],
+)
+def test_one_reading_is_no_trend(make: Callable[[], list[BalanceSnapshot]]) -> None:
+    assert balance_trend(balance(), make()).points == ""

@@ -1,0 +1,111 @@
+"""The banks that a withdrawal may go to: the service's list where it has one, ours where it has none or fails."""
+
+from pathlib import Path
+
+import pytest
+from django.core.cache import cache
+from pytest_django import Settings
+
+from backoffice.ledger import bank_accounts as ledger
+from backoffice.operations.kinds.withdrawal import WithdrawalForm
+from payments_gateway import BANKS
+from tests.payments_gateway import stub
+from tests.payments_gateway.stub import Behaviour, Stub
+
+pytestmark = pytest.mark.django_db  # where the key in use is kept
+
+LISTED = stub.answer(200, {"data": [{"Code": "044", "Name": "Access"}, {"Code": "999", "Name": "New Bank"}]})
+OTHER = stub.answer(200, {"data": [{"Code": "998", "Name": "Newer Bank"}]})
+THEIRS = {"044": "Access", "999": "New Bank"}
+
+
+@pytest.fixture
+def switched_on(settings: Settings, tmp_path: Path) -> Settings:
+    """The deployment says that the service has a list of banks."""
+    file = tmp_path / "dialect.toml"
+    file.write_text('capabilities = ["banks"]\n')
+    settings.GATEWAY_DIALECT = str(file)
+    return settings
+
+
+def an_hour_later() -> None:
+    """What was fresh and what was tried is forgotten; the last list is not."""
+    cache.delete_many(["banks:fresh", "banks:tried"])
+
+
+def test_switched_off_nobody_is_asked(settings: Settings) -> None:
+    with Stub(LISTED) as service:
+        settings.GATEWAY_URL = service.url
+        assert ledger.banks() == BANKS
+    assert service.connections == 0
+
+
+def test_switched_on_the_services_list_is_asked_for_once(switched_on: Settings) -> None:
+    with Stub(LISTED) as service:
+        switched_on.GATEWAY_URL = service.url
+        assert [ledger.banks(), ledger.banks()] == [THEIRS, THEIRS]
+    assert [request.target for request in service.requests] == ["/v2/bank/supported"]
+
+
+def test_the_form_of_a_withdrawal_offers_that_list(switched_on: Settings) -> None:
+    with Stub(LISTED) as service:
+        switched_on.GATEWAY_URL = service.url
+        offered = str(WithdrawalForm()["bank_code"])
+    assert '<option value="999">New Bank</option>' in offered
+    assert "Zenith Bank" not in offered
+
+
+def test_a_form_that_cannot_have_it_offers_ours(switched_on: Settings) -> None:
+    switched_on.GATEWAY_URL = "http://127.0.0.1:9/v2"
+    assert '<option value="057">Zenith Bank</option>' in str(WithdrawalForm()["bank_code"])
+
+
+def test_after_an_hour_it_is_asked_for_again(switched_on: Settings) -> None:
+    with Stub(LISTED, OTHER) as service:
+        switched_on.GATEWAY_URL = service.url
+        ledger.banks()
+        an_hour_later()
+        assert ledger.banks() == {"998": "Newer Bank"}
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        stub.answer(500, b"<html>"),
+        stub.answer(404, {"success": False, "message": "no such path"}),
+        stub.answer(401, {"success": False, "message": "X-Api-Key is not valid"}),
+        stub.answer(200, {"data": "nonsense"}),
+        stub.answer(200, {"data": []}),
+        stub.close_after_request,
+    ],
+    ids=["500", "404", "401", "nonsense", "empty", "closed"],
+)
+def test_a_list_that_cannot_be_had_leaves_the_last_one_or_ours(
+    switched_on: Settings, failure: Behaviour
+) -> None:
+    with Stub(failure) as service:
+        switched_on.GATEWAY_URL = service.url
+        assert ledger.banks() == BANKS
+    with Stub(LISTED, failure) as service:
+        switched_on.GATEWAY_URL = service.url
+        an_hour_later()
+        ledger.banks()
+        an_hour_later()
+        assert ledger.banks() == THEIRS
+        assert len(service.requests) > 1
+
+
+def test_a_slow_service_holds_up_one_page_and_not_the_next(switched_on: Settings) -> None:
+    with Stub(stub.silent) as service:
+        switched_on.GATEWAY_URL = service.url
+        assert [ledger.banks(), ledger.banks()] == [BANKS, BANKS]
+        assert service.connections == 1
+
+
+def test_a_service_that_is_away_is_not_asked_by_every_page(switched_on: Settings) -> None:
+    switched_on.GATEWAY_URL = "http://127.0.0.1:9/v2"
+    assert ledger.banks() == BANKS
+    with Stub(LISTED) as service:
+        switched_on.GATEWAY_URL = service.url
+        assert ledger.banks() == BANKS
+        assert service.connections == 0

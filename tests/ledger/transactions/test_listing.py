@@ -1,0 +1,332 @@
+"""The list of transactions: the same as plain Python finds, page by page in either direction, whatever is asked for."""
+
+import random
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+import pytest
+from django.db import connection
+
+from backoffice.core.web.pagination import Order, Page
+from backoffice.ledger.models import DayTotal, Facet, Transaction
+from backoffice.ledger.transactions import filters, names, query_planner
+from backoffice.ledger.transactions.filters import NEWEST_FIRST, ORDERS, TransactionFilter
+from backoffice.ledger.transactions.listing import TransactionCount, transaction_count, transaction_page
+from backoffice.ledger.transactions.query_planner import FilterTooBroadError
+from tests.ledger.stored_transactions import AT, store, stored, unsaved
+
+pytestmark = pytest.mark.django_db
+
+ROWS = 120
+SIZE = 7
+NAMES = ("Ada Obi", "ADA BELLO", "Tunde Bello", "100% Sure_Ltd", "Back\\slash Bros", "Zoë Ade", "merchant")
+on_postgresql = pytest.mark.skipif(
+    "connection.vendor != 'postgresql'", reason="SQLite looks through all rows"
+)
+
+
+@pytest.fixture
+def rows() -> list[Transaction]:
+    """Some hundreds at random, with ties of time and of amount, and amounts that grow with time for one currency."""
+    chance = random.Random(20261120)  # noqa: S311 - the same every time, no secret
+    made = []
+    for _ in range(ROWS):
+        day = chance.randrange(40)
+        direction, other = chance.choice(("in", "out", "")), chance.choice(NAMES)
+        made.append(
+            unsaved(
+                currency=(currency := chance.choice(("NGN", "NGN", "NGN", "USD", "USDT"))),
+                type=chance.choice(("withdrawal", "deposit", "transfer", "transfer", "conversion")),
+                status=chance.choice(("fulfilled",) * 8 + ("failed", "processing")),
+                direction=direction,
+                occurred_at=AT - timedelta(days=day, hours=chance.choice((0, 0, 7, 13))),
+                amount=Decimal(
+                    100 - day if currency == "USD" else chance.choice(("0.5", "7", "7.01", "120", "9000"))
+                ),
+                sender=other if direction == "in" else "merchant",
+                username="merchant" if direction == "in" else other,
+                counterparty=other,
+                business_id=f"biz-{chance.randrange(3)}",
+            )
+        )
+    return store(made)
+
+
+def fits(row: Transaction, chosen: TransactionFilter) -> bool:
+    """The promise of `Chosen` in plain Python."""
+    says = [row.sender, row.username, row.business_id, row.counterparty]
+    return all(
+        (
+            chosen.since is None or row.occurred_at >= chosen.since,
+            chosen.until is None or row.occurred_at < chosen.until,
+            chosen.least is None or row.amount >= chosen.least,
+            chosen.most is None or row.amount <= chosen.most,
+            all(getattr(row, name) == word for name, word in chosen.words.items()),
+            chosen.transaction_id in ("", row.transaction_id),
+            chosen.counterparty.lower() in row.counterparty.lower(),
+            any(chosen.text.lower() in text.lower() for text in says) or chosen.text == row.transaction_id,
+        )
+    )
+
+
+def expected(rows: list[Transaction], chosen: TransactionFilter, order: Order) -> list[str]:
+    column = order[0].lstrip("-")
+    found = sorted(
+        (row for row in rows if fits(row, chosen)),
+        key=lambda row: (getattr(row, column), row.pk),
+        reverse=order[0].startswith("-"),
+    )
+    return [row.transaction_id for row in found]
+
+
+def forwards(
+    chosen: TransactionFilter, order: Order = NEWEST_FIRST, size: int = SIZE
+) -> list[Page[Transaction]]:
+    pages = [transaction_page(chosen, order=order, cursor=None, size=size)]
+    while (cursor := pages[-1].next_cursor) is not None:
+        pages.append(transaction_page(chosen, order=order, cursor=cursor, size=size))
+    return pages
+
+
+def backwards(
+    chosen: TransactionFilter, page: Page[Transaction], order: Order = NEWEST_FIRST, size: int = SIZE
+) -> list[Page[Transaction]]:
+    pages = [page]
+    while (cursor := pages[0].previous_cursor) is not None:
+        pages.insert(0, transaction_page(chosen, order=order, cursor=cursor, size=size))
+    return pages
+
+
+def ids(pages: list[Page[Transaction]]) -> list[str]:
+    return [row.transaction_id for page in pages for row in page.rows]
+
+
+def day(back: int) -> datetime:
+    return AT.replace(hour=0, minute=0, second=0) - timedelta(days=back)
+
+
+ALONE: dict[str, TransactionFilter] = {
+    "nothing": TransactionFilter(),
+    "since": TransactionFilter(since=day(5)),
+    "until": TransactionFilter(until=day(30)),
+    "period": TransactionFilter(since=day(20), until=day(10)),
+    "empty period": TransactionFilter(since=day(400), until=day(300)),
+    "currency": TransactionFilter(currency="USD"),
+    "type": TransactionFilter(type="transfer"),
+    "status": TransactionFilter(status="failed"),
+    "direction": TransactionFilter(direction="in"),
+    "words that never meet": TransactionFilter(currency="EUR"),
+    "least": TransactionFilter(least=Decimal("7.01")),
+    "most": TransactionFilter(most=Decimal("7")),
+    "one amount": TransactionFilter(least=Decimal(120), most=Decimal(120)),
+    "counterparty": TransactionFilter(counterparty="bello"),
+    "text": TransactionFilter(text="ada"),
+    "text of everybody": TransactionFilter(text="MERCHANT"),
+    "business": TransactionFilter(text="biz-2"),
+    "nobody": TransactionFilter(text="nobody at all"),
+    "percent": TransactionFilter(text="0% s"),
+    "underscore": TransactionFilter(counterparty="e_l"),
+    "backslash": TransactionFilter(text="back\\s"),
+}
+TOGETHER: dict[str, TransactionFilter] = {
+    "all words": TransactionFilter(currency="NGN", type="transfer", status="fulfilled", direction="out"),
+    "words and period": TransactionFilter(currency="NGN", since=day(30), until=day(3)),
+    "words and amounts": TransactionFilter(currency="USD", least=Decimal(80), most=Decimal(95)),
+    "two ranges": TransactionFilter(since=day(30), until=day(3), least=Decimal(7), most=Decimal(120)),
+    "two ranges that never meet": TransactionFilter(currency="USD", since=day(3), most=Decimal(65)),
+    "text and status": TransactionFilter(text="ada", status="failed"),
+    "text and both ranges": TransactionFilter(text="bello", since=day(35), least=Decimal(5)),
+    "text and counterparty": TransactionFilter(text="merchant", counterparty="obi"),
+    "everything": TransactionFilter(
+        since=day(39),
+        until=day(1),
+        currency="NGN",
+        direction="in",
+        least=Decimal(1),
+        counterparty="ada",
+        text="biz",
+    ),
+}
+EVERY = {**ALONE, **TOGETHER}
+
+
+@pytest.mark.parametrize("order", [order for _, order in ORDERS.values()], ids=",".join)
+@pytest.mark.parametrize("chosen", EVERY.values(), ids=EVERY)
+def test_every_filter_in_every_order_lists_what_plain_python_finds(
+    rows: list[Transaction], chosen: TransactionFilter, order: Order
+) -> None:
+    there = forwards(chosen, order)
+    assert ids(there) == expected(rows, chosen, order)
+    assert ids(backwards(chosen, there[-1], order)) == expected(rows, chosen, order)
+    assert all(len(page.rows) == SIZE for page in there[:-1])
+
+
+@pytest.mark.parametrize("listed", [2, 1_000])
+@pytest.mark.parametrize("chosen", EVERY.values(), ids=EVERY)
+def test_the_bounds_change_where_pages_end_and_nothing_else(
+    rows: list[Transaction], chosen: TransactionFilter, listed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(query_planner, "PROBED_ROWS", 3)
+    monkeypatch.setattr(query_planner, "MAX_GATHERED", 5)
+    monkeypatch.setattr(query_planner, "MAX_SCANNED", 20)
+    monkeypatch.setattr(names, "MAX_MERGED_NAMES", 2)
+    monkeypatch.setattr(names, "MAX_LISTED_NAMES", listed)
+    for _, order in ORDERS.values():
+        there = forwards(chosen, order)
+        assert ids(there) == expected(rows, chosen, order), (order, there)
+        assert ids(backwards(chosen, there[-1], order)) == expected(rows, chosen, order)
+
+
+def test_random_filters_list_what_plain_python_finds(rows: list[Transaction]) -> None:
+    chance = random.Random(6)  # noqa: S311 - the same every time, no secret
+    for _ in range(60):
+        picked = chance.sample(list(EVERY.values()), 3)
+        chosen = TransactionFilter(
+            **{name: value for one in picked for name, value in vars(one).items() if value}
+        )
+        _, order = chance.choice(list(ORDERS.values()))
+        assert ids(forwards(chosen, order, size=20)) == expected(rows, chosen, order), chosen
+        assert transaction_count(chosen) == TransactionCount(
+            len(expected(rows, chosen, order)), is_exact=True
+        ), chosen
+
+
+def test_an_id_leads_to_its_transaction_whatever_its_names(rows: list[Transaction]) -> None:
+    wanted = rows[99]
+    for chosen in (
+        TransactionFilter(transaction_id=wanted.transaction_id),
+        TransactionFilter(text=wanted.transaction_id),
+    ):
+        assert ids(forwards(chosen)) == [wanted.transaction_id]
+    others = TransactionFilter(transaction_id=wanted.transaction_id, counterparty="nobody at all")
+    assert ids(forwards(others)) == []
+    assert ids(forwards(TransactionFilter(text=wanted.transaction_id, counterparty="nobody at all"))) == []
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [TransactionFilter(), TransactionFilter(currency="NGN", least=Decimal(1)), TransactionFilter(text="ada")],
+    ids=str,
+)
+def test_rows_that_arrive_in_between_neither_repeat_nor_hide_others(
+    rows: list[Transaction], chosen: TransactionFilter
+) -> None:
+    pages = [transaction_page(chosen, order=NEWEST_FIRST, cursor=None, size=SIZE)]
+    while (cursor := pages[-1].next_cursor) is not None:
+        rows.append(stored(occurred_at=AT + timedelta(minutes=len(pages)), type=f"type {len(pages)}"))
+        pages.append(transaction_page(chosen, order=NEWEST_FIRST, cursor=cursor, size=SIZE))
+    assert ids(pages) == expected(rows[:ROWS], chosen, NEWEST_FIRST)
+    assert ids(backwards(chosen, pages[-1])) == expected(rows, chosen, NEWEST_FIRST)
+
+
+def test_a_facet_that_was_never_seen_before_is_listed_at_once(rows: list[Transaction]) -> None:
+    transaction_page(TransactionFilter(), order=NEWEST_FIRST, cursor=None)
+    new = stored(status="on hold", occurred_at=AT + timedelta(days=1))
+    assert ids(forwards(TransactionFilter()))[0] == new.transaction_id
+    newer = stored(status="on ice", occurred_at=AT + timedelta(days=2))
+    assert ids(forwards(TransactionFilter(status="on ice"))) == [newer.transaction_id]
+
+
+def test_a_facet_that_was_never_seen_before_is_counted_at_once(rows: list[Transaction]) -> None:
+    transaction_page(TransactionFilter(), order=NEWEST_FIRST, cursor=None)
+    stored(status="on hold")
+    assert transaction_count(TransactionFilter(status="on hold")).number == 1
+
+
+def test_a_process_that_reads_no_rows_knows_new_facets_soon(
+    rows: list[Transaction], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = len(filters.known_facets())
+    stored(status="on hold")
+    assert len(filters.known_facets()) == before
+    monkeypatch.setattr(filters, "FACETS_KEPT_SECONDS", -1.0)
+    assert len(filters.known_facets()) == before + 1
+
+
+def test_a_name_that_changed_is_found_as_it_is_now(rows: list[Transaction]) -> None:
+    Transaction.objects.filter(pk=rows[0].pk).update(username="Renamed Person", counterparty="Renamed Person")
+    assert ids(forwards(TransactionFilter(text="renamed"))) == [rows[0].transaction_id]
+    assert ids(forwards(TransactionFilter(counterparty="named per"))) == [rows[0].transaction_id]
+
+
+@pytest.mark.parametrize("forged", ["x", "' OR 1=1 --", "A" * 5_000])
+def test_a_cursor_that_is_forged_or_of_another_order_is_the_first_page(
+    rows: list[Transaction], forged: str
+) -> None:
+    first = transaction_page(TransactionFilter(), order=NEWEST_FIRST, cursor=None)
+    of_another = transaction_page(TransactionFilter(), order=("-amount", "-id"), cursor=None).next_cursor
+    for cursor in (forged, of_another):
+        assert transaction_page(TransactionFilter(), order=NEWEST_FIRST, cursor=cursor) == first
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [TransactionFilter(currency="NGN"), TransactionFilter(least=Decimal(7)), TransactionFilter(text="ada")],
+    ids=str,
+)
+def test_up_to_the_limit_the_count_is_exact(rows: list[Transaction], chosen: TransactionFilter) -> None:
+    there = len(expected(rows, chosen, NEWEST_FIRST))
+    assert transaction_count(chosen, most=there) == TransactionCount(there, is_exact=True)
+    assert transaction_count(chosen, most=there + 1) == TransactionCount(there, is_exact=True)
+    beyond = transaction_count(chosen, most=there - 1)
+    assert not beyond.is_exact
+    assert beyond.number >= there
+
+
+def test_a_count_that_would_have_to_walk_too_far_is_an_estimate(
+    rows: list[Transaction], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(query_planner, "MAX_GATHERED", 5)
+    monkeypatch.setattr(query_planner, "MAX_SCANNED", 20)
+    chosen = TransactionFilter(most=Decimal(7), since=day(30))
+    there = len(expected(rows, chosen, NEWEST_FIRST))
+    is_walked = connection.vendor == "postgresql"
+    assert transaction_count(chosen).is_exact is not is_walked
+    assert (transaction_count(chosen).number == there) is not is_walked
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [
+        (TransactionCount(0, is_exact=True), "0"),
+        (TransactionCount(9_999, is_exact=True), "9,999"),
+        (TransactionCount(10_000, is_exact=True), "10,000"),
+        (TransactionCount(10_001, is_exact=False), "About 10,000"),
+        (TransactionCount(8_149_000, is_exact=False), "About 8,100,000"),
+    ],
+    ids=str,
+)
+def test_what_is_not_exact_does_not_look_it(count: TransactionCount, words: str) -> None:
+    assert count.words == words
+
+
+def test_exactly_ten_thousand_are_counted_and_one_more_is_about_as_many(rows: list[Transaction]) -> None:
+    store([unsaved(currency="EUR") for _ in range(9_999)])
+    assert transaction_count(TransactionFilter(currency="EUR")) == TransactionCount(9_999, is_exact=True)
+    stored(currency="EUR")
+    assert transaction_count(TransactionFilter(currency="EUR")) == TransactionCount(10_000, is_exact=True)
+    stored(currency="EUR")
+    assert transaction_count(TransactionFilter(currency="EUR")) == TransactionCount(10_001, is_exact=False)
+    assert transaction_count(TransactionFilter(currency="EUR", since=day(0))) == TransactionCount(
+        10_001, is_exact=False
+    )
+
+
+def test_beyond_the_limit_the_sums_by_day_tell_about_how_many(rows: list[Transaction]) -> None:
+    stored(currency="EUR")
+    facet = Facet.objects.get(currency="EUR")
+    for back, number in ((0, 70_000), (1, 20_000), (2, 9_000)):
+        DayTotal.objects.create(day=day(back).date(), facet=facet, count=number, amount=0, fee=0)
+    assert transaction_count(TransactionFilter(currency="EUR"), most=0) == TransactionCount(
+        99_000, is_exact=False
+    )
+    assert transaction_count(TransactionFilter(currency="EUR", since=day(1)), most=0) == TransactionCount(
+        90_000, is_exact=False
+    )
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="only PostgreSQL breaks statements off")
+def test_what_takes_too_long_is_broken_off_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(query_planner, "TIMEOUT_SECONDS", 0.05)
+    with pytest.raises(FilterTooBroadError, match="shorter period"), query_planner.query_timeout():
+        connection.cursor().execute("SELECT pg_sleep(60)")

@@ -1,0 +1,121 @@
+"""At most one debit per operation, whatever is clicked, delivered or run at once (architecture.md, rule 1)."""
+
+import threading
+import uuid
+from collections.abc import Callable
+from decimal import Decimal
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+from pydantic import SecretStr
+
+from backoffice.accounts.models import User
+from backoffice.ledger.bank_accounts import resolve_account_holder
+from backoffice.operations.delivery import release, send
+from backoffice.operations.errors import OperationError
+from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.outcome import confirmation
+from backoffice.operations.states import Status
+from backoffice.operations.workflow import approvals
+from backoffice.operations.workflow.prepare import prepare_operation
+from tests import factories
+from tests.sandbox_process import SandboxProcess
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def at_once(number: int, act: Callable[[], object]) -> list[str]:
+    """Run it in so many threads released by one barrier; "done", or the name of the refusal, for each."""
+    barrier, results = threading.Barrier(number), list[str]()
+
+    def run() -> None:
+        barrier.wait(120)
+        try:
+            act()
+            results.append("done")
+        except OperationError as exc:
+            results.append(type(exc).__name__)
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=run) for _ in range(number)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    return results
+
+
+@pytest.fixture
+def approved(sandbox: SandboxProcess, maker: User, checker: User) -> Operation:
+    holder = resolve_account_holder("0123456789", "044").account_name
+    return factories.approved(maker, checker, account_name=holder, typed_name=holder)
+
+
+def test_fifty_releases_at_once_are_one_debit(
+    sandbox: SandboxProcess, approved: Operation, checker: User
+) -> None:
+    token = SecretStr(sandbox.token())
+
+    def release_and_send() -> None:
+        release.release_operation(
+            approved.pk, actor=checker, digest=approved.digest, second_factor_at=timezone.now(), token=token
+        )
+        send.send_operation(approved.pk)
+
+    results = at_once(50, release_and_send)
+    assert results.count("done") == 1
+    assert_one_debit(sandbox, approved)
+
+
+def test_a_task_delivered_a_hundred_times_is_one_debit(
+    sandbox: SandboxProcess, approved: Operation, checker: User
+) -> None:
+    sandbox.options(token_reuse=True)
+    release.release_operation(
+        approved.pk,
+        actor=checker,
+        digest=approved.digest,
+        second_factor_at=timezone.now(),
+        token=SecretStr(sandbox.token()),
+    )
+
+    def deliver_five_times() -> None:
+        for _ in range(5):
+            send.send_operation(approved.pk)
+
+    results = at_once(20, deliver_five_times)
+    assert results.count("done") == 20
+    assert_one_debit(sandbox, approved)
+
+
+def test_two_approvals_of_one_person_at_once_are_one(maker: User, checker: User) -> None:
+    operation = factories.prepared(maker, amount=Decimal("20000000.00"))
+
+    def approve() -> None:
+        approvals.approve_operation(
+            operation.pk, actor=checker, digest=operation.digest, second_factor_at=timezone.now()
+        )
+
+    assert sorted(at_once(8, approve)) == ["AlreadyApprovedError"] * 7 + ["done"]
+    assert operation.approvals.count() == 1
+
+
+def test_the_same_form_sent_ten_times_at_once_is_one_operation(maker: User) -> None:
+    operation_id = uuid.uuid4()
+
+    def prepare() -> None:
+        prepare_operation(operation_id, actor=maker, kind="withdrawal", payload=factories.payload())
+
+    assert set(at_once(10, prepare)) == {"done"}
+    assert Operation.objects.count() == 1
+
+
+def assert_one_debit(sandbox: SandboxProcess, operation: Operation) -> None:
+    confirmation.confirm_operation(operation.pk)
+    [withdrawal] = sandbox.ledger()["withdrawals"]
+    assert Decimal(withdrawal["amount"]) == operation.amount
+    assert sandbox.ledger()["differences"] == []
+    assert Attempt.objects.count() == 1
+    assert Operation.objects.get(pk=operation.pk).status == Status.SUCCEEDED

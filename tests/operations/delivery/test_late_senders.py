@@ -1,0 +1,180 @@
+"""Senders that died or were frozen, the silence that is declared then, and answers that come after it."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+from pytest_django import Settings
+
+from backoffice.accounts.models import User
+from backoffice.audit.actions import Action
+from backoffice.audit.models import Entry
+from backoffice.core import clock
+from backoffice.operations import jobs
+from backoffice.operations.delivery import record, send
+from backoffice.operations.delivery.record import SendResult, record_result
+from backoffice.operations.delivery.send import make_request
+from backoffice.operations.lifecycle import pause
+from backoffice.operations.models.operations import Attempt, Operation, Release
+from backoffice.operations.models.reason_codes import Blocker
+from backoffice.operations.outcome import confirmation
+from backoffice.operations.states import Outcome, Status
+from tests.operations.steps import reloaded
+from tests.stub_provider import StubProvider
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def claimed(operation: Operation) -> send.SendClaim:
+    claim = send.claim_operation(operation.pk, send.preflight_read(Release.objects.get(pk=operation.pk)))
+    assert claim is not None
+    return claim
+
+
+def test_a_sender_that_died_leaves_unknown_and_is_never_followed_by_another(
+    service: StubProvider, released: Operation
+) -> None:
+    claimed(released)
+    assert jobs.expire_due() == 0
+    Attempt.objects.update(deadline_at=timezone.now() - timedelta(minutes=5))
+    assert jobs.expire_due() == 1
+    send.send_operation(released.pk)
+    assert (reloaded(released).status, service.posts) == (Status.UNKNOWN, [])
+
+
+def test_a_sender_that_was_frozen_past_its_deadline_sends_nothing(
+    service: StubProvider, released: Operation
+) -> None:
+    answer = make_request(replace(claimed(released), begin_by=timezone.now()))
+    assert (answer.outcome, service.posts) == (Outcome.NOT_SENT, [])
+
+
+class PassingAt(dict[str, str]):
+    """In place of the fault points: at this one so much time passes by every clock."""
+
+    def __init__(self, point: str, time: timedelta) -> None:
+        self._point, self._time = point, time
+        self._passed = timedelta()
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self._passed += self._time if name == self._point else timedelta()
+        return default
+
+    def now(self) -> datetime:
+        return timezone.now() + self._passed
+
+
+def test_a_sender_that_was_frozen_in_its_last_moment_sends_nothing(
+    service: StubProvider, released: Operation, settings: Settings
+) -> None:
+    settings.FAULT_POINTS = night = PassingAt("send.leaving", timedelta(hours=8))
+    with clock.use_clock(night.now):
+        answer = make_request(claimed(released))
+    assert (answer.outcome, service.posts) == (Outcome.NOT_SENT, [])
+    assert "had passed before it began" in answer.message
+
+
+def test_people_are_told_that_the_look_had_grown_old_before_the_database_let_it_be_claimed(
+    service: StubProvider, released: Operation, settings: Settings
+) -> None:
+    settings.FAULT_POINTS = slow = PassingAt("send.before_claim", timedelta(seconds=6))
+    with clock.use_clock(slow.now):
+        send.send_operation(released.pk)
+    assert Release.objects.get().blocker == Blocker.DATABASE_SLOW
+    send.send_operation(released.pk)
+    assert (len(service.posts), reloaded(released).status) == (1, Status.PROCESSING)
+
+
+class PausedAt(PassingAt):
+    """Besides, somebody pauses all sending at this point."""
+
+    def __init__(self, point: str, time: timedelta, person: User) -> None:
+        super().__init__(point, time)
+        self._person = person
+
+    def get(self, name: str, default: Any = None) -> Any:
+        if name == self._point:
+            pause.pause_payments(actor=self._person, reason="A key has leaked")
+        return super().get(name, default)
+
+
+def test_a_pause_meanwhile_is_no_slowness(
+    service: StubProvider, released: Operation, maker: User, settings: Settings
+) -> None:
+    settings.FAULT_POINTS = slow = PausedAt("send.before_claim", timedelta(seconds=6), maker)
+    with clock.use_clock(slow.now):
+        send.send_operation(released.pk)
+    assert Release.objects.get().blocker is None
+
+
+NAMED = SendResult(
+    Status.PROCESSING,
+    Outcome.OPEN,
+    Action.OPERATION_ACCEPTED,
+    "Accepted by the service",
+    transaction_id="T-1",
+)
+
+NEVER_LEFT = SendResult(
+    Status.APPROVED, Outcome.NOT_SENT, Action.OPERATION_RETURNED, "The service could not be reached"
+)
+
+
+def test_an_answer_after_unknown_still_counts(service: StubProvider, released: Operation) -> None:
+    attempt_id = claimed(released).attempt_id
+    record.record_timeout(attempt_id, now=timezone.now() + timedelta(hours=1))
+    record_result(attempt_id, NAMED)
+    assert reloaded(released).status == Status.PROCESSING
+    assert Attempt.objects.get().service_transaction_id == "T-1"
+
+
+def test_proof_after_unknown_that_nothing_left_closes_it_as_failed(
+    service: StubProvider, released: Operation
+) -> None:
+    attempt_id = claimed(released).attempt_id
+    record.record_timeout(attempt_id, now=timezone.now() + timedelta(hours=1))
+    record_result(attempt_id, NEVER_LEFT)
+    assert reloaded(released).status == Status.FAILED
+
+
+def test_an_answer_in_review_moves_nothing_and_is_on_record(
+    service: StubProvider, released: Operation
+) -> None:
+    attempt_id = claimed(released).attempt_id
+    record.record_timeout(attempt_id, now=timezone.now() + timedelta(hours=1))
+    Attempt.objects.update(started_at=timezone.now() - timedelta(days=2))
+    assert confirmation.confirm_operation(released.pk).status == Status.REVIEW
+    record_result(attempt_id, NAMED)
+    assert reloaded(released).status == Status.REVIEW
+    assert Attempt.objects.get().service_transaction_id == "T-1"
+    assert Entry.objects.filter(action=Action.OPERATION_ANSWERED_LATE).count() == 1
+
+
+def test_silence_is_declared_only_while_nothing_was_recorded(
+    service: StubProvider, released: Operation
+) -> None:
+    attempt_id = claimed(released).attempt_id
+    record_result(attempt_id, NAMED)
+    record.record_timeout(attempt_id, now=timezone.now() + timedelta(hours=1))
+    assert reloaded(released).status == Status.PROCESSING
+
+
+def test_silence_is_not_declared_while_an_answer_may_still_be_written_down(
+    service: StubProvider, released: Operation
+) -> None:
+    attempt = Attempt.objects.get(pk=claimed(released).attempt_id)
+    record.record_timeout(attempt.pk, now=attempt.deadline_at + timedelta(seconds=1))
+    assert reloaded(released).status == Status.SENDING
+
+
+def test_an_answer_after_the_end_does_not_change_whose_transaction_it_was(
+    service: StubProvider, released: Operation
+) -> None:
+    attempt_id = claimed(released).attempt_id
+    record_result(attempt_id, NAMED)
+    closed = {"closed_at": timezone.now(), "outcome": Outcome.SUCCEEDED, "next_check_at": None}
+    Attempt.objects.update(service_transaction_id="T-7", **closed)
+    record_result(attempt_id, NAMED)
+    assert Attempt.objects.get().service_transaction_id == "T-7"

@@ -1,0 +1,174 @@
+"""What is asked again in the commit that opens the attempt: content, countersignatures, people, turn, pause."""
+
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+from django.contrib.auth.models import Group
+from django.db import DatabaseError, connection, transaction
+from django.utils import timezone
+
+from backoffice.accounts.models import User
+from backoffice.operations import errors
+from backoffice.operations.delivery import send
+from backoffice.operations.lifecycle import pause
+from backoffice.operations.models.operations import Approval, Attempt, Operation, Release, content_digest
+from backoffice.operations.outcome import schedule
+from backoffice.operations.states import Outcome, Status
+from tests import factories
+from tests.append_only.triggers import lifted
+from tests.operations.steps import status_of
+from tests.stub_provider import StubProvider
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def released(service: StubProvider, maker: User, checker: User, second_checker: User) -> Operation:
+    """A withdrawal that one person countersigned and another gave the word to send."""
+    return factories.release(factories.approved(maker, checker), second_checker)
+
+
+def claim(operation: Operation) -> send.SendClaim | None:
+    release = Release.objects.select_related("operation").get(pk=operation.pk)
+    return send.claim_operation(operation.pk, send.preflight_read(release))
+
+
+def assert_stays(operation: Operation, service: StubProvider) -> None:
+    assert (status_of(operation), Attempt.objects.count(), service.posts) == (Status.APPROVED, 0, [])
+
+
+def test_who_countersigned_must_still_be_entitled(
+    released: Operation, service: StubProvider, checker: User
+) -> None:
+    checker.groups.remove(Group.objects.get(name="Approver"))
+    with pytest.raises(errors.PermissionMissingError):
+        claim(released)
+    assert_stays(released, service)
+
+
+def test_who_gave_the_word_must_still_be_entitled(
+    released: Operation, service: StubProvider, second_checker: User
+) -> None:
+    second_checker.groups.remove(Group.objects.get(name="Approver"))
+    with pytest.raises(errors.PermissionMissingError):
+        claim(released)
+    assert_stays(released, service)
+
+
+def test_the_word_of_its_maker_is_none(released: Operation, service: StubProvider, maker: User) -> None:
+    maker.groups.add(Group.objects.get(name="Approver"))
+    Release.objects.update(released_by=maker)
+    with pytest.raises(errors.SelfApprovalError):
+        claim(released)
+    assert_stays(released, service)
+
+
+def test_a_countersignature_of_its_maker_counts_for_nothing(
+    released: Operation, service: StubProvider, maker: User, checker: User
+) -> None:
+    """Whoever lifts the triggers of the database can name another maker; the people who signed are counted anew."""
+    maker.groups.add(Group.objects.get(name="Approver"))
+    with lifted(connection):
+        Approval.objects.update(approver=maker, maker=checker)
+    with pytest.raises(errors.PermissionMissingError):
+        claim(released)
+    assert_stays(released, service)
+
+
+def test_a_countersignature_under_other_content_counts_for_nothing(
+    released: Operation, service: StubProvider
+) -> None:
+    with lifted(connection):
+        Approval.objects.update(digest="0" * 64)
+    with pytest.raises(errors.PermissionMissingError):
+        claim(released)
+    assert_stays(released, service)
+
+
+def test_a_token_given_for_other_content_opens_nothing(released: Operation, service: StubProvider) -> None:
+    """Even where content, digest and countersignatures were all altered alike."""
+    payload = {**released.payload, "account_number": "9999999999"}
+    digest = content_digest(released.pk, released.kind, payload)
+    with lifted(connection):
+        Operation.objects.update(payload=payload, digest=digest)
+        Approval.objects.update(digest=digest)
+    with pytest.raises(errors.ContentChangedError):
+        claim(released)
+    assert_stays(released, service)
+
+
+def test_an_operation_out_of_time_does_not_leave(released: Operation, service: StubProvider) -> None:
+    Operation.objects.update(expires_at=timezone.now())
+    with pytest.raises(errors.ExpiredError):
+        claim(released)
+    assert_stays(released, service)
+
+
+def test_a_word_that_ran_out_is_none(released: Operation, service: StubProvider) -> None:
+    Release.objects.update(expires_at=timezone.now())
+    assert claim(released) is None
+    assert_stays(released, service)
+
+
+def test_out_of_turn_nothing_is_claimed(
+    service: StubProvider, maker: User, checker: User, released: Operation
+) -> None:
+    second = factories.release(factories.approved(maker, checker, amount=Decimal(200_000)), checker)
+    assert claim(second) is None
+    assert_stays(second, service)
+    assert claim(released) is not None
+
+
+def test_while_sending_is_paused_nothing_is_claimed(
+    released: Operation, service: StubProvider, checker: User
+) -> None:
+    pause.pause_payments(actor=checker, reason="A supplier's mailbox was taken over.")
+    assert claim(released) is None
+    assert_stays(released, service)
+
+
+def test_a_claim_inside_another_transaction_is_refused(released: Operation, service: StubProvider) -> None:
+    """It would be undone together with the other one, after the request has left."""
+    with pytest.raises(RuntimeError, match="durable"), transaction.atomic():
+        claim(released)
+    assert_stays(released, service)
+
+
+def test_what_leaves_is_on_record_before_its_first_byte(released: Operation, service: StubProvider) -> None:
+    seen = []
+
+    def look_from_outside() -> tuple[int, str]:
+        try:
+            attempt = Attempt.objects.select_related("operation").get()
+            seen.append((attempt.operation.status, attempt.outcome, Release.objects.count()))
+        finally:
+            connection.close()  # that of the thread that answers
+        return 200, '{"data": {"transactionId": "T-1"}}'
+
+    service.answer_post = look_from_outside
+    send.send_operation(released.pk)
+    assert seen == [(Status.SENDING, Outcome.OPEN, 0)]
+
+
+def test_an_operation_has_one_open_attempt_at_most(released: Operation, checker: User) -> None:
+    assert claim(released) is not None
+    now = timezone.now()
+    further = Attempt(
+        operation=released,
+        number=2,
+        released_by=checker,
+        digest=released.digest,
+        started_at=now,
+        deadline_at=now,
+    )
+    with pytest.raises(DatabaseError), transaction.atomic():
+        further.save(force_insert=True)
+
+
+def test_of_two_sweepers_that_saw_the_same_one_looks(released: Operation) -> None:
+    assert claim(released) is not None
+    Attempt.objects.update(next_check_at=timezone.now() - timedelta(seconds=1))
+    first, second = Attempt.objects.get(), Attempt.objects.get()
+    assert schedule._lease_check(first)
+    assert not schedule._lease_check(second)

@@ -1,0 +1,141 @@
+"""The last look before money leaves: what may have changed since it was countersigned and released."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.utils import timezone
+
+from backoffice.accounts import staff
+from backoffice.accounts.models import User
+from backoffice.accounts.roles import Role
+from backoffice.audit.actions import Action
+from backoffice.audit.models import Entry
+from backoffice.operations import errors
+from backoffice.operations.delivery import send
+from backoffice.operations.models.operations import Attempt, Operation, Release
+from backoffice.operations.states import Status
+from backoffice.operations.workflow import approvals
+from tests import factories
+from tests.append_only.triggers import lifted
+from tests.operations.kinds.samples import SAMPLES
+from tests.operations.steps import do, show, status_of, text_of
+from tests.stub_provider import StubProvider
+
+SignIn = Callable[[Client, User], Client]
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+leaves = pytest.mark.parametrize(
+    "leave",
+    [
+        lambda person: staff.deactivate_staff(person.pk, actor=None),
+        lambda person: staff.set_roles(person.pk, roles=[Role.AUDITOR], actor=None),
+    ],
+    ids=["deactivated", "without the role"],
+)
+
+
+def refusal() -> str:
+    return str(
+        Entry.objects.filter(action=Action.OPERATION_REFUSED).latest("position").detail["refusal"]["code"]
+    )
+
+
+@leaves
+def test_nothing_is_sent_if_its_maker_may_not_prepare_it_any_more(
+    service: StubProvider, released: Operation, maker: User, leave: Callable[[User], User]
+) -> None:
+    leave(maker)
+    send.send_operation(released.pk)
+    assert (status_of(released), service.posts, Attempt.objects.count()) == (Status.APPROVED, [], 0)
+    assert refusal() == errors.Refusal.MAKER_NOT_ENTITLED
+
+
+def test_a_change_is_not_sent_if_its_maker_may_only_move_money_now(
+    service: StubProvider, administrator: User, checker: User
+) -> None:
+    change = factories.prepared_of_kind("bank_account", SAMPLES["bank_account"], administrator)
+    operation = factories.release(factories.approve(change, checker), checker)
+    staff.set_roles(administrator.pk, roles=[Role.PREPARER], actor=None)
+    send.send_operation(operation.pk)
+    assert (status_of(operation), service.changes) == (Status.APPROVED, [])
+
+
+@leaves
+def test_its_page_says_why_it_is_not_sent_and_what_to_do(
+    as_checker: Client, service: StubProvider, released: Operation, maker: User, leave: Callable[[User], User]
+) -> None:
+    leave(maker)
+    send.send_operation(released.pk)
+    html = text_of(show(as_checker, released))
+    assert "Countersigned, but not validly any more" in html
+    assert str(errors.Refusal.MAKER_NOT_ENTITLED.label) in html
+    assert ">Send now<" not in html
+
+
+def test_an_open_page_learns_that_its_maker_has_left(
+    as_checker: Client, operation: Operation, maker: User
+) -> None:
+    seen = show(as_checker, operation).context["seen"]
+    assert show(as_checker, operation, "live/", seen=seen).status_code == 204
+    staff.deactivate_staff(maker.pk, actor=None)
+    assert show(as_checker, operation, "live/", seen=seen).status_code == 200
+
+
+@leaves
+def test_what_somebody_prepared_who_left_is_not_countersigned_but_rejected(
+    as_checker: Client, operation: Operation, maker: User, leave: Callable[[User], User]
+) -> None:
+    leave(maker)
+    assert str(errors.Refusal.MAKER_NOT_ENTITLED.label) in text_of(show(as_checker, operation))
+    answer = do(as_checker, operation, "approve")
+    assert (answer.status_code, status_of(operation)) == (422, Status.PENDING)
+    assert do(as_checker, operation, "reject", reason="Its maker has left").status_code == 302
+    assert status_of(operation) == Status.REJECTED
+
+
+def test_somebody_else_who_may_prepare_takes_it_back_once_its_maker_has_left(
+    sign_in: SignIn, released: Operation, maker: User
+) -> None:
+    colleague = factories.person("Kemi Balogun", Role.PREPARER)
+    as_colleague = sign_in(Client(), colleague)
+    assert "Cancel the operation" not in text_of(show(as_colleague, released))
+    do(as_colleague, released, "cancel")
+    assert status_of(released) == Status.APPROVED
+    staff.deactivate_staff(maker.pk, actor=None)
+    assert "Cancel the operation" in text_of(show(as_colleague, released))
+    do(as_colleague, released, "cancel")
+    assert (status_of(released), Release.objects.count()) == (Status.CANCELLED, 0)
+
+
+def test_nobody_takes_back_what_he_could_not_prepare(released: Operation, maker: User, checker: User) -> None:
+    staff.deactivate_staff(maker.pk, actor=None)
+    with pytest.raises(errors.PermissionMissingError):
+        approvals.cancel_operation(released.pk, actor=checker)
+    assert status_of(released) == Status.APPROVED
+
+
+def test_nothing_is_sent_if_its_time_ran_out_after_it_was_released(
+    service: StubProvider, released: Operation
+) -> None:
+    with lifted(connection):
+        Operation.objects.filter(pk=released.pk).update(expires_at=timezone.now() - timedelta(seconds=1))
+    with pytest.raises(errors.ExpiredError):
+        send.claim_operation(released.pk, send.preflight_read(Release.objects.get()))
+    send.send_operation(released.pk)
+    assert (status_of(released), service.posts, Attempt.objects.count()) == (Status.APPROVED, [], 0)
+    assert refusal() == errors.Refusal.EXPIRED
+
+
+def test_nothing_is_sent_if_the_release_names_its_maker(
+    service: StubProvider, released: Operation, maker: User
+) -> None:
+    staff.set_roles(maker.pk, roles=[Role.PREPARER, Role.APPROVER], actor=None)
+    with lifted(connection):
+        Release.objects.update(released_by=maker)
+    send.send_operation(released.pk)
+    assert (status_of(released), service.posts, Attempt.objects.count()) == (Status.APPROVED, [], 0)
+    assert refusal() == errors.Refusal.SELF_APPROVAL

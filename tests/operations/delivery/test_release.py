@@ -1,0 +1,128 @@
+"""The word to send: who may give it, and what becomes of the token."""
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from django.contrib.auth.models import Group
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+from pydantic import SecretStr
+from pytest_django import Settings
+
+from backoffice.accounts.models import User
+from backoffice.audit.actions import Action
+from backoffice.audit.models import Entry
+from backoffice.operations import errors, jobs
+from backoffice.operations.delivery import send
+from backoffice.operations.models.operations import Operation, Release
+from backoffice.operations.states import Status
+from backoffice.operations.workflow import approvals
+from tests import factories
+from tests.stub_provider import StubProvider
+
+SignIn = Callable[[Client, User], Client]
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def reloaded(operation: Operation) -> Operation:
+    return Operation.objects.get(pk=operation.pk)
+
+
+def test_only_one_release_at_a_time(released: Operation, checker: User) -> None:
+    with pytest.raises(errors.AlreadyReleasedError):
+        factories.release(released, checker)
+
+
+@pytest.mark.parametrize("token", ["", "   "])
+def test_an_empty_token_is_refused(maker: User, checker: User, token: str) -> None:
+    with pytest.raises(errors.OtpMissingError):
+        factories.release(factories.approved(maker, checker), checker, token)
+
+
+def test_the_maker_cannot_send_it(maker: User, checker: User) -> None:
+    maker.groups.add(Group.objects.get(name="Approver"))
+    with pytest.raises(errors.SelfApprovalError):
+        factories.release(factories.approved(maker, checker), maker)
+
+
+def test_a_stale_second_factor_cannot_send(maker: User, checker: User) -> None:
+    with pytest.raises(errors.SecondFactorStaleError):
+        factories.release(
+            factories.approved(maker, checker),
+            checker,
+            second_factor_at=timezone.now() - timedelta(minutes=6),
+        )
+
+
+def test_a_pending_operation_cannot_be_released(maker: User, checker: User) -> None:
+    with pytest.raises(errors.WrongStatusError):
+        factories.release(factories.prepared(maker), checker)
+
+
+def test_approve_and_send_in_one_does_both_or_neither(maker: User, checker: User) -> None:
+    operation = factories.prepared(maker, amount=Decimal("20000000.00"))
+    with pytest.raises(errors.WrongStatusError):
+        approvals.approve_and_release_operation(
+            operation.pk,
+            actor=checker,
+            digest=operation.digest,
+            second_factor_at=timezone.now(),
+            token=SecretStr("123456"),
+        )
+    assert (operation.approvals.count(), Release.objects.count()) == (0, 0)
+
+
+def test_a_token_that_waited_too_long_is_destroyed(service: StubProvider, released: Operation) -> None:
+    Release.objects.update(expires_at=timezone.now())
+    send.send_operation(released.pk)
+    jobs.send_due()
+    assert jobs.expire_due() == 1
+    assert (reloaded(released).status, Release.objects.count(), service.posts) == (Status.APPROVED, 0, [])
+    assert Entry.objects.filter(action=Action.OPERATION_RELEASE_LAPSED).count() == 1
+
+
+def test_the_token_is_stored_encrypted_and_is_gone_after_the_claim(
+    service: StubProvider, released: Operation
+) -> None:
+    sealed = bytes(Release.objects.get().sealed_token or b"")
+    assert b"123456" not in sealed
+    send.send_operation(released.pk)
+    assert not Release.objects.exists()
+    assert "123456" not in "".join(str(entry.detail) for entry in Entry.objects.all())
+
+
+def test_a_token_of_another_operation_opens_nothing(
+    service: StubProvider, released: Operation, checker: User
+) -> None:
+    other = factories.release(factories.approved(released.maker, checker), checker, "999999")
+    Release.objects.filter(pk=released.pk).update(sealed_token=Release.objects.get(pk=other.pk).sealed_token)
+    send.send_operation(released.pk)
+    assert (reloaded(released).status, service.posts) == (Status.APPROVED, [])
+
+
+def test_a_release_that_ran_out_gives_way_to_a_new_one(
+    service: StubProvider, released: Operation, checker: User
+) -> None:
+    Release.objects.update(expires_at=timezone.now())
+    send.send_operation(factories.release(released, checker, "654321").pk)
+    assert '"token": "654321"' in service.posts[0]
+
+
+def test_where_the_service_wants_no_token_nobody_is_asked_for_one(
+    service: StubProvider, maker: User, checker: User, sign_in: SignIn, settings: Settings, tmp_path: Path
+) -> None:
+    file = tmp_path / "dialect.toml"
+    file.write_text("token_required = false\n")
+    settings.GATEWAY_DIALECT = str(file)
+    operation = factories.approved(maker, checker)
+    address = reverse("operations:release", args=[operation.pk])
+    answer = sign_in(Client(), checker).post(address, {"digest": operation.digest})
+    assert answer.status_code == 302
+    send.send_operation(operation.pk)
+    assert "token" not in json.loads(service.posts[0])

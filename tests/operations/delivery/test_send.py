@@ -1,0 +1,244 @@
+"""Release and send: what each answer of the service leads to, and what must hold before the first byte leaves."""
+
+import itertools
+import socket
+import uuid
+from collections.abc import Callable
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from django.contrib.auth.models import Group
+from django.db import connection
+from django.utils import timezone
+from pytest_django import Settings
+
+from backoffice.accounts.models import User
+from backoffice.audit.actions import Action
+from backoffice.audit.models import Entry
+from backoffice.ledger import bank_accounts as ledger
+from backoffice.operations import jobs
+from backoffice.operations.delivery import release, send
+from backoffice.operations.errors import ContentChangedError
+from backoffice.operations.models.operations import Approval, Attempt, Operation, Release, content_digest
+from backoffice.operations.outcome import confirmation
+from backoffice.operations.states import Outcome, Status
+from backoffice.operations.workflow import approvals
+from tests import factories
+from tests.append_only.triggers import lifted
+from tests.operations.steps import reloaded
+from tests.sandbox_process import SandboxProcess
+from tests.stub_provider import StubProvider
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_a_withdrawal_is_sent_once_and_confirmed_by_the_service(
+    sandbox: SandboxProcess, maker: User, checker: User
+) -> None:
+    name = ledger.resolve_account_holder("0123456789", "044").account_name
+    operation = factories.approved(maker, checker, account_name=name, typed_name=name)
+    factories.release(operation, checker, sandbox.token())
+    send.send_operation(operation.pk)
+    assert reloaded(operation).status == Status.PROCESSING
+    confirmation.confirm_operation(operation.pk)
+    assert reloaded(operation).status == Status.SUCCEEDED
+    [withdrawal] = sandbox.ledger()["withdrawals"]
+    attempt = Attempt.objects.get()
+    assert attempt.service_transaction_id == withdrawal["transactionId"]
+    assert (attempt.outcome, attempt.fee) == (Outcome.SUCCEEDED, Decimal("50"))
+    assert Decimal(withdrawal["amount"]) == operation.amount
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "ends", "outcome"),
+    [
+        (200, '{"data": {"transactionId": "T-1"}}', Status.PROCESSING, Outcome.OPEN),
+        (200, '{"data": {}}', Status.PROCESSING, Outcome.OPEN),
+        (400, '{"success": false, "message": "Invalid OTP token"}', Status.APPROVED, Outcome.TOKEN_REFUSED),
+        (
+            401,
+            '{"success": false, "message": "OTP token has expired"}',
+            Status.APPROVED,
+            Outcome.TOKEN_REFUSED,
+        ),
+        (422, '{"success": false, "message": "Insufficient funds"}', Status.FAILED, Outcome.REJECTED),
+        (400, '{"success": false, "message": "bankCode is not valid"}', Status.FAILED, Outcome.REJECTED),
+        (404, "<html>not here</html>", Status.UNKNOWN, Outcome.OPEN),
+        (409, '{"message": "conflict"}', Status.UNKNOWN, Outcome.OPEN),
+        (302, "", Status.UNKNOWN, Outcome.OPEN),
+        (500, '{"message": "internal error"}', Status.UNKNOWN, Outcome.OPEN),
+        (503, '{"message": "try later"}', Status.UNKNOWN, Outcome.OPEN),
+        (200, "", Status.UNKNOWN, Outcome.OPEN),
+        (200, "<html>welcome</html>", Status.UNKNOWN, Outcome.OPEN),
+    ],
+)
+def test_each_answer_leads_to_the_state_that_it_proves(
+    service: StubProvider, released: Operation, status: int, body: str, ends: Status, outcome: Outcome
+) -> None:
+    service.answer_post = lambda: (status, body)
+    send.send_operation(released.pk)
+    assert reloaded(released).status == ends
+    assert Attempt.objects.get().outcome == outcome
+    assert len(service.posts) == 1
+    assert not Release.objects.exists()
+
+
+@pytest.mark.parametrize("status", [200, 400, 500])
+def test_nothing_is_sent_a_second_time_by_the_program(
+    service: StubProvider, released: Operation, status: int
+) -> None:
+    service.answer_post = lambda: (status, '{"message": "bankCode is not valid", "data": {}}')
+    for _ in range(5):
+        send.send_operation(released.pk)
+        jobs.send_due()
+    assert len(service.posts) == 1
+
+
+def test_what_is_sent_is_what_was_approved(service: StubProvider, released: Operation) -> None:
+    send.send_operation(released.pk)
+    [body] = service.posts
+    for text in (
+        '"accountNumber": "0123456789"',
+        '"bankCode": "044"',
+        '"amount": "250000.00"',
+        '"token": "123456"',
+    ):
+        assert text in body
+
+
+def test_after_a_refused_token_a_new_one_sends_it(
+    service: StubProvider, released: Operation, checker: User
+) -> None:
+    service.answer_post = lambda: (400, '{"message": "Invalid OTP token"}')
+    send.send_operation(released.pk)
+    service.answer_post = lambda: (200, '{"data": {"transactionId": "T-9"}}')
+    send.send_operation(factories.release(reloaded(released), checker, "654321").pk)
+    assert reloaded(released).status == Status.PROCESSING
+    assert [attempt.outcome for attempt in Attempt.objects.order_by("number")] == [
+        Outcome.TOKEN_REFUSED,
+        Outcome.OPEN,
+    ]
+
+
+def test_a_service_that_cannot_be_reached_leaves_it_approved(settings: Settings, released: Operation) -> None:
+    settings.GATEWAY_URL = "http://127.0.0.1:9/v2"
+    send.send_operation(released.pk)
+    assert reloaded(released).status == Status.APPROVED
+    assert Release.objects.exists()
+    assert not Attempt.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        pytest.param("http://127.0.0.1:9/v2", id="refused"),
+        pytest.param("https://no-such-host.invalid/v2", id="unknown name"),
+        pytest.param("https://127.0.0.1:{port}/v2", id="no TLS"),
+    ],
+)
+def test_a_request_that_finds_no_connection_is_proven_not_to_be_sent_and_waits_for_a_new_word(
+    service: StubProvider,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    released: Operation,
+    checker: User,
+    address: str,
+) -> None:
+    """The service is there until it was claimed, and gone when the request itself is to leave."""
+    reads, reached = itertools.count(1), settings.GATEWAY_URL
+    broken = address.format(port=urlsplit(reached).port)
+    service.before_get = lambda: setattr(settings, "GATEWAY_URL", broken) if next(reads) == 2 else None
+    monkeypatch.setattr(socket, "getaddrinfo", knows_no_host_called("no-such-host.invalid"))
+    send.send_operation(released.pk)
+    attempt = Attempt.objects.get()
+    assert (reloaded(released).status, attempt.outcome) == (Status.APPROVED, Outcome.NOT_SENT)
+    assert "Nothing was sent" in attempt.answer
+    settings.GATEWAY_URL = reached
+    send.send_operation(released.pk)
+    jobs.send_due()
+    assert service.posts == []
+    send.send_operation(factories.release(reloaded(released), checker, "654321").pk)
+    assert (reloaded(released).status, len(service.posts)) == (Status.PROCESSING, 1)
+
+
+def knows_no_host_called(name: str) -> Callable[..., Any]:
+    """What looks names up, as it is where this one does not exist."""
+    find = socket.getaddrinfo
+
+    def look_up(host: Any, *args: Any, **options: Any) -> Any:
+        if host == name:
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return find(host, *args, **options)
+
+    return look_up
+
+
+def test_content_changed_after_approval_is_not_sent(service: StubProvider, released: Operation) -> None:
+    with lifted(connection):
+        Operation.objects.update(payload={**released.payload, "account_number": "9999999999"})
+    send.send_operation(released.pk)
+    assert (reloaded(released).status, service.posts) == (Status.APPROVED, [])
+    refusal = Entry.objects.filter(action=Action.OPERATION_REFUSED).get()
+    assert refusal.detail["attempted"] == "send"
+
+
+@pytest.mark.parametrize("change", ["deactivated", "role taken away"])
+def test_nothing_is_sent_if_the_approver_is_no_longer_entitled(
+    service: StubProvider, released: Operation, checker: User, change: str
+) -> None:
+    if change == "deactivated":
+        User.objects.filter(pk=checker.pk).update(is_active=False)
+    else:
+        checker.groups.remove(Group.objects.get(name="Approver"))
+    send.send_operation(released.pk)
+    assert (reloaded(released).status, service.posts) == (Status.APPROVED, [])
+    assert Entry.objects.filter(action=Action.OPERATION_REFUSED).exists()
+
+
+def test_a_cancelled_operation_is_not_sent_even_if_it_was_released(
+    service: StubProvider, released: Operation
+) -> None:
+    approvals.cancel_operation(released.pk, actor=released.maker)
+    send.send_operation(released.pk)
+    assert (reloaded(released).status, service.posts) == (Status.CANCELLED, [])
+
+
+def test_a_refusal_of_the_service_is_the_reason_on_the_operation(
+    service: StubProvider, released: Operation
+) -> None:
+    service.answer_post = lambda: (422, '{"success": false, "message": "Insufficient funds"}')
+    send.send_operation(released.pk)
+    assert "Insufficient funds" in reloaded(released).reason
+
+
+def test_a_token_waits_for_ninety_seconds_at_most(released: Operation) -> None:
+    release = Release.objects.get()
+    assert release.expires_at - release.released_at == timedelta(seconds=90)
+
+
+def test_what_stops_one_release_leaves_a_later_one_alone(released: Operation, checker: User) -> None:
+    stopped = Release.objects.select_related("operation").get()
+    Release.objects.update(expires_at=timezone.now())
+    later = factories.release(released, checker)
+    release.withdraw_release(stopped, ContentChangedError())
+    assert Release.objects.filter(operation=later).exists()
+    assert not Entry.objects.filter(action=Action.OPERATION_REFUSED).exists()
+
+
+def test_content_that_cannot_be_read_is_not_sent(service: StubProvider, released: Operation) -> None:
+    payload = {**released.payload, "member_of_a_later_release": "x"}
+    digest = content_digest(released.pk, released.kind, payload)
+    with lifted(connection):
+        Operation.objects.update(payload=payload, digest=digest)
+        Approval.objects.update(digest=digest)
+        Release.objects.update(sealed_token=None)
+    send.send_operation(released.pk)
+    assert (reloaded(released).status, Attempt.objects.count(), service.posts) == (Status.APPROVED, 0, [])
+
+
+def test_an_unknown_operation_id_sends_nothing(service: StubProvider, db: None) -> None:
+    send.send_operation(uuid.uuid4())
+    assert service.posts == []

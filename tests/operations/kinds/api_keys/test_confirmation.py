@@ -1,0 +1,93 @@
+"""What proves the end of an operation about a key whose answer nobody has."""
+
+import uuid
+from typing import Any
+
+import pytest
+
+from backoffice.accounts.models import User
+from backoffice.core import credentials
+from backoffice.core.models import GatewayKey
+from backoffice.operations.kinds import KINDS
+from backoffice.operations.kinds.api_keys.switch import ApiKeySwitchPayload
+from backoffice.operations.kinds.base import Payload
+from backoffice.operations.outcome import confirmation
+from backoffice.operations.states import Status
+from tests.operations.kinds.api_keys.steps import (
+    CREATE,
+    END,
+    FULL,
+    NEW,
+    NEW_HASH,
+    OLD_HASH,
+    answer,
+    listing,
+    sent,
+)
+from tests.operations.kinds.samples import SAMPLES
+from tests.stub_provider import StubProvider
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.mark.parametrize(
+    ("payload", "listed", "ends"),
+    [
+        (CREATE, listing((OLD_HASH, "old"), (NEW_HASH, "till")), Status.SUCCEEDED),
+        (CREATE, listing((OLD_HASH, "till"), (NEW_HASH, "another")), Status.UNKNOWN),
+        (FULL, listing((OLD_HASH, "old"), (NEW_HASH, "any")), Status.SUCCEEDED),
+        (FULL, listing((OLD_HASH, "old"), (NEW_HASH, "any"), ("77777777", "any")), Status.UNKNOWN),
+        (FULL, listing((OLD_HASH, "old")), Status.UNKNOWN),
+        (FULL, '"no list"', Status.UNKNOWN),
+    ],
+)
+def test_an_unknown_creation_is_closed_by_the_list_where_that_leaves_no_doubt(
+    service: StubProvider, administrator: User, checker: User, payload: Payload, listed: str, ends: Status
+) -> None:
+    answer(service, {"message": "down"}, status=500, listed=listed)
+    operation = sent("api_key_create", payload, administrator, checker)
+    assert operation.status == Status.UNKNOWN
+    assert confirmation.confirm_operation(operation.pk).status == ends
+
+
+def test_a_key_that_another_operation_made_closes_no_second_one(
+    service: StubProvider, administrator: User, checker: User
+) -> None:
+    both = listing((OLD_HASH, "old"), (NEW_HASH, "any"))
+    answer(service, {"data": {"key": NEW}}, listed=both)
+    sent("api_key_create", FULL, administrator, checker)
+    answer(service, {"message": "down"}, status=500, listed=both)
+    operation = sent("api_key_create", FULL, administrator, checker)
+    assert confirmation.confirm_operation(operation.pk).status == Status.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("kind", "listed", "ends"),
+    [
+        ("api_key_invalidate", listing((OLD_HASH, "old"), (NEW_HASH, "till")), Status.UNKNOWN),
+        ("api_key_invalidate", listing((NEW_HASH, "till"), ended=NEW_HASH), Status.SUCCEEDED),
+        ("api_key_invalidate", listing((OLD_HASH, "old")), Status.SUCCEEDED),
+        ("api_key_delete", listing((NEW_HASH, "till"), ended=NEW_HASH), Status.UNKNOWN),
+        ("api_key_delete", listing((OLD_HASH, "old")), Status.SUCCEEDED),
+    ],
+)
+def test_an_unknown_end_of_a_key_is_closed_by_the_list(
+    service: StubProvider, administrator: User, checker: User, kind: str, listed: str, ends: Status
+) -> None:
+    answer(service, {"message": "down"}, status=500, listed=listed)
+    operation = sent(kind, END, administrator, checker)
+    assert operation.status == Status.UNKNOWN
+    assert confirmation.confirm_operation(operation.pk).status == ends
+
+
+def test_an_unknown_switch_is_closed_by_the_key_in_use(service: StubProvider) -> None:
+    made_by = uuid.uuid4()
+    payload = ApiKeySwitchPayload.model_validate(
+        {**SAMPLES["api_key_switch"].model_dump(), "target": f"made:{made_by}"}
+    )
+    kind: Any = KINDS["api_key_switch"]
+    assert not kind.is_done(None, payload)
+    key = GatewayKey(name="till", made_by=made_by)
+    key.seal(NEW)
+    credentials.switch_to_key(key)
+    assert kind.is_done(None, payload)

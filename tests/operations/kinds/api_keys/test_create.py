@@ -1,0 +1,140 @@
+"""What each answer to a creation proves, and that the one chance to keep the new key is not missed."""
+
+import json
+
+import pytest
+from pydantic import SecretStr
+
+from backoffice.accounts.models import User
+from backoffice.api_keys.key_list import refresh_keys
+from backoffice.api_keys.models import KnownKey
+from backoffice.operations.delivery.record import record_result, send_and_classify
+from backoffice.operations.kinds.base import Payload, SendReceipt
+from backoffice.operations.models.operations import Attempt, Operation, Secret
+from backoffice.operations.outcome import confirmation
+from backoffice.operations.states import Outcome, Status
+from payments_gateway.resources.api_keys import ApiKeys
+from tests.operations.kinds.api_keys.steps import CREATE, FULL, NEW, NEW_HASH, OLD_HASH, answer, listing, sent
+from tests.stub_provider import StubProvider
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ENDS: list[tuple[int, object, Status, Outcome]] = [
+    (400, {"message": "Invalid OTP token"}, Status.APPROVED, Outcome.TOKEN_REFUSED),
+    (400, {"message": "invalid API scope"}, Status.FAILED, Outcome.REJECTED),
+    (401, {"message": "X-Api-Key is not valid"}, Status.FAILED, Outcome.REJECTED),
+    (500, {"message": "internal error"}, Status.UNKNOWN, Outcome.OPEN),
+    (200, {"data": {}}, Status.UNKNOWN, Outcome.OPEN),
+]
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("payload", [CREATE, FULL], ids=["named", "full"])
+def test_each_answer_to_a_creation_leads_to_what_it_proves(
+    service: StubProvider,
+    administrator: User,
+    checker: User,
+    payload: Payload,
+    end: tuple[int, object, Status, Outcome],
+) -> None:
+    status, body, ends, outcome = end
+    answer(service, body, status=status)
+    assert sent("api_key_create", payload, administrator, checker).status == ends
+    assert Attempt.objects.get().outcome == outcome
+    assert not Secret.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("payload", "listed", "short_hash"),
+    [
+        (CREATE, listing((OLD_HASH, "old"), (NEW_HASH, "till")), NEW_HASH),
+        (FULL, listing((OLD_HASH, "old"), (NEW_HASH, "created today")), NEW_HASH),
+        (FULL, listing((OLD_HASH, "old"), (NEW_HASH, "one"), ("77777777", "two")), ""),
+        (CREATE, '"no list"', ""),
+    ],
+)
+def test_what_the_service_made_is_sealed_and_told_by_its_short_hash_only(
+    service: StubProvider,
+    administrator: User,
+    checker: User,
+    payload: Payload,
+    listed: str,
+    short_hash: str,
+) -> None:
+    answer(service, {"data": {"apikey": NEW}}, listed=listed)
+    operation = sent("api_key_create", payload, administrator, checker)
+    assert operation.status == Status.SUCCEEDED
+    result = Attempt.objects.get().result or {}
+    assert set(result) == {"name", "short_hash", "scope", "expires"}
+    assert result["short_hash"] == short_hash
+    secret = Secret.objects.get()
+    assert (secret.belongs_to, secret.unsealed()) == (checker, NEW)
+    assert NEW not in json.dumps([operation.payload, result])
+
+
+class Killed(BaseException):
+    """The end of a process."""
+
+
+@pytest.mark.parametrize("payload", [CREATE, FULL], ids=["named", "full"])
+def test_a_worker_that_is_killed_right_after_the_answer_has_kept_the_key(
+    service: StubProvider,
+    administrator: User,
+    checker: User,
+    payload: Payload,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answer(service, {"data": {"apikey": NEW}}, listed=listing((OLD_HASH, "old"), (NEW_HASH, "till")))
+
+    def die(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ApiKeys, "list", die)
+        with pytest.raises(Killed):
+            sent("api_key_create", payload, administrator, checker)
+    assert Operation.objects.get().status == Status.SUCCEEDED
+    assert Secret.objects.get().unsealed() == NEW
+    assert (Attempt.objects.get().result or {})["short_hash"] == ""
+    refresh_keys()
+    result = Attempt.objects.get().result or {}
+    assert (result["name"], result["short_hash"]) == ("till", NEW_HASH)
+    assert KnownKey.objects.get(short_hash=NEW_HASH).scope == payload.scope_words  # type: ignore[attr-defined]
+
+
+def test_an_answer_recorded_twice_keeps_one_secret(
+    service: StubProvider, administrator: User, checker: User
+) -> None:
+    answer(service, {"data": {"apikey": NEW}}, listed="{}")
+    sent("api_key_create", CREATE, administrator, checker)
+    attempt = Attempt.objects.get()
+    late = send_and_classify(
+        lambda: SendReceipt(is_final=True, result={"name": "other"}, secret=SecretStr("another"))
+    )
+    record_result(attempt.pk, late)
+    assert Secret.objects.get().unsealed() == NEW
+    assert Attempt.objects.get().result == attempt.result
+
+
+def test_a_key_whose_answer_came_late_is_not_called_lost(
+    service: StubProvider, administrator: User, checker: User
+) -> None:
+    listed = listing((OLD_HASH, "old"), (NEW_HASH, "till"))
+    answer(service, {"message": "down"}, status=500, listed=listed)
+    operation = sent("api_key_create", CREATE, administrator, checker)
+    confirmation.confirm_operation(operation.pk)
+    result = {"name": "till", "short_hash": "", "scope": "Read only (GetOnly)", "expires": ""}
+    late = send_and_classify(lambda: SendReceipt(is_final=True, result=result, secret=SecretStr(NEW)))
+    record_result(Attempt.objects.get().pk, late)
+    refresh_keys()
+    known = KnownKey.objects.get(short_hash=NEW_HASH)
+    assert (known.is_lost, known.scope) == (False, "Read only (GetOnly)")
+    assert Secret.objects.get().unsealed() == NEW
+
+
+def test_a_hostile_list_does_not_lose_the_new_key(
+    service: StubProvider, administrator: User, checker: User
+) -> None:
+    answer(service, {"data": {"key": NEW}}, listed=listing((OLD_HASH, "old"), ("a\x00b" * 200, "\x00" * 900)))
+    assert sent("api_key_create", FULL, administrator, checker).status == Status.SUCCEEDED
+    assert Secret.objects.get().unsealed() == NEW

@@ -1,0 +1,63 @@
+"""When a key ends, as people read it."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from backoffice.accounts.models import User
+from backoffice.operations.kinds import KINDS
+from backoffice.operations.kinds.api_keys.base import KeyEndPayload, ListedKey, expiry_of
+from payments_gateway import KeyInfo
+from tests import factories
+from tests.operations.kinds.api_keys.steps import CREATE, END
+from tests.stub_provider import StubProvider
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SignIn = Callable[[Client, User], Client]
+
+
+def test_facts_name_a_key_without_a_name_or_an_end() -> None:
+    payload = KeyEndPayload.model_validate({**END.model_dump(), "name": ""})
+    facts = dict(KINDS["api_key_invalidate"].facts(payload))
+    assert (facts["API key"], facts["Ends"]) == ("without a name", "never, by itself")
+
+
+@pytest.mark.parametrize(
+    ("zone", "written"),
+    [("Africa/Lagos", "1 Jan 2027, 00:30 WAT"), ("America/New_York", "31 Dec 2026, 18:30 EST")],
+)
+def test_everybody_reads_the_end_of_a_key_in_a_time_zone_of_their_own(zone: str, written: str) -> None:
+    ends = datetime(2026, 12, 31, 23, 30, tzinfo=UTC)
+    before = KeyEndPayload.model_validate({**END.model_dump(), "expires": ends.isoformat()})
+    listed = ListedKey("0a1b2c3d", "till", "Everything", ends, None, is_in_use=False)
+    with timezone.override(zone):
+        assert dict(KINDS["api_key_invalidate"].facts(before))["Ends"] == written
+        assert dict(KINDS["api_key_create"].outcome_facts(CREATE, {"expires": ends.isoformat()})) == {
+            "Ends": written
+        }
+        assert f"ends {written}" in listed.label
+
+
+def test_an_operation_that_ends_a_key_says_once_when_it_expires_itself(
+    sign_in: SignIn, administrator: User
+) -> None:
+    ends = datetime(2026, 12, 31, 23, 30, tzinfo=UTC).isoformat()
+    payload = KeyEndPayload.model_validate({**END.model_dump(), "expires": ends})
+    operation = factories.prepared_of_kind("api_key_invalidate", payload, administrator)
+    page = sign_in(Client(), administrator).get(operation.get_absolute_url()).content.decode()
+    assert page.count("<dt>Expires</dt>") == 1
+    assert "<dt>Ends</dt>" in page
+    assert "1 Jan 2027, 00:30 WAT" in page
+
+
+def test_an_end_of_zero_seconds_is_none(service: StubProvider) -> None:
+    end = datetime(2027, 1, 1, tzinfo=UTC)
+    keys = [
+        KeyInfo(short_hash="a", is_expirable=flag, expires_at=at)
+        for flag, at in [(True, end), (None, end), (False, end), (None, datetime(1970, 1, 1, tzinfo=UTC))]
+    ]
+    assert [expiry_of(key) for key in keys] == [end, end, None, None]

@@ -1,0 +1,93 @@
+"""A transaction is held against what we sent trait by trait; what is not told speaks neither for nor against."""
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from backoffice.operations.kinds import KINDS
+from backoffice.operations.kinds.base import FieldMatch, MoneyKind, attempt_match_fields
+from backoffice.operations.models.operations import Attempt
+from payments_gateway import TransactionRecord
+from tests.operations.kinds.samples import SAMPLES
+
+MONEY = [name for name, kind in KINDS.items() if isinstance(kind, MoneyKind)]
+SENT_AT = datetime(2026, 11, 20, 9, 42, tzinfo=UTC)
+TYPES = {
+    "withdrawal": "withdrawal",
+    "conversion": "conversion",
+    "transfer": "transfer",
+    "wallet_transfer": "sent",
+}
+OTHER_END = {"transfer": "username", "wallet_transfer": "username", "conversion": "fromCurrency"}
+
+
+def recorded(name: str, **changes: Any) -> TransactionRecord:
+    """The service's record of the sample, as it may stand in the list."""
+    debit = KINDS[name].debit(SAMPLES[name])
+    assert debit is not None
+    members = {
+        "transactionId": "T-1",
+        "type": TYPES[name],
+        "currency": debit.currency,
+        "amount": debit.amount,
+        "status": "fullfiled",
+    }
+    return TransactionRecord.model_validate(members | changes)
+
+
+def traits(name: str, record: TransactionRecord) -> dict[str, FieldMatch]:
+    kind = KINDS[name]
+    assert isinstance(kind, MoneyKind)
+    found = kind.traits(SAMPLES[name], record)
+    assert kind.recognises(SAMPLES[name], record) == all(trait.fits is not False for trait in found)
+    return {trait.label: trait for trait in found}
+
+
+@pytest.mark.parametrize("name", MONEY)
+def test_its_own_transaction_differs_in_nothing(name: str) -> None:
+    assert {trait.fits for trait in traits(name, recorded(name)).values()} == {True, None}
+
+
+@pytest.mark.parametrize("name", MONEY)
+@pytest.mark.parametrize(
+    ("label", "change"),
+    [
+        ("Type", {"type": "deposit"}),
+        ("Currency", {"currency": "XYZ"}),
+        ("Amount", {"amount": Decimal("0.5")}),
+    ],
+)
+def test_another_type_currency_or_amount_differs(name: str, label: str, change: dict[str, Any]) -> None:
+    found = traits(name, recorded(name, **change))
+    assert [trait.label for trait in found.values() if trait.fits is False] == [label]
+
+
+@pytest.mark.parametrize(("name", "member"), OTHER_END.items())
+def test_another_counterparty_differs_and_one_that_is_not_told_does_not(name: str, member: str) -> None:
+    label = list(traits(name, recorded(name)))[-1]
+    assert traits(name, recorded(name))[label].fits is None
+    assert traits(name, recorded(name, **{member: "somebody.else"}))[label].fits is False
+
+
+def attempt() -> Attempt:
+    return Attempt(
+        started_at=SENT_AT, watermark_service_time=SENT_AT, watermark_balance=Decimal("5000000.00")
+    )
+
+
+@pytest.mark.parametrize(
+    ("passed", "fits"),
+    [(-301, False), (-300, True), (0, True), (3900, True), (3901, False)],
+)
+def test_the_time_fits_from_our_watermark_until_the_service_gives_up(passed: int, fits: bool) -> None:
+    record = recorded("withdrawal", createdAt=(SENT_AT + timedelta(seconds=passed)).isoformat())
+    assert attempt_match_fields(attempt(), record)[1].fits is fits
+
+
+@pytest.mark.parametrize(
+    ("told", "fits"), [({"prevBalance": "5000000"}, True), ({"prevBalance": "4999999.99"}, False), ({}, None)]
+)
+def test_the_balance_before_it_fits_if_nothing_came_between(told: dict[str, Any], fits: bool | None) -> None:
+    assert attempt_match_fields(attempt(), recorded("withdrawal", **told))[0].fits is fits

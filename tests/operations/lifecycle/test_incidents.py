@@ -1,0 +1,122 @@
+"""Incidents: raised once, acknowledged once with a note, and changing nothing else."""
+
+from typing import Any
+
+import pytest
+from django.db import IntegrityError, transaction
+
+from backoffice.accounts.models import User
+from backoffice.audit.actions import Action
+from backoffice.audit.models import Entry
+from backoffice.operations.errors import AlreadyAcknowledgedError, NoteMissingError, PermissionMissingError
+from backoffice.operations.lifecycle import incidents
+from backoffice.operations.models.monitoring import Incident
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.models.reason_codes import IncidentKind
+
+KIND = IncidentKind.SECOND_DEBIT
+
+
+@pytest.fixture
+def incident(operation: Operation) -> Incident:
+    return incidents.raise_incident(operation, kind=KIND, evidence={"transaction": "T-1"})
+
+
+def actions(operation: Operation) -> list[str]:
+    entries = Entry.objects.filter(target_id=str(operation.pk)).order_by("position")
+    return list(entries.values_list("action", flat=True))
+
+
+def test_the_same_evidence_is_reported_once_whether_or_not_somebody_took_note(
+    incident: Incident, operation: Operation, checker: User
+) -> None:
+    again = incidents.raise_incident(operation, kind=KIND, evidence={"transaction": "T-1"})
+    incidents.acknowledge_incident(incident.pk, actor=checker, note="Looked at")
+    once_more = incidents.raise_incident(operation, kind=KIND, evidence={"transaction": "T-1"})
+    assert again == once_more == incident
+    assert actions(operation) == [
+        Action.OPERATION_PREPARED,
+        Action.INCIDENT_RAISED,
+        Action.INCIDENT_ACKNOWLEDGED,
+    ]
+
+
+def test_further_evidence_reaches_those_who_had_taken_note(
+    incident: Incident, operation: Operation, checker: User
+) -> None:
+    incidents.acknowledge_incident(incident.pk, actor=checker, note="Refunded")
+    before = Incident.objects.values().get()
+    further = incidents.raise_incident(operation, kind=KIND, evidence={"transaction": "T-2"})
+    assert (further.is_open, further.further_to, further.evidence) == (True, incident, {"transaction": "T-2"})
+    assert Incident.objects.filter(pk=incident.pk).values().get() == before
+    raised = Entry.objects.filter(action=Action.INCIDENT_RAISED).latest("position")
+    assert (raised.detail["further_to"], raised.detail["evidence"]) == (incident.pk, further.evidence)
+
+
+def test_evidence_that_alternates_raises_each_once(incident: Incident, operation: Operation) -> None:
+    raised = [
+        incidents.raise_incident(operation, kind=KIND, evidence={"transaction": told})
+        for told in ("T-2", "T-1", "T-3", "T-2", "T-1")
+    ]
+    assert Incident.objects.count() == 3
+    assert [one.evidence["transaction"] for one in raised] == ["T-2", "T-1", "T-3", "T-2", "T-1"]
+    assert raised[2].further_to == raised[0]
+
+
+def test_something_else_about_it_is_another_incident(incident: Incident, operation: Operation) -> None:
+    assert incidents.raise_incident(operation, kind=IncidentKind.NOT_LISTED, evidence={}) != incident
+
+
+def test_the_database_holds_one_of_each_itself(incident: Incident) -> None:
+    told: dict[str, Any] = {
+        "operation": incident.operation,
+        "kind": incident.kind,
+        "evidence": {},
+        "at": incident.at,
+    }
+    Incident(**told, further_to=incident).save()
+    for twin in (Incident(**told), Incident(**told, further_to=incident)):
+        with pytest.raises(IntegrityError), transaction.atomic():
+            twin.save()
+
+
+def test_it_edits_nothing_of_the_operation(operation: Operation) -> None:
+    before = Operation.objects.filter(pk=operation.pk).values().get()
+    incidents.raise_incident(operation, kind=KIND, evidence={"transaction": "T-1"})
+    assert Operation.objects.filter(pk=operation.pk).values().get() == before
+
+
+def test_what_no_database_can_hold_does_not_prevent_it(operation: Operation) -> None:
+    told = incidents.raise_incident(operation, kind=KIND, evidence={"answer": "a\x00b"})
+    told.refresh_from_db()
+    assert told.evidence == {"answer": "a\ufffdb"}
+
+
+def test_an_approver_takes_note_of_it(incident: Incident, checker: User) -> None:
+    seen = incidents.acknowledge_incident(incident.pk, actor=checker, note=" Refunded by the service ")
+    assert (seen.seen_by, seen.note, seen.is_open) == (checker, "Refunded by the service", False)
+    entry = Entry.objects.get(action=Action.INCIDENT_ACKNOWLEDGED)
+    assert (entry.actor_id, entry.detail) == (
+        checker.pk,
+        {"incident": KIND, "note": "Refunded by the service"},
+    )
+
+
+def test_nobody_takes_note_of_it_twice(incident: Incident, checker: User, administrator: User) -> None:
+    incidents.acknowledge_incident(incident.pk, actor=checker, note="Looked at")
+    with pytest.raises(AlreadyAcknowledgedError):
+        incidents.acknowledge_incident(incident.pk, actor=administrator, note="Looked at, too")
+    assert Incident.objects.get().note == "Looked at"
+
+
+def test_it_wants_to_know_what_was_found(incident: Incident, checker: User) -> None:
+    with pytest.raises(NoteMissingError):
+        incidents.acknowledge_incident(incident.pk, actor=checker, note="  ")
+    assert Incident.objects.get().is_open
+
+
+@pytest.mark.parametrize("who", ["maker", "auditor", "outsider"])
+def test_others_only_read(who: str, incident: Incident, request: pytest.FixtureRequest) -> None:
+    with pytest.raises(PermissionMissingError):
+        incidents.acknowledge_incident(incident.pk, actor=request.getfixturevalue(who), note="Fine")
+    assert Incident.objects.get().is_open

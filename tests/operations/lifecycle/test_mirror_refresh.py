@@ -1,0 +1,46 @@
+"""The service's list is read at once after it has done something for an operation, and not for anything else."""
+
+import pytest
+
+from backoffice.accounts.models import User
+from backoffice.ledger.mirror import sync
+from backoffice.ledger.models import Transaction
+from backoffice.operations.delivery import send
+from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.outcome import confirmation
+from backoffice.operations.states import Status
+from backoffice.operations.workflow import approvals
+from tests import factories
+from tests.core.test_background import messages
+from tests.sandbox_process import SandboxProcess
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def rung(operation: Operation) -> int:
+    """How often the doorbell of the mirror was rung for this operation."""
+    return sum(message["headers"]["task"] == sync.SYNC_TASK for message in messages(operation.pk))
+
+
+def test_it_rings_when_an_operation_was_sent_and_when_it_settles(
+    sandbox: SandboxProcess, maker: User, checker: User
+) -> None:
+    sync.load_all(lambda _: None)
+    operation = factories.approved(maker, checker)
+    factories.release(operation, checker, sandbox.token())
+    assert rung(operation) == 0
+    send.send_operation(operation.pk)
+    assert rung(operation) == 1
+    confirmation.confirm_operation(operation.pk)
+    assert Operation.objects.get().status == Status.SUCCEEDED
+    assert rung(operation) == 2
+    sync.sync_now()
+    ours = Transaction.objects.get(transaction_id=Attempt.objects.get().service_transaction_id)
+    assert (ours.amount, ours.direction, ours.status) == (operation.amount, "out", "fulfilled")
+
+
+def test_it_does_not_ring_for_what_never_reached_the_service(maker: User) -> None:
+    operation = factories.prepared(maker)
+    approvals.cancel_operation(operation.pk, actor=maker)
+    assert Operation.objects.get().status == Status.CANCELLED
+    assert rung(operation) == 0

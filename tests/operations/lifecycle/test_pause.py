@@ -1,0 +1,209 @@
+"""The switch that stops all sending."""
+
+import re
+import uuid
+
+import pytest
+from django.db import IntegrityError, transaction
+from django.test import Client
+from django.utils import timezone
+
+from backoffice.accounts.models import User
+from backoffice.audit.actions import Action
+from backoffice.audit.models import Entry
+from backoffice.operations import errors
+from backoffice.operations.delivery import send
+from backoffice.operations.kinds import KINDS
+from backoffice.operations.lifecycle import pause
+from backoffice.operations.models import monitoring
+from backoffice.operations.models.monitoring import Pause
+from backoffice.operations.models.operations import Operation, Release
+from backoffice.operations.states import Status
+from backoffice.operations.workflow import prepare
+from tests import factories
+from tests.operations.steps import do, show, status_of, text_of
+from tests.operations.unknown_outcomes import lost
+from tests.stub_provider import StubProvider
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.mark.parametrize("name", ["maker", "checker", "administrator"])
+def test_whoever_works_here_stops_all_sending_alone_and_at_once(
+    name: str, request: pytest.FixtureRequest
+) -> None:
+    person: User = request.getfixturevalue(name)
+    assert not monitoring.is_paused()
+    pulled = pause.pause_payments(actor=person, reason=" A key has leaked ")
+    assert monitoring.is_paused()
+    assert monitoring.current_pause() == pulled
+    assert (pulled.paused_by, pulled.reason) == (person, "A key has leaked")
+
+
+@pytest.mark.parametrize("name", ["auditor", "outsider"])
+def test_who_only_reads_cannot_pull_it(name: str, request: pytest.FixtureRequest) -> None:
+    with pytest.raises(errors.PermissionMissingError):
+        pause.pause_payments(actor=request.getfixturevalue(name), reason="I want to")
+    assert not monitoring.is_paused()
+
+
+def test_it_is_on_record_with_its_reason(maker: User) -> None:
+    pause.pause_payments(actor=maker, reason="A key has leaked")
+    entry = Entry.objects.get(action=Action.SENDING_PAUSED)
+    assert (entry.actor_id, entry.detail["reason"]) == (maker.pk, "A key has leaked")
+
+
+def test_a_reason_is_needed(maker: User) -> None:
+    with pytest.raises(errors.ReasonMissingError):
+        pause.pause_payments(actor=maker, reason="  ")
+    assert not monitoring.is_paused()
+
+
+def test_pulled_twice_the_second_one_reads_who_was_first(maker: User, checker: User) -> None:
+    pause.pause_payments(actor=maker, reason="A key has leaked")
+    with pytest.raises(errors.AlreadyPausedError, match="paused already, by Tunde Bello"):
+        pause.pause_payments(actor=checker, reason="Me too")
+    assert Pause.objects.get().reason == "A key has leaked"
+
+
+def test_the_database_lets_only_one_pause_stand(maker: User) -> None:
+    pause.pause_payments(actor=maker, reason="A key has leaked")
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Pause.objects.create(paused_by=maker, paused_at=timezone.now(), reason="Another")
+
+
+def test_the_database_lets_no_pause_end_without_the_operation_that_two_people_signed(maker: User) -> None:
+    pause.pause_payments(actor=maker, reason="A key has leaked")
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Pause.objects.update(ended_at=timezone.now())
+
+
+def resumption(person: User) -> Operation:
+    """The proposal to let sending go on."""
+    form = KINDS["resume"].form_type({"reason": "The key is ended"})
+    assert form.is_valid(), form.errors
+    return prepare.prepare_operation(uuid.uuid4(), actor=person, kind="resume", payload=form.payload())
+
+
+def test_two_people_let_sending_go_on(maker: User, checker: User) -> None:
+    pulled = pause.pause_payments(actor=checker, reason="A key has leaked")
+    proposal = resumption(maker)
+    assert monitoring.is_paused()
+    assert factories.approve(proposal, checker).status == Status.SUCCEEDED
+    assert not monitoring.is_paused()
+    pulled.refresh_from_db()
+    assert pulled.ended_by == proposal
+    entry = Entry.objects.get(action=Action.SENDING_RESUMED)
+    assert (entry.actor_id, entry.detail["by"]) == (checker.pk, proposal.reference)
+
+
+def test_nobody_lets_it_go_on_alone(checker: User) -> None:
+    pause.pause_payments(actor=checker, reason="A key has leaked")
+    with pytest.raises(errors.SelfApprovalError):
+        factories.approve(resumption(checker), checker)
+    assert monitoring.is_paused()
+
+
+def test_a_resumption_ends_only_the_pause_that_it_names(
+    maker: User, checker: User, second_checker: User
+) -> None:
+    pause.pause_payments(actor=maker, reason="A key has leaked")
+    first = resumption(maker)
+    Pause.objects.update(ended_at=timezone.now(), ended_by=first)
+    pause.pause_payments(actor=maker, reason="Another one has leaked")
+    with pytest.raises(errors.NotPausedError, match="does not stand any more"):
+        factories.approve(first, checker)
+    assert monitoring.is_paused()
+
+
+def test_without_a_pause_there_is_nothing_to_end(as_maker: Client) -> None:
+    answer = as_maker.post("/operations/prepare/resume/", {"reason": "The key is ended", "step": "review"})
+    assert answer.status_code == 422
+    assert "Sending is not paused" in text_of(answer)
+
+
+def test_the_switch_is_pulled_on_its_page_and_every_page_says_so(
+    as_maker: Client, as_checker: Client
+) -> None:
+    assert "Stop all sending" in text_of(as_maker.get("/"))
+    assert as_maker.post("/operations/pause/", {"reason": "A key has leaked"}).status_code == 302
+    for address in ("/", "/operations/", "/operations/unknown/", "/transactions/"):
+        html = text_of(as_checker.get(address))
+        assert re.search(r"<b>Sending is paused</b> since .* by Tunde Bello, because: A key has leaked", html)
+    assert "Stop all sending…" not in text_of(as_maker.get("/"))
+
+
+def test_a_pull_without_a_reason_or_while_it_stands_is_told_beside_the_form(
+    as_maker: Client, checker: User
+) -> None:
+    answer = as_maker.post("/operations/pause/", {"reason": ""})
+    assert (answer.status_code, "Say why. Sending goes on." in text_of(answer)) == (422, True)
+    pause.pause_payments(actor=checker, reason="A key has leaked")
+    answer = as_maker.post("/operations/pause/", {"reason": "Me too"})
+    assert (answer.status_code, "paused already, by Amara Okafor" in text_of(answer)) == (422, True)
+
+
+def test_an_operation_says_that_it_cannot_leave_because_of_the_pause_and_asks_for_no_token(
+    as_checker: Client, maker: User, checker: User
+) -> None:
+    operation = factories.approved(maker, checker)
+    seen = show(as_checker, operation).context["seen"]
+    pause.pause_payments(actor=maker, reason="A key has leaked")
+    html = text_of(show(as_checker, operation, "live/", seen=seen))
+    assert "Cannot leave now: sending is paused" in html
+    assert "Tunde Bello paused it: A key has leaked. Nothing leaves before two people let it go on." in html
+    assert "Ready to be sent" not in html
+    assert ">Send now<" not in html
+    assert 'name="token"' not in html
+
+
+def test_what_is_pending_can_be_countersigned_but_not_sent_meanwhile(
+    as_checker: Client, operation: Operation, maker: User
+) -> None:
+    pause.pause_payments(actor=maker, reason="A key has leaked")
+    html = text_of(show(as_checker, operation))
+    assert ">Approve<" in html
+    assert "Approve and send" not in html
+
+
+def test_nothing_is_sent_while_it_stands_and_the_release_waits(
+    service: StubProvider, released: Operation, maker: User
+) -> None:
+    pause.pause_payments(actor=maker, reason="A key has leaked")
+    send.send_operation(released.pk)
+    released.refresh_from_db()
+    assert (released.status, service.changes) == (Status.APPROVED, [])
+    assert hasattr(released, "release")
+
+
+def test_to_ask_whether_it_stands_takes_one_query(maker: User, django_assert_num_queries: object) -> None:
+    with django_assert_num_queries(1):  # type: ignore[operator]
+        monitoring.is_paused()
+
+
+def test_what_is_paused_and_held_as_well_says_both(
+    service: StubProvider, as_checker: Client, maker: User, checker: User
+) -> None:
+    lost(service, maker, checker)
+    waiting = factories.approved(maker, checker, amount=7)
+    pause.pause_payments(actor=checker, reason="Something looks wrong")
+    pause.clear_pause_cache()
+    shown = text_of(show(as_checker, waiting))
+    assert "Cannot leave now: sending is paused" in shown
+    assert "Besides: 1 before this one at the NGN balance" in shown
+
+
+@pytest.mark.parametrize("action", ["release", "approve-and-send"])
+def test_a_page_left_open_gives_no_word_to_send_while_it_stands(
+    operation: Operation, as_checker: Client, maker: User, action: str
+) -> None:
+    """A token that nothing takes up would only wait, and run out."""
+    if action == "release":
+        do(as_checker, operation, "approve")
+    before = status_of(operation)
+    pause.pause_payments(actor=maker, reason="A key has leaked")
+    answer = do(as_checker, operation, action, token="123456", comment="Invoice seen")
+    assert answer.status_code == 422
+    assert "Sending is paused, so nothing was done, and no token was kept." in text_of(answer)
+    assert (status_of(operation), Release.objects.count()) == (before, 0)
+    assert Entry.objects.latest("position").action == Action.OPERATION_REFUSED

@@ -1,0 +1,74 @@
+"""A history with an operation in each status."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from backoffice.accounts.models import User
+from backoffice.operations.delivery import send
+from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.outcome import confirmation
+from backoffice.operations.workflow import approvals
+from tests import factories
+from tests.operations import unknown_outcomes
+from tests.operations.provider_list import NAMED, REFUSED, TOKEN_REFUSED, record, sent, shows
+from tests.stub_provider import StubProvider
+
+
+@pytest.fixture
+def service(service: StubProvider) -> StubProvider:
+    """One whose list has an old withdrawal only."""
+    shows(service)
+    return service
+
+
+@pytest.fixture
+def history(service: StubProvider, maker: User, checker: User, second_checker: User) -> dict[str, Operation]:
+    """One operation in each status, each brought there by the services."""
+    made = {
+        "pending": factories.prepared(maker),
+        "half signed": factories.prepared(maker, amount=20_000_000),
+        "approved": factories.approved(maker, checker),
+        "rejected": factories.prepared(maker),
+        "cancelled": factories.approved(maker, checker),
+        "expired": factories.prepared(maker),
+        "returned": sent(service, maker, checker, TOKEN_REFUSED),
+        "failed": sent(service, maker, checker, REFUSED),
+        "succeeded": sent(service, maker, checker, NAMED),
+        "processing": sent(service, maker, checker, (200, '{"data": {"transactionId": "T-2"}}')),
+    }
+    factories.approve(made["half signed"], checker)
+    approvals.reject_operation(
+        made["rejected"].pk,
+        actor=checker,
+        digest=made["rejected"].digest,
+        second_factor_at=timezone.now(),
+        reason="No",
+    )
+    approvals.cancel_operation(made["cancelled"].pk, actor=maker)
+    Operation.objects.filter(pk=made["expired"].pk).update(expires_at=timezone.now())
+    approvals.expire_operation(made["expired"].pk)
+    shows(service, record("T-1"))
+    confirmation.confirm_operation(made["succeeded"].pk)
+    made["sent twice"] = _sent_after_a_refused_token(service, maker, checker)
+    made["settled"] = _settled_by_two(service, maker, checker, second_checker)
+    made["unknown"] = sent(service, maker, checker, (502, "bad gateway"), account_number="0000000001")
+    made["released"] = factories.release(factories.approved(maker, checker), checker)
+    return {name: Operation.objects.get(pk=each.pk) for name, each in made.items()}
+
+
+def _sent_after_a_refused_token(service: StubProvider, maker: User, checker: User) -> Operation:
+    operation = sent(service, maker, checker, TOKEN_REFUSED)
+    service.answer_post = lambda: (200, '{"data": {"transactionId": "T-3"}}')
+    factories.release(operation, checker)
+    send.send_operation(operation.pk)
+    shows(service, record("T-3"), record("T-1"))
+    return confirmation.confirm_operation(operation.pk)
+
+
+def _settled_by_two(service: StubProvider, maker: User, checker: User, other: User) -> Operation:
+    operation = sent(service, maker, checker, (502, "bad gateway"), account_number="0000000002")
+    Attempt.objects.filter(operation=operation).update(started_at=timezone.now() - timedelta(hours=25))
+    confirmation.confirm_operation(operation.pk)
+    return unknown_outcomes.settled(operation, checker, other, "did_not_happen")

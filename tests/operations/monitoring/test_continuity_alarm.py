@@ -1,0 +1,69 @@
+"""A break of the books reaches people without their looking for it: on the overview and in the metrics."""
+
+from collections.abc import Callable
+
+import pytest
+from django.contrib.auth.models import Group, Permission
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from backoffice.accounts.models import User
+from backoffice.ledger.models import Mirror
+from backoffice.ledger.statements import continuity
+from backoffice.ledger.statements.continuity import cached_break_count, open_break_count
+from backoffice.operations.monitoring.metrics import render_metrics
+from tests.ledger.statements.test_breaks import check_all, merged, record
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def two_breaks() -> None:
+    Mirror.objects.create(pk=1)
+    merged(record("A", 0, 0, 10), record("B", 1, 11, 5), record("C", 2, 20, 1))
+
+
+@pytest.mark.usefixtures("two_breaks")
+def test_the_overview_leads_to_them(as_checker: Client) -> None:
+    shown = as_checker.get("/").content.decode()
+    assert '<a href="/money/continuity/">2 breaks in the balances</a>' in shown
+    assert "Nothing. Every operation" not in shown
+
+
+def test_without_a_break_it_says_nothing_of_them(as_checker: Client) -> None:
+    shown = as_checker.get("/").content.decode()
+    assert "in the balances" not in shown
+    assert "Nothing. Every operation" in shown
+
+
+@pytest.mark.usefixtures("two_breaks")
+def test_whoever_may_not_see_transactions_is_not_led_to_them(
+    client: Client, sign_in: Callable[[Client, User], Client], outsider: User
+) -> None:
+    group = Group.objects.create(name="operations alone")
+    group.permissions.add(Permission.objects.get(codename="view_operation"))
+    outsider.groups.set([group])
+    assert "in the balances" not in sign_in(client, outsider).get("/").content.decode()
+
+
+@pytest.mark.usefixtures("two_breaks")
+def test_they_are_counted_by_one_question_and_no_further_than_anybody_has_to_know(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with CaptureQueriesContext(connection) as asked:
+        assert str(open_break_count(most=1)) == "more than 1"
+        assert str(open_break_count(most=2)) == "2"
+    assert ["LIMIT" in query["sql"] for query in asked] == [True, True]
+    monkeypatch.setattr(continuity, "COUNT_CACHE_SECONDS", 3600.0)
+    with CaptureQueriesContext(connection) as asked:
+        assert {cached_break_count().number for _ in range(3)} == {2}
+    assert len(asked) == 1
+
+
+@pytest.mark.usefixtures("two_breaks")
+def test_metrics_tell_of_them_and_of_what_was_never_checked() -> None:
+    assert "countersign_continuity_breaks 2.0" in render_metrics().decode()
+    assert "countersign_continuity_unchecked 1.0" in render_metrics().decode()
+    check_all()
+    assert "countersign_continuity_unchecked 0.0" in render_metrics().decode()

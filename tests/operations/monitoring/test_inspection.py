@@ -1,0 +1,128 @@
+"""What an inspection looks at, when it is due, and what the command says of it."""
+
+import json
+from datetime import datetime, timedelta
+from functools import partial
+from io import StringIO
+
+import pytest
+from django.core.management import call_command
+from django.db import transaction
+from django.utils import timezone
+
+from backoffice.audit import log as audit
+from backoffice.audit.actions import Action
+from backoffice.audit.models import Entry
+from backoffice.core import clock
+from backoffice.operations.models.monitoring import Inspection
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.monitoring import inspection
+from backoffice.operations.monitoring.inspection import inspect, inspect_due
+from backoffice.operations.monitoring.invariants import INVARIANTS
+from tests.operations.monitoring.violations import (
+    broken_log,
+    content_changed,
+    forgotten,
+    past_every_safeguard,
+    red,
+)
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_what_a_minute_does_not_look_at_is_looked_at_in_turn(
+    history: dict[str, Operation], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inspection, "OPERATIONS_PER_INSPECTION", 4)
+    monkeypatch.setattr(inspection, "RECENTLY_CLOSED", timedelta(0))
+    with past_every_safeguard():
+        content_changed(history)
+        seen = [bool(inspect(full=False).violations) for _ in range(6)]
+    assert seen[-1]
+    assert seen == sorted(seen), "what is broken is told until it is mended"
+
+
+def test_what_a_full_inspection_found_is_told_until_it_is_mended(
+    history: dict[str, Operation], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inspect(full=True)
+    monkeypatch.setattr(inspection, "OPERATIONS_PER_INSPECTION", 1)
+    monkeypatch.setattr(inspection, "RECENTLY_CLOSED", timedelta(0))
+    with past_every_safeguard():
+        content_changed(history)
+        broken_log(history)
+        assert red() == {"content_changed", "broken_log"}
+        assert set(inspect(full=False).violations) == {"content_changed", "broken_log"}
+        assert set(inspect(full=False).violations) == {"content_changed", "broken_log"}
+
+
+def test_the_log_is_verified_from_where_it_was_found_whole(history: dict[str, Operation]) -> None:
+    assert inspect(full=False).violations == {}
+    verified = Inspection.objects.get().log_position
+    assert verified == Entry.objects.count()
+    audit_something(history["pending"])
+    with past_every_safeguard():
+        Entry.objects.filter(position=verified + 1).update(address="10.9.9.9")
+        assert set(inspect(full=False).violations) == {"broken_log"}
+        assert Inspection.objects.get().log_position == verified
+        assert set(inspect(full=False).violations) == {"broken_log"}
+
+
+def audit_something(operation: Operation) -> None:
+    with transaction.atomic():
+        audit.record(Action.INCIDENT_RAISED, actor=None, target=operation)
+
+
+def test_one_turn_a_minute_whoever_asks(db: None) -> None:
+    assert [inspect_due() for _ in range(5)] == [1, 0, 0, 0, 0]
+    at = Inspection.objects.get().at
+    with clock.use_clock(lambda: timezone.now() + timedelta(seconds=61)):
+        assert [inspect_due() for _ in range(5)] == [1, 0, 0, 0, 0]
+    now = Inspection.objects.get().at
+    assert at is not None
+    assert now is not None
+    assert now > at
+
+
+def test_an_inspection_that_takes_longer_than_a_minute_is_waited_for_and_a_dead_one_is_followed(
+    db: None,
+) -> None:
+    assert inspect_due() == 1
+    begun_at = Inspection.objects.get().begun_at
+    Inspection.objects.update(at=begun_at - timedelta(minutes=1))  # as if this one had not ended
+    for seconds, runs in ((61, 0), (179, 0), (181, 1)):
+        with clock.use_clock(partial(_stands, begun_at + timedelta(seconds=seconds))):
+            assert (seconds, inspect_due()) == (seconds, runs)
+
+
+def _stands(moment: datetime) -> datetime:
+    return moment
+
+
+def check(*arguments: str) -> tuple[int, str]:
+    said = StringIO()
+    try:
+        call_command("check_invariants", *arguments, stdout=said)
+    except SystemExit as end:
+        return int(str(end.code)), said.getvalue()
+    return 0, said.getvalue()
+
+
+def test_the_command_prints_one_line_for_each_rule(db: None) -> None:
+    status, said = check("--full")
+    assert status == 0
+    assert said.splitlines()[:-1] == [f"{rule.name}: ok" for rule in INVARIANTS]
+    assert said.splitlines()[-1].startswith("took ")
+
+
+def test_the_command_fails_where_a_rule_is_broken(history: dict[str, Operation]) -> None:
+    reference = history["unknown"].reference
+    with past_every_safeguard():
+        forgotten(history)
+        status, said = check()
+        as_json = check("--json")
+    assert status == 1
+    assert f"forgotten: 1 violation: {reference}" in said.splitlines()
+    assert as_json[0] == 1
+    told = json.loads(as_json[1])["violations"]
+    assert told == {rule.name: [reference] if rule.name == "forgotten" else [] for rule in INVARIANTS}

@@ -1,0 +1,38 @@
+"""Operations whose outcome the service's list has to show."""
+
+import pytest
+
+from backoffice.accounts.models import User
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.outcome.confirmation import listing_delay
+from tests.operations.provider_list import sent, shows
+from tests.operations.steps import let_pass
+from tests.stub_provider import StubProvider
+
+
+@pytest.fixture
+def service(service: StubProvider) -> StubProvider:
+    """One whose list has an old withdrawal only."""
+    shows(service)
+    return service
+
+
+@pytest.fixture
+def unknown(service: StubProvider, maker: User, checker: User) -> Operation:
+    """One whose answer was lost long enough ago for every transaction that could be meant to be in the list."""
+    operation = sent(service, maker, checker, (502, "bad gateway"))
+    let_pass(listing_delay())
+    return operation
+
+
+@pytest.fixture
+def accepted(service: StubProvider, maker: User, checker: User) -> Operation:
+    """One that the service accepted without a name as long ago."""
+    operation = sent(service, maker, checker, (200, '{"data": {}}'))
+    let_pass(listing_delay())
+    return operation
+
+
+@pytest.fixture
+def processing(service: StubProvider, maker: User, checker: User) -> Operation:
+    return sent(service, maker, checker, (200, '{"data": {"transactionId": "T-1"}}'))

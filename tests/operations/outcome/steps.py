@@ -1,0 +1,22 @@
+"""What the list shows of an operation, and a look at it, as plain functions."""
+
+from datetime import UTC, datetime, timedelta
+
+from backoffice.operations.delivery.record import CHECK_AFTER
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.outcome import confirmation
+from tests.operations.provider_list import shows
+from tests.stub_provider import StubProvider
+
+BALANCE = 5_000_000  # as the service tells it just before
+HORIZON = CHECK_AFTER[-1]
+
+
+def ago(**passed: float) -> str:
+    return (datetime.now(UTC) - timedelta(**passed)).isoformat()
+
+
+def confirmed(operation: Operation, service: StubProvider, *records: dict[str, object]) -> Operation:
+    """The operation after a look at such a list."""
+    shows(service, *records)
+    return confirmation.confirm_operation(operation.pk)

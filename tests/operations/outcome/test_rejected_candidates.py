@@ -1,0 +1,177 @@
+"""What the list shows and cannot be told from ours, or from another's, closes nothing."""
+
+import json
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from backoffice.accounts.models import User
+from backoffice.audit.actions import Action
+from backoffice.audit.models import Entry
+from backoffice.operations.matching import claim_transaction, find_match
+from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.outcome import confirmation
+from backoffice.operations.outcome.confirmation import listing_delay
+from backoffice.operations.states import Outcome, Status
+from tests.operations.outcome.steps import BALANCE, HORIZON, ago, confirmed
+from tests.operations.provider_list import record, sent
+from tests.operations.steps import let_pass
+from tests.stub_provider import StubProvider
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+DOUBTFUL = [
+    pytest.param(
+        lambda: {"createdAt": ago(seconds=20), "prevBalance": BALANCE},
+        "by its time it was before ours, and nothing says that ours was accepted",
+        id="before ours",
+    ),
+    pytest.param(
+        lambda: {"prevBalance": BALANCE + 250_050},
+        "the balance after it is the one we saw, so it was before ours",
+        id="before the balance",
+    ),
+    pytest.param(
+        lambda: {"prevBalance": BALANCE + 250_000, "fee": None},
+        "the balance after it is the one we saw, so it was before ours",
+        id="before the balance, without a fee",
+    ),
+    pytest.param(
+        lambda: {"createdAt": "last week", "prevBalance": BALANCE}, "it tells no time", id="without a time"
+    ),
+]
+
+
+Traits = Callable[[], dict[str, Any]]
+
+
+@pytest.mark.parametrize(("traits", "why"), DOUBTFUL)
+def test_what_may_have_been_there_before_ours_is_never_taken(
+    unknown: Operation, service: StubProvider, traits: Traits, why: str
+) -> None:
+    """Another channel may have paid it before, and list and balance have shown it only since: ours may not exist."""
+    theirs = record("T-7", **traits())
+    assert confirmed(unknown, service, theirs).status == Status.UNKNOWN
+    assert Attempt.objects.get().last_check == f"T-7 could be this one, but {why}"
+    let_pass(HORIZON)
+    assert confirmed(unknown, service, theirs).status == Status.REVIEW
+
+
+def test_nor_is_it_where_ours_was_accepted(accepted: Operation, service: StubProvider) -> None:
+    theirs = record("T-7", prevBalance=BALANCE + 250_050)
+    assert confirmed(accepted, service, theirs).status == Status.PROCESSING
+    assert confirmed(accepted, service, record("T-8", prevBalance=BALANCE)).status == Status.SUCCEEDED
+
+
+@pytest.mark.parametrize(("traits", "why"), DOUBTFUL)
+def test_nor_is_another_beside_it(
+    unknown: Operation, service: StubProvider, traits: Traits, why: str
+) -> None:
+    """Where the list's times are minutes off, it may be ours, and the other one another's."""
+    found = [record("T-8"), record("T-7", **traits())]
+    assert confirmed(unknown, service, *found).status == Status.UNKNOWN
+    assert confirmed(unknown, service, *found[:1]).status == Status.SUCCEEDED
+
+
+def test_a_status_we_do_not_know_decides_nothing(unknown: Operation, service: StubProvider) -> None:
+    assert confirmed(unknown, service, record("T-7", "on hold")).status == Status.UNKNOWN
+
+
+def test_two_candidates_close_nothing(unknown: Operation, service: StubProvider) -> None:
+    assert confirmed(unknown, service, record("T-7"), record("T-8")).status == Status.UNKNOWN
+    assert Attempt.objects.get().service_transaction_id is None
+
+
+def test_an_equal_twin_by_another_channel_is_left_to_people(
+    unknown: Operation, service: StubProvider
+) -> None:
+    assert confirmed(unknown, service, record("T-7"), record("T-8")).status == Status.UNKNOWN
+    let_pass(HORIZON)
+    assert confirmed(unknown, service, record("T-7"), record("T-8")).status == Status.REVIEW
+    attempt = Attempt.objects.get()
+    assert (attempt.outcome, attempt.service_transaction_id) == (Outcome.OPEN, None)
+    assert attempt.last_check == "2 transactions in the list could be this one"
+    assert len(service.posts) == 1
+
+
+def test_without_the_services_own_time_nothing_tells_new_from_old(
+    unknown: Operation, service: StubProvider
+) -> None:
+    Attempt.objects.update(watermark_service_time=None)
+    assert confirmed(unknown, service, record("T-7")).status == Status.UNKNOWN
+
+
+def test_the_transaction_at_the_watermark_is_never_ours(unknown: Operation, service: StubProvider) -> None:
+    """The last one before our request may be seconds old, and of the same content."""
+    Attempt.objects.update(watermark_transaction_id="T-7")
+    assert confirmed(unknown, service, record("T-7")).status == Status.UNKNOWN
+
+
+def test_what_the_service_showed_before_we_sent_is_never_ours(
+    service: StubProvider, maker: User, checker: User
+) -> None:
+    """Another channel may have paid the same a moment ago, and something else may be newer than that."""
+    minutes_ago, undated = record("T-6", createdAt=ago(minutes=4)), record("T-5", createdAt="last week")
+    shown = [record("T-8", type="deposit", amount=1), record("T-7"), minutes_ago, undated]
+    service.records = json.dumps(shown)
+    operation = sent(service, maker, checker, (502, "bad gateway"))
+    assert Attempt.objects.get().watermark_shown == ["T-7", "T-6", "T-5"]
+    let_pass(listing_delay())
+    assert confirmed(operation, service, *shown).status == Status.UNKNOWN
+    assert confirmed(operation, service, record("T-9"), *shown).status == Status.SUCCEEDED
+    assert Attempt.objects.get().service_transaction_id == "T-9"
+
+
+def test_a_look_that_comes_late_leaves_to_people_what_is_theirs_by_now(
+    unknown: Operation, service: StubProvider
+) -> None:
+    def escalate() -> None:
+        Operation.objects.filter(pk=unknown.pk).update(status=Status.REVIEW)
+        connection.close()  # that of the thread that answers
+
+    service.before_get = escalate
+    assert confirmed(unknown, service, record("T-7")).status == Status.REVIEW
+    assert Attempt.objects.get().service_transaction_id is None
+
+
+def test_a_transaction_that_another_took_since_we_looked_closes_nothing(
+    unknown: Operation, service: StubProvider, maker: User, checker: User
+) -> None:
+    """Between the look and its record, which is no time at all unless two sweepers run."""
+    other = sent(service, maker, checker, (502, "bad gateway"), currency="USD", amount=Decimal(300))
+    service.records = json.dumps([record("T-7")])
+    attempt = Attempt.objects.get(operation=unknown)
+    seen = find_match(unknown, attempt)
+    assert claim_transaction(Attempt.objects.get(operation=other), "T-7")
+    assert confirmation._record_check(unknown.pk, attempt, seen, None).status == Status.UNKNOWN
+    assert Attempt.objects.get(operation=unknown).outcome == Outcome.OPEN
+
+
+def test_a_twin_whose_transaction_was_named_does_not_stand_in_the_way(
+    service: StubProvider, maker: User, checker: User
+) -> None:
+    sent(service, maker, checker, (200, '{"data": {"transactionId": "T-8"}}'))
+    unknown = sent(service, maker, checker, (502, "bad gateway"))
+    let_pass(listing_delay())
+    assert confirmed(unknown, service, record("T-7"), record("T-8")).status == Status.SUCCEEDED
+    assert Attempt.objects.get(operation=unknown).service_transaction_id == "T-7"
+
+
+def test_one_transaction_belongs_to_one_attempt(
+    unknown: Operation, service: StubProvider, maker: User, checker: User
+) -> None:
+    assert confirmed(unknown, service, record("T-7")).status == Status.SUCCEEDED
+    twin = sent(service, maker, checker, (502, "bad gateway"))
+    assert confirmed(twin, service, record("T-7")).status == Status.UNKNOWN
+
+
+def test_an_answer_that_names_anothers_transaction_proves_nothing_and_says_so(
+    unknown: Operation, service: StubProvider, maker: User, checker: User
+) -> None:
+    confirmed(unknown, service, record("T-7"))
+    twin = sent(service, maker, checker, (200, '{"data": {"transactionId": "T-7"}}'))
+    assert Operation.objects.get(pk=twin.pk).status == Status.UNKNOWN
+    assert Entry.objects.filter(action=Action.OPERATION_CONTRADICTED, target_id=str(twin.pk)).exists()

@@ -1,0 +1,71 @@
+"""What the service accepted without naming a transaction, and no look tells apart: people settle it after an hour."""
+
+import pytest
+from django.test import Client
+
+from backoffice.accounts.models import User
+from backoffice.operations import errors
+from backoffice.operations.delivery import send
+from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.outcome import confirmation
+from backoffice.operations.states import Status
+from tests import factories
+from tests.operations.provider_list import shows
+from tests.operations.steps import let_pass, reloaded, show, text_of
+from tests.operations.unknown_outcomes import proposed, record, said, settled
+from tests.stub_provider import StubProvider
+
+pytestmark = pytest.mark.django_db(transaction=True)
+DESK = "/operations/unknown/"
+
+
+@pytest.fixture
+def accepted(service: StubProvider, maker: User, checker: User) -> Operation:
+    """Accepted without a name, with two transactions in the list that could be it: the balance is held."""
+    shows(service)
+    service.answer_post = lambda: (200, '{"data": {}}')
+    operation = factories.release(factories.approved(maker, checker), checker)
+    send.send_operation(operation.pk)
+    shows(service, record("T-7"), record("T-8"))
+    return confirmation.confirm_operation(operation.pk)
+
+
+def test_people_settle_it_only_when_it_can_come_no_more(
+    accepted: Operation, maker: User, checker: User
+) -> None:
+    assert accepted.status == Status.PROCESSING
+    assert "never open" in said(accepted, "happened", "T-7").errors["__all__"][0]
+    let_pass(Attempt.MAY_TAKE)
+    assert settled(accepted, maker, checker, "happened", "T-7").status == Status.SUCCEEDED
+    assert not Attempt.objects.in_doubt("NGN").exists()
+
+
+def test_its_page_and_the_desk_offer_it_then(accepted: Operation, as_maker: Client) -> None:
+    settle = f"/operations/prepare/resolution/?operation={accepted.pk}"
+    assert settle not in text_of(show(as_maker, accepted)) + text_of(as_maker.get(DESK))
+    assert "See the evidence" not in text_of(show(as_maker, accepted))
+    let_pass(Attempt.MAY_TAKE)
+    assert settle in text_of(as_maker.get(DESK))
+    assert "See the evidence and settle it" in text_of(show(as_maker, accepted))
+
+
+def test_it_may_be_settled_while_the_service_cannot_be_read_for_good(
+    service: StubProvider, accepted: Operation, maker: User, checker: User
+) -> None:
+    let_pass(Attempt.MAY_TAKE)
+    service.records = '"no list at all"'
+    assert confirmation.confirm_operation(accepted.pk).status == Status.PROCESSING
+    assert settled(accepted, maker, checker, "did_not_happen").status == Status.FAILED
+
+
+def test_nobody_settles_one_whose_transaction_is_known(
+    accepted: Operation, maker: User, checker: User
+) -> None:
+    """The machine follows it by its id, be it named after the proposal."""
+    let_pass(Attempt.MAY_TAKE)
+    resolution = proposed(accepted, maker, "did_not_happen")
+    Attempt.objects.update(service_transaction_id="T-7")
+    assert "never open" in said(accepted, "happened", "T-7").errors["__all__"][0]
+    with pytest.raises(errors.CannotResolveError, match="is processing by now"):
+        factories.approve(resolution, checker)
+    assert reloaded(accepted).status == Status.PROCESSING

@@ -1,0 +1,83 @@
+"""What people read of an operation that was released, was tried, and has not left."""
+
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from backoffice.core.web.formatting import local_time
+from backoffice.operations.delivery import send
+from backoffice.operations.delivery.release import record_blocker
+from backoffice.operations.models.operations import Attempt, Operation, Release
+from backoffice.operations.models.reason_codes import Blocker, CheckResult
+from tests.operations.steps import show, text_of
+from tests.stub_provider import StubProvider
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def panel_of(client: Client, operation: Operation) -> str:
+    return text_of(show(client, operation)).partition('id="decision"')[2].partition("</aside>")[0]
+
+
+def test_the_page_says_why_it_has_not_left_since_when_and_how_long_it_is_tried(
+    service: StubProvider, released: Operation, as_checker: Client
+) -> None:
+    assert "About to be sent" in panel_of(as_checker, released)
+    service.records = "nonsense"
+    send.send_operation(released.pk)
+    shown, release = panel_of(as_checker, released), Release.objects.get()
+    assert "Not sent yet" in shown
+    assert "The service cannot be read." in shown
+    with timezone.override("Africa/Lagos"):  # where the person is who looks
+        assert f"since {local_time(release.blocked_since or release.released_at)}, and nothing" in shown
+        assert f"until the word to send runs out at {local_time(release.expires_at)}" in shown
+    assert (service.posts, "123456" in shown) == ([], False)
+
+
+def seen_on(client: Client, operation: Operation) -> str:
+    return str(show(client, operation).context["seen"])
+
+
+def test_an_open_page_learns_why_it_has_not_left_and_when_that_is_over(
+    service: StubProvider, released: Operation, as_checker: Client
+) -> None:
+    before = seen_on(as_checker, released)
+    service.records = "nonsense"
+    send.send_operation(released.pk)
+    answer = show(as_checker, released, "live/", seen=before)
+    assert "Not sent yet" in text_of(answer)
+    before = seen_on(as_checker, released)
+    assert show(as_checker, released, "live/", seen=before).status_code == 204
+    record_blocker(released.pk, None)
+    assert "About to be sent" in text_of(show(as_checker, released, "live/", seen=before))
+
+
+def test_an_open_page_learns_what_the_last_look_found(unknown: Operation, as_checker: Client) -> None:
+    before = seen_on(as_checker, unknown)
+    Attempt.objects.update(check_result=CheckResult.PROVIDER_UNREADABLE, check_parameters={"error": "x"})
+    assert "The service could not be read" in text_of(show(as_checker, unknown, "live/", seen=before))
+
+
+def test_it_is_counted_from_the_first_time(service: StubProvider, released: Operation) -> None:
+    service.records = "nonsense"
+    send.send_operation(released.pk)
+    since = Release.objects.get().released_at - timedelta(minutes=2)
+    Release.objects.update(blocked_since=since)
+    send.send_operation(released.pk)
+    assert Release.objects.get().blocked_since == since
+
+
+def test_what_stood_in_the_way_is_gone_when_it_is(released: Operation, as_checker: Client) -> None:
+    record_blocker(released.pk, Blocker.PROVIDER_UNREADABLE, error="x")
+    record_blocker(released.pk, None)
+    assert "About to be sent" in panel_of(as_checker, released)
+
+
+def test_a_new_word_to_send_begins_without_it(service: StubProvider, released: Operation) -> None:
+    service.records = "nonsense"
+    send.send_operation(released.pk)
+    service.records = "[]"
+    send.send_operation(released.pk)
+    assert (len(service.posts), Release.objects.count()) == (1, 0)

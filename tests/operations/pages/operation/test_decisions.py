@@ -1,0 +1,217 @@
+"""What is decided on the page of an operation, and what is refused."""
+
+from collections.abc import Callable
+from decimal import Decimal
+
+import pytest
+from django.test import Client
+
+from backoffice.accounts.models import User
+from backoffice.audit.actions import Action
+from backoffice.audit.models import Entry
+from backoffice.operations.models.operations import Operation, Release
+from backoffice.operations.states import Status
+from tests import factories
+from tests.operations.steps import code_of, do, let_second_factor_age, put, show, status_of, text_of
+
+pytestmark = pytest.mark.django_db
+
+SignIn = Callable[[Client, User], Client]
+
+
+def test_approving_countersigns_and_sends_nothing(as_checker: Client, operation: Operation) -> None:
+    answer = do(as_checker, operation, "approve", comment="Invoice seen")
+    assert answer["Location"] == f"/operations/{operation.pk}/"
+    assert status_of(operation) == Status.APPROVED
+    assert not Release.objects.exists()
+    assert "<q>Invoice seen</q>" in text_of(show(as_checker, operation))
+
+
+def test_approving_and_sending_hands_the_token_over(as_checker: Client, operation: Operation) -> None:
+    do(as_checker, operation, "approve-and-send", token="123456")
+    assert Release.objects.get().operation == operation
+    assert "About to be sent" in text_of(show(as_checker, operation))
+
+
+def test_sending_without_a_token_does_nothing_and_keeps_the_comment(
+    as_checker: Client, operation: Operation
+) -> None:
+    answer = do(as_checker, operation, "approve-and-send", token="", comment="Invoice seen")
+    assert answer.status_code == 422
+    error = text_of(answer).partition('id="id_token_error">')[2].partition("</p>")[0]
+    assert error == "Enter the service&#x27;s one-time token. Nothing was approved and nothing was sent."
+    assert 'value="Invoice seen"' in text_of(answer)
+    assert status_of(operation) == Status.PENDING
+
+
+def test_an_approved_operation_is_sent_with_a_token(as_checker: Client, operation: Operation) -> None:
+    do(as_checker, operation, "approve")
+    refused = do(as_checker, operation, "release", token=" ")
+    assert refused.status_code == 422
+    assert "Enter the service&#x27;s one-time token. Nothing was sent." in text_of(refused)
+    assert do(as_checker, operation, "release", token="123456").status_code == 302
+    assert Release.objects.get().operation == operation
+
+
+def test_a_token_never_comes_back_with_a_page(as_checker: Client, operation: Operation) -> None:
+    refused = as_checker.post(
+        f"/operations/{operation.pk}/approve-and-send/",
+        {"digest": "other", "token": "918273", "comment": "x"},
+    )
+    assert refused.status_code == 422
+    assert "918273" not in text_of(refused)
+
+
+def test_two_signatures_are_not_sent_by_the_first(as_checker: Client, maker: User) -> None:
+    operation = factories.prepared(maker, amount=Decimal("10000001"))
+    assert "Approve and send" not in text_of(show(as_checker, operation))
+    do(as_checker, operation, "approve")
+    html = text_of(show(as_checker, operation))
+    assert "You have countersigned" in html
+    assert "Amara Okafor; 1 of 2 still needed" in html
+    assert status_of(operation) == Status.PENDING
+
+
+def test_rejecting_closes_with_a_reason_that_the_maker_reads(
+    as_checker: Client, as_maker: Client, operation: Operation
+) -> None:
+    do(as_checker, operation, "reject", reason="The invoice says 25,000.")
+    html = text_of(show(as_maker, operation))
+    assert status_of(operation) == Status.REJECTED
+    assert '<p class="note bad">The invoice says 25,000.</p>' in html
+    assert f"/operations/prepare/withdrawal/?copy={operation.pk}" in html
+
+
+def test_rejecting_needs_a_reason(as_checker: Client, operation: Operation) -> None:
+    answer = do(as_checker, operation, "reject", reason="  ")
+    assert answer.status_code == 422
+    assert '<details class="fold danger" open>' in text_of(answer)
+    assert "Say why" in text_of(answer)
+    assert status_of(operation) == Status.PENDING
+
+
+def test_an_old_second_factor_asks_for_a_code_and_keeps_what_was_typed(
+    as_checker: Client, checker: User, operation: Operation
+) -> None:
+    let_second_factor_age(as_checker)
+    answer = do(as_checker, operation, "approve", comment="Invoice seen")
+    assert answer.status_code == 422
+    assert 'name="code"' in text_of(answer)
+    assert 'value="Invoice seen"' in text_of(answer)
+    assert status_of(operation) == Status.PENDING
+    do(as_checker, operation, "approve", code=code_of(checker))
+    assert status_of(operation) == Status.APPROVED
+
+
+def test_a_wrong_code_signs_nothing_and_is_recorded(
+    as_checker: Client, checker: User, operation: Operation
+) -> None:
+    let_second_factor_age(as_checker)
+    wrong = f"{(int(code_of(checker)) + 500_000) % 1_000_000:06d}"
+    answer = do(as_checker, operation, "approve", code=wrong)
+    assert answer.status_code == 422
+    assert "wrong or was used before" in text_of(answer)
+    assert wrong not in text_of(answer)
+    assert status_of(operation) == Status.PENDING
+    assert Entry.objects.filter(action=Action.SECOND_FACTOR_REFUSED, actor=checker).exists()
+
+
+def test_a_code_is_not_used_up_while_something_else_is_missing(
+    as_checker: Client, checker: User, operation: Operation
+) -> None:
+    let_second_factor_age(as_checker)
+    code = code_of(checker)
+    assert do(as_checker, operation, "reject", reason="", code=code).status_code == 422
+    assert do(as_checker, operation, "reject", reason="Wrong invoice", code=code).status_code == 302
+
+
+def test_a_decision_on_content_that_is_not_the_one_shown_does_nothing(
+    as_checker: Client, operation: Operation
+) -> None:
+    answer = as_checker.post(f"/operations/{operation.pk}/approve/", {"digest": "0" * 64})
+    assert answer.status_code == 422
+    assert "not the one you saw" in text_of(answer)
+    assert f'name="digest" value="{operation.digest}"' in text_of(answer)
+    assert status_of(operation) == Status.PENDING
+
+
+@pytest.mark.parametrize(
+    ("action", "values"),
+    [
+        ("approve", {}),
+        ("approve-and-send", {"token": "123456"}),
+        ("reject", {"reason": "Too late"}),
+        ("release", {"token": "123456"}),
+    ],
+)
+def test_a_decision_on_a_stale_page_says_how_things_stand(
+    as_checker: Client, as_maker: Client, operation: Operation, action: str, values: dict[str, str]
+) -> None:
+    do(as_maker, operation, "cancel")
+    answer = do(as_checker, operation, action, **values)
+    assert answer.status_code == 422
+    assert "The operation is cancelled by now, so nothing was changed." in text_of(answer)
+    assert Entry.objects.filter(action=Action.OPERATION_REFUSED).exists()
+
+
+def test_cancelling_too_late_says_so(as_maker: Client, as_checker: Client, operation: Operation) -> None:
+    do(as_checker, operation, "reject", reason="Wrong invoice")
+    answer = as_maker.post(f"/operations/{operation.pk}/cancel/", follow=True)
+    assert "The operation is rejected by now" in text_of(answer)
+
+
+def test_nobody_approves_what_they_prepared_even_by_a_forged_form(
+    sign_in: SignIn, maker: User, checker: User
+) -> None:
+    checker.groups.add(*maker.groups.all())
+    operation = factories.prepared(checker)
+    client = sign_in(Client(), checker)
+    assert ">Approve<" not in text_of(show(client, operation))
+    answer = do(client, operation, "approve")
+    assert answer.status_code == 422
+    assert "You prepared this operation" in text_of(answer)
+    assert status_of(operation) == Status.PENDING
+
+
+@pytest.mark.parametrize("action", ["approve", "approve-and-send", "reject", "release"])
+def test_who_may_not_decide_is_turned_away(as_maker: Client, operation: Operation, action: str) -> None:
+    assert do(as_maker, operation, action, reason="x", token="1").status_code == 403
+    assert status_of(operation) == Status.PENDING
+
+
+def test_an_auditor_cannot_have_the_list_of_the_service_read(
+    sign_in: SignIn, auditor: User, operation: Operation
+) -> None:
+    put(operation, "approved", "sending", "unknown")
+    assert do(sign_in(Client(), auditor), operation, "check").status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("action", "attempted", "fields"),
+    [
+        ("approve-and-send", "approve_and_release", "token"),
+        ("reject", "reject", "reason"),
+    ],
+)
+def test_what_the_form_refuses_is_recorded(
+    as_checker: Client, checker: User, operation: Operation, action: str, attempted: str, fields: str
+) -> None:
+    assert do(as_checker, operation, action).status_code == 422
+    entry = Entry.objects.get(action=Action.OPERATION_REFUSED)
+    assert (entry.actor, entry.target_id) == (checker, str(operation.pk))
+    assert entry.detail["attempted"] == attempted
+    assert entry.detail["refusal"]["code"] == "form_invalid"
+    assert fields in entry.detail["refusal"]["fields"]
+
+
+def test_sending_without_a_token_is_recorded(as_checker: Client, operation: Operation) -> None:
+    do(as_checker, operation, "approve")
+    assert do(as_checker, operation, "release").status_code == 422
+    assert Entry.objects.latest("position").detail["attempted"] == "release"
+
+
+def test_asking_about_what_is_closed_meanwhile_is_no_offence(as_maker: Client, operation: Operation) -> None:
+    answer = as_maker.post(f"/operations/{operation.pk}/check/", follow=True)
+    assert answer.status_code == 200
+    assert "nothing to ask the service about any more. The operation is: Pending." in text_of(answer)
+    assert not Entry.objects.filter(action=Action.ACCESS_REFUSED).exists()

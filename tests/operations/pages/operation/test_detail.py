@@ -1,0 +1,163 @@
+"""The page of one operation: what it shows to whom, and how it keeps up."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
+
+from backoffice.accounts.models import User
+from backoffice.operations import errors
+from backoffice.operations.lifecycle import transitions
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.workflow import approvals
+from tests import factories
+from tests.operations.steps import do, put, show, text_of, unreadable
+
+pytestmark = pytest.mark.django_db
+
+SignIn = Callable[[Client, User], Client]
+
+
+def test_it_shows_the_sentence_the_facts_and_the_code_to_compare(
+    as_checker: Client, operation: Operation
+) -> None:
+    html = text_of(show(as_checker, operation))
+    assert f"<h1>{operation.sentence}</h1>" in html
+    assert "0123456789 · Access Bank (044)" in html
+    assert f'<p class="digest">{operation.code}</p>' in html
+    assert operation.rule in html
+
+
+@pytest.mark.parametrize(
+    ("person", "statuses", "title", "buttons"),
+    [
+        ("checker", [], "Your decision", ["Approve", "Approve and send", "Reject"]),
+        ("maker", [], "Waiting for another person", ["Cancel the operation"]),
+        ("auditor", [], "Waiting for a second person", []),
+        ("checker", ["approved"], "Ready to be sent", ["Send now"]),
+        ("maker", ["approved"], "Countersigned, not sent", ["Cancel the operation"]),
+        ("auditor", ["approved"], "Countersigned, not sent", []),
+        ("checker", ["approved", "sending"], "Being sent", []),
+        ("checker", ["approved", "sending", "processing"], "The service works on it", ["Check now"]),
+        ("maker", ["approved", "sending", "unknown"], "The outcome is not known", ["Check now"]),
+        ("auditor", ["approved", "sending", "unknown"], "The outcome is not known", []),
+        ("checker", ["approved", "sending", "unknown", "review"], "People must look at it", []),
+    ],
+)
+def test_each_person_gets_the_controls_of_the_moment(  # noqa: PLR0917
+    sign_in: SignIn,
+    checker: User,
+    auditor: User,
+    operation: Operation,
+    request: pytest.FixtureRequest,
+    person: str,
+    statuses: list[str],
+    title: str,
+    buttons: list[str],
+) -> None:
+    put(operation, *statuses)
+    html = text_of(show(sign_in(Client(), request.getfixturevalue(person)), operation))
+    main = html[html.index("<main") :]
+    every = ["Approve", "Approve and send", "Reject", "Send now", "Cancel the operation", "Check now"]
+    assert f'<h2 id="decision-title">{title}</h2>' in main
+    assert [name for name in every if f">{name}</button>" in main] == [
+        name for name in every if name in buttons
+    ]
+
+
+def test_an_open_page_asks_again_and_is_left_alone_while_nothing_changed(
+    as_checker: Client, operation: Operation
+) -> None:
+    answer = show(as_checker, operation)
+    seen = answer.context["seen"]
+    assert f"/operations/{operation.pk}/live/?seen={seen}" in text_of(answer)
+    assert show(as_checker, operation, "live/", seen=seen).status_code == 204
+
+
+def test_an_open_page_is_told_what_changed(
+    as_checker: Client, as_maker: Client, operation: Operation
+) -> None:
+    seen = show(as_maker, operation).context["seen"]
+    do(as_checker, operation, "approve")
+    answer = show(as_maker, operation, "live/", seen=seen)
+    assert answer.status_code == 200
+    assert text_of(answer).lstrip().startswith('<div id="operation" data-poll')
+    assert "It is now: Approved." in text_of(answer)
+
+
+def test_a_look_by_the_page_itself_keeps_no_session_alive(as_maker: Client, operation: Operation) -> None:
+    session: Any = as_maker.session
+    row = type(session).get_model_class().objects.filter(pk=session.session_key)
+    long_ago = timezone.now() - timedelta(minutes=10)
+    row.update(last_seen_at=long_ago)
+    show(as_maker, operation, "live/", seen="")
+    assert row.get().last_seen_at == long_ago
+    show(as_maker, operation)
+    assert row.get().last_seen_at > long_ago
+
+
+def test_a_closed_operation_is_not_asked_after(as_maker: Client, operation: Operation) -> None:
+    do(as_maker, operation, "cancel")
+    html = text_of(show(as_maker, operation))
+    assert "data-poll" not in html
+    assert "hx-trigger" not in html
+
+
+@pytest.mark.parametrize("part", ["", "live/"])
+def test_who_may_see_nothing_sees_no_operation(
+    sign_in: SignIn, outsider: User, operation: Operation, part: str
+) -> None:
+    assert show(sign_in(Client(), outsider), operation, part).status_code == 403
+
+
+@pytest.mark.parametrize("person", ["maker", "checker", "auditor"])
+def test_the_page_needs_eight_queries_at_most(
+    sign_in: SignIn,
+    checker: User,
+    auditor: User,
+    operation: Operation,
+    request: pytest.FixtureRequest,
+    django_assert_max_num_queries: DjangoAssertNumQueries,
+    person: str,
+) -> None:
+    approvals.approve_operation(
+        operation.pk, actor=checker, digest=operation.digest, second_factor_at=timezone.now()
+    )
+    client = sign_in(Client(), request.getfixturevalue(person))
+    with django_assert_max_num_queries(8):
+        show(client, operation)
+
+
+@pytest.mark.parametrize("changes", [{}, {"kind": "lottery"}], ids=["payload", "kind"])
+def test_content_that_cannot_be_read_is_said_and_nothing_is_decided(
+    as_checker: Client, maker: User, changes: dict[str, str]
+) -> None:
+    operation = unreadable(maker, **changes)
+    transitions.record_refusal(
+        operation.pk, errors.OperationAction.APPROVE, maker, errors.UnreadableContentError()
+    )
+    html = text_of(show(as_checker, operation))
+    assert "The content cannot be read by this version of Countersign" in html
+    assert '<h2 id="decision-title">Nothing can be decided</h2>' in html
+    assert ">Approve" not in html
+    assert ">Reject<" not in html
+    assert "was refused an action on this operation" in html
+
+
+def test_content_that_cannot_be_read_still_shows_what_was_sent(as_maker: Client, maker: User) -> None:
+    operation = put(unreadable(maker, kind="lottery"), "approved", "sending", "unknown")
+    factories.attempt(operation, answer="No answer came back")
+    html = text_of(show(as_maker, operation))
+    assert "No answer came back" in html
+    assert "The outcome is not known" in html
+
+
+def test_content_that_cannot_be_read_is_not_offered_as_a_copy(as_maker: Client, maker: User) -> None:
+    operation = unreadable(maker)
+    approvals.cancel_operation(operation.pk, actor=maker)
+    assert "Prepare again" not in text_of(show(as_maker, operation))
+    assert as_maker.get(f"/operations/prepare/withdrawal/?copy={operation.pk}").status_code == 404

@@ -1,0 +1,148 @@
+"""An operation that was released and not sent says why, and what to do."""
+
+from collections.abc import Callable
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.utils import timezone
+from pydantic import SecretStr
+
+from backoffice.accounts import staff
+from backoffice.accounts.models import User
+from backoffice.accounts.roles import Role
+from backoffice.operations import selectors
+from backoffice.operations.delivery import release, send
+from backoffice.operations.models.operations import Operation, Release
+from backoffice.operations.workflow import approvals
+from tests import factories
+from tests.append_only.triggers import lifted
+from tests.operations.steps import do, show, text_of
+from tests.sandbox_process import SandboxProcess
+
+pytestmark = pytest.mark.django_db
+
+SignIn = Callable[[Client, User], Client]
+
+
+@pytest.fixture
+def approved(maker: User, checker: User) -> Operation:
+    return factories.approved(maker, checker)
+
+
+@pytest.fixture
+def released(approved: Operation, second_checker: User) -> Operation:
+    """Another approver has given the word, and no worker has taken it up yet."""
+    return release.release_operation(
+        approved.pk,
+        actor=second_checker,
+        digest=approved.digest,
+        second_factor_at=timezone.now(),
+        token=SecretStr("123456"),
+    )
+
+
+def let_the_release_run_out(operation: Operation) -> None:
+    Release.objects.filter(operation=operation).update(expires_at=timezone.now())
+
+
+def test_what_came_back_is_shown_without_the_word_failed(
+    as_checker: Client, checker: User, operation: Operation
+) -> None:
+    approvals.approve_operation(
+        operation.pk, actor=checker, digest=operation.digest, second_factor_at=timezone.now()
+    )
+    factories.attempt(
+        operation,
+        released_by=checker,
+        outcome="token_refused",
+        answer="token is not valid",
+        answer_status=400,
+        closed_at=timezone.now(),
+    )
+    html = text_of(show(as_checker, operation))
+    assert "It was tried and not executed: the service refused the token (token is not valid)." in html
+    assert "Send now" in html
+
+
+def test_a_release_that_has_run_out_is_none(as_checker: Client, released: Operation) -> None:
+    seen = show(as_checker, released).context["seen"]
+    assert "About to be sent" in text_of(show(as_checker, released))
+    let_the_release_run_out(released)
+    html = text_of(show(as_checker, released))
+    assert "About to be sent" not in html
+    assert "It was not sent in time" in html
+    assert ">Send now<" in html
+    assert show(as_checker, released, "live/", seen=seen).status_code == 200
+
+
+def test_what_ran_out_waits_again_for_those_who_may_send(checker: User, released: Operation) -> None:
+    assert released not in selectors.operations_waiting_for(checker)
+    let_the_release_run_out(released)
+    assert released in selectors.operations_waiting_for(checker)
+
+
+def test_a_release_that_was_swept_away_is_explained(as_checker: Client, released: Operation) -> None:
+    let_the_release_run_out(released)
+    assert release.expire_release(released.pk)
+    html = text_of(show(as_checker, released))
+    assert "It was not sent in time" in html
+    assert "with a new token" in html
+
+
+def test_a_sender_who_may_no_longer_send_is_explained(
+    as_checker: Client, released: Operation, second_checker: User, sandbox: SandboxProcess
+) -> None:
+    staff.set_roles(second_checker.pk, roles=[], actor=None)
+    send.send_operation(released.pk)
+    html = text_of(show(as_checker, released))
+    assert "Held back before it was sent: whoever gave the word may no longer send." in html
+    assert ">Send now<" in html
+
+
+@pytest.mark.parametrize(
+    "leave",
+    [
+        lambda person: staff.deactivate_staff(person.pk, actor=None),
+        lambda person: staff.set_roles(person.pk, roles=[Role.AUDITOR], actor=None),
+    ],
+    ids=["deactivated", "without the role"],
+)
+def test_a_countersignature_that_counts_no_more_leads_to_preparing_again(
+    sign_in: SignIn,
+    checker: User,
+    second_checker: User,
+    released: Operation,
+    sandbox: SandboxProcess,
+    leave: Callable[[User], User],
+) -> None:
+    leave(checker)
+    send.send_operation(released.pk)
+    html = text_of(show(sign_in(Client(), second_checker), released))
+    assert "Countersigned, but not validly any more" in html
+    assert "Somebody who countersigned is no longer entitled to, so this will not be sent." in html
+    assert "Whoever prepared it has to cancel it and prepare it again." in html
+    assert ">Send now<" not in html
+
+
+def test_a_newer_word_than_the_one_held_back_is_the_one_explained(
+    as_checker: Client, checker: User, released: Operation, second_checker: User, sandbox: SandboxProcess
+) -> None:
+    staff.set_roles(second_checker.pk, roles=[], actor=None)
+    send.send_operation(released.pk)
+    do(as_checker, released, "release", token="123456")
+    let_the_release_run_out(released)
+    html = text_of(show(as_checker, released))
+    assert "Held back" not in html
+    assert "It was not sent in time" in html
+
+
+def test_content_that_was_touched_is_held_back_and_explained(
+    as_checker: Client, released: Operation, sandbox: SandboxProcess
+) -> None:
+    with lifted(connection):
+        Operation.objects.filter(pk=released.pk).update(payload={**released.payload, "memo": "forged"})
+    send.send_operation(released.pk)
+    html = text_of(show(as_checker, released))
+    assert "Held back before it was sent. The content is not the one you saw" in html
+    assert "Whoever prepared it has to cancel it and prepare it again." in html

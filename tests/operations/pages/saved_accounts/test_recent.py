@@ -1,0 +1,70 @@
+"""Which accounts a form recommends: those that were paid or prepared lately."""
+
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from backoffice.accounts.models import User
+from backoffice.operations.errors import SavedAccountError
+from backoffice.operations.pages import saved_accounts
+from backoffice.operations.states import NOT_EXECUTED, Status
+from tests import factories
+from tests.operations.kinds.samples import SAMPLES
+from tests.operations.pages.saved_accounts.steps import PAYMENT, WITHDRAWAL, aged, labels, use
+from tests.operations.steps import text_of
+
+pytestmark = pytest.mark.django_db
+
+
+def test_without_any_account_nothing_is_offered(as_maker: Client) -> None:
+    assert "Use this account" not in text_of(as_maker.get(WITHDRAWAL))
+
+
+@pytest.mark.parametrize("address", [WITHDRAWAL, PAYMENT])
+def test_recent_accounts_say_whose_they_are_and_when_they_were_paid(
+    as_maker: Client, maker: User, address: str
+) -> None:
+    aged(factories.prepared(maker, account_number="1111112222", account_name="KOLA EZE"), 3, Status.SUCCEEDED)
+    aged(factories.prepared(maker), 2)
+    paid, waits = timezone.localtime() - timedelta(days=3), timezone.localtime() - timedelta(days=2)
+    assert labels(as_maker, address)["Recent"] == [
+        f"ADA CHIDINMA OBI, Access Bank ••6789 · last prepared on {waits:%-d %b %Y}",
+        f"KOLA EZE, Access Bank ••2222 · last paid on {paid:%-d %b %Y}",
+    ]
+
+
+def test_an_account_is_recent_once_as_its_newest_operation_has_it(as_maker: Client, maker: User) -> None:
+    aged(factories.prepared(maker, account_name="BEFORE"), 9, Status.SUCCEEDED)
+    aged(factories.prepared(maker, account_name="NOW"), 1)
+    (label,) = labels(as_maker)["Recent"]
+    assert label.startswith("NOW, ")
+    assert "last paid on" in label
+
+
+def test_a_payment_that_was_made_is_not_yet_paid_out(as_maker: Client, maker: User) -> None:
+    aged(factories.prepared_of_kind("payment", SAMPLES["payment"], maker), 1, Status.SUCCEEDED)
+    assert "last prepared on" in labels(as_maker)["Recent"][0]
+
+
+@pytest.mark.parametrize("status", sorted(NOT_EXECUTED))
+def test_what_came_to_nothing_recommends_no_account(as_maker: Client, maker: User, status: Status) -> None:
+    operation = aged(factories.prepared(maker), 1, status)
+    assert labels(as_maker) == {}
+    assert use(as_maker, f"operation-{operation.pk}").status_code == 422
+    with pytest.raises(SavedAccountError, match="came to nothing"):
+        saved_accounts.save_account(operation.pk, actor=maker, name="Rent")
+
+
+def test_what_is_long_ago_is_not_recent(as_maker: Client, maker: User) -> None:
+    aged(factories.prepared(maker), saved_accounts.RECENT.days + 1)
+    assert labels(as_maker) == {}
+
+
+def test_what_pays_no_bank_account_is_not_offered_and_not_saved(as_maker: Client, maker: User) -> None:
+    operation = factories.prepared_of_kind("transfer", SAMPLES["transfer"], maker)
+    assert labels(as_maker) == {}
+    assert use(as_maker, f"operation-{operation.pk}").status_code == 422
+    assert "Save the account" not in text_of(as_maker.get(operation.get_absolute_url()))
+    assert as_maker.post(f"/operations/{operation.pk}/save-account/", {"name": "x"}).status_code == 422

@@ -1,0 +1,117 @@
+"""Saving an account for the team, and what it never does."""
+
+import logging
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+
+from backoffice.accounts.models import User
+from backoffice.audit.models import Entry
+from backoffice.operations.errors import SavedAccountError
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.models.saved_items import SavedAccount
+from backoffice.operations.pages import saved_accounts
+from tests import factories
+from tests.operations.pages.saved_accounts.steps import ACCOUNTS, NUMBER, WITHDRAWAL, labels, saved, use
+from tests.operations.steps import text_of
+
+pytestmark = pytest.mark.django_db
+
+SignIn = Callable[[Client, User], Client]
+
+
+def test_an_account_is_saved_from_an_operation_for_the_whole_team(
+    as_maker: Client, sign_in: SignIn, operation: Operation
+) -> None:
+    answer = as_maker.post(f"/operations/{operation.pk}/save-account/", {"name": " Rent "}, follow=True)
+    html = text_of(answer)
+    assert "The account is saved as “Rent”. Saving it pays nobody." in html
+    assert "Save the account…" not in html
+    colleague = sign_in(Client(), factories.person("Ngozi Eze", "Preparer"))  # type: ignore[arg-type]
+    assert labels(colleague)["Saved"] == ["Rent · ADA CHIDINMA OBI, Access Bank ••6789"]
+    assert "Tunde Bello" in text_of(colleague.get(ACCOUNTS))
+
+
+def test_saving_an_account_changes_no_operation(as_maker: Client, operation: Operation) -> None:
+    before = Operation.objects.values().get()
+    as_maker.post(f"/operations/{operation.pk}/save-account/", {"name": "Rent"})
+    assert Operation.objects.values().get() == before
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("", "This field is required."),
+        ("x" * 61, "at most 60 characters"),
+        ("RENT", "An account is called “RENT” already"),
+    ],
+)
+def test_a_name_that_is_none_or_taken_is_refused_beside_its_field(
+    as_maker: Client, maker: User, name: str, said: str
+) -> None:
+    saved(maker, "Rent")
+    other = factories.prepared_to_another_account(maker)
+    kept = saved_accounts.save_account(other.pk, actor=maker, name="Diesel")
+    another = factories.prepared_to_another_account(maker)
+    for address in (f"/operations/{another.pk}/save-account/", f"{ACCOUNTS}{kept.pk}/"):
+        answer = as_maker.post(address, {"name": name})
+        assert answer.status_code == 422
+        assert said in text_of(answer)
+        assert 'id="id_name_error"' in text_of(answer)
+        assert f'value="{name}"' in text_of(answer) or not name
+    assert set(SavedAccount.objects.values_list("name", flat=True)) == {"Rent", "Diesel"}
+
+
+def test_an_account_is_saved_once(as_maker: Client, operation: Operation) -> None:
+    address = f"/operations/{operation.pk}/save-account/"
+    as_maker.post(address, {"name": "Rent"})
+    again = as_maker.post(address, {"name": "Flat"})
+    assert again.status_code == 422
+    assert "This account is saved already, as “Rent”." in text_of(again)
+
+
+def test_the_team_saves_a_bounded_number(
+    maker: User, operation: Operation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(saved_accounts, "MAX_SAVED_ACCOUNTS", 1)
+    saved(maker, "Rent", account_number="1111112222")
+    with pytest.raises(SavedAccountError, match="Delete one before"):
+        saved_accounts.save_account(operation.pk, actor=maker, name="One more")
+
+
+def test_an_account_is_renamed_and_deleted_by_anybody_who_prepares(
+    sign_in: SignIn, maker: User, rent: SavedAccount
+) -> None:
+    colleague = sign_in(Client(), factories.person("Ngozi Eze", "Preparer"))  # type: ignore[arg-type]
+    colleague.post(f"{ACCOUNTS}{rent.pk}/", {"name": "Office rent"})
+    assert SavedAccount.objects.get().name == "Office rent"
+    colleague.post(f"{ACCOUNTS}{rent.pk}/delete/")
+    assert not SavedAccount.objects.exists()
+    assert colleague.post(f"{ACCOUNTS}{rent.pk}/delete/").status_code == 302
+    assert colleague.get(f"{ACCOUNTS}{rent.pk}/").status_code == 404
+    entries = Entry.objects.filter(action__startswith="saved_account.").order_by("position")
+    assert [(entry.action, entry.actor_label.split(" <")[0], entry.detail) for entry in entries] == [
+        ("saved_account.saved", "Tunde Bello", {"operation": Operation.objects.get().reference}),
+        ("saved_account.renamed", "Ngozi Eze", {"before": "Rent"}),
+        ("saved_account.deleted", "Ngozi Eze", {}),
+    ]
+    assert {entry.target_id for entry in entries} == {str(rent.pk)}
+
+
+def test_the_number_stands_in_no_address_no_list_no_log_and_no_audit_entry(
+    as_maker: Client, rent: SavedAccount, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.DEBUG):
+        pages = [
+            as_maker.get(WITHDRAWAL),
+            as_maker.get(ACCOUNTS),
+            as_maker.get(f"{ACCOUNTS}{rent.pk}/"),
+        ]
+        filled_in = text_of(use(as_maker, f"saved-{rent.pk}"))
+        as_maker.post(f"{ACCOUNTS}{rent.pk}/", {"name": "Office rent"})
+        as_maker.post(f"{ACCOUNTS}{rent.pk}/delete/")
+    assert [NUMBER in text_of(page) for page in pages] == [False] * 3
+    assert filled_in.count(NUMBER) == 1  # in its field
+    assert NUMBER not in caplog.text
+    assert not [entry for entry in Entry.objects.all() if NUMBER in f"{entry.target_label}{entry.detail}"]

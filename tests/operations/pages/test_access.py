@@ -1,0 +1,144 @@
+"""Every address of operations against every role."""
+
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from pytest_django import Settings
+
+from backoffice.accounts.models import User
+from backoffice.operations import urls
+from backoffice.operations.lifecycle import incidents
+from backoffice.operations.models.reason_codes import IncidentKind
+from tests import factories
+from tests.ledger.stored_transactions import stored
+
+pytestmark = pytest.mark.django_db
+
+ROLES = ("maker", "checker", "auditor", "administrator", "outsider")
+UNREACHABLE = "http://127.0.0.1:9/v2"
+
+# What each role is answered with. Forms are posted empty: 422 and 302 mean that the person may.
+#                     method  maker checker auditor administrator outsider
+ANSWERS = {
+    "overview":         ("get",  200, 200, 200, 200, 200),
+    "balances":         ("get",  200, 200, 200, 200, 403),
+    "list":             ("get",  200, 200, 200, 200, 403),
+    "approve_many":     ("post", 403, 302, 403, 403, 403),
+    "reject_many":      ("post", 403, 302, 403, 403, 403),
+    "filters":          ("post", 422, 422, 422, 422, 403),
+    "rename_filter":    ("post", 404, 404, 404, 404, 403),
+    "delete_filter":    ("post", 302, 302, 302, 302, 403),
+    "desk":             ("get",  200, 200, 200, 200, 403),
+    "pause":            ("post", 422, 422, 403, 422, 403),
+    "case":             ("get",  302, 302, 302, 302, 403),
+    "evidence":         ("get",  204, 204, 204, 204, 403),
+    "saved_accounts":   ("get",  200, 403, 403, 403, 403),
+    "saved_account":    ("post", 404, 403, 403, 403, 403),
+    "delete_account":   ("post", 302, 403, 403, 403, 403),
+    "incidents":        ("get",  200, 200, 200, 200, 403),
+    "incident":         ("post", 403, 422, 403, 422, 403),
+    "metrics":          ("get",  200, 200, 200, 200, 200),
+    "search":           ("get",  200, 200, 200, 200, 403),
+    "prepare":          ("post", 422, 403, 403, 403, 403),
+    "prepare_check":    ("post", 200, 403, 403, 403, 403),
+    "detail":           ("get",  200, 200, 200, 200, 403),
+    "live":             ("get",  200, 200, 200, 200, 403),
+    "approve":          ("post", 403, 422, 403, 403, 403),
+    "approve_and_send": ("post", 403, 422, 403, 403, 403),
+    "reject":           ("post", 403, 422, 403, 403, 403),
+    "release":          ("post", 403, 422, 403, 403, 403),
+    "cancel":           ("post", 302, 403, 403, 403, 403),
+    "check":            ("post", 302, 302, 403, 302, 403),
+    "save_account":     ("post", 422, 403, 403, 403, 403),
+    "payment_now":      ("get",  404, 404, 404, 404, 403),
+    "payments":         ("get",  200, 200, 200, 200, 403),
+    "payments_now":     ("get",  200, 200, 200, 200, 403),
+    "reconciliation":   ("get",  200, 200, 200, 200, 403),
+    "transactions":     ("get",  200, 200, 200, 200, 403),
+    "transactions_count": ("get", 200, 200, 200, 200, 403),
+    "transaction_filters": ("get", 200, 200, 200, 200, 403),
+    "transaction":      ("get",  200, 200, 200, 200, 403),
+}  # fmt: skip
+KINDS_OF_ADDRESS: dict[str, list[object]] = {
+    "prepare": ["withdrawal"],
+    "prepare_check": ["withdrawal"],
+    "rename_filter": [1],
+    "delete_filter": [1],
+    "saved_account": [1],
+    "delete_account": [1],
+}
+WITHOUT_OPERATION = {
+    "overview",
+    "balances",
+    "list",
+    "approve_many",
+    "reject_many",
+    "filters",
+    "desk",
+    "pause",
+    "saved_accounts",
+    "incidents",
+    "reconciliation",
+    "metrics",
+    "search",
+    "payments",
+    "payments_now",
+    "transactions",
+    "transactions_count",
+    "transaction_filters",
+}
+FORMS = {
+    "prepare",
+    "approve_many",
+    "reject_many",
+    "filters",
+    "transaction_filters",
+    "saved_account",
+    "pause",
+    "search",
+    "incident",
+}  # their address is a page as well
+
+
+def address_of(name: str, maker: User) -> str:
+    if name == "incident":
+        return incidents.raise_incident(
+            factories.prepared(maker), kind=IncidentKind.SECOND_DEBIT, evidence={}
+        ).get_absolute_url()
+    if name == "transaction":
+        return reverse("operations:transaction", args=[stored().pk])
+    if name in WITHOUT_OPERATION:
+        return reverse(f"operations:{name}")
+    return reverse(f"operations:{name}", args=KINDS_OF_ADDRESS.get(name) or [factories.prepared(maker).pk])
+
+
+def test_the_table_names_every_address() -> None:
+    assert set(ANSWERS) == {pattern.name for pattern in urls.urlpatterns}
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("name", ANSWERS)
+def test_a_role_opens_what_the_table_says(
+    sign_in: Callable[[Client, User], Client],
+    request: pytest.FixtureRequest,
+    settings: Settings,
+    maker: User,
+    name: str,
+    role: str,
+) -> None:
+    method, *answers = ANSWERS[name]
+    client = sign_in(Client(), request.getfixturevalue(role))
+    settings.GATEWAY_URL = UNREACHABLE
+    answer = getattr(client, str(method))(address_of(name, maker))
+    assert answer.status_code == answers[ROLES.index(role)]
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, row in ANSWERS.items() if row[0] == "post" and name not in FORMS]
+)
+def test_what_changes_something_is_never_done_by_a_link(
+    sign_in: Callable[[Client, User], Client], maker: User, name: str
+) -> None:
+    assert sign_in(Client(), maker).get(address_of(name, maker)).status_code == 405

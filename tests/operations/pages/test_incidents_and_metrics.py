@@ -1,0 +1,277 @@
+"""Incidents and the state of what must always hold: on the overview, on pages of their own, and as metrics."""
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+from prometheus_client.parser import text_string_to_metric_families
+from pytest_django import Settings
+
+from backoffice.accounts.models import User
+from backoffice.ledger.models import Mirror
+from backoffice.operations import jobs
+from backoffice.operations.lifecycle import incidents
+from backoffice.operations.models.monitoring import Heartbeat, Incident, Inspection
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.models.reason_codes import IncidentKind
+from backoffice.operations.monitoring.inspection import inspect
+from backoffice.operations.monitoring.invariants import INVARIANTS
+from tests.operations.steps import text_of
+
+pytestmark = pytest.mark.django_db
+
+KIND = IncidentKind.SECOND_DEBIT
+WHAT = KIND.label
+TOKEN = "a-token-for-the-scraper"
+
+
+@pytest.fixture(autouse=True)
+def inspected(db: None) -> None:
+    inspect(full=True)
+    now = timezone.now()
+    Mirror.objects.create(pk=1, as_of=now, loaded_at=now)
+
+
+@pytest.fixture
+def incident(operation: Operation) -> Incident:
+    return incidents.raise_incident(operation, kind=KIND, evidence={"answer": "T-1 <b>250,000</b>"})
+
+
+def found(**violations: list[str]) -> None:
+    """What an inspection would have left."""
+    told = {rule: {"count": len(broken), "references": broken} for rule, broken in violations.items()}
+    Inspection.objects.update(violations=told)
+
+
+def overview(client: Client) -> str:
+    return text_of(client.get("/"))
+
+
+def test_the_overview_is_quiet_while_all_is_well(as_checker: Client, operation: Operation) -> None:
+    assert 'role="alert"' not in overview(as_checker)
+
+
+def test_the_overview_says_what_does_not_hold(as_checker: Client) -> None:
+    found(unsigned=["W-1"], broken_log=["entry 3: is missing"])
+    shown = overview(as_checker)
+    for rule in INVARIANTS:
+        assert (rule.sentence in shown) == (rule.name in {"unsigned", "broken_log"})
+    assert 'href="/operations/incidents/"' in shown
+
+
+@pytest.mark.parametrize("minutes", [4, 6])
+def test_the_overview_says_when_the_mirror_is_late(as_checker: Client, minutes: int) -> None:
+    Mirror.objects.update(as_of=timezone.now() - timedelta(minutes=minutes))
+    assert ("The transactions here are not up to date." in overview(as_checker)) == (minutes > 5)
+
+
+def test_the_overview_says_how_far_the_first_load_is(as_checker: Client) -> None:
+    Mirror.objects.update(loaded_at=None, pass_depth="whole", pass_page=41, pass_pages=100, rows=4000)
+    shown = overview(as_checker)
+    assert "40&nbsp;%, 4,000 transactions so far" in shown
+    assert '<progress max="100" value="40" aria-label="Read so far">' in shown
+    assert 'role="alert"' not in shown
+
+
+def test_the_overview_says_why_reading_the_list_ended_early(as_checker: Client) -> None:
+    Mirror.objects.update(problem="<b>It</b> answered 500.", problem_at=timezone.now())
+    assert "&lt;b&gt;It&lt;/b&gt; answered 500. It is tried again every minute." in overview(as_checker)
+
+
+def test_the_overview_says_that_the_service_counts_others(as_checker: Client) -> None:
+    Mirror.objects.update(rows=10, listed=12)
+    assert "The service counts 12 transactions, and 2 of them are not here." in overview(as_checker)
+    Mirror.objects.update(rows=10, listed=7)
+    assert "The service counts 7 transactions, and 3 fewer than are here." in overview(as_checker)
+
+
+@pytest.mark.parametrize("minutes", [4, 6])
+def test_the_overview_says_when_nobody_checks(as_checker: Client, minutes: int) -> None:
+    Inspection.objects.update(at=timezone.now() - timedelta(minutes=minutes))
+    assert ("Nobody is checking" in overview(as_checker)) == (minutes > 5)
+
+
+def test_an_installation_that_was_never_checked_says_so(as_checker: Client) -> None:
+    Inspection.objects.all().delete()
+    assert "was never checked" in overview(as_checker)
+
+
+def test_the_overview_leads_to_open_incidents_only(
+    as_checker: Client, checker: User, incident: Incident
+) -> None:
+    assert "1 incident is open" in overview(as_checker)
+    incidents.acknowledge_incident(incident.pk, actor=checker, note="Refunded")
+    assert 'role="alert"' not in overview(as_checker)
+
+
+def test_before_the_first_inspection_incidents_show_as_well(as_checker: Client, incident: Incident) -> None:
+    Inspection.objects.all().delete()
+    assert "1 incident is open" in overview(as_checker)
+
+
+def test_somebody_without_a_role_reads_nothing_of_it(
+    client: Client, outsider: User, sign_in: object, incident: Incident
+) -> None:
+    assert callable(sign_in)
+    assert 'role="alert"' not in overview(sign_in(client, outsider))
+
+
+def test_the_overview_asks_eight_questions_at_most(
+    as_checker: Client, incident: Incident, asked_before: None
+) -> None:
+    found(unsigned=["W-1"])
+    with CaptureQueriesContext(connection) as queries:
+        overview(as_checker)
+    assert len(queries) <= 8
+
+
+def test_the_list_names_every_incident_and_what_breaks_a_rule(
+    as_checker: Client, incident: Incident, operation: Operation
+) -> None:
+    found(unsigned=[operation.reference])
+    shown = text_of(as_checker.get("/operations/incidents/"))
+    assert WHAT in shown
+    assert f'href="/search/?q={operation.reference}"' in shown
+
+
+def test_the_page_of_the_operation_tells_it(
+    as_checker: Client, checker: User, incident: Incident, operation: Operation
+) -> None:
+    assert incident.get_absolute_url() in text_of(as_checker.get(operation.get_absolute_url()))
+    incidents.acknowledge_incident(incident.pk, actor=checker, note="Refunded by the service")
+    assert "Refunded by the service" in text_of(as_checker.get(operation.get_absolute_url()))
+
+
+def test_an_approver_takes_note_on_its_page(as_checker: Client, checker: User, incident: Incident) -> None:
+    shown = text_of(as_checker.get(incident.get_absolute_url()))
+    assert "T-1 &lt;b&gt;250,000&lt;/b&gt;" in shown
+    answer = as_checker.post(incident.get_absolute_url(), {"note": "Refunded"})
+    assert (answer.status_code, answer["Location"]) == (302, "/operations/incidents/")
+    incident.refresh_from_db()
+    assert (incident.seen_by, incident.note) == (checker, "Refunded")
+
+
+def test_further_evidence_and_what_was_found_before_stand_side_by_side(
+    as_checker: Client, checker: User, incident: Incident, operation: Operation
+) -> None:
+    incidents.acknowledge_incident(incident.pk, actor=checker, note="Refunded")
+    further = incidents.raise_incident(operation, kind=KIND, evidence={"answer": "T-2"})
+    assert "1 incident is open" in overview(as_checker)
+    before = text_of(as_checker.get(incident.get_absolute_url()))
+    assert f'<a href="{further.get_absolute_url()}">further evidence</a>' in before
+    assert "T-1" in before
+    shown = text_of(as_checker.get(further.get_absolute_url()))
+    assert f'<a href="{incident.get_absolute_url()}">The evidence of' in shown
+    assert "Amara Okafor found: Refunded" in shown
+    assert text_of(as_checker.get("/operations/incidents/")).count("further evidence") == 1
+
+
+@pytest.mark.parametrize("note", ["", " ", "x" * 501])
+def test_a_note_that_cannot_be_taken_is_answered_beside_its_field(
+    as_checker: Client, incident: Incident, note: str
+) -> None:
+    answer = as_checker.post(incident.get_absolute_url(), {"note": note})
+    assert answer.status_code == 422
+    assert 'id="id_note_error"' in text_of(answer)
+    assert note.strip() in text_of(answer)
+    incident.refresh_from_db()
+    assert incident.is_open
+
+
+def test_somebody_who_was_later_is_told(as_checker: Client, administrator: User, incident: Incident) -> None:
+    incidents.acknowledge_incident(incident.pk, actor=administrator, note="Refunded")
+    answer = as_checker.post(incident.get_absolute_url(), {"note": "Mine"})
+    assert answer.status_code == 422
+    incident.refresh_from_db()
+    assert incident.note == "Refunded"
+
+
+@pytest.mark.django_db(transaction=True)  # a stored report is read by a connection of its own
+def test_the_csv_has_every_incident(as_checker: Client, incident: Incident, operation: Operation) -> None:
+    answer = as_checker.get("/reports/incidents.csv")
+    assert answer.status_code == 200
+    text = b"".join(answer).decode()
+    assert operation.reference in text
+    assert WHAT in text
+
+
+def told(client: Client, **headers: str) -> dict[str, float]:
+    answer = client.get("/metrics", headers=headers)
+    assert answer["Content-Type"].startswith("text/plain; version=0.0.4")
+    return {
+        sample.name + "".join(f" {value}" for value in sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(answer.content.decode())
+        for sample in family.samples
+    }
+
+
+def test_the_metrics_tell_the_state_of_the_database(
+    client: Client, released: Operation, incident: Incident
+) -> None:
+    found(unsigned=["W-1", "W-2"])
+    jobs.record_heartbeat("send_due")
+    metrics = told(client)
+    assert metrics["countersign_invariant_violations unsigned"] == 2
+    assert metrics["countersign_invariant_violations forgotten"] == 0
+    assert 0 <= metrics["countersign_invariants_age_seconds"] < 60
+    assert 0 <= metrics["countersign_mirror_age_seconds"] < 60
+    assert metrics["countersign_mirror_loaded"] == 1
+    assert metrics["countersign_mirror_problem"] == 0
+    assert metrics["countersign_mirror_transactions"] == 0
+    assert metrics["countersign_mirror_missing"] == 0
+    assert metrics["countersign_mirror_difference"] == 0
+    assert metrics["countersign_operations approved"] == 1
+    assert metrics["countersign_operations pending"] == 1
+    assert metrics["countersign_operations unknown"] == 0
+    assert metrics["countersign_oldest_unknown_seconds"] == 0
+    assert metrics["countersign_incidents_open"] == 1
+    assert metrics["countersign_sending_paused"] == 0
+    assert metrics["countersign_releases_waiting"] == 1
+    assert 0 <= metrics["countersign_sweeper_age_seconds send_due"] < 60
+
+
+def test_an_inspection_that_never_was_is_endlessly_old(client: Client) -> None:
+    Inspection.objects.all().delete()
+    assert told(client)["countersign_invariants_age_seconds"] == float("inf")
+
+
+@pytest.mark.parametrize(
+    ("address", "headers", "status"),
+    [
+        ("127.0.0.1", {}, 200),
+        ("::1", {}, 200),
+        ("10.0.0.7", {}, 403),
+        ("127.0.0.1", {"X-Forwarded-For": "127.0.0.1"}, 403),
+        ("127.0.0.1", {"Forwarded": "for=127.0.0.1"}, 403),
+        ("10.0.0.7", {"Authorization": f"Bearer {TOKEN}"}, 200),
+        ("10.0.0.7", {"Authorization": f"bearer {TOKEN}"}, 200),
+        ("10.0.0.7", {"Authorization": "Bearer"}, 403),
+        ("10.0.0.7", {"Authorization": f"Bearer {TOKEN}x"}, 403),
+        ("10.0.0.7", {"Authorization": "Bearer ü"}, 403),
+        ("10.0.0.7", {"Authorization": f"Basic {TOKEN}"}, 403),
+    ],
+)
+def test_the_metrics_are_for_this_machine_and_for_the_token(
+    client: Client, settings: Settings, address: str, headers: dict[str, str], status: int
+) -> None:
+    settings.METRICS_TOKEN = TOKEN
+    assert client.get("/metrics", headers=headers, REMOTE_ADDR=address).status_code == status
+
+
+def test_without_a_configured_token_none_is_good(client: Client) -> None:
+    for token in ("", "x"):
+        answer = client.get("/metrics", headers={"Authorization": f"Bearer {token}"}, REMOTE_ADDR="10.0.0.7")
+        assert answer.status_code == 403
+
+
+def test_the_sweepers_sign_of_life_is_written_every_few_seconds_at_most(db: None) -> None:
+    jobs.record_heartbeat("send_due")
+    first = Heartbeat.objects.get().at
+    jobs.record_heartbeat("send_due")
+    assert Heartbeat.objects.get().at == first
+    Heartbeat.objects.update(at=first - jobs.HEARTBEAT_INTERVAL)
+    jobs.record_heartbeat("send_due")
+    assert Heartbeat.objects.get().at >= first

@@ -1,0 +1,215 @@
+"""The list of operations: what each person finds, and what it costs."""
+
+import csv
+import html
+import re
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
+
+from backoffice.accounts.models import User
+from backoffice.operations.models.monitoring import Inspection
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.workflow import approvals
+from tests import factories
+from tests.append_only.triggers import lifted
+from tests.operations.conftest import SignIn
+from tests.operations.pages.page_text import LIST, balance, page, references
+
+pytestmark = pytest.mark.django_db
+
+
+def test_the_list_is_closed_to_somebody_without_a_role(
+    client: Client, sign_in: SignIn, outsider: User
+) -> None:
+    assert sign_in(client, outsider).get(LIST).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("filters", "found"),
+    [
+        ("tab=open", [True, True, False]),
+        ("tab=done", [False, False, True]),
+        ("tab=open&currency=USD", [False, True, False]),
+        ("tab=open&status=pending&kind=withdrawal", [True, True, False]),
+        ("tab=open&status=failed", [False, False, False]),
+        ("tab=open&text=kola", [False, True, False]),
+        ("tab=open&text=••6789", [True, False, False]),
+        ("tab=open&mine=on", [True, False, False]),
+        ("tab=done&since=2020-01-01&until=2020-12-31", [False, False, False]),
+        ("tab=nonsense", [True, True, False]),
+    ],
+)
+def test_filters_narrow_the_list(
+    client: Client, sign_in: SignIn, maker: User, checker: User, filters: str, found: list[bool]
+) -> None:
+    other = factories.person("Ngozi Eze")
+    other.groups.set(maker.groups.all())
+    first = factories.prepared(maker)
+    second = factories.prepared(
+        other, currency="USD", account_name="KOLA VENTURES LTD", account_number="1112220031"
+    )
+    third = factories.prepared(maker)
+    approvals.cancel_operation(third.pk, actor=maker)
+    html = page(sign_in(client, maker), f"{LIST}?{filters}")
+    assert references(html, first, second, third) == found
+
+
+def test_the_days_of_a_filter_are_days_of_the_person_who_asks(
+    client: Client, sign_in: SignIn, maker: User
+) -> None:
+    operation = factories.prepared(maker)
+    with lifted(connection):
+        Operation.objects.filter(pk=operation.pk).update(prepared_at="2026-03-01T23:30:00Z")
+    signed_in = sign_in(client, maker)
+    assert references(page(signed_in, f"{LIST}?since=2026-03-02&until=2026-03-02"), operation) == [True]
+    User.objects.filter(pk=maker.pk).update(time_zone="UTC")
+    assert references(page(signed_in, f"{LIST}?since=2026-03-02&until=2026-03-02"), operation) == [False]
+
+
+@pytest.mark.parametrize(
+    ("filters", "message"),
+    [
+        ("since=2026-03-02&until=2026-03-01", "before the first one"),
+        ("until=9999-12-31", "Choose a day from 2000-01-01 to 2099-12-31."),
+        ("since=0001-01-01", "Choose a day from 2000-01-01 to 2099-12-31."),
+    ],
+)
+def test_a_filter_that_cannot_be_is_refused_and_nothing_is_listed(
+    client: Client, sign_in: SignIn, maker: User, filters: str, message: str
+) -> None:
+    operation = factories.prepared(maker)
+    answer = sign_in(client, maker).get(f"{LIST}?{filters}")
+    assert answer.status_code == 422
+    assert message in answer.content.decode()
+    assert operation.reference not in answer.content.decode()
+
+
+def test_htmx_gets_the_rows_alone_and_a_restored_page_gets_all(
+    client: Client, sign_in: SignIn, maker: User
+) -> None:
+    signed_in = sign_in(client, maker)
+    rows = page(signed_in, LIST, HX_Request="true")
+    assert rows.lstrip().startswith('<div id="results">')
+    whole = page(signed_in, LIST, HX_Request="true", HX_History_Restore_Request="true")
+    assert "<!DOCTYPE html>" in whole
+
+
+def test_pages_follow_each_other_and_keep_the_filters(client: Client, sign_in: SignIn, maker: User) -> None:
+    operations = [factories.prepared(maker) for _ in range(51)]
+    signed_in = sign_in(client, maker)
+    first = signed_in.get(f"{LIST}?currency=NGN")
+    shown = first.context["page"]
+    assert len(shown.rows) == 50
+    assert "currency=NGN&amp;cursor=" in first.content.decode()
+    second = signed_in.get(LIST, {"currency": "NGN", "cursor": shown.next_cursor})
+    assert [row.pk for row in second.context["page"].rows] == [operations[0].pk]
+
+
+def test_the_export_is_of_what_is_on_screen(client: Client, sign_in: SignIn, maker: User) -> None:
+    factories.prepared(maker)
+    html = page(sign_in(client, maker), f"{LIST}?currency=NGN&mine=on")
+    assert f'{reverse("reports:csv", args=["operations"])}?currency=NGN&amp;mine=on&amp;tab=open"' in html
+
+
+@pytest.mark.parametrize("person", ["maker", "checker"])
+@pytest.mark.parametrize("tab", ["waiting", "open", "done"])
+@pytest.mark.parametrize(
+    "filters",
+    [
+        "",
+        "kind=withdrawal",
+        "kind=transfer",
+        "status=pending",
+        "status=cancelled",
+        "currency=USD",
+        "mine=on",
+        "text=kola",
+        "text=1112220031",
+        "since=2026-03-02",
+        "until=2026-03-01",
+    ],
+)
+def test_the_export_holds_the_rows_on_screen_in_their_order(
+    client: Client,
+    sign_in: SignIn,
+    maker: User,
+    request: pytest.FixtureRequest,
+    person: str,
+    tab: str,
+    filters: str,
+) -> None:
+    checker = request.getfixturevalue("checker")
+    factories.prepared(maker)
+    factories.prepared(maker, currency="USD", account_name="KOLA VENTURES LTD", account_number="1112220031")
+    approvals.cancel_operation(factories.prepared(maker).pk, actor=maker)
+    factories.approved(maker, checker)
+    early = factories.prepared(maker)
+    with lifted(connection):
+        Operation.objects.filter(pk=early.pk).update(prepared_at="2026-03-01T12:00:00Z")
+    signed_in = sign_in(client, request.getfixturevalue(person))
+    screen = signed_in.get(f"{LIST}?tab={tab}&{filters}")
+    exported = re.search(r'href="([^"]+\.csv[^"]*)"', screen.content.decode())
+    on_screen = [row.reference for row in screen.context["page"].rows]
+    assert (exported is not None) is bool(on_screen)
+    if exported is not None:
+        answer = signed_in.get(html.unescape(exported[1]))
+        assert [
+            row["reference"] for row in csv.DictReader(answer.getvalue().decode().splitlines())
+        ] == on_screen
+
+
+def test_the_export_goes_on_behind_the_page(client: Client, sign_in: SignIn, maker: User) -> None:
+    for _ in range(51):
+        factories.prepared(maker)
+    answer = sign_in(client, maker).get(reverse("reports:csv", args=["operations"]), {"tab": "open"})
+    assert len(list(csv.DictReader(answer.getvalue().decode().splitlines()))) == 51
+
+
+def test_a_transaction_of_the_service_finds_its_operation_once(
+    client: Client, sign_in: SignIn, maker: User
+) -> None:
+    operation = factories.prepared(maker)
+    for number in (1, 2):
+        factories.attempt(
+            operation,
+            number=number,
+            outcome="not_sent",
+            closed_at=timezone.now(),
+            service_transaction_id=f"TX-{number}",
+        )
+    signed_in = sign_in(client, maker)
+    for text in ("TX-2", "CHIDINMA"):
+        assert [row.pk for row in signed_in.get(LIST, {"text": text}).context["page"].rows] == [operation.pk]
+
+
+QUERIES_AT_MOST = {"/": 8, LIST: 7, f"{LIST}?tab=done&text=ada&currency=NGN&since=2026-01-01": 7}
+
+
+@pytest.mark.parametrize("person", ["maker", "checker", "auditor", "administrator"])
+@pytest.mark.parametrize("address", QUERIES_AT_MOST)
+def test_a_page_needs_few_queries(
+    client: Client,
+    sign_in: SignIn,
+    request: pytest.FixtureRequest,
+    django_assert_max_num_queries: DjangoAssertNumQueries,
+    maker: User,
+    person: str,
+    address: str,
+) -> None:
+    Inspection.objects.create(pk=1, begun_at=timezone.now(), at=timezone.now())
+    for days in range(3):
+        operation = factories.prepared(maker)
+        with lifted(connection):
+            Operation.objects.filter(pk=operation.pk).update(
+                prepared_at=timezone.now() - timedelta(days=days)
+            )
+    balance()
+    signed_in = sign_in(client, request.getfixturevalue(person))
+    with django_assert_max_num_queries(QUERIES_AT_MOST[address]):
+        page(signed_in, address)

@@ -1,0 +1,213 @@
+"""The overview page: each block for who may see it, what it says when there is nothing, its questions and its bytes."""
+
+import gzip
+import re
+from collections.abc import Callable
+from datetime import UTC, timedelta
+from decimal import Decimal
+
+import pytest
+from django.contrib.auth.models import Group, Permission
+from django.db import connection
+from django.test import Client
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries, Settings
+
+from backoffice.accounts.models import User
+from backoffice.ledger.models import DayTotal, Facet, Mirror
+from backoffice.operations.lifecycle import pause
+from backoffice.operations.models.monitoring import Inspection
+from backoffice.operations.models.operations import Operation
+from tests import factories
+from tests.append_only.triggers import lifted
+from tests.ledger.stored_balances import balance, day_of_snapshots, snapshot
+
+pytestmark = pytest.mark.django_db
+
+SignIn = Callable[[Client, User], Client]
+TYPES = ("deposit", "withdrawal", "sent", "transfer", "internalTransfer", "conversion")
+
+
+def totals(*currencies: str, amount: str = "1234.5") -> None:
+    """Every type in and out, on each of forty days up to today."""
+    today = timezone.now().astimezone(UTC).date()
+    facets = Facet.objects.bulk_create(
+        Facet(currency=currency, type=kind, status="fulfilled", direction=way)
+        for currency in currencies
+        for kind in TYPES
+        for way in ("in", "out")
+    )
+    DayTotal.objects.bulk_create(
+        DayTotal(day=today - timedelta(days=ago), facet=one, count=2, amount=Decimal(amount), fee=Decimal(0))
+        for ago in range(40)
+        for one in facets
+    )
+
+
+def mirrored() -> None:
+    now = timezone.now()
+    Mirror.objects.update_or_create(pk=1, defaults={"as_of": now, "loaded_at": now})
+
+
+def page(client: Client) -> str:
+    answer = client.get("/")
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def with_only(person: User, *names: str) -> User:
+    group = Group.objects.create(name=" ".join(names))
+    group.permissions.set(Permission.objects.filter(codename__in=names))
+    person.groups.set([group])
+    return person
+
+
+def tables(html: str) -> list[list[list[str]]]:
+    """The cells of the table behind each chart, without its head."""
+    behind = re.findall(r'<details class="behind">.*?<tbody>(.*?)</tbody>', html, re.S)
+    rows = [re.findall(r"<tr>(.*?)</tr>", body) for body in behind]
+    return [[re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in table] for table in rows]
+
+
+def test_behind_each_chart_stands_a_table_of_thirty_days(as_checker: Client) -> None:
+    totals("NGN", "USDT")
+    naira, dollars = tables(page(as_checker))
+    assert len(naira) == len(dollars) == 30
+    today = timezone.now().astimezone(UTC)
+    assert naira[-1] == [today.strftime("%-d %b"), "7,407.00", "7,407.00"]
+    assert dollars[-1][1:] == ["7,407.000000", "7,407.000000"]
+
+
+def test_a_chart_has_nothing_but_its_table_and_may_load_uplot(as_checker: Client) -> None:
+    totals("NGN")
+    html = page(as_checker)
+    assert html.count('<figure class="chart">') == 1
+    assert re.search(r'data-uplot="/static/vendor/uplot-1\.6\.32/uPlot\.iife\.min[^"]*\.js"', html)
+    assert re.search(r'<script src="/static/charts[^"]*" type="module"></script>', html)
+    assert not re.search(r"<script(?! src)|<style|\sstyle=|application/json", html)
+
+
+def test_volumes_by_type_have_words_numbers_and_bars(as_checker: Client) -> None:
+    totals("NGN")
+    html = page(as_checker)
+    row = re.search(r"<tr><th scope=\"row\">Internal transfers</th>(.*?)</tr>", html)
+    assert row is not None
+    assert ">120</td>" in row[1]
+    assert "74,070.00" in row[1]
+    assert '<rect width="100%"' in row[1]
+
+
+def test_a_huge_and_a_tiny_amount_are_written_as_everywhere(as_checker: Client) -> None:
+    totals("NGN", amount="9999999999999999999999.5")
+    totals("USDT", amount="0.000001")
+    naira, dollars = tables(page(as_checker))
+    assert naira[0][1] == "59,999,999,999,999,999,999,997.00"
+    assert dollars[0][1] == "0.000006"
+
+
+def test_the_cards_have_a_trend_of_thirty_days(as_checker: Client) -> None:
+    balance(amount="300")
+    midnight = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
+    snapshot("100", ago=timezone.now() - (midnight - timedelta(days=20)))
+    html = page(as_checker)
+    assert '<polyline points="' in html
+    assert "up 200.00, lowest 100.00, highest 300.00" in html
+    assert re.search(r"Last (20|21) d:", html)
+
+
+def test_the_balances_that_htmx_brings_have_it_too(as_checker: Client, settings: Settings) -> None:
+    settings.GATEWAY_URL = "http://127.0.0.1:9/v2"
+    balance()
+    day_of_snapshots("NGN")
+    assert "<polyline" in as_checker.get("/balances/").content.decode()
+
+
+def test_the_urgent_say_when_they_expire(as_checker: Client, maker: User) -> None:
+    calm, urgent = factories.prepared(maker), factories.prepared(maker)
+    with lifted(connection):
+        Operation.objects.filter(pk=urgent.pk).update(expires_at=timezone.now() + timedelta(minutes=25))
+    html = page(as_checker)
+    assert html.index(urgent.reference) < html.index(calm.reference)
+    assert html.count("data-until") == 1
+
+
+def test_states_and_the_time_to_countersign_stand_there(
+    as_checker: Client, maker: User, checker: User
+) -> None:
+    factories.prepared(maker)
+    factories.approved(maker, checker)
+    Inspection.objects.create(
+        pk=1,
+        begun_at=timezone.now(),
+        at=timezone.now(),
+        countersigned=7,
+        countersigned_within=timedelta(minutes=14),
+    )
+    html = page(as_checker)
+    states = html.partition("Operations by state</h2>")[2].partition("</section>")[0]
+    assert re.findall(r"status=(\w+)\".*?<td class=\"num\">(\d+)<", states, re.S) == [
+        ("pending", "1"),
+        ("approved", "1"),
+    ]
+    assert '<div class="big">14 min</div>' in states
+    assert "of the 7 operations" in states
+
+
+def test_with_nothing_mirrored_yet_the_page_says_so(as_checker: Client) -> None:
+    html = page(as_checker)
+    assert "No transaction is known yet" in html
+    assert tables(html) == []
+
+
+def test_with_nothing_in_these_days_the_page_says_so(as_checker: Client) -> None:
+    mirrored()
+    assert "No transaction in these days" in page(as_checker)
+
+
+def test_each_block_is_for_who_may_see_it(client: Client, sign_in: SignIn, outsider: User) -> None:
+    balance()
+    totals("NGN")
+    mirrored()
+    blocks = {
+        "view_balance": 'aria-label="Balances"',
+        "view_transaction": "The last 30 days",
+        "view_operation": "Operations by state",
+    }
+    for permission, block in blocks.items():
+        html = page(sign_in(client, with_only(outsider, permission)))
+        shown = {name for name, text in blocks.items() if text in html}
+        assert (block, shown) == (block, {permission})
+
+
+def test_somebody_without_any_role_is_told_what_to_do(
+    client: Client, sign_in: SignIn, outsider: User
+) -> None:
+    totals("NGN")
+    html = page(sign_in(client, outsider))
+    assert "You have no role yet" in html
+    assert "The last 30 days" not in html
+
+
+@pytest.mark.parametrize("person", ["maker", "checker", "auditor", "administrator"])
+def test_it_asks_eight_questions_at_most_and_is_small(
+    client: Client,
+    sign_in: SignIn,
+    request: pytest.FixtureRequest,
+    django_assert_max_num_queries: DjangoAssertNumQueries,
+    maker: User,
+    person: str,
+) -> None:
+    totals("NGN", "USD", "USDT")
+    mirrored()
+    Inspection.objects.create(pk=1, begun_at=timezone.now(), at=timezone.now())
+    for currency in ("NGN", "USD", "USDT"):
+        balance(currency)
+        day_of_snapshots(currency)
+    for number in range(12):
+        factories.prepared(maker, account_number=f"{number:010d}", account_name=f"HOLDER {number} LIMITED")
+    browser = sign_in(client, request.getfixturevalue(person))
+    pause.cached_pause()  # asked once a second by each process
+    with django_assert_max_num_queries(8):
+        html = page(browser)
+    assert len(tables(html)) == 3
+    assert len(gzip.compress(html.encode())) <= 14 * 1024

@@ -1,0 +1,180 @@
+"""What is open and where operations stand, against plain counting; and how long countersigning takes."""
+
+import random
+import statistics
+import uuid
+from collections import Counter
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from backoffice.accounts.models import User
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.monitoring.inspection import ApprovalTime, approval_time, inspect, system_health
+from backoffice.operations.pages.overview import (
+    ENDED_WITHIN,
+    SHOWN_PER_GROUP,
+    GroupName,
+    open_operations,
+    status_counts,
+)
+from backoffice.operations.permissions import APPROVE
+from backoffice.operations.states import CLOSED, NEEDS_ATTENTION, Status
+from backoffice.operations.workflow import approvals
+from tests import factories
+from tests.append_only.triggers import lifted
+
+pytestmark = pytest.mark.django_db
+
+
+def operations(maker: User, count: int = 400) -> list[Operation]:
+    """In every status, of sixty days, a third of them still open; as an import would put them there."""
+    chance, now = random.Random(12), timezone.now()  # noqa: S311 - the same every time, no secret
+    made = [_operation(chance, number, now, maker) for number in range(count)]
+    with lifted(connection):
+        return Operation.objects.bulk_create(made)
+
+
+def _operation(chance: random.Random, number: int, now: datetime, maker: User) -> Operation:
+    status = chance.choice(list(Status))
+    prepared_at = now - timedelta(minutes=chance.randrange(60 * 24 * 60))
+    decided_at = prepared_at + timedelta(microseconds=chance.randrange(10**11))
+    return Operation(
+        id=uuid.UUID(int=chance.getrandbits(128)),
+        reference=f"W-{number:06d}",
+        kind="withdrawal",
+        payload=factories.payload().stored(),
+        digest=f"{number:064x}",
+        sentence="Withdraw",
+        currency="NGN",
+        amount=Decimal(number + 1),
+        status=status,
+        approvals_needed=1,
+        rule="One approver.",
+        maker=maker,
+        prepared_at=prepared_at,
+        expires_at=prepared_at + timedelta(days=3),
+        decided_at=None if status in {Status.PENDING, Status.EXPIRED, Status.CANCELLED} else decided_at,
+        closed_at=prepared_at + timedelta(hours=1) if status in CLOSED else None,
+    )
+
+
+def test_each_group_has_its_oldest_and_counts_all(maker: User, checker: User) -> None:
+    made = operations(maker)
+    still_open = sorted((one for one in made if not one.is_closed), key=lambda one: one.prepared_at)
+    waiting = [one for one in still_open if one.status in {Status.PENDING, Status.APPROVED}]
+    attention = [one for one in still_open if one.status in NEEDS_ATTENTION]
+    rest = [one for one in still_open if one not in waiting and one not in attention]
+    soon = timezone.now() + timedelta(hours=1)
+    assert checker.has_perm(APPROVE)  # permissions are read once
+    with CaptureQueriesContext(connection) as queries:
+        found = open_operations(checker)
+    assert len(queries) == 1
+    for group, expected in (
+        (GroupName.WAITING, waiting),
+        (GroupName.ATTENTION, attention),
+        (GroupName.UNDER_WAY, rest),
+    ):
+        urgent_first = sorted(expected, key=lambda one: one not in waiting or one.expires_at > soon)
+        assert found[group].in_all == len(expected) > SHOWN_PER_GROUP
+        assert [one.pk for one in found[group].first] == [one.pk for one in urgent_first[:SHOWN_PER_GROUP]]
+
+
+def test_what_runs_out_within_the_hour_comes_first(maker: User, checker: User) -> None:
+    oldest, middle, urgent = (factories.prepared(maker) for _ in range(3))
+    with lifted(connection):
+        for number, one in enumerate((oldest, middle, urgent)):
+            at = timezone.now() - timedelta(hours=5 - number)
+            Operation.objects.filter(pk=one.pk).update(prepared_at=at)
+        Operation.objects.filter(pk=urgent.pk).update(expires_at=timezone.now() + timedelta(minutes=20))
+    first = open_operations(checker)[GroupName.WAITING].first
+    assert [one.pk for one in first] == [urgent.pk, oldest.pk, middle.pk]
+
+
+def test_to_somebody_who_decides_nothing_all_of_it_is_under_way(maker: User, auditor: User) -> None:
+    operations(maker, 60)
+    found = open_operations(auditor)
+    assert found[GroupName.WAITING].in_all == 0
+    undecided = Operation.objects.filter(closed_at=None).exclude(status__in=NEEDS_ATTENTION)
+    assert found[GroupName.UNDER_WAY].in_all == undecided.count()
+
+
+def test_ones_own_is_under_way_and_does_not_wait_for_oneself(maker: User, checker: User) -> None:
+    checker.groups.add(*maker.groups.all())
+    own = factories.prepared(checker)
+    found = open_operations(User.objects.get(pk=checker.pk))
+    assert found[GroupName.WAITING].in_all == 0
+    assert [one.pk for one in found[GroupName.UNDER_WAY].first] == [own.pk]
+
+
+def test_somebody_without_a_role_sees_none(outsider: User, maker: User) -> None:
+    factories.prepared(maker)
+    assert {few.in_all for few in open_operations(outsider).values()} == {0}
+
+
+def test_standings_are_the_plain_count(maker: User) -> None:
+    made, now = operations(maker), timezone.now()
+    expected = Counter(
+        one.status for one in made if one.closed_at is None or one.closed_at >= now - ENDED_WITHIN
+    )
+    open_now, ended = status_counts(now)
+    assert {one.status: one.count for one in [*open_now, *ended]} == expected
+    assert not {one.status for one in open_now} & CLOSED
+    assert {one.status for one in ended} <= CLOSED
+    assert max(one.share for one in open_now) == max(one.share for one in ended) == 100
+
+
+def test_no_operation_stands_nowhere(db: None) -> None:
+    assert status_counts(timezone.now()) == ([], [])
+
+
+@pytest.mark.parametrize("count", [399, 400])
+def test_the_median_is_exact(maker: User, count: int) -> None:
+    made, now = operations(maker, count), timezone.now()
+    waits = [
+        (one.decided_at - one.prepared_at) / timedelta(microseconds=1)
+        for one in made
+        if one.decided_at and one.status != Status.REJECTED and one.decided_at >= now - timedelta(days=30)
+    ]
+    found = approval_time(now)
+    assert found is not None
+    assert found.count == len(waits)
+    assert found.median == timedelta(microseconds=statistics.median(waits))
+
+
+def test_a_rejection_is_no_countersignature(maker: User, checker: User) -> None:
+    operation = factories.prepared(maker)
+    approvals.reject_operation(
+        operation.pk, actor=checker, digest=operation.digest, second_factor_at=timezone.now(), reason="No."
+    )
+    assert approval_time(timezone.now()) is None
+
+
+def test_the_inspection_keeps_how_long_it_takes(maker: User, checker: User) -> None:
+    inspect(full=False)
+    assert system_health().tempo is None
+    operation = factories.approved(maker, checker)
+    inspect(full=False)
+    operation.refresh_from_db()
+    assert operation.decided_at is not None
+    assert system_health().tempo == ApprovalTime(1, operation.decided_at - operation.prepared_at)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.2, "less than a second"),
+        (59, "59 s"),
+        (60, "1 min"),
+        (61, "1 min 1 s"),
+        (7505, "2 h 5 min"),
+        (90000, "1 d 1 h"),
+        (86460, "1 d 1 min"),
+    ],
+)
+def test_a_time_in_words(seconds: float, words: str) -> None:
+    assert str(ApprovalTime(1, timedelta(seconds=seconds))) == words

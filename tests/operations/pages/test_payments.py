@@ -1,0 +1,255 @@
+"""Payments on their pages: what was told, what is told now, and what it costs to show it."""
+
+import csv
+import gzip
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from decimal import Decimal
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries, Settings
+
+from backoffice.accounts.models import User
+from backoffice.operations.delivery import release, send
+from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.pages import payments
+from backoffice.operations.states import Status
+from tests import factories
+from tests.operations.kinds.samples import SAMPLES
+from tests.sandbox_process import SandboxProcess
+from tests.stub_provider import StubProvider
+
+pytestmark = pytest.mark.django_db(transaction=True)
+SignIn = Callable[[Client, User], Client]
+LIST, NOW = "/payments/", "/payments/now/"
+TRON = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
+Make = Callable[..., Operation]
+_NUMBERS = count(1)
+
+
+@pytest.fixture
+def can_be_asked(settings: Settings, tmp_path: Path) -> None:
+    """The deployment says that the service can be asked for one payment."""
+    dialect = tmp_path / "dialect.toml"
+    dialect.write_text('capabilities = ["payment"]')
+    settings.GATEWAY_DIALECT = str(dialect)
+
+
+@pytest.fixture
+def make(maker: User, checker: User) -> Make:
+    """A payment that two people created."""
+
+    def make(**changes: Any) -> Operation:
+        further = {"repeat_reason": f"Order {next(_NUMBERS)}"}
+        payload = SAMPLES["payment"].model_copy(update=further | changes)
+        operation = factories.approve(factories.prepared_of_kind("payment", payload, maker), checker)
+        release.release_operation(
+            operation.pk,
+            actor=checker,
+            digest=operation.digest,
+            second_factor_at=timezone.now(),
+            token=None,
+        )
+        send.send_operation(operation.pk)
+        return Operation.objects.get(pk=operation.pk)
+
+    return make
+
+
+def answered(service: StubProvider, **changes: object) -> None:
+    """Let the service answer with this payment, under the reference that it was sent."""
+    members = {
+        "_id": "P-9",
+        "state": "Waiting for funds",
+        "address": TRON,
+        "expTime": (timezone.now() + timedelta(minutes=29)).isoformat(),
+        "incomingAmount": 100,
+        "incomingCurrency": "USDT",
+        "confirmedAmount": 0,
+        "unconfirmedAmount": Decimal("2.5"),
+        "outgoingAmount": 158000,
+        "outgoingCurrency": "NGN",
+    }
+
+    def answer() -> tuple[int, str]:
+        sent = {"reference": json.loads(service.posts[-1])["reference"]}
+        return 200, json.dumps({"data": {**members, **sent, **changes}}, default=float)
+
+    service.answer_post = answer
+
+
+def text(client: Client, address: str) -> str:
+    answer = client.get(address)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def test_a_payment_that_nobody_has_paid_is_created_and_no_more(
+    as_checker: Client, service: StubProvider, make: Make
+) -> None:
+    answered(service)
+    html = text(as_checker, make().get_absolute_url())
+    assert '<h2 id="decision-title">Created</h2>' in html
+    assert "The service created the payment. What the customer pays in is shown below." in html
+    assert "The service itself confirms it." not in html
+
+
+def test_the_page_of_the_operation_shows_what_the_customer_needs(
+    as_checker: Client, service: StubProvider, make: Make
+) -> None:
+    answered(service)
+    html = text(as_checker, make().get_absolute_url())
+    for shown in (
+        f'alt="QR code of {TRON}"',
+        f'data-copy="{TRON}"',
+        "data-until",
+        "Waiting for funds",
+        "USDT 100.000000",
+        "USDT 2.500000",
+        "USDT 0.000000",
+        "NGN 158,000.00",
+        "it cannot be asked again",
+    ):
+        assert shown in html
+
+
+def test_what_the_service_did_not_tell_is_said(as_checker: Client, service: StubProvider, make: Make) -> None:
+    service.answer_post = lambda: (200, '{"data": {"_id": "P-9"}}')
+    operation = make()
+    html = text(as_checker, operation.get_absolute_url())
+    assert "The service told none" in html
+    assert "The service told no time" in html
+    assert "Not told" in text(as_checker, LIST)
+
+
+def test_an_operation_of_another_kind_shows_no_payment(as_checker: Client, operation: Operation) -> None:
+    assert 'id="payment"' not in text(as_checker, operation.get_absolute_url())
+    assert as_checker.get(f"{operation.get_absolute_url()}payment/").status_code == 404
+
+
+def test_a_payment_of_unknown_outcome_is_not_listed(
+    as_checker: Client, service: StubProvider, make: Make
+) -> None:
+    service.answer_post = lambda: (500, "{}")
+    operation = make()
+    assert operation.status == Status.UNKNOWN
+    assert operation.reference not in text(as_checker, LIST)
+    assert 'id="payment"' not in text(as_checker, operation.get_absolute_url())
+
+
+def test_the_list_shows_what_was_told_and_says_that_it_cannot_be_asked_again(
+    as_checker: Client, service: StubProvider, make: Make
+) -> None:
+    answered(service)
+    operation = make()
+    html = text(as_checker, LIST)
+    for shown in (operation.reference, "Waiting for funds", "USDT 100.000000", "cannot be asked"):
+        assert shown in html
+    assert "hx-get" not in html.partition('id="payments"')[2].partition(">")[0]
+
+
+def test_where_it_can_be_asked_the_state_is_the_services_present_one(
+    as_checker: Client, sandbox: SandboxProcess, can_be_asked: None, make: Make
+) -> None:
+    operation = make()
+    reference = operation.payload["reference"]
+    assert ">pending<" in text(as_checker, LIST)
+    assert "being asked" in text(as_checker, LIST)
+    sandbox.pay_in(reference)
+    assert ">pending<" in text(as_checker, LIST)
+    assert ">unconfirmed<" in text(as_checker, NOW)
+    assert ">unconfirmed<" in text(as_checker, LIST)
+    page = text(as_checker, f"{operation.get_absolute_url()}payment/")
+    assert ">unconfirmed<" in page
+    assert "when it was created" not in page
+
+
+def test_a_silent_service_leaves_what_is_known_and_says_so(
+    as_checker: Client, sandbox: SandboxProcess, can_be_asked: None, settings: Settings, make: Make
+) -> None:
+    operation = make()
+    settings.GATEWAY_URL = "http://127.0.0.1:9/v2"
+    assert "does not tell it now" in text(as_checker, f"{operation.get_absolute_url()}payment/")
+    html = text(as_checker, NOW)
+    assert ">pending<" in html
+    assert "not told now" in html
+
+
+def test_what_expired_long_ago_is_not_asked_for_any_more(
+    as_checker: Client, sandbox: SandboxProcess, can_be_asked: None, make: Make
+) -> None:
+    make()
+    attempt = Attempt.objects.get()
+    attempt.result = {
+        **(attempt.result or {}),
+        "expires_at": "2026-01-01T00:00:00+00:00",
+        "state": "as created",
+    }
+    attempt.save()
+    assert "as created" in text(as_checker, NOW)
+
+
+@pytest.mark.usefixtures("can_be_asked")
+def test_what_was_told_half_a_minute_ago_is_not_asked_again(
+    checker: User, sandbox: SandboxProcess, make: Make
+) -> None:
+    make()
+    (first,) = payments.created_payments(list(payments.payment_operations(checker)), ask=True)
+    (second,) = payments.created_payments(list(payments.payment_operations(checker)), ask=True)
+    assert first.is_reread
+    assert second.at == first.at
+
+
+@pytest.mark.usefixtures("can_be_asked")
+def test_a_page_asks_for_ten_payments_at_most(checker: User, service: StubProvider, make: Make) -> None:
+    for number in range(12):
+        answered(service, _id=f"P-{number}")
+        make(customer_email=f"customer{number}@example.com")
+    made = payments.created_payments(list(payments.payment_operations(checker)), ask=True)
+    assert len(made) == 12
+    assert len([payment for payment in made if payment.problem]) == 10  # the stub tells of none
+
+
+@pytest.mark.parametrize("count", [0, 25])
+def test_the_list_keeps_to_its_queries_and_bytes(
+    as_checker: Client,
+    service: StubProvider,
+    make: Make,
+    django_assert_max_num_queries: DjangoAssertNumQueries,
+    count: int,
+) -> None:
+    answered(service)
+    for number in range(count):
+        make(customer_email=f"customer{number}@example.com")
+    with django_assert_max_num_queries(8):
+        answer = as_checker.get(LIST)
+    assert len(gzip.compress(answer.content)) <= 14 * 1024
+    assert answer.content.decode().count('class="row"') == min(count, 20)
+    assert ("Older →" in answer.content.decode()) is (count > 20)
+
+
+def test_the_page_of_the_operation_keeps_to_its_bytes(
+    as_checker: Client, service: StubProvider, make: Make
+) -> None:
+    answered(service)
+    answer = as_checker.get(make().get_absolute_url())
+    assert len(gzip.compress(answer.content)) <= 14 * 1024
+
+
+def test_the_csv_tells_the_same(as_checker: Client, service: StubProvider, make: Make) -> None:
+    answered(service)
+    operation = make()
+    answer: Any = as_checker.get("/reports/payments.csv")
+    (row,) = csv.DictReader(b"".join(answer.streaming_content).decode("utf-8-sig").splitlines())
+    assert (row["reference"], row["state"], row["address"]) == (
+        operation.reference,
+        "Waiting for funds",
+        TRON,
+    )
+    assert (row["incoming_amount"], row["customer_email"]) == ("100", "customer@example.com")

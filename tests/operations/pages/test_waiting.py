@@ -1,0 +1,118 @@
+"""The overview: what waits for each person, and the balances above it."""
+
+from decimal import Decimal
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from pytest_django import Settings
+
+from backoffice.accounts.models import User
+from backoffice.ledger.models import Balance
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.workflow import approvals
+from tests import factories
+from tests.operations.conftest import SignIn
+from tests.operations.pages.page_text import LIST, balance, page, references
+from tests.sandbox_process import SandboxProcess
+
+pytestmark = pytest.mark.django_db
+
+
+def test_the_overview_shows_the_last_known_balances_at_once(
+    client: Client, sign_in: SignIn, auditor: User
+) -> None:
+    balance()
+    html = page(sign_in(client, auditor), "/")
+    assert "8,412,090.55" in html
+    assert "1,204 transactions" in html
+    assert 'hx-get="/balances/"' in html
+
+
+def test_balances_are_read_from_the_service_and_kept(
+    client: Client, sign_in: SignIn, auditor: User, sandbox: SandboxProcess
+) -> None:
+    html = page(sign_in(client, auditor), "/balances/")
+    kept = Balance.objects.get(currency="NGN")
+    assert kept.amount == sandbox.balance("NGN")
+    assert f"{kept.amount:,.2f}" in html
+
+
+def test_a_service_that_is_down_leaves_the_last_known_balances_and_says_so(
+    client: Client, sign_in: SignIn, auditor: User, settings: Settings
+) -> None:
+    settings.GATEWAY_URL = "http://127.0.0.1:9/v2"
+    balance()
+    html = page(sign_in(client, auditor), "/balances/")
+    assert "8,412,090.55" in html
+    assert "The service does not answer" in html
+
+
+def test_what_waits_for_a_person_is_never_what_this_person_prepared(
+    client: Client, sign_in: SignIn, maker: User, checker: User
+) -> None:
+    theirs = factories.prepared(maker)
+    checker.groups.add(*maker.groups.all())
+    own = factories.prepared(checker)
+    assert references(page(sign_in(client, checker), LIST), theirs, own) == [True, False]
+
+
+def test_what_one_has_countersigned_no_longer_waits(
+    client: Client, sign_in: SignIn, maker: User, checker: User
+) -> None:
+    operation = factories.prepared(maker, amount=Decimal("10000001"))
+    approvals.approve_operation(
+        operation.pk, actor=checker, digest=operation.digest, second_factor_at=timezone.now()
+    )
+    assert references(page(sign_in(client, checker), LIST), operation) == [False]
+
+
+def test_the_number_waiting_stands_on_every_page(
+    client: Client, sign_in: SignIn, maker: User, checker: User
+) -> None:
+    factories.prepared(maker)
+    html = page(sign_in(client, checker), "/account/")
+    assert '<b class="count">1</b> <span>waiting for you</span>' in html
+
+
+def test_the_overview_counts_all_that_waits_and_shows_the_first(
+    client: Client, sign_in: SignIn, maker: User, checker: User
+) -> None:
+    balance()
+    for _ in range(8):
+        factories.prepared(maker)
+    html = page(sign_in(client, checker), "/")
+    waiting = html.partition("Waiting for you</h2>")[2].partition("</section>")[0]
+    assert waiting.count('class="row"') == 6
+    assert '<a href="/operations/?tab=waiting">All 8</a>' in waiting
+    assert '<b class="count">8</b> <span>waiting for you</span>' in html
+
+
+def test_nothing_waits_for_somebody_who_takes_no_decisions(
+    client: Client, sign_in: SignIn, maker: User, auditor: User
+) -> None:
+    factories.prepared(maker)
+    html = page(sign_in(client, auditor), LIST)
+    assert "waiting for you" not in html
+    assert "Waiting for me" not in html
+
+
+def test_an_unknown_outcome_needs_attention(
+    client: Client, sign_in: SignIn, maker: User, auditor: User
+) -> None:
+    operation = factories.prepared(maker)
+    Operation.objects.filter(pk=operation.pk).update(status="approved")
+    Operation.objects.filter(pk=operation.pk).update(status="sending")
+    Operation.objects.filter(pk=operation.pk).update(status="unknown")
+    html = page(sign_in(client, auditor), "/")
+    assert "Every operation that was sent has a known outcome" not in html
+    assert html.index("Needs attention") < html.rindex(operation.reference)
+
+
+def test_somebody_without_a_role_finds_out_what_to_do(
+    client: Client, sign_in: SignIn, outsider: User, maker: User
+) -> None:
+    operation = factories.prepared(maker)
+    html = page(sign_in(client, outsider), "/")
+    assert "You have no role yet" in html
+    assert references(html, operation) == [False]

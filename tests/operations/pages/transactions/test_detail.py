@@ -1,0 +1,97 @@
+"""The page of one transaction: in words first, then as the service tells it, then what it said before."""
+
+import json
+import re
+from decimal import Decimal
+from html import unescape
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from backoffice.accounts.models import User
+from backoffice.ledger.models import Transaction, TransactionChange
+from backoffice.operations.pages.transactions import transaction_facts
+from tests import factories
+from tests.ledger.stored_transactions import AT, stored
+from tests.operations.pages.transactions.steps import PAGE
+from tests.operations.steps import text_of
+
+pytestmark = pytest.mark.django_db
+
+
+def page_of(reader: Client, one: Transaction) -> str:
+    return text_of(reader.get(f"{PAGE}{one.pk}/"))
+
+
+def changed(one: Transaction, before: dict[str, Any], after: dict[str, Any]) -> None:
+    TransactionChange.objects.create(transaction=one, seen_at=AT, before=before, after=after)
+
+
+def test_all_that_was_told_stands_there_and_what_it_was_before(reader: Client) -> None:
+    one = stored(previous_balance=Decimal(7), sender="kola", business_id="biz-9", status="failed")
+    changed(one, {"status": "processing"}, {"status": "failed"})
+    html = page_of(reader, one)
+    for shown in (one.transaction_id, "kola", "biz-9", "NGN 7.00", "<s>processing</s> failed"):
+        assert shown in html
+    assert "No operation here is known to have caused it" in html
+    assert reader.get(f"{PAGE}{one.pk + 1}/").status_code == 404
+
+
+def test_what_only_the_service_needs_stands_in_the_fold_under_both_names(reader: Client) -> None:
+    one = stored(business_id="biz-9", is_from_registered_user=True, fee=Decimal("1.50"))
+    above, fold = page_of(reader, one).split("As the service tells it")
+    assert "biz-9" not in above
+    assert "<dt>Business <code>businessId</code></dt><dd>biz-9</dd>" in fold
+    assert "<dt>From a registered user <code>isFromRegUser</code></dt><dd>true</dd>" in fold
+    assert "<dd>NGN 1.50</dd>" in above
+    assert "<dt>Fee <code>fee</code></dt><dd>1.5</dd>" in fold
+
+
+@pytest.mark.parametrize(("from_currency", "is_told"), [("USD", True), ("NGN", False), ("", False)])
+def test_only_what_came_from_another_currency_was_converted(from_currency: str, is_told: bool) -> None:
+    told = dict(
+        transaction_facts(stored(currency="NGN", from_currency=from_currency, from_amount=Decimal(5)))
+    )
+    assert told.get("Converted from") == ("USD 5.00" if is_told else None)
+
+
+def test_a_change_is_told_in_words_and_kept_to_the_letter(reader: Client, auditor: User) -> None:
+    User.objects.filter(pk=auditor.pk).update(time_zone="Africa/Lagos")
+    one = stored(currency="NGN")
+    before = {"fee": None, "updated_at": "2026-03-04T06:00:00+00:00", "is_from_registered_user": False}
+    after = {"fee": "1.5", "updated_at": "2026-03-04T07:00:00+00:00", "is_from_registered_user": True}
+    changed(one, before, after)
+    html = page_of(reader, one)
+    assert "<dt>Fee</dt><dd><s>nothing</s> NGN 1.50</dd>" in html
+    assert "<dt>Updated</dt><dd><s>4 Mar 2026, 07:00:00 WAT</s> 4 Mar 2026, 08:00:00 WAT</dd>" in html
+    assert "<dt>From a registered user</dt><dd><s>no</s> yes</dd>" in html
+    [kept] = re.findall(r"<pre>(.*?)</pre>", html, re.DOTALL)
+    assert json.loads(unescape(kept)) == {"before": before, "after": after}
+
+
+def test_a_member_that_a_later_version_keeps_has_its_own_name(reader: Client) -> None:
+    one = stored()
+    changed(one, {"colour": "red"}, {"colour": "<blue>"})
+    assert "<dt>colour</dt><dd><s>red</s> &lt;blue&gt;</dd>" in page_of(reader, one)
+
+
+def test_a_long_id_among_words_stays_in_one_piece(reader: Client) -> None:
+    one = stored(counterparty="Reversal of 6b028d38161a52ca0e4b7609")
+    told = 'Reversal of <span class="id">6b028d38161a52ca0e4b7609</span>'
+    assert told in page_of(reader, one)
+    assert told in text_of(reader.get(PAGE))
+
+
+def test_the_operation_that_caused_it_leads_to_it_and_it_to_the_operation(
+    reader: Client, maker: User
+) -> None:
+    one = stored(transaction_id="TX/1 &2")
+    operation = factories.prepared(maker)
+    factories.attempt(operation, service_transaction_id=one.transaction_id)
+    page = text_of(reader.get(operation.get_absolute_url()))
+    link = re.search(r'href="([^"]*)">In the service', page)
+    assert link is not None
+    listed = text_of(reader.get(unescape(link[1])))
+    assert f'href="{PAGE}{one.pk}/"' in listed
+    assert operation.reference in listed

@@ -1,0 +1,124 @@
+"""What makes no sense among the filters is said once, kept out of addresses where it must be, and lists nothing."""
+
+import re
+from html import unescape
+
+import pytest
+from django.db import connection
+from django.test import Client
+
+from backoffice.ledger.models import Facet
+from backoffice.ledger.transactions import query_planner
+from tests.ledger.stored_transactions import store, stored, unsaved
+from tests.operations.pages.transactions.steps import PAGE, listed
+from tests.operations.steps import text_of
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ({"currency": "EUR"}, "Select a valid choice"),
+        ({"sort": "colour"}, "Select a valid choice"),
+        ({"since": "yesterday"}, "Enter a valid date"),
+        ({"since": "2026-02-02", "until": "2026-02-01"}, "before the first one"),
+        ({"least": "-1"}, "greater than or equal to 0"),
+        ({"least": "1e999999"}, "digits"),
+        ({"least": "NaN"}, "Enter an amount"),
+        ({"least": "1,2"}, "Enter an amount"),
+        ({"least": "1.234,56"}, "Enter an amount"),
+        ({"most": "12,34,567"}, "Enter an amount"),
+        ({"most": "1234,567"}, "Enter an amount"),
+        ({"most": "1,234.5,678"}, "Enter an amount"),
+        ({"most": ",123"}, "Enter an amount"),
+        ({"least": "5", "most": "4.99"}, "less than the amount before it"),
+        ({"text": "ad"}, "at least 3 characters"),
+        ({"counterparty": "x" * 201}, "at most 200"),
+        ({"text": "nul\x00byte"}, "Null characters"),
+    ],
+)
+def test_what_makes_no_sense_is_said_beside_its_field_and_kept(
+    reader: Client, typed: dict[str, str], said: str
+) -> None:
+    stored()
+    answer = reader.get(PAGE, typed)
+    assert answer.status_code == 422
+    html = text_of(answer)
+    assert said in html
+    assert html.count(said) == 1
+    assert "Nothing is listed until the filters above are mended" in html
+    field = re.search(r'<span class="error" id="id_(\w+)_error">', html)
+    assert field is not None
+    assert field[1] in typed
+
+
+def test_the_list_alone_says_why_it_is_not_there(reader: Client) -> None:
+    html = text_of(reader.get(PAGE, {"currency": "EUR", "least": "x"}, headers={"HX-Request": "true"}))
+    assert "Currency: Select a valid choice" in html
+    assert "Amount from: Enter an amount" in html
+    assert html.count("Nothing is listed until this is mended") == 2
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [("1999-01-01", "Choose a day from 2000-01-01 to 2099-12-31"), ("abc", "Enter a valid date")],
+)
+def test_a_day_that_cannot_be_gone_to_says_so_and_leaves_the_list(
+    reader: Client, typed: str, said: str
+) -> None:
+    rows = store([unsaved(currency="USD") for _ in range(51)])
+    stored(currency="NGN")
+    answer = reader.get(PAGE, {"currency": "USD", "jump": typed})
+    assert answer.status_code == 200
+    assert len(listed(answer)) == 50
+    html = unescape(text_of(answer))
+    assert re.search(rf'<span class="error" id="id_jump_error">{said}', html)
+    assert re.search(rf'name="jump" value="{typed}"[^>]* aria-invalid="true"', html)
+    [further] = re.findall(r'href="([^"]+)" rel="next"', html)
+    rest = reader.get(further)
+    assert listed(rest) == [rows[0].transaction_id]
+    assert "id_jump_error" not in text_of(rest)
+
+
+@pytest.mark.parametrize("name", ["text", "counterparty"])
+@pytest.mark.parametrize("typed", ["0123456789", "01 2345-6789", "12345678"])
+def test_an_account_number_is_kept_out_of_addresses(reader: Client, name: str, typed: str) -> None:
+    answer = reader.get(PAGE, {name: typed}, headers={"HX-Request": "true"})
+
+    assert answer.status_code == 422
+    assert "Use the search at the top" in text_of(answer)
+    assert answer["HX-Push-Url"] == "false"
+    assert typed not in re.findall(r'href="([^"]+)"', text_of(answer))
+    assert r'pattern="(?![\d\s\-]{8,}$).*"' in text_of(reader.get(PAGE))
+
+
+@pytest.mark.parametrize("typed", ["1234567", "4f7e2b0c9d1a", "2026 Ltd", "12345678 Ltd"])
+def test_what_is_no_account_number_is_looked_for(reader: Client, typed: str) -> None:
+    assert reader.get(PAGE, {"text": typed}).status_code == 200
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="only PostgreSQL breaks statements off")
+def test_what_has_no_quick_answer_says_what_to_ask_for_instead(
+    reader: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(query_planner, "TIMEOUT_SECONDS", 0.2)
+    Facet.objects.create(currency="NGN", type="deposit", status="fulfilled", direction="in")
+    with connection.copy().cursor() as another:
+        another.execute("BEGIN; LOCK TABLE ledger_names")
+        answer = reader.get(PAGE, {"text": "ada"})
+        another.connection.close()
+    assert answer.status_code == 422
+    assert "Choose a shorter period" in text_of(answer)
+
+
+@pytest.mark.parametrize(
+    ("typed", "status"), [("---", 422), ("a-!", 422), ("-a-", 200), ("ab ", 422), ("a b", 200)]
+)
+def test_signs_that_no_index_knows_are_not_looked_for(reader: Client, typed: str, status: int) -> None:
+    stored()
+    answer = reader.get(PAGE, {"text": typed})
+    assert answer.status_code == status
+    for name in ("text", "counterparty"):
+        refused = "cannot be looked for" in text_of(reader.get(PAGE, {name: typed}))
+        assert refused is (typed in ("---", "a-!"))

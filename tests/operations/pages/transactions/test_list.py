@@ -1,0 +1,258 @@
+"""The list of the mirror's transactions, and the filters that are saved of it."""
+
+import gzip
+import re
+from datetime import timedelta
+from decimal import Decimal
+from html import unescape
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import set_script_prefix
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
+
+from backoffice.accounts.models import User
+from backoffice.ledger.transactions import volumes
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.models.saved_items import SavedFilter
+from backoffice.operations.pages import transactions
+from tests import factories
+from tests.ledger.stored_transactions import AT, add_up, store, stored, unsaved
+from tests.operations.conftest import SignIn
+from tests.operations.pages.transactions.steps import PAGE, listed
+from tests.operations.steps import text_of
+
+pytestmark = pytest.mark.django_db
+
+COUNT = "/transactions/count/"
+FILTERS = "/transactions/filters/"
+
+
+def sent_as(operation: Operation, transaction_id: str) -> None:
+    """The operation's one attempt, bound to a transaction of the service."""
+    factories.attempt(
+        operation,
+        outcome="succeeded",
+        closed_at=timezone.now(),
+        service_transaction_id=transaction_id,
+    )
+
+
+@pytest.mark.parametrize(
+    ("members", "shown"),
+    [
+        ({}, '\N{MINUS SIGN}<span class="money"><span>NGN</span> 250,000.50</span>'),
+        ({"direction": "in"}, '+<span class="money"><span>NGN</span> 250,000.50</span>'),
+        ({"direction": ""}, '>\n<span class="money">'),
+        ({"currency": "USDT", "amount": Decimal("0.000001")}, "<span>USDT</span> 0.000001</span>"),
+    ],
+)
+def test_the_amount_says_which_way_it_went(reader: Client, members: dict[str, Any], shown: str) -> None:
+    stored(**members)
+    assert shown.replace(">\n", ">") in text_of(reader.get(PAGE))
+
+
+def test_a_row_leads_to_its_page_under_whatever_address_all_is_served(reader: Client) -> None:
+    one = stored()
+    transactions._url_pattern.cache_clear()
+    set_script_prefix("/desk10/")
+    try:
+        assert f'href="/desk10/transactions/{one.pk}/"' in text_of(reader.get(PAGE))
+    finally:
+        set_script_prefix("/")
+        transactions._url_pattern.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("status", "badge"),
+    [
+        ("fulfilled", '<span class="badge succeeded">fulfilled</span>'),
+        ("failed", '<span class="badge failed">failed</span>'),
+        ("on hold", '<span class="badge ">on hold</span>'),
+    ],
+)
+def test_the_status_is_the_services_word(reader: Client, status: str, badge: str) -> None:
+    stored(status=status)
+    assert badge in text_of(reader.get(PAGE))
+
+
+def test_what_the_service_wrote_is_text_and_not_markup(reader: Client) -> None:
+    one = stored(counterparty="<script>x</script>", transaction_id="<b>", type="<i>")
+    for address in (PAGE, f"{PAGE}{one.pk}/"):
+        html = text_of(reader.get(address))
+        assert "<script>x" not in html
+        assert "<b>&lt;" not in html
+        assert "&lt;b&gt;" in html
+
+
+def test_a_transaction_of_ours_leads_to_its_operation(reader: Client, maker: User) -> None:
+    operation = factories.prepared(maker)
+    one = stored()
+    stored()
+    sent_as(operation, one.transaction_id)
+    html = text_of(reader.get(PAGE))
+    assert html.count(f'href="{operation.get_absolute_url()}"') == 1
+    assert operation.reference in html
+    assert operation.sentence in text_of(reader.get(f"{PAGE}{one.pk}/"))
+
+
+def test_filters_stand_in_the_address_and_stay_in_every_link(reader: Client) -> None:
+    store([unsaved(amount=Decimal(number), currency="USD") for number in range(1, 61)])
+    stored(currency="NGN")
+    page = reader.get(PAGE, {"currency": "USD", "least": "5", "sort": "largest"})
+    assert len(listed(page)) == 50
+    html = unescape(text_of(page))
+    assert 'href="/reports/transactions.csv?currency=USD&least=5"' in html
+    assert f'href="{FILTERS}?currency=USD&least=5&sort=largest"' in html
+    [further] = re.findall(r'href="([^"]+)" rel="next">Smaller', html)
+    second = reader.get(further)
+    assert [row.transaction.amount for row in second.context["rows"]] == [10, 9, 8, 7, 6, 5]
+    [back] = re.findall(r'href="([^"]+)" rel="prev">← Larger', unescape(text_of(second)))
+    assert listed(reader.get(back)) == listed(page)
+
+
+@pytest.mark.parametrize("typed", ["300,000", "300,000.00", "299999.99", " 300,000 "])
+def test_an_amount_is_looked_for_as_it_is_shown(reader: Client, typed: str) -> None:
+    found = stored(amount=Decimal(300_000))
+    stored(amount=Decimal("299999.98"))
+    assert listed(reader.get(PAGE, {"least": typed})) == [found.transaction_id]
+    million = stored(amount=Decimal("1234567.89"))
+    assert listed(reader.get(PAGE, {"least": "1,234,567.89"})) == [million.transaction_id]
+
+
+def test_days_are_those_of_the_person_who_asks(reader: Client, auditor: User) -> None:
+    late = stored(occurred_at=AT.replace(hour=23, minute=30))
+    User.objects.filter(pk=auditor.pk).update(time_zone="Africa/Lagos")
+    assert listed(reader.get(PAGE, {"since": "2026-11-21"})) == [late.transaction_id]
+    assert listed(reader.get(PAGE, {"until": "2026-11-20"})) == []
+
+
+@pytest.mark.parametrize("sort", ["", "oldest"])
+def test_a_day_is_gone_to_in_either_order_of_time(reader: Client, sort: str) -> None:
+    rows = {back: stored(occurred_at=AT - timedelta(days=back)) for back in range(6)}
+    answer = reader.get(PAGE, {"jump": "2026-11-17", "sort": sort, "currency": "NGN"}, follow=True)
+    expected = (3, 4, 5) if sort == "" else (3, 2, 1, 0)
+    assert listed(answer) == [rows[back].transaction_id for back in expected]
+    assert "jump" not in answer.redirect_chain[0][0]
+    assert answer.context["page"].previous_cursor
+    [back] = re.findall(r'href="([^"]+)" rel="prev"', unescape(text_of(answer)))
+    assert len(listed(reader.get(back))) == 6 - len(expected)
+
+
+def test_beyond_the_last_day_the_way_back_is_open(reader: Client) -> None:
+    one = stored()
+    answer = reader.get(PAGE, {"jump": "2020-01-01"}, follow=True)
+    assert "The list ends here" in text_of(answer)
+    [back] = re.findall(r'href="([^"]+)" rel="prev"', unescape(text_of(answer)))
+    assert listed(reader.get(back)) == [one.transaction_id]
+
+
+def test_a_cursor_counts_among_the_filters_it_was_made_for(reader: Client) -> None:
+    store([unsaved() for _ in range(60)])
+    cursor = reader.get(PAGE).context["page"].next_cursor
+    assert len(listed(reader.get(PAGE, {"cursor": cursor}))) == 10
+    assert len(listed(reader.get(PAGE, {"cursor": cursor, "currency": "NGN"}))) == 50
+
+
+def test_what_the_service_lists_no_more_is_marked_and_not_added_up(reader: Client) -> None:
+    listed_still = stored(amount=Decimal(7))
+    add_up([listed_still])
+    gone = stored(amount=Decimal(5), missing_since=AT)
+
+    html = text_of(reader.get(PAGE, {"count": 1}))
+    assert "2 transactions" in html
+    assert 'out <span class="money"><span>NGN</span> 7.00</span>' in html
+    assert "not added up: 1 no longer listed by the service" in html
+    assert html.count("no longer listed by the service since 20 Nov 2026") == 1
+    assert "No longer listed by the service</b> since" in text_of(reader.get(f"{PAGE}{gone.pk}/"))
+    assert "No longer listed" not in text_of(reader.get(f"{PAGE}{listed_still.pk}/"))
+
+
+def test_a_list_that_is_narrowed_to_nothing_says_what_to_do(reader: Client) -> None:
+    assert "No transaction yet" in text_of(reader.get(PAGE))
+    stored()
+    assert "Take a filter away" in text_of(reader.get(PAGE, {"direction": "in"}))
+    assert "reference of an operation" not in text_of(reader.get(PAGE, {"direction": "in"}))
+    assert "reference of an operation is found by the search at the top" in text_of(
+        reader.get(PAGE, {"text": "W-BG599Q"})
+    )
+
+
+def test_the_page_asks_for_the_count_when_it_is_there(reader: Client) -> None:
+    add_up(store([unsaved(currency=currency) for currency in ("NGN", "NGN", "USD")]))
+    html = unescape(text_of(reader.get(PAGE, {"currency": "NGN"})))
+    assert f'hx-get="{COUNT}?currency=NGN"' in html
+    for address, asked in ((COUNT, {}), (PAGE, {"count": "1"})):
+        html = text_of(reader.get(address, {"currency": "NGN", **asked}))
+        sum_of_naira = '<span class="money"><span>NGN</span> 500,001.00</span>'
+        assert f'2 transactions · <span class="nowrap">out {sum_of_naira}</span></p>' in html
+    assert "0 transactions</p>" in text_of(reader.get(COUNT, {"text": "nobody"}))
+
+
+def test_what_can_be_done_with_the_list_stands_before_its_rows(reader: Client) -> None:
+    stored()
+    before, _, behind = text_of(reader.get(PAGE, {"currency": "NGN"})).partition("<table")
+    for tool in ('id="count"', 'aria-label="Go to a day"', "Save these filters", "Export CSV"):
+        assert tool in before
+        assert tool not in behind
+
+
+def test_what_is_looked_for_by_amount_is_added_up_or_said_to_be_too_many(
+    reader: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store([unsaved(amount=Decimal(number)) for number in (1, 20, 300)])
+    html = text_of(reader.get(COUNT, {"least": "20"}))
+    assert '2 transactions · <span class="nowrap">out <span class="money"><span>NGN</span> 320.00<' in html
+    monkeypatch.setattr(volumes, "sums_of_few", lambda _: None)
+    assert "not added up: there are too many" in text_of(reader.get(COUNT, {"least": "20"}))
+    assert "not added up" not in text_of(reader.get(COUNT, {"currency": "NGN"}))
+
+
+def test_htmx_gets_the_rows_alone_and_a_restored_page_gets_all(reader: Client) -> None:
+    rows = text_of(reader.get(PAGE, headers={"HX-Request": "true"}))
+    assert rows.lstrip().startswith('<div id="transactions">')
+    restored = {"HX-Request": "true", "HX-History-Restore-Request": "true"}
+    assert "<!DOCTYPE html>" in text_of(reader.get(PAGE, headers=restored))
+
+
+def test_filters_are_kept_by_list_and_shared_ones_say_whose_they_are(
+    client: Client, sign_in: SignIn, maker: User, checker: User
+) -> None:
+    mine, theirs = sign_in(client, maker), sign_in(Client(), checker)
+    stored(currency="USD")
+    saved = mine.post(f"{FILTERS}?currency=USD&sort=largest", {"name": "Large dollars", "is_shared": "on"})
+    assert saved["Location"] == f"{PAGE}?currency=USD&sort=largest"
+    html = text_of(theirs.get(FILTERS))
+    assert "Large dollars" in html
+    assert "Tunde Bello" in html
+    assert "USD · Largest amount first" in html
+    assert "Large dollars" in text_of(mine.get(PAGE))  # it says so once that it is saved
+    assert "Large dollars" not in text_of(mine.get("/operations/filters/"))
+    kept = SavedFilter.objects.get()
+    assert theirs.post(f"/operations/filters/{kept.pk}/rename/", {"name": "Theirs"}).status_code == 404
+    theirs.post(f"/operations/filters/{kept.pk}/delete/")
+    assert SavedFilter.objects.filter(pk=kept.pk).exists()
+    assert mine.post(f"/operations/filters/{kept.pk}/delete/")["Location"] == FILTERS
+    assert not SavedFilter.objects.exists()
+
+
+@pytest.mark.parametrize("role", ["maker", "checker", "auditor", "administrator"])
+def test_fifty_rows_need_six_queries_and_14_kilobytes_at_most(
+    client: Client,
+    sign_in: SignIn,
+    request: pytest.FixtureRequest,
+    django_assert_max_num_queries: DjangoAssertNumQueries,
+    maker: User,
+    role: str,
+) -> None:
+    rows = store([unsaved(occurred_at=AT - timedelta(minutes=number)) for number in range(60)])
+    for one in rows[:3]:
+        sent_as(factories.prepared(maker), one.transaction_id)
+    browser = sign_in(client, request.getfixturevalue(role))
+    browser.get(PAGE)  # the facets are known to the process from then on
+    with django_assert_max_num_queries(6):
+        page = browser.get(PAGE)
+    assert len(listed(page)) == 50
+    assert len(gzip.compress(page.content)) <= 14 * 1024

@@ -1,0 +1,46 @@
+"""Withdrawals in the service's list, and operations that were sent and answered, as plain functions."""
+
+import json
+from datetime import UTC, datetime
+
+from backoffice.accounts.models import User
+from backoffice.operations.delivery import send
+from backoffice.operations.models.operations import Operation
+from tests import factories
+from tests.stub_provider import Answer, StubProvider
+
+NAMED = (200, '{"data": {"transactionId": "T-1"}}')
+NAMELESS = (200, '{"data": {}}')
+REFUSED = (422, '{"message": "no"}')
+TOKEN_REFUSED = (400, '{"message": "Invalid token"}')
+
+
+def record(transaction_id: str, status: str = "fullfiled", **changes: object) -> dict[str, object]:
+    """A withdrawal of now in the service's list, by default of what `factories.prepared` sends."""
+    return {
+        "transactionId": transaction_id,
+        "currency": "NGN",
+        "type": "withdrawal",
+        "status": status,
+        "amount": 250000,
+        "fee": 50,
+        "createdAt": datetime.now(UTC).isoformat(),
+        **changes,
+    }
+
+
+OLD = record("OLD", createdAt="2026-01-01T08:00:00Z")
+
+
+def shows(service: StubProvider, *records: dict[str, object]) -> None:
+    """Let the service's list have these, the newest first, and an old one."""
+    service.records = json.dumps([*records, OLD])
+
+
+def sent(service: StubProvider, maker: User, checker: User, answer: Answer, **changes: object) -> Operation:
+    """A withdrawal that was sent and answered so."""
+    service.answer_post = lambda: answer
+    operation = factories.approved(maker, checker, **changes)
+    factories.release(operation, checker)
+    send.send_operation(operation.pk)
+    return Operation.objects.get(pk=operation.pk)

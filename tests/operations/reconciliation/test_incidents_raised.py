@@ -1,0 +1,304 @@
+"""What people have to look at becomes an incident, once, and stays one until somebody says what it was."""
+
+import re
+import threading
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.db import IntegrityError, connection, transaction
+from django.test import Client
+from django.utils import timezone
+
+from backoffice.accounts.models import User
+from backoffice.audit.actions import Action
+from backoffice.audit.models import Entry
+from backoffice.ledger.mirror.merge import merge_records
+from backoffice.ledger.models import Transaction
+from backoffice.ledger.transactions import provider_list
+from backoffice.operations.lifecycle import incidents
+from backoffice.operations.lifecycle.incidents import acknowledge_incident
+from backoffice.operations.models.monitoring import Incident
+from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.models.reason_codes import IncidentKind
+from backoffice.operations.models.reconciliation import Comparison, ReconciliationResult, ReconciliationState
+from backoffice.operations.monitoring.metrics import render_metrics
+from backoffice.operations.outcome import confirmation
+from backoffice.operations.reconciliation import closed_checks, runner, selectors
+from backoffice.operations.reconciliation.runner import reconcile
+from tests.operations.provider_list import NAMED, record, shows
+from tests.operations.provider_list import sent as processed
+from tests.operations.reconciliation.steps import listed, long_since, read_until, sent, told_anew
+from tests.operations.steps import text_of
+from tests.stub_provider import StubProvider
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_movement_that_nobody_prepared_raises_one_incident_for_good_as_long_as_it_stays_the_same(
+    unknown_movement: Transaction, checker: User
+) -> None:
+    incident = Incident.objects.get()
+    assert (incident.about, incident.kind) == (unknown_movement, IncidentKind.UNRECOGNISED)
+    assert ("amount", "NGN 250,000.00") in incident.facts
+    told_anew(unknown_movement, fee=Decimal(75), counterparty="Somebody else")
+    reconcile()
+    acknowledge_incident(incident.pk, actor=checker, note="The shop's own integration")
+    told_anew(unknown_movement, occurred_at=timezone.now())
+    ReconciliationState.objects.all().delete()
+    reconcile()
+    assert Incident.objects.get().is_open is False
+
+
+@pytest.mark.parametrize(
+    ("noted", "since"),
+    [
+        ({"amount": Decimal(1)}, {"amount": Decimal(5_000_000)}),
+        ({"currency": "NGN"}, {"currency": "USD"}),
+        ({"status": "failed"}, {"status": "fulfilled"}),
+    ],
+)
+def test_a_movement_that_is_another_since_it_was_noted_is_told_of_again_and_once(
+    matched: Attempt, checker: User, as_auditor: Client, noted: dict[str, Any], since: dict[str, Any]
+) -> None:
+    row = listed("X-1", **noted)
+    reconcile()
+    first = Incident.objects.get()
+    acknowledge_incident(first.pk, actor=checker, note="It is nothing")
+    for told in (since, noted, since):
+        told_anew(row, **told)
+        reconcile()
+    ReconciliationState.objects.all().delete()
+    reconcile()
+    further = Incident.objects.get(further_to=first)
+    assert (further.about, further.is_open, Incident.objects.count()) == (row, True, 2)
+    selectors.clear_count_cache()
+    assert selectors.cached_unrecognised_count() == 1
+    assert "Open incident" in text_of(as_auditor.get("/reconciliation/"))
+    shown = text_of(as_auditor.get(f"/transactions/{row.pk}/"))
+    assert "(further evidence)" in shown
+    assert "It is nothing" in shown
+
+
+def test_a_movement_that_was_under_way_may_end(matched: Attempt) -> None:
+    row = listed("X-1", status="processing")
+    reconcile()
+    told_anew(row, status="fulfilled")
+    reconcile()
+    assert Incident.objects.get().evidence["status"] == "processing"
+
+
+def test_two_open_incidents_of_one_movement_are_one_movement_to_look_at(matched: Attempt) -> None:
+    row = listed("X-1")
+    reconcile()
+    told_anew(row, amount=Decimal(3))
+    reconcile()
+    assert (Incident.objects.count(), selectors.unrecognised_count()) == (2, 1)
+
+
+def test_it_is_on_record_with_who_took_note_of_it(unknown_movement: Transaction, checker: User) -> None:
+    acknowledge_incident(Incident.objects.get().pk, actor=checker, note="The shop's own integration")
+    entries = Entry.objects.filter(target_type="ledger.transaction", target_id=str(unknown_movement.pk))
+    raised, noted = entries.order_by("position")
+    assert (raised.action, noted.action) == (Action.INCIDENT_RAISED, Action.INCIDENT_ACKNOWLEDGED)
+    assert (noted.actor_id, noted.detail["note"]) == (checker.pk, "The shop's own integration")
+    assert noted.target_url == f"/transactions/{unknown_movement.pk}/"
+
+
+def test_what_matches_or_is_too_early_raises_nothing(matched: Attempt, maker: User) -> None:
+    sent(maker, "T-9", outcome="open", closed_at=None)
+    reconcile()
+    assert set(Comparison.objects.values_list("verdict", flat=True)) == {
+        ReconciliationResult.MATCHED,
+        ReconciliationResult.PENDING,
+    }
+    assert not Incident.objects.exists()
+
+
+def test_a_record_that_differs_or_is_missing_raises_one_about_the_operation(maker: User) -> None:
+    different, missing = sent(maker, "T-1"), sent(maker, "T-2")
+    listed("T-1", amount=Decimal(1))
+    read_until(long_since())
+    for _ in range(3):
+        ReconciliationState.objects.all().delete()
+        reconcile()
+    told = {(one.operation, one.kind) for one in Incident.objects.all()}
+    assert told == {
+        (different.operation, IncidentKind.RECORD_MISMATCH),
+        (missing.operation, IncidentKind.NOT_LISTED),
+    }
+    assert Incident.objects.count() == 2
+    facts = Incident.objects.get(operation=different.operation).facts
+    assert ("in the mirror", "amount 249,999.00 less there") in facts
+
+
+@pytest.mark.parametrize(
+    ("outcome", "told", "whats"),
+    [
+        ("succeeded", {"amount": Decimal(1)}, {IncidentKind.RECORD_MISMATCH}),
+        ("succeeded", {"currency": "USD"}, {IncidentKind.RECORD_MISMATCH}),
+        ("succeeded", {"fee": Decimal(75)}, {IncidentKind.FEE_MISMATCH}),
+        ("succeeded", {"status": "failed"}, {IncidentKind.NOW_FAILED}),
+        ("failed", {"status": "fulfilled"}, {IncidentKind.NOW_EXECUTED}),
+        ("succeeded", {"status": "reversed"}, {IncidentKind.END_MISMATCH}),
+        (
+            "succeeded",
+            {"status": "failed", "fee": None},
+            {IncidentKind.NOW_FAILED, IncidentKind.FEE_MISMATCH},
+        ),
+        ("succeeded", {"missing_since": timezone.now()}, {IncidentKind.NOT_LISTED}),
+    ],
+)
+def test_an_incident_says_what_contradicts_the_record(
+    maker: User, outcome: str, told: dict[str, Any], whats: set[str]
+) -> None:
+    sent(maker, outcome=outcome)
+    listed(**told)
+    read_until(long_since())
+    reconcile()
+    assert set(Incident.objects.values_list("kind", flat=True)) == whats
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("ended", "since", "what"),
+    [
+        ("fullfiled", "failed", IncidentKind.NOW_FAILED),
+        ("failed", "fullfiled", IncidentKind.NOW_EXECUTED),
+        ("fullfiled", None, IncidentKind.NOT_LISTED),
+    ],
+)
+def test_what_the_watch_and_the_reconciliation_find_is_one_incident(
+    service: StubProvider, maker: User, checker: User, ended: str, since: str | None, what: str
+) -> None:
+    operation = processed(service, maker, checker, NAMED)
+    told = record("T-1", ended)
+    shows(service, told)
+    confirmation.confirm_operation(operation.pk)
+    shows(service, *[told | {"status": since}] if since else [])
+    Attempt.objects.update(watch_next_at=timezone.now())
+    closed_checks.recheck_closed_due()
+    with transaction.atomic():
+        merge_records(provider_list.recent_transactions("NGN", back_to=operation.prepared_at))
+    read_until(long_since())
+    reconcile()
+    assert Comparison.objects.get().verdict in {
+        ReconciliationResult.MISMATCHED,
+        ReconciliationResult.MISSING_AT_PROVIDER,
+    }
+    assert Incident.objects.get().kind == what
+
+
+def test_one_whose_incident_was_not_raised_yet_is_told_of_in_the_next_round(matched: Attempt) -> None:
+    row = listed("X-1")
+    reconcile()
+    Incident.objects.all().delete()
+    Comparison.objects.filter(transaction=row).update(needs_telling=True)  # as if killed in between
+    reconcile()
+    reconcile()
+    assert Incident.objects.get().about == row
+
+
+def test_however_many_cannot_be_told_the_others_are(
+    matched: Attempt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "BATCH_SIZE", 2)
+    monkeypatch.setattr(runner, "TIME_BUDGET_SECONDS", 20.0)
+    rows = [listed(f"X-{number}") for number in range(6)]
+    refused = {row.pk for row in rows[:4]}
+
+    def refuses(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if sql.startswith('INSERT INTO "operations_incident"') and refused & {*params}:
+            raise IntegrityError
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(refuses):
+        reconcile()
+    assert {one.about for one in Incident.objects.all()} == {*rows[4:]}
+    assert Comparison.objects.filter(needs_telling=True).count() == 4
+
+
+def test_the_database_holds_one_of_each_movement_and_one_thing_itself(
+    unknown_movement: Transaction, operation: Operation
+) -> None:
+    kind = IncidentKind.UNRECOGNISED
+    for twin in (
+        Incident(transaction=unknown_movement, kind=kind, evidence={}, at=timezone.now()),
+        Incident(
+            transaction=listed("X-2"),
+            operation=operation,
+            kind=IncidentKind.UNRECOGNISED,
+            evidence={},
+            at=timezone.now(),
+        ),
+        Incident(kind=kind, evidence={}, at=timezone.now()),
+    ):
+        with pytest.raises(IntegrityError), transaction.atomic():
+            twin.save()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_several_at_once_tell_of_it_once(matched: Attempt) -> None:
+    for number in range(20):
+        listed(f"X-{number}")
+    threads = [threading.Thread(target=_compare) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    reconcile()
+    assert Incident.objects.count() == 20
+    assert Entry.objects.filter(action=Action.INCIDENT_RAISED).count() == 20
+
+
+def _compare() -> None:
+    try:
+        reconcile()
+    finally:
+        connection.close()
+
+
+def test_every_page_counts_them_until_somebody_took_note(
+    unknown_movement: Transaction, as_auditor: Client, checker: User
+) -> None:
+    selectors.clear_count_cache()
+    assert '<span class="count" aria-label="1 unknown to us">1</span>' in text_of(as_auditor.get("/reports/"))
+    shown = text_of(as_auditor.get("/"))
+    assert "1 movement that nobody prepared here" in shown
+    assert "It is about a movement at the service that nobody prepared here; " in shown
+    acknowledge_incident(Incident.objects.get().pk, actor=checker, note="The shop's own integration")
+    selectors.clear_count_cache()
+    assert "unknown to us" not in text_of(as_auditor.get("/reports/"))
+    assert "nobody prepared here" not in text_of(as_auditor.get("/"))
+
+
+def test_the_overview_tells_movements_from_other_incidents(
+    unknown_movement: Transaction, matched: Attempt, as_auditor: Client
+) -> None:
+    incidents.raise_incident(
+        matched.operation, kind=IncidentKind.SECOND_DEBIT, evidence={"transaction": "T-1"}
+    )
+    selectors.clear_count_cache()
+    shown = text_of(as_auditor.get("/"))
+    assert "2 incidents are open." in shown
+    assert "1 is about a movement at the service that nobody prepared here; " in shown
+
+
+def test_an_approver_takes_note_on_its_page(unknown_movement: Transaction, as_checker: Client) -> None:
+    incident = Incident.objects.get()
+    shown = text_of(as_checker.get(incident.get_absolute_url()))
+    assert f'href="/transactions/{unknown_movement.pk}/"' in shown
+    assert "&lt;b&gt;Somebody&lt;/b&gt;" in shown
+    answer = as_checker.post(incident.get_absolute_url(), {"note": "The shop's own integration"})
+    assert answer.status_code == 302
+    assert "X-1" in text_of(as_checker.get("/operations/incidents/"))
+    shown = text_of(as_checker.get(f"/transactions/{unknown_movement.pk}/"))
+    assert "The shop&#x27;s own integration" in shown
+
+
+def test_metrics_tell_of_them(unknown_movement: Transaction) -> None:
+    told = render_metrics().decode()
+    assert 'countersign_reconciliation{result="matched"} 1.0' in told
+    assert 'countersign_reconciliation{result="unrecognised"} 1.0' in told
+    assert "countersign_unknown_movements_open 1.0" in told
+    assert re.search(r"^countersign_reconciliation_age_seconds \d+\.", told, re.MULTILINE)

@@ -1,0 +1,254 @@
+"""What each verdict means, one situation after the other."""
+
+import uuid
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from backoffice.accounts.models import User
+from backoffice.ledger.models import Mirror, Transaction
+from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.models.reconciliation import Comparison, ReconciliationResult
+from backoffice.operations.reconciliation.runner import reconcile
+from backoffice.operations.states import Outcome
+from backoffice.operations.workflow import prepare
+from tests import factories
+from tests.operations.kinds.samples import SAMPLES
+from tests.operations.reconciliation.steps import (
+    difference,
+    in_doubt,
+    listed,
+    long_since,
+    on_record,
+    read_until,
+    reference,
+    sent,
+    verdicts,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+def test_an_operation_whose_record_says_the_same_is_matched(maker: User) -> None:
+    attempt = sent(maker)
+    listed()
+    reconcile()
+    assert verdicts() == {reference(attempt): ReconciliationResult.MATCHED}
+    assert difference() == ""
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        ({"amount": Decimal("250050.25")}, "amount 50.25 more there"),
+        ({"amount": Decimal(249000)}, "amount 1,000.00 less there"),
+        ({"currency": "USD"}, "currency NGN here, USD there"),
+        ({"fee": Decimal(75)}, "fee 25.00 more there"),
+        ({"fee": None}, "fee 50.00 less there"),
+        ({"status": "failed"}, "fulfilled here, failed there"),
+        ({"amount": Decimal(250001), "fee": Decimal(49)}, "amount 1.00 more there; fee 1.00 less there"),
+    ],
+)
+def test_an_operation_whose_record_says_something_else_is_different(
+    maker: User, told: dict[str, Any], words: str
+) -> None:
+    attempt = sent(maker)
+    listed(**told)
+    reconcile()
+    assert verdicts() == {reference(attempt): ReconciliationResult.MISMATCHED}
+    assert difference() == words
+
+
+def test_a_failed_operation_is_matched_by_its_failed_record_and_differs_from_a_fulfilled_one(
+    maker: User,
+) -> None:
+    sent(maker, "T-1", outcome=Outcome.FAILED)
+    sent(maker, "T-2", outcome=Outcome.FAILED)
+    listed("T-1", status="failed")
+    listed("T-2", status="fulfilled")
+    reconcile()
+    assert sorted(verdicts().values()) == [ReconciliationResult.MATCHED, ReconciliationResult.MISMATCHED]
+    ends = {"code": "end", "here": "failed", "there": "fulfilled"}
+    assert [ends] in Comparison.objects.values_list("differences", flat=True)
+
+
+def test_a_fee_that_was_not_on_record_is_no_difference(maker: User) -> None:
+    sent(maker, fee=None)
+    listed(fee=Decimal(75))
+    reconcile()
+    assert list(verdicts().values()) == [ReconciliationResult.MATCHED]
+
+
+def test_one_that_the_service_still_works_on_is_matched_whatever_its_record_says_of_the_end(
+    maker: User,
+) -> None:
+    sent(maker, outcome=Outcome.OPEN, closed_at=None)
+    listed(status="processing")
+    reconcile()
+    assert list(verdicts().values()) == [ReconciliationResult.MATCHED]
+
+
+def test_one_that_is_not_in_the_mirror_is_missing_only_once_the_list_was_read_an_hour_later(
+    maker: User,
+) -> None:
+    attempt = sent(maker)
+    assert attempt.closed_at is not None
+    reconcile()
+    assert list(verdicts().values()) == [ReconciliationResult.PENDING]  # never read at all
+    read_until(attempt.closed_at + timedelta(minutes=59))
+    reconcile()
+    assert list(verdicts().values()) == [ReconciliationResult.PENDING]
+    read_until(attempt.closed_at + timedelta(hours=1))
+    reconcile()
+    assert list(verdicts().values()) == [ReconciliationResult.MISSING_AT_PROVIDER]
+
+
+def test_it_is_never_missing_while_it_is_open_or_the_first_load_is_under_way(maker: User) -> None:
+    attempt = sent(maker, outcome=Outcome.OPEN, closed_at=None)
+    read_until(long_since())
+    reconcile()
+    assert list(verdicts().values()) == [ReconciliationResult.PENDING]
+    on_record(attempt, outcome=Outcome.SUCCEEDED, closed_at=timezone.now())
+    Mirror.objects.update(loaded_at=None)
+    reconcile()
+    assert list(verdicts().values()) == [ReconciliationResult.PENDING]
+
+
+def test_one_that_the_service_lists_no_more_is_missing(maker: User) -> None:
+    attempt = sent(maker)
+    listed(missing_since=timezone.now())
+    reconcile()
+    assert verdicts() == {reference(attempt): ReconciliationResult.MISSING_AT_PROVIDER}
+    assert difference().startswith("the service listed it, and lists it no more since ")
+
+
+def test_what_failed_without_a_transaction_is_not_looked_for(maker: User) -> None:
+    sent(maker, None, outcome=Outcome.REJECTED, fee=None)
+    in_doubt(maker)
+    read_until(long_since())
+    reconcile()
+    assert verdicts() == {}
+
+
+@pytest.mark.parametrize(
+    "told", [{}, {"status": "failed"}, {"type": "sent"}, {"direction": "", "type": "other"}]
+)
+def test_a_movement_that_nobody_prepared_here_is_unknown_to_us(
+    operation: Operation, told: dict[str, Any]
+) -> None:
+    listed("X-1", **told)
+    reconcile()
+    assert verdicts() == {"X-1": ReconciliationResult.UNRECOGNISED}
+
+
+def test_what_came_in_needs_nobody_here(operation: Operation) -> None:
+    for number, kind in enumerate(("deposit", "internalTransfer", "conversion")):
+        listed(f"X-{number}", type=kind, direction="in")
+    reconcile()
+    assert verdicts() == {}
+
+
+def test_what_is_older_than_the_first_operation_is_before_our_time(operation: Operation) -> None:
+    listed("X-1", occurred_at=operation.prepared_at - timedelta(seconds=1))
+    listed("X-2", occurred_at=operation.prepared_at)
+    reconcile()
+    assert verdicts() == {"X-2": ReconciliationResult.UNRECOGNISED}
+
+
+def test_before_the_first_operation_everything_is_before_our_time(db: None) -> None:
+    listed("X-1")
+    reconcile()
+    assert verdicts() == {}
+
+
+def test_a_movement_that_may_be_one_of_ours_in_doubt_is_too_early_to_tell(maker: User) -> None:
+    attempt = in_doubt(maker)
+    listed("X-1")
+    reconcile()
+    assert verdicts() == {"X-1": ReconciliationResult.PENDING}
+    assert reference(attempt) in difference()
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"amount": Decimal("250000.01")},
+        {"currency": "USD"},
+        {"occurred_at": timezone.now() + timedelta(hours=2)},
+        {"transaction_id": "SEEN-BEFORE"},
+        {"first_seen_at": timezone.now() - timedelta(seconds=1)},
+    ],
+)
+def test_a_movement_that_cannot_be_the_one_in_doubt_is_unknown_to_us(
+    maker: User, told: dict[str, Any]
+) -> None:
+    in_doubt(maker, watermark_shown=["SEEN-BEFORE"])
+    listed(**{"transaction_id": "X-1"} | told)
+    reconcile()
+    assert list(verdicts().values()) == [ReconciliationResult.UNRECOGNISED]
+
+
+def test_what_was_taken_for_ours_explains_another_only_while_ours_may_come(maker: User) -> None:
+    """The service said yes without a name, and works for days on what was taken for ours."""
+    attempt = in_doubt(maker)
+    on_record(attempt, service_transaction_id="T-1")
+    listed("T-1", status="processing")
+    twin = listed("X-1")
+    reconcile()
+    assert verdicts() == {
+        reference(attempt): ReconciliationResult.MATCHED,
+        "X-1": ReconciliationResult.PENDING,
+    }
+    begun = timezone.now() - Attempt.MAY_TAKE - Attempt.SKEW
+    Attempt.objects.update(started_at=begun)
+    Transaction.objects.filter(pk=twin.pk).update(first_seen_at=timezone.now())
+    reconcile()
+    assert verdicts()["X-1"] == ReconciliationResult.UNRECOGNISED
+
+
+def test_one_that_went_to_somebody_else_than_was_signed_is_different(maker: User) -> None:
+    transfer = prepare.prepare_operation(
+        uuid.uuid4(), actor=maker, kind="transfer", payload=SAMPLES["transfer"]
+    )
+    attempt = factories.attempt(
+        transfer,
+        service_transaction_id="T-1",
+        balance=transfer.currency,
+        outcome=Outcome.SUCCEEDED,
+        closed_at=timezone.now(),
+    )
+    on_record(attempt)
+    there = {"type": "transfer", "currency": transfer.currency, "amount": transfer.amount}
+    listed("T-1", username="mallory", **there)
+    reconcile()
+    assert list(verdicts().values()) == [ReconciliationResult.MISMATCHED]
+    assert difference().endswith("here, mallory there")
+
+
+def test_a_word_that_is_no_end_differs_once_the_list_was_read_again(maker: User) -> None:
+    attempt = sent(maker)
+    assert attempt.closed_at is not None
+    listed(status="reversed")
+    reconcile()
+    assert list(verdicts().values()) == [ReconciliationResult.PENDING]
+    read_until(attempt.closed_at + timedelta(hours=1))
+    reconcile()
+    assert list(verdicts().values()) == [ReconciliationResult.MISMATCHED]
+    assert difference() == "fulfilled here, reversed there"
+
+
+def test_one_that_was_settled_days_later_is_missing_only_once_the_whole_list_was_read(maker: User) -> None:
+    attempt = sent(maker, started_at=timezone.now() - timedelta(days=3))
+    assert attempt.closed_at is not None
+    read_until(attempt.closed_at + timedelta(hours=2))
+    reconcile()
+    assert list(verdicts().values()) == [ReconciliationResult.PENDING]
+    read_until(attempt.closed_at + timedelta(hours=28), whole_took=timedelta(hours=28))
+    reconcile()
+    assert list(verdicts().values()) == [ReconciliationResult.PENDING]  # where that began it was not over yet
+    read_until(attempt.closed_at + timedelta(hours=29), whole_took=timedelta(hours=28))
+    reconcile()
+    assert list(verdicts().values()) == [ReconciliationResult.MISSING_AT_PROVIDER]

@@ -1,0 +1,295 @@
+"""What is kept by difference is what comes out from scratch, whatever happened in between and whoever compared."""
+
+import random
+import threading
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from backoffice.accounts.models import User
+from backoffice.ledger.models import Transaction
+from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.models.reconciliation import (
+    Comparison,
+    ReconciliationResult,
+    ReconciliationState,
+    VerdictTotal,
+)
+from backoffice.operations.reconciliation import runner
+from backoffice.operations.reconciliation.runner import reconcile, reconcile_due
+from backoffice.operations.states import Outcome
+from tests.operations.reconciliation.steps import (
+    AMOUNT,
+    everything_kept,
+    in_doubt,
+    listed,
+    long_since,
+    on_record,
+    read_until,
+    reference,
+    sent,
+    told_anew,
+    totals,
+    verdicts,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+def from_scratch() -> tuple[object, ...]:
+    """The same with nothing remembered."""
+    for kept in (Comparison, VerdictTotal, ReconciliationState):
+        kept.objects.all().delete()
+    reconcile()
+    return everything_kept()
+
+
+class History:
+    """Whatever can happen, at random."""
+
+    def __init__(self, seed: int, maker: User) -> None:
+        self.random = random.Random(seed)  # noqa: S311 - the same history each time
+        self.maker, self.read_at = maker, timezone.now()
+        self.ids = [f"T-{number}" for number in range(12)]
+
+    def go_on(self) -> None:
+        """One thing."""
+        happening = [
+            self.send,
+            self.list_one,
+            self.list_one,
+            self.tell_anew,
+            self.close,
+            self.bind,
+            self.lose,
+        ]
+        self.random.choice([*happening, self.read_the_list, reconcile, reconcile])()
+
+    def send(self) -> None:
+        free = set(self.ids) - set(Attempt.objects.values_list("service_transaction_id", flat=True))
+        if not free or self.random.random() < 0.3:
+            if not Attempt.objects.in_doubt("NGN").exists():
+                in_doubt(self.maker)
+            return
+        sent(self.maker, self.random.choice(sorted(free)), outcome=self.outcome())
+
+    def outcome(self) -> str:
+        return self.random.choice([Outcome.SUCCEEDED, Outcome.FAILED])
+
+    def list_one(self) -> None:
+        here = set(Transaction.objects.values_list("transaction_id", flat=True))
+        if free := sorted(set(self.ids) - here):
+            listed(self.random.choice(free), **self.told())
+
+    def told(self) -> dict[str, object]:
+        back = timedelta(days=self.random.choice([0, 0, 0, 1, 400]))
+        return {
+            "amount": self.random.choice([AMOUNT, AMOUNT, AMOUNT + Decimal("0.01")]),
+            "fee": self.random.choice([Decimal(50), Decimal(50), None]),
+            "direction": self.random.choice(["out", "out", "out", "in", ""]),
+            "status": self.random.choice(["fulfilled", "failed", "processing"]),
+            "occurred_at": timezone.now() - back,
+        }
+
+    def tell_anew(self) -> None:
+        rows = list(Transaction.objects.order_by("pk"))
+        if rows:
+            told_anew(self.random.choice(rows), **self.told())
+
+    def lose(self) -> None:
+        rows = list(Transaction.objects.order_by("pk"))
+        if rows:
+            told_anew(self.random.choice(rows), missing_since=self.random.choice([timezone.now(), None]))
+
+    def close(self) -> None:
+        attempt = Attempt.objects.filter(closed_at__isnull=True).first()
+        if attempt is not None:
+            on_record(attempt, outcome=Outcome.FAILED, closed_at=timezone.now())
+
+    def bind(self) -> None:
+        """An attempt learns its transaction, or that it was another one: of an open one no entry tells."""
+        claimed = set(Attempt.objects.values_list("service_transaction_id", flat=True))
+        free, attempts = sorted(set(self.ids) - claimed), list(Attempt.objects.order_by("pk"))
+        if not free or not attempts:
+            return
+        attempt, name = self.random.choice(attempts), self.random.choice(free)
+        if attempt.closed_at is None and attempt.service_transaction_id is None:
+            Attempt.objects.filter(pk=attempt.pk).update(service_transaction_id=name)
+        else:
+            on_record(attempt, service_transaction_id=name)
+
+    def read_the_list(self) -> None:
+        self.read_at = max(self.read_at, self.random.choice([timezone.now(), long_since()]))
+        read_until(self.read_at)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_kept_is_the_same_as_from_scratch(maker: User, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "BATCH_SIZE", 3)  # so that every feed is read in several steps
+    monkeypatch.setattr(runner, "ROWS_PER_STEP", 2)
+    history = History(seed, maker)
+    for _ in range(60):
+        history.go_on()
+    read_until(
+        history.read_at + timedelta(seconds=1)
+    )  # rows come with a reading, after which all are looked at
+    reconcile()
+    kept = everything_kept()
+    assert kept == from_scratch()
+    assert kept[1] == summed_up()
+
+
+def summed_up() -> set[tuple[object, ...]]:
+    """The totals, added up from the rows."""
+    sums: dict[tuple[object, ...], list[Decimal]] = {}
+    for row in Comparison.objects.all():
+        found = sums.setdefault((row.day, row.currency, row.verdict), [Decimal(0)] * 3)
+        for place, number in enumerate((Decimal(1), row.amount, row.fee or Decimal(0))):
+            found[place] += number
+    return {(*key, int(count), amount, fee) for key, (count, amount, fee) in sums.items()}
+
+
+def test_a_movement_becomes_ours_when_its_attempt_is_known(maker: User) -> None:
+    attempt = in_doubt(maker)
+    row = listed("T-1")
+    reconcile()
+    assert verdicts() == {"T-1": ReconciliationResult.PENDING}
+    on_record(attempt, service_transaction_id="T-1", outcome=Outcome.SUCCEEDED, closed_at=timezone.now())
+    reconcile()
+    assert verdicts() == {reference(attempt): ReconciliationResult.MATCHED}
+    assert totals() == {(row.occurred_at.date(), "NGN", "matched", 1, AMOUNT, Decimal(50))}
+
+
+def test_of_twins_the_one_that_is_not_ours_is_unknown_as_soon_as_ours_is_known(maker: User) -> None:
+    attempt = in_doubt(maker)
+    listed("T-1")
+    listed("T-2")
+    reconcile()
+    assert set(verdicts().values()) == {ReconciliationResult.PENDING}
+    on_record(attempt, service_transaction_id="T-2", outcome=Outcome.SUCCEEDED, closed_at=timezone.now())
+    reconcile()
+    assert verdicts() == {
+        reference(attempt): ReconciliationResult.MATCHED,
+        "T-1": ReconciliationResult.UNRECOGNISED,
+    }
+
+
+def test_a_record_that_vanishes_after_it_was_matched_is_missing_and_matched_when_it_is_back(
+    maker: User,
+) -> None:
+    sent(maker)
+    row = listed()
+    reconcile()
+    assert list(verdicts().values()) == [ReconciliationResult.MATCHED]
+    told_anew(row, missing_since=timezone.now())
+    reconcile()
+    assert list(verdicts().values()) == [ReconciliationResult.MISSING_AT_PROVIDER]
+    told_anew(row, missing_since=None)
+    reconcile()
+    assert list(verdicts().values()) == [ReconciliationResult.MATCHED]
+
+
+def test_what_no_feed_tells_is_found_within_a_day(maker: User) -> None:
+    attempt = sent(maker)
+    row = listed()
+    reconcile()
+    Transaction.objects.filter(pk=row.pk).update(amount=Decimal(1))  # past the sync
+    Attempt.objects.filter(pk=attempt.pk).update(fee=None)  # past the services
+    reconcile()
+    assert list(verdicts().values()) == [ReconciliationResult.MATCHED]
+    ReconciliationState.objects.update(walk_begun_at=timezone.now() - timedelta(days=1))
+    reconcile()
+    assert list(verdicts().values()) == [ReconciliationResult.MISMATCHED]
+    assert len(totals()) == 1
+
+
+def test_nothing_is_written_twice(maker: User) -> None:
+    sent(maker)
+    listed()
+    listed("X-1")
+    reconcile()
+    before = set(Comparison.objects.values_list("pk", flat=True)), everything_kept()
+    ReconciliationState.objects.all().delete()  # everything is judged once more
+    reconcile()
+    assert (set(Comparison.objects.values_list("pk", flat=True)), everything_kept()) == before
+
+
+def test_ids_with_wide_gaps_cost_no_steps(maker: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "ROWS_PER_STEP", 2)
+    monkeypatch.setattr(runner, "TIME_BUDGET_SECONDS", 0.5)
+    in_doubt(maker)  # so that something was prepared here before
+    for number in range(5):
+        listed(f"X-{number}", pk=10**9 * number + 1, amount=Decimal(number + 1))
+    reconcile()
+    assert set(verdicts()) == {f"X-{number}" for number in range(5)}
+    assert ReconciliationState.objects.get().walk_rows_to is None
+
+
+def test_what_is_open_is_walked_through_in_bounds_up_to_the_last(
+    maker: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after an upgrade: everything that is here is too early at first, and nothing of it is news later."""
+    for number in range(7):
+        sent(maker, f"T-{number}")
+    reconcile()
+    assert list(verdicts().values()) == [ReconciliationResult.PENDING] * 7
+    monkeypatch.setattr(runner, "BATCH_SIZE", 2)
+    monkeypatch.setattr(runner, "TIME_BUDGET_SECONDS", 0.0)  # a round is one step
+    left = []
+    for minutes in range(4):  # and the mirror moves meanwhile
+        read_until(long_since() + timedelta(minutes=minutes))
+        reconcile()
+        left.append(Comparison.objects.filter(verdict=ReconciliationResult.PENDING).count())
+    assert left == [5, 3, 1, 0]
+
+
+def test_open_ones_beyond_the_bound_are_looked_at_in_turn(
+    maker: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempts = [sent(maker, None, outcome=Outcome.OPEN, closed_at=None, balance=None) for _ in range(5)]
+    reconcile()
+    for attempt in attempts:  # no entry tells of it
+        Attempt.objects.filter(pk=attempt.pk).update(service_transaction_id=f"T-{attempt.pk}")
+    monkeypatch.setattr(runner, "BATCH_SIZE", 2)
+    monkeypatch.setattr(runner, "TIME_BUDGET_SECONDS", 0.0)
+    for known in (2, 4, 5):
+        reconcile()
+        assert len(verdicts()) == known
+
+
+def test_a_round_is_due_some_seconds_after_the_last(operation: Operation) -> None:
+    assert [reconcile_due(), reconcile_due()] == [1, 0]
+    ReconciliationState.objects.update(at=timezone.now() - runner.ROUND_INTERVAL)
+    assert reconcile_due() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_several_at_once_come_to_what_one_does(maker: User) -> None:
+    for number in range(40):
+        sent(maker, f"T-{number}")
+        listed(f"T-{number}")
+        listed(f"X-{number}")
+    failures: list[BaseException] = []
+
+    def compare() -> None:
+        try:
+            reconcile()
+        except BaseException as exc:  # noqa: BLE001 - told below, whatever it is
+            failures.append(exc)
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=compare) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert (
+        sorted(verdicts().values())
+        == [ReconciliationResult.MATCHED] * 40 + [ReconciliationResult.UNRECOGNISED] * 40
+    )
+    assert everything_kept() == from_scratch()

@@ -1,0 +1,142 @@
+"""What two processes must agree on goes by the database's clock, and not by that of the machine that asks."""
+
+from contextlib import ExitStack, suppress
+from datetime import UTC, datetime, timedelta
+from functools import partial
+
+import pytest
+from django.db import transaction
+from django.test import Client
+from django.utils import timezone
+
+from backoffice.accounts.models import User
+from backoffice.accounts.second_factor import is_second_factor_fresh
+from backoffice.audit import log as audit
+from backoffice.audit.actions import Action
+from backoffice.core import clock
+from backoffice.core.leases import hold_lease, next_free_time, try_acquire
+from backoffice.operations.kinds.base import Debit
+from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.workflow.prepare import REPEAT_WINDOW, repeated_payments
+from tests import factories
+from tests.operations.steps import put, text_of
+
+pytestmark = pytest.mark.django_db
+MINUTE = timedelta(minutes=1)
+THEN = datetime(2031, 2, 3, 4, 5, 6, tzinfo=UTC)
+
+
+def _stands(moment: datetime) -> datetime:
+    return moment
+
+
+def test_an_entry_of_the_audit_log_has_the_time_of_the_database() -> None:
+    with clock.use_clock(partial(_stands, THEN)), transaction.atomic():
+        assert audit.record(Action.INCIDENT_RAISED, actor=None).at == THEN
+
+
+@pytest.mark.parametrize(
+    ("age", "fresh"), [(timedelta(0), True), (5 * MINUTE, True), (6 * MINUTE, False), (-MINUTE, False)]
+)
+def test_a_second_factor_is_fresh_for_five_minutes_and_never_from_the_future(
+    age: timedelta, fresh: bool
+) -> None:
+    with clock.use_clock(partial(_stands, THEN)):
+        assert is_second_factor_fresh(THEN - age) is fresh
+
+
+def test_a_session_notes_the_second_factor_by_the_database(as_checker: Client) -> None:
+    """So that a machine whose clock is ahead does not make it last longer on another one."""
+    noted = datetime.fromisoformat(as_checker.session["second_factor_at"])
+    with clock.use_clock(partial(_stands, noted + 6 * MINUTE)):
+        assert not is_second_factor_fresh(noted)
+
+
+def test_a_turn_is_taken_by_the_database() -> None:
+    turns = []
+    for seconds in (0, 59, 60):
+        with clock.use_clock(partial(_stands, THEN + timedelta(seconds=seconds))):
+            turns.append(try_acquire("balances", pause=MINUTE))
+    assert turns == [True, False, True]
+
+
+def test_a_turn_that_is_held_keeps_others_out_until_it_is_given_back() -> None:
+    with clock.use_clock(partial(_stands, THEN)):
+        with (
+            hold_lease("looking", at_most=MINUTE) as is_ours,
+            hold_lease("looking", at_most=MINUTE) as is_theirs,
+        ):
+            assert (is_ours, is_theirs) == (True, False)
+        assert try_acquire("looking", pause=MINUTE)
+
+
+def test_a_turn_is_given_back_whatever_went_wrong() -> None:
+    with clock.use_clock(partial(_stands, THEN)):
+        with suppress(LookupError), hold_lease("looking", at_most=MINUTE):
+            raise LookupError
+        assert try_acquire("looking", pause=MINUTE)
+
+
+def test_a_turn_whose_holder_is_gone_is_anothers_after_its_time_and_is_not_given_back_for_it() -> None:
+    with ExitStack() as gone:
+        gone.enter_context(clock.use_clock(partial(_stands, THEN)))
+        gone.enter_context(hold_lease("looking", at_most=MINUTE))
+        gone.enter_context(clock.use_clock(partial(_stands, THEN + MINUTE)))
+        assert try_acquire("looking", pause=MINUTE)
+    with clock.use_clock(partial(_stands, THEN + MINUTE)):
+        assert not try_acquire("looking", pause=MINUTE)
+
+
+def test_all_who_want_a_turn_before_it_comes_share_it() -> None:
+    times = []
+    for seconds in (0, 10, 59, 60, 61, 200):
+        with clock.use_clock(partial(_stands, THEN + timedelta(seconds=seconds))):
+            times.append((next_free_time("others", pause=MINUTE) - THEN).total_seconds())
+    assert times == [0, 60, 60, 120, 120, 200]
+
+
+@pytest.mark.parametrize(("later", "found"), [(timedelta(0), True), (2 * MINUTE, False)])
+def test_what_was_paid_before_is_told_by_the_database(
+    maker: User, checker: User, later: timedelta, found: bool
+) -> None:
+    operation = sent(factories.approved(maker, checker), checker)
+    started_at = operation.attempts.get().started_at
+    assert operation.beneficiary_key is not None
+    assert operation.amount is not None
+    with clock.use_clock(partial(_stands, started_at + REPEAT_WINDOW - MINUTE + later)):
+        before = repeated_payments(operation.beneficiary_key, Debit(operation.currency, operation.amount))
+    assert before.exists() is found
+
+
+@pytest.mark.parametrize(("minutes", "offered"), [(59, False), (61, True)])
+def test_the_desk_offers_that_it_did_not_happen_by_the_database(
+    as_checker: Client, maker: User, checker: User, minutes: int, offered: bool
+) -> None:
+    operation = factories.approved(maker, checker)
+    attempt = opened(operation, checker)
+    put(operation, "sending", "unknown")
+    with clock.use_clock(partial(_stands, attempt.started_at + minutes * MINUTE)):
+        shown = text_of(as_checker.get("/operations/unknown/"))
+    assert ("It did not happen…" in shown) is offered
+
+
+def opened(operation: Operation, releaser: User) -> Attempt:
+    now = timezone.now()
+    return Attempt.objects.create(
+        operation=operation,
+        number=1,
+        released_by=releaser,
+        digest=operation.digest,
+        started_at=now,
+        deadline_at=now,
+    )
+
+
+def sent(operation: Operation, releaser: User) -> Operation:
+    """As if it had succeeded."""
+    attempt = opened(operation, releaser)
+    ended = {"closed_at": attempt.started_at}
+    put(operation, "sending")
+    Operation.objects.filter(pk=operation.pk).update(status="succeeded", **ended)
+    Attempt.objects.filter(pk=attempt.pk).update(outcome="succeeded", **ended)
+    return operation

@@ -1,0 +1,209 @@
+"""Jobs that work through rows: what goes wrong with one, or takes long, stops no other."""
+
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
+from functools import partial
+
+import pytest
+from django.db import close_old_connections, connection
+from django.utils import timezone
+from pytest_django import Settings
+
+from backoffice.accounts.models import User
+from backoffice.operations import jobs, tasks
+from backoffice.operations.delivery import send
+from backoffice.operations.delivery.balance_queue import queue_position
+from backoffice.operations.jobs import WORKER_HEAD_START
+from backoffice.operations.models.monitoring import Incident
+from backoffice.operations.models.operations import Attempt, Operation, Release
+from backoffice.operations.models.reason_codes import Blocker
+from backoffice.operations.outcome import confirmation, schedule
+from backoffice.operations.reconciliation import closed_checks
+from backoffice.operations.states import Status
+from tests import factories
+from tests.operations.provider_list import shows
+from tests.operations.steps import status_of
+from tests.operations.unknown_outcomes import record
+from tests.stub_provider import StubProvider
+from tests.tools.test_brokers import wait_until
+
+pytestmark = pytest.mark.django_db(transaction=True)
+NOBODY_FORESAW = 7  # in place of a list of ids
+
+
+def damaged(service: StubProvider, maker: User, checker: User) -> Operation:
+    """A withdrawal that was not sent once, and of which something is stored that no release ever wrote."""
+    service.answer_post = lambda: (400, '{"message": "Invalid OTP token"}')
+    operation = factories.release(factories.approved(maker, checker), checker)
+    send.send_operation(operation.pk)
+    Attempt.objects.update(watermark_shown=NOBODY_FORESAW)
+    shows(service, record("T-0"))
+    service.posts.clear()
+    service.answer_post = lambda: (200, '{"data": {"transactionId": "T-1"}}')
+    return factories.release(Operation.objects.get(pk=operation.pk), checker)
+
+
+def of_another_balance(maker: User, checker: User) -> Operation:
+    dollars = {"currency": "USD", "amount": Decimal(300)}
+    return factories.release(factories.approved(maker, checker, **dollars), checker)
+
+
+def let_the_doorbell_be_missed() -> None:
+    for release in Release.objects.all():
+        Release.objects.filter(pk=release.pk).update(released_at=release.released_at - 2 * WORKER_HEAD_START)
+
+
+def test_one_that_cannot_be_sent_for_an_unforeseen_reason_stops_no_other(
+    service: StubProvider, maker: User, checker: User, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, second = damaged(service, maker, checker), of_another_balance(maker, checker)
+    let_the_doorbell_be_missed()
+    assert jobs.send_due() == 1
+    assert (status_of(first), status_of(second)) == (Status.APPROVED, Status.PROCESSING)
+    [line] = [each for each in caplog.records if each.levelname == "ERROR"]
+    assert first.reference in line.getMessage()
+    assert line.exc_info is not None
+    release = Release.objects.get()
+    assert (release.blocker, release.blocker_parameters) == (Blocker.INTERNAL_ERROR, {"error": "TypeError"})
+    assert "in Countersign itself stands in the way (TypeError)" in release.blocker_sentence
+    caplog.clear()
+    assert jobs.send_due() == 0  # it is left alone for a while
+    assert not caplog.records
+    assert len(service.posts) == 1
+
+
+def test_one_that_fails_for_an_unforeseen_reason_holds_its_balance_no_longer(
+    service: StubProvider, maker: User, checker: User
+) -> None:
+    first = damaged(service, maker, checker)
+    second = factories.release(factories.approved(maker, checker, amount=Decimal(100_000)), checker)
+    let_the_doorbell_be_missed()
+    assert turn_before(second) == 1
+    jobs.send_due()
+    assert (status_of(first), status_of(second)) == (Status.APPROVED, Status.PROCESSING)
+    assert [json.loads(body)["amount"] for body in service.posts] == ["100000"]
+
+
+def test_one_that_stepped_aside_is_in_its_turn_again_after_a_while(
+    service: StubProvider, maker: User, checker: User
+) -> None:
+    first = damaged(service, maker, checker)
+    let_the_doorbell_be_missed()
+    jobs.send_due()
+    second = factories.release(factories.approved(maker, checker, amount=Decimal(100_000)), checker)
+    assert turn_before(second) == 0
+    Release.objects.filter(pk=first.pk).update(out_of_turn_until=timezone.now())
+    assert turn_before(second) == 1
+
+
+def turn_before(operation: Operation) -> int:
+    turn = queue_position(Operation.objects.get(pk=operation.pk))
+    assert turn is not None
+    return turn.before
+
+
+def test_many_that_wait_at_one_balance_keep_nobody_from_another(
+    service: StubProvider, maker: User, checker: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those whose turn it is come first of the many that one round looks at."""
+    monkeypatch.setattr(jobs, "BATCH_SIZE", 2)
+    service.answer_post = lambda: (502, "bad gateway")
+    lost = factories.release(factories.approved(maker, checker), checker)
+    send.send_operation(lost.pk)
+    for amount in (100_000, 200_000, 300_000):
+        factories.release(factories.approved(maker, checker, amount=Decimal(amount)), checker)
+    dollars = of_another_balance(maker, checker)
+    let_the_doorbell_be_missed()
+    jobs.send_due()
+    assert status_of(dollars) == Status.UNKNOWN
+    assert len(service.posts) == 2
+
+
+def test_one_that_cannot_be_looked_at_stops_no_other(
+    service: StubProvider, maker: User, checker: User
+) -> None:
+    service.answer_post = lambda: (502, "bad gateway")
+    sent = [
+        factories.release(factories.approved(maker, checker), checker),
+        of_another_balance(maker, checker),
+    ]
+    for operation in sent:
+        send.send_operation(operation.pk)
+    Attempt.objects.filter(operation=sent[0]).update(watermark_shown=NOBODY_FORESAW)
+    shows(service, record("T-0"))
+    Attempt.objects.update(next_check_at=timezone.now())
+    assert schedule.check_due() == 1
+    assert Attempt.objects.get(operation=sent[1]).checks == 1
+    assert "(TypeError); the log tells it" in Attempt.objects.get(operation=sent[0]).last_check
+
+
+def test_one_that_cannot_be_looked_at_again_stops_no_other(
+    service: StubProvider, maker: User, checker: User
+) -> None:
+    """What is closed is looked at later: the second shows a second debit."""
+    for amount in (100_000, 200_000):
+        service.answer_post = partial(_names, f"T-{amount}")
+        one = factories.release(factories.approved(maker, checker, amount=Decimal(amount)), checker)
+        send.send_operation(one.pk)
+        shows(service, record(f"T-{amount}", amount=amount))
+        confirmation.confirm_operation(one.pk)
+    every = [record(f"{name}-{amount}", amount=amount) for amount in (100_000, 200_000) for name in "TU"]
+    shows(service, *every)
+    Attempt.objects.filter(operation__amount=100_000).update(watermark_shown=NOBODY_FORESAW)
+    Attempt.objects.update(watch_next_at=timezone.now())
+    assert closed_checks.recheck_closed_due() == 2
+    assert list(Incident.objects.values_list("operation__amount", flat=True)) == [Decimal(200_000)]
+
+
+def test_a_job_that_fails_stops_no_other_of_the_round(
+    service: StubProvider, maker: User, checker: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its query fails, not one of its rows."""
+
+    def tidy_up() -> int:
+        raise LookupError
+
+    monkeypatch.setattr(jobs, "expire_due", tidy_up)
+    operation = of_another_balance(maker, checker)
+    let_the_doorbell_be_missed()
+    tasks.sweep()
+    assert status_of(operation) == Status.PROCESSING
+
+
+def test_a_slow_call_holds_up_none_but_itself(
+    service: StubProvider, maker: User, checker: User, settings: Settings
+) -> None:
+    """As in the sweeper, where several threads send."""
+    answered = threading.Event()
+
+    def slowly() -> tuple[int, str]:
+        service.answer_post = lambda: (200, '{"data": {"transactionId": "T-2"}}')
+        assert answered.wait(60)
+        return 200, '{"data": {"transactionId": "T-1"}}'
+
+    service.answer_post = slowly
+    first = factories.release(factories.approved(maker, checker), checker)
+    second = of_another_balance(maker, checker)
+    let_the_doorbell_be_missed()
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(sends)
+        wait_until(lambda: status_of(first) == Status.SENDING)
+        assert jobs.send_due() == 1
+        assert (status_of(first), status_of(second)) == (Status.SENDING, Status.PROCESSING)
+        answered.set()
+        running.result()
+    assert status_of(first) == Status.PROCESSING
+
+
+def sends() -> None:
+    close_old_connections()
+    try:
+        jobs.send_due()
+    finally:
+        connection.close()
+
+
+def _names(transaction_id: str) -> tuple[int, str]:
+    return 200, json.dumps({"data": {"transactionId": transaction_id}})

@@ -1,0 +1,84 @@
+"""An operation whose answer was lost, and what people do to settle it, as plain functions."""
+
+import uuid
+from datetime import timedelta
+from typing import Any
+
+from django.utils import timezone
+
+from backoffice.accounts.models import User
+from backoffice.operations.delivery import send
+from backoffice.operations.kinds import KINDS
+from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.states import Status
+from backoffice.operations.workflow import prepare
+from tests import factories
+from tests.operations import provider_list
+from tests.operations.provider_list import shows
+from tests.operations.steps import put
+from tests.stub_provider import StubProvider
+
+
+def record(transaction_id: str, status: str = "fullfiled", **changes: object) -> dict[str, object]:
+    """A withdrawal in the service's list that found the balance as the service tells it."""
+    return provider_list.record(transaction_id, status, **{"prevBalance": 5000000, **changes})
+
+
+def lost(service: StubProvider, maker: User, checker: User, **changes: Any) -> Operation:
+    """A withdrawal that was sent and whose answer cannot be read: unknown."""
+    shows(service)
+    service.answer_post = lambda: (502, "bad gateway")
+    operation = factories.release(factories.approved(maker, checker, **changes), checker)
+    send.send_operation(operation.pk)
+    operation.refresh_from_db()
+    assert operation.status == Status.UNKNOWN
+    return operation
+
+
+def in_review(operation: Operation) -> Operation:
+    """The same when the machine has given up, and the service can no longer execute it."""
+    Attempt.objects.filter(operation=operation).update(
+        started_at=timezone.now() - timedelta(hours=25), next_check_at=None
+    )
+    return put(operation, Status.REVIEW)
+
+
+def said(
+    operation: Operation,
+    verdict: str,
+    transaction_id: str = "",
+    reason: str = "I asked the bank",
+    meaning: str = "",
+) -> Any:
+    """The form of a resolution, filled in."""
+    values = {
+        "operation": str(operation.pk),
+        "verdict": verdict,
+        "transaction_id": transaction_id,
+        "meaning": meaning,
+        "reason": reason,
+    }
+    return KINDS["resolution"].form_type(values)
+
+
+def proposed(
+    operation: Operation, person: User, verdict: str, transaction_id: str = "", meaning: str = ""
+) -> Operation:
+    """A resolution that waits for its second person."""
+    form = said(operation, verdict, transaction_id, meaning=meaning)
+    assert form.is_valid(), form.errors
+    return prepare.prepare_operation(uuid.uuid4(), actor=person, kind="resolution", payload=form.payload())
+
+
+def settled(
+    operation: Operation,
+    person: User,
+    other: User,
+    verdict: str,
+    transaction_id: str = "",
+    meaning: str = "",
+) -> Operation:
+    """The operation after two people have signed what became of it."""
+    factories.approve(proposed(operation, person, verdict, transaction_id, meaning), other)
+    operation.refresh_from_db()
+    return operation

@@ -1,0 +1,91 @@
+"""While nobody knows whether something happened, the same is not prepared again."""
+
+import pytest
+from django.db import connection
+from django.test import Client
+
+from backoffice.accounts.models import User
+from backoffice.operations import errors
+from backoffice.operations.delivery import send
+from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.states import Status
+from backoffice.operations.workflow import approvals
+from tests import factories
+from tests.append_only.triggers import lifted
+from tests.operations.kinds.samples import SAMPLES
+from tests.operations.provider_list import shows
+from tests.operations.steps import text_of
+from tests.operations.unknown_outcomes import in_review, record, settled
+from tests.stub_provider import StubProvider
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_the_next_one_may_leave_the_balance_once_it_is_settled(
+    review: Operation, maker: User, checker: User
+) -> None:
+    assert Attempt.objects.in_doubt("NGN").exists()
+    settled(review, maker, checker, "did_not_happen")
+    assert not Attempt.objects.in_doubt("NGN").exists()
+
+
+# The same again
+
+
+@pytest.mark.parametrize("status", [Status.UNKNOWN, Status.REVIEW, Status.SENDING])
+def test_the_same_is_not_prepared_while_nobody_knows_whether_it_happened(
+    unknown: Operation, maker: User, status: str
+) -> None:
+    if status == Status.REVIEW:
+        in_review(unknown)
+    elif status == Status.SENDING:
+        put_past_the_rules(unknown, status)
+    with pytest.raises(errors.DuplicateUnknownError, match=f"{unknown.reference} is the same, was sent"):
+        factories.prepared(maker, memo="another memo")
+    assert Operation.objects.count() == 1
+
+
+def test_the_form_that_would_prepare_the_same_leads_to_the_one_in_doubt(
+    service: StubProvider, as_maker: Client, maker: User, checker: User
+) -> None:
+    service.answer_post = lambda: (502, "bad gateway")
+    pending = factories.prepared_of_kind("transfer", SAMPLES["transfer"], maker)
+    operation = factories.release(factories.approve(pending, checker), checker)
+    send.send_operation(operation.pk)
+    form = {"receiver_username": "ngozi.eze", "currency": "NGN", "amount": "60000.00", "memo": "week 47"}
+    answer = as_maker.post("/operations/prepare/transfer/", {**form, "step": "review"})
+    assert answer.status_code == 422
+    assert f'<a href="/operations/{operation.pk}/">Look at it</a>' in text_of(answer)
+
+
+def test_another_amount_or_beneficiary_is_not_the_same(unknown: Operation, maker: User) -> None:
+    factories.prepared(maker, amount="250000.01")
+    factories.prepared(maker, account_number="9876543210")
+    assert Operation.objects.count() == 3
+
+
+def test_once_settled_the_new_one_names_the_old_also_from_a_fresh_form(
+    review: Operation, maker: User, checker: User, service: StubProvider
+) -> None:
+    settled(review, maker, checker, "did_not_happen")
+    anew = factories.prepared(maker)
+    assert anew.prepared_from == review
+    approvals.cancel_operation(anew.pk, actor=maker)
+    again = factories.approved(maker, checker)
+    assert again.prepared_from == review
+    service.answer_post = lambda: (200, '{"data": {"transactionId": "T-9"}}')
+    send.send_operation(factories.release(again, checker).pk)
+    assert factories.prepared(maker).prepared_from is None
+
+
+def test_what_happened_is_not_named_by_a_further_payment(
+    service: StubProvider, unknown: Operation, maker: User, checker: User
+) -> None:
+    shows(service, record("T-7"))
+    settled(unknown, maker, checker, "happened", "T-7")
+    assert factories.prepared(maker).prepared_from is None
+
+
+def put_past_the_rules(operation: Operation, status: str) -> None:
+    with lifted(connection):
+        Operation.objects.filter(pk=operation.pk).update(status=status)

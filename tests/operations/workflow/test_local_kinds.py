@@ -1,0 +1,85 @@
+"""Operations that are applied here and never sent: resolutions, and the end of a pause."""
+
+import pytest
+from django.db import DatabaseError, transaction
+from django.test import Client
+from django.utils import timezone
+
+from backoffice.accounts.models import User
+from backoffice.operations import errors
+from backoffice.operations.delivery import send
+from backoffice.operations.kinds import KINDS
+from backoffice.operations.kinds.base import LocalEffect, LocalKind
+from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.states import Status
+from backoffice.operations.workflow import approvals
+from tests import factories
+from tests.operations.steps import do, put, show, text_of
+from tests.operations.unknown_outcomes import proposed
+from tests.stub_provider import StubProvider
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+# What is applied here
+
+
+def test_every_effect_is_some_kinds_and_can_be_applied() -> None:
+    declared = {kind.effect for kind in KINDS.values() if isinstance(kind, LocalKind)}
+    assert declared == set(LocalEffect) == set(approvals._EFFECTS)
+
+
+def test_nothing_that_is_applied_here_is_ever_sent(
+    service: StubProvider, review: Operation, maker: User, checker: User
+) -> None:
+    resolution = proposed(review, maker, "did_not_happen")
+    before = list(service.changes)
+    now = timezone.now()
+    with pytest.raises(errors.WrongStatusError, match="nothing to send"):
+        approvals.approve_and_release_operation(
+            resolution.pk, actor=checker, digest=resolution.digest, second_factor_at=now
+        )
+    resolution.refresh_from_db()
+    assert resolution.status == Status.PENDING
+    factories.approve(resolution, checker)
+    send.send_operation(resolution.pk)
+    assert service.changes == before
+    assert not resolution.attempts.exists()
+
+
+def test_the_page_speaks_of_applying_and_not_of_sending(
+    review: Operation, as_checker: Client, maker: User
+) -> None:
+    resolution = proposed(review, maker, "did_not_happen")
+    html = text_of(show(as_checker, resolution))
+    assert "Countersign and apply" in html
+    assert "Approve and send" not in html
+    assert html.index("Prepared<small>") < html.index("Countersigned<small>") < html.index("Applied<small>")
+    assert do(as_checker, resolution, "approve").status_code == 302
+    html = text_of(show(as_checker, resolution))
+    assert "It was applied here with the last countersignature. Nothing was sent." in html
+    assert "which two people signed" in text_of(show(as_checker, review))
+
+
+def test_it_is_decided_alone(review: Operation, maker: User, checker: User) -> None:
+    resolution = proposed(review, maker, "did_not_happen")
+    line = approvals.approve_operations(
+        [approvals.SelectedOperation(resolution, resolution.digest)],
+        actor=checker,
+        second_factor_at=timezone.now(),
+    )[0]
+    assert "one by one" in line.text
+    resolution.refresh_from_db()
+    assert resolution.status == Status.PENDING
+
+
+def test_the_database_lets_nothing_be_applied_that_was_sent_once(
+    service: StubProvider, review: Operation, maker: User
+) -> None:
+    resolution = proposed(review, maker, "did_not_happen")
+    put(resolution, Status.APPROVED)
+    attempt = Attempt.objects.get()
+    attempt.pk, attempt.operation, attempt.balance = None, resolution, None
+    attempt.save(force_insert=True)
+    with pytest.raises(DatabaseError, match="operation_known_edges"), transaction.atomic():
+        Operation.objects.filter(pk=resolution.pk).update(status="succeeded", closed_at=timezone.now())

@@ -1,0 +1,67 @@
+"""Accounts that were opened, and the list of them."""
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from payments_gateway import OutcomeUnknownError, ReadFailedError
+from tests.payments_gateway.resources.envelopes.conftest import Answered
+
+OPENED = {
+    "account_name": "Ada Ltd",
+    "account_number": "0123456789",
+    "bank_code": "044",
+    "bank_name": "Access Bank",
+    "currency": "NGN",
+    "status": "ACTIVE",
+}
+
+
+@pytest.mark.parametrize("data", [[OPENED], OPENED])
+def test_opened_accounts_are_a_list(answered: Answered, data: object) -> None:
+    (account,) = answered("accounts.create", {"data": data, "message": "created"})
+    assert account.model_dump() == OPENED
+
+
+@pytest.mark.parametrize("data", [None, "x", [1], [[]]])
+def test_an_opened_account_that_cannot_be_understood_proves_nothing(answered: Answered, data: object) -> None:
+    with pytest.raises(OutcomeUnknownError):
+        answered("accounts.create", {"data": data})
+
+
+@pytest.mark.parametrize("data", [{}, [], [{}]])
+def test_an_account_of_which_nothing_is_said_is_none(answered: Answered, data: object) -> None:
+    assert answered("accounts.create", {"data": data, "message": "created"}) == []
+
+
+ASSET = {"id": "0123456789", "type": "bank", "balance": "10.50"}
+
+
+@pytest.mark.parametrize(
+    "accounts",
+    [
+        [{"accountName": "Ada", "assets": [ASSET | {"currency": "NGN"}]}],
+        [{"accountName": "Ada", "assets": {"NGN": ASSET}}],
+    ],
+)
+@pytest.mark.parametrize("is_bare", [True, False])
+def test_accounts_are_bare_or_a_member(answered: Answered, accounts: list[Any], is_bare: bool) -> None:
+    (account,) = answered("accounts.list", {"data": accounts if is_bare else {"accounts": accounts}})
+    (asset,) = account.assets
+    assert (account.account_name, asset.currency, asset.address) == ("Ada", "NGN", "0123456789")
+    assert (asset.type, asset.balance) == ("bank", Decimal("10.50"))
+
+
+def test_an_account_may_hold_nothing(answered: Answered) -> None:
+    (account,) = answered("accounts.list", {"data": [{"accountName": "Ada"}]})
+    assert account.assets == ()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [None, {}, {"accounts": {}}, [1], [{"assets": 1}], [{"assets": [1]}], [{"assets": [{"balance": "x"}]}]],
+)
+def test_what_is_no_list_of_accounts_is_not_read(answered: Answered, data: object) -> None:
+    with pytest.raises(ReadFailedError):
+        answered("accounts.list", {"data": data})

@@ -1,0 +1,47 @@
+"""Where in an answer its content stands, if a deployment says so; and a yes without any content."""
+
+from typing import Any
+
+import pytest
+
+from payments_gateway import OutcomeUnknownError, ProviderProfile
+from tests.payments_gateway.calls import DETAIL, DONE
+from tests.payments_gateway.resources.envelopes.conftest import Answered
+
+
+def test_the_places_of_an_answer_are_open_points(answered: Answered) -> None:
+    dialect = ProviderProfile().overridden(
+        {
+            "transfer_detail_paths": [["result", "detail"]],
+            "created_key_paths": [["secret"]],
+            "wallet_paths": [["purse"]],
+            "wallet_address_members": ["to"],
+        }
+    )
+    body = {**DONE, "data": {"result": {"detail": DETAIL}}}
+    assert answered("balances.convert", body, dialect=dialect).transaction_id == "T1"
+    assert (
+        answered("api_keys.create", {"data": {"secret": "s"}}, dialect=dialect).key.get_secret_value() == "s"
+    )
+    wallet = answered("wallets.get", {"purse": {"addresses": [{"to": "T9yD"}]}}, dialect=dialect)
+    assert wallet.addresses[0].address == "T9yD"
+
+
+ACKNOWLEDGED = ["callbacks.set_url", "api_keys.invalidate", "api_keys.delete"]
+
+
+@pytest.mark.parametrize("name", ACKNOWLEDGED)
+@pytest.mark.parametrize(
+    "body", [DONE, {"message": "done"}, {"success": True}, {"data": {"apikey": "1a2b3c4d"}}]
+)
+def test_a_yes_may_need_no_data(answered: Answered, name: str, body: dict[str, Any]) -> None:
+    assert answered(name, body) is None
+
+
+@pytest.mark.parametrize("name", ACKNOWLEDGED)
+@pytest.mark.parametrize("body", [{}, {"message": ""}, {"data": None}, {"status": "down for maintenance"}])
+def test_an_object_that_says_nothing_of_a_success_proves_nothing(
+    answered: Answered, name: str, body: dict[str, Any]
+) -> None:
+    with pytest.raises(OutcomeUnknownError, match="does not say that anything was done"):
+        answered(name, body)

@@ -1,0 +1,76 @@
+"""The wallet and its addresses, wherever they stand."""
+
+from typing import Any
+
+import pytest
+
+from payments_gateway import ReadFailedError, Wallet
+from tests.payments_gateway.calls import DONE
+from tests.payments_gateway.resources.envelopes.conftest import NOON, Answered
+
+WALLET = {"uid": "W1", "appName": "acme", "reference": "R", "status": "active", "version": "v2"}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {**DONE, "wallet": WALLET},
+        {**DONE, "data": WALLET},
+        {**DONE, "data": {"wallet": WALLET}},
+        {"wallet": WALLET | {"addresses": None}},
+        {"wallet": WALLET | {"addresses": []}},
+    ],
+)
+def test_a_wallet_is_found_instead_of_data_or_in_it(answered: Answered, body: dict[str, Any]) -> None:
+    wallet = answered("wallets.get", body)
+    assert isinstance(wallet, Wallet)
+    assert (wallet.uid, wallet.app_name, wallet.reference) == ("W1", "acme", "R")
+    assert (wallet.status, wallet.version, wallet.addresses) == ("active", "v2", ())
+
+
+@pytest.mark.parametrize(
+    "wallet", [{"addresses": []}, {"addresses": None}, {"uid": "W1"}, {"createdAt": 1763726400}]
+)
+def test_one_member_of_a_wallet_makes_a_wallet_without_addresses(
+    answered: Answered, wallet: dict[str, Any]
+) -> None:
+    assert answered("wallets.get", {"wallet": wallet}).addresses == ()
+
+
+@pytest.mark.parametrize(
+    ("element", "told"),
+    [
+        ("T9yD", ("T9yD", "", "")),
+        ({"address": "T9yD", "network": "TRC20", "currency": "USDT"}, ("T9yD", "TRC20", "USDT")),
+        ({"id": "T9yD", "type": "TRC20"}, ("T9yD", "TRC20", "")),
+        ({"id": "17", "address": "T9yD", "type": "deposit", "network": "TRC20"}, ("T9yD", "TRC20", "")),
+        ({"memo": "7"}, ("", "", "")),
+        ({"address": None, "id": ["x"]}, ("", "", "")),
+    ],
+)
+def test_an_address_is_a_text_or_an_object(
+    answered: Answered, element: object, told: tuple[str, str, str]
+) -> None:
+    wallet = answered(
+        "wallets.get", {"wallet": {"addresses": [element], "createdAt": 1763726400, "updatedAt": "x"}}
+    )
+    (address,) = wallet.addresses
+    assert (address.address, address.network, address.currency) == told
+    assert (wallet.created_at, wallet.updated_at) == (NOON, None)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        DONE,
+        {"wallet": []},
+        {"wallet": None},
+        {"wallet": {"addresses": {"a": 1}}},
+        {"wallet": {}},
+        {**DONE, "data": {}},
+        {**DONE, "data": {"note": "nothing here"}},
+    ],
+)
+def test_what_is_no_wallet_is_not_read(answered: Answered, body: dict[str, Any]) -> None:
+    with pytest.raises(ReadFailedError):
+        answered("wallets.get", body)

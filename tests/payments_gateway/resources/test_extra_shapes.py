@@ -1,0 +1,121 @@
+"""What the reads beyond the specification find, in whatever shape it comes; nonsense is a failed read."""
+
+from decimal import Decimal
+
+import pytest
+
+from payments_gateway import ReadFailedError
+from payments_gateway.profile.points import Capability
+from tests.payments_gateway import stub
+from tests.payments_gateway.conftest import Gateway, Serve
+from tests.payments_gateway.extra_reads import ALL_ON, PAYMENT, READS, RECORD, asked
+
+
+def test_banks_of_a_country(serve: Serve, gateway: Gateway) -> None:
+    server = serve(stub.answer(200, {"data": [{"Code": "044", "Name": "Access Bank", "Colour": "orange"}]}))
+    (bank,) = gateway(server.url, dialect=ALL_ON).extras.banks(country="Côte d'Ivoire")
+    assert (bank.code, bank.name, bank.model_extra) == ("044", "Access Bank", {"Colour": "orange"})
+    assert server.requests[0].target == "/v2/bank/supported?country=C%C3%B4te%20d%27Ivoire"
+
+
+def test_rates_are_exact_and_carry_their_key(serve: Serve, gateway: Gateway) -> None:
+    body = b'{"data": {"USDTNGN": {"rate": 1534.123456789012345678, "key": "k-1"}, "updatedAt": "now"}}'
+    rates = asked(serve, gateway, body, lambda client: client.extras.rates())
+    assert list(rates) == ["USDTNGN"]
+    assert (rates["USDTNGN"].rate, rates["USDTNGN"].key) == (Decimal("1534.123456789012345678"), "k-1")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        [{"code": "NGN", "name": "Naira"}],
+        [{"currency": "NGN", "name": "Naira"}],
+        {"NGN": {"name": "Naira"}},
+        {"NGN": "Naira"},
+    ],
+)
+def test_currencies_come_in_many_shapes(serve: Serve, gateway: Gateway, data: object) -> None:
+    (currency,) = asked(serve, gateway, {"data": data}, lambda client: client.extras.currencies())
+    assert (currency.code, currency.name) == ("NGN", "Naira")
+
+
+def test_a_currency_may_be_its_code_alone(serve: Serve, gateway: Gateway) -> None:
+    found = asked(serve, gateway, {"data": ["NGN", "USDT"]}, lambda client: client.extras.currencies())
+    assert [currency.code for currency in found] == ["NGN", "USDT"]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"NGN": 100.5},
+        {"NGN": "100.5"},
+        {"NGN": {"minimum": "100.5"}},
+        [{"currency": "NGN", "minimumAllowed": 100.5}],
+        [{"code": "NGN", "amount": "100.5"}],
+    ],
+)
+def test_minimums_come_in_many_shapes(serve: Serve, gateway: Gateway, data: object) -> None:
+    (minimum,) = asked(serve, gateway, {"data": data}, lambda client: client.extras.minimums())
+    assert (minimum.currency, minimum.amount) == ("NGN", Decimal("100.5"))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"USDT": ["TRC20", "ERC20"]},
+        {"USDT": {"networks": ["TRC20", {"name": "ERC20"}]}},
+        [{"currency": "USDT", "networks": [{"network": "TRC20", "fee": 1}, {"network": "ERC20"}]}],
+    ],
+)
+def test_networks_come_in_many_shapes(serve: Serve, gateway: Gateway, data: object) -> None:
+    (option,) = asked(serve, gateway, {"data": data}, lambda client: client.extras.wallet_config())
+    assert (option.currency, option.networks) == ("USDT", ["TRC20", "ERC20"])
+
+
+@pytest.mark.parametrize(
+    "body", [RECORD, {"data": RECORD}, {"success": True, "message": "ok", "data": RECORD}]
+)
+def test_one_transaction_is_flat_or_in_an_envelope(serve: Serve, gateway: Gateway, body: object) -> None:
+    record = asked(serve, gateway, body, lambda client: client.extras.transaction("T-1"))
+    assert (record.transaction_id, record.amount, record.status) == ("T-1", Decimal(5), "fulfilled")
+
+
+def test_another_transaction_is_not_the_one_asked_for(serve: Serve, gateway: Gateway) -> None:
+    with pytest.raises(ReadFailedError, match="another transaction"):
+        asked(serve, gateway, RECORD, lambda client: client.extras.transaction("T-2"))
+
+
+@pytest.mark.parametrize("body", [PAYMENT, {"success": True, "message": "ok", "data": PAYMENT}])
+def test_one_payment_is_flat_or_in_an_envelope(serve: Serve, gateway: Gateway, body: object) -> None:
+    payment = asked(serve, gateway, body, lambda client: client.extras.payment("T-1"))
+    assert (payment.id, payment.reference, payment.rate) == ("T-1", "R-1", Decimal("1534.5"))
+
+
+def test_another_payment_is_not_the_one_asked_for(serve: Serve, gateway: Gateway) -> None:
+    with pytest.raises(ReadFailedError, match="another payment"):
+        asked(serve, gateway, PAYMENT, lambda client: client.extras.payment("T-2"))
+
+
+NONSENSE: tuple[object, ...] = (
+    *(b"", b"[]", b"null", b"<html>", {}, {"data": None}, {"data": 7}, {"data": "text"}, {"data": [None]}),
+    *(
+        {"data": [[]]},
+        {"data": {"a": {"b": {"c": []}}}},
+        {"data": [{"Code": {}, "Name": []}]},
+        {"data": [True]},
+    ),
+    *({"data": {"USDTNGN": {"rate": 0}}}, {"data": {"USDTNGN": {"rate": "much"}}}, {"data": {"": 1}}),
+    {"transactionId": []},
+)
+
+
+@pytest.mark.parametrize("body", NONSENSE, ids=repr)
+@pytest.mark.parametrize("name", READS)
+def test_nonsense_is_a_failed_read_or_an_empty_one(
+    serve: Serve, gateway: Gateway, name: Capability, body: object
+) -> None:
+    try:
+        found = asked(serve, gateway, body, READS[name])
+    except ReadFailedError:
+        return
+    assert isinstance(found, (list, dict)), found

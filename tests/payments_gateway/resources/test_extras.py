@@ -1,0 +1,57 @@
+"""The reads beyond the specification: off unless named, and asked where the open points say."""
+
+import re
+
+import pytest
+
+from payments_gateway import CapabilityOffError, PaymentsGateway, ProviderProfile
+from payments_gateway.profile.points import CAPABILITIES, Capability
+from payments_gateway.resources.extras import EXTRA_OPERATIONS
+from tests.payments_gateway import stub
+from tests.payments_gateway.conftest import Gateway, Serve, config
+from tests.payments_gateway.extra_reads import ALL_ON, BY_ID, PAYMENT, READS, RECORD
+
+
+@pytest.mark.parametrize("name", READS)
+def test_what_is_off_is_not_asked(serve: Serve, gateway: Gateway, name: Capability) -> None:
+    server = serve(stub.answer(200, {"data": []}))
+    others = tuple(other for other in CAPABILITIES if other != name)
+    client = gateway(server.url, dialect=ProviderProfile(capabilities=others))
+    assert not client.extras.is_on(name)
+    with pytest.raises(CapabilityOffError, match=f"{name} is not switched on.*Nothing was asked"):
+        READS[name](client)
+    assert (server.connections, server.requests) == (0, [])
+
+
+def test_nothing_is_on_by_default() -> None:
+    with PaymentsGateway(config("https://service.example/v2")) as client:
+        assert not any(client.extras.is_on(name) for name in CAPABILITIES)
+
+
+@pytest.mark.parametrize("name", READS)
+def test_what_is_on_is_one_get_with_credentials(serve: Serve, gateway: Gateway, name: Capability) -> None:
+    plain = {"rates": {"data": {}}, "transaction": RECORD, "payment": PAYMENT}
+    server = serve(stub.answer(200, plain.get(name, {"data": []})))
+    client = gateway(server.url, dialect=ALL_ON)
+    assert client.extras.is_on(name)
+    READS[name](client)
+    (request,) = server.requests
+    path = re.sub(r"\{\w+\}", "T-1", EXTRA_OPERATIONS[name].path)
+    assert (request.method, request.target, request.body) == ("GET", f"/v2{path}", b"")
+    assert request.header("X-Api-Key") == "canary-key-7f3a"
+
+
+@pytest.mark.parametrize("name", READS)
+def test_the_paths_and_the_query_are_open_points(serve: Serve, gateway: Gateway, name: Capability) -> None:
+    plain = {"rates": {"data": {}}, "transaction": RECORD, "payment": PAYMENT}
+    path = "/v3/one/{id}/detail" if name in BY_ID else "/v3/many"
+    dialect = ALL_ON.overridden({f"extra_{name}_path": path, "extra_country_query": "land"})
+    server = serve(stub.answer(200, plain.get(name, {"data": []})))
+    client = gateway(server.url, dialect=dialect)
+    if name == "banks":
+        client.extras.banks(country="NG")
+    else:
+        READS[name](client)
+    (request,) = server.requests
+    asked_for = path.replace("{id}", "T-1") + ("?land=NG" if name == "banks" else "")
+    assert request.target == f"/v2{asked_for}"

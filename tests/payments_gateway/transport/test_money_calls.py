@@ -1,0 +1,222 @@
+"""A money call: every way it can end, the error it ends in, and that one request at most was made."""
+
+import time
+from typing import Any
+
+import pytest
+
+from payments_gateway import (
+    CredentialsError,
+    InsufficientFundsError,
+    InvalidRequestError,
+    KycRequiredError,
+    NotFoundError,
+    OtpRefusedError,
+    OutcomeUnknownError,
+    ProviderProfile,
+    RateLimitedError,
+    RejectedError,
+)
+from tests.payments_gateway import stub
+from tests.payments_gateway.conftest import Gateway, Serve
+from tests.payments_gateway.situations import ACCEPTED, BROKEN, SLOW, UNREADABLE, refused, withdraw
+
+REFUSALS: list[tuple[int, str, type[RejectedError]]] = [
+    *((status, "Invalid OTP", OtpRefusedError) for status in (400, 401, 403, 422)),
+    (400, "Invalid 2FA code", OtpRefusedError),
+    (400, "token is required", OtpRefusedError),
+    (401, "Token has expired", OtpRefusedError),
+    (400, "Wrong TOTP", OtpRefusedError),
+    (422, "The authenticator token was already used", OtpRefusedError),
+    (400, "One-time password incorrect", OtpRefusedError),
+    (429, "Too many OTP attempts", OtpRefusedError),
+    *((status, "Insufficient funds", InsufficientFundsError) for status in (400, 402, 422)),
+    (400, "insufficient wallet balance", InsufficientFundsError),
+    (400, "Your balance is too low", InsufficientFundsError),
+    *((status, "User has not completed KYC", KycRequiredError) for status in (400, 403, 422)),
+    *((status, "Invalid API key", CredentialsError) for status in (400, 401, 403)),
+    (403, "Insufficient scope", CredentialsError),
+    (401, "Unauthorized", CredentialsError),
+    (401, "This endpoint is disabled", CredentialsError),
+    (403, "Forbidden", CredentialsError),
+    (404, "User not found", NotFoundError),
+    (400, "amount must be greater than 100", InvalidRequestError),
+    (422, "bankCode is unknown", InvalidRequestError),
+    (429, "Slow down", RateLimitedError),
+    (400, "Too many requests", RateLimitedError),
+    (418, "I am a teapot", RejectedError),
+]
+
+
+@pytest.mark.parametrize("body", UNREADABLE.values(), ids=UNREADABLE)
+@pytest.mark.parametrize("status", [200, 400])
+def test_an_unreadable_answer_proves_nothing(
+    serve: Serve, gateway: Gateway, status: int, body: bytes
+) -> None:
+    server = serve(stub.answer(status, body))
+    error = refused(gateway(server.url))
+    assert type(error) is OutcomeUnknownError
+    assert error.status == status
+    assert len(error.body_excerpt) <= 500
+    assert len(server.requests) == server.connections == 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"data": None},
+        {"data": []},
+        {"data": "done"},
+        {"success": True, "message": "ok"},
+        {"success": False, "message": "Insufficient funds"},
+        {"success": False, "message": "no", "data": {"transactionId": "T-1"}},
+        {"success": "false", "data": {}},
+        {"success": None, "data": {}},
+    ],
+)
+def test_a_success_that_is_none_proves_nothing(serve: Serve, gateway: Gateway, body: dict[str, Any]) -> None:
+    server = serve(stub.answer(200, body))
+    assert type(refused(gateway(server.url))) is OutcomeUnknownError
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "status", [202, 204, 206, 300, 301, 302, 303, 304, 307, 308, 500, 501, 502, 503, 504, 599]
+)
+def test_a_status_that_is_neither_yes_nor_no_proves_nothing(
+    serve: Serve, gateway: Gateway, status: int
+) -> None:
+    target = serve(stub.answer(200, ACCEPTED))
+    headers = (f"Location: {target.url}/balance/withdraw", "Retry-After: 0")
+    body = b"" if status in {204, 304} else {"success": False, "message": "Insufficient funds"}
+    server = serve(stub.answer(status, body, headers))
+    error = refused(gateway(server.url))
+    assert type(error) is OutcomeUnknownError
+    assert error.status == status
+    assert len(server.requests) == server.connections == 1
+    assert target.connections == 0
+
+
+@pytest.mark.parametrize("location", ["http://[broken", "http://127.0.0.1:1/"])
+def test_a_redirect_is_not_even_looked_at(serve: Serve, gateway: Gateway, location: str) -> None:
+    """`requests` would parse the address and read the body to its end, even where it may not follow."""
+    body = stub.drip(stub.message(302, b" " * 2000, (f"Location: {location}",)), every=0)
+    server = serve(body)
+    error = refused(gateway(server.url, answer_limit=1000))
+    assert type(error) is OutcomeUnknownError
+    assert error.status == 302
+    assert len(server.requests) == server.connections == 1
+
+
+@pytest.mark.parametrize("status", [408, 409, 424, 425, 499])
+def test_a_refusal_that_may_follow_an_execution_proves_nothing(
+    serve: Serve, gateway: Gateway, status: int
+) -> None:
+    server = serve(stub.answer(status, {"success": False, "message": "Duplicate transaction"}))
+    error = refused(gateway(server.url))
+    assert type(error) is OutcomeUnknownError
+    assert ProviderProfile().uncertain_statuses[status] in str(error)
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(("status", "words", "kind"), REFUSALS)
+def test_a_refusal_is_sorted_by_its_words(
+    serve: Serve, gateway: Gateway, status: int, words: str, kind: type[RejectedError]
+) -> None:
+    server = serve(stub.answer(status, {"success": False, "message": words}))
+    error = refused(gateway(server.url))
+    assert type(error) is kind
+    assert (str(error), error.status) == (words, status)
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"message": "No"}, "No"),
+        ({"message": "Invalid", "errors": ["amount is required"]}, "Invalid; amount is required"),
+        (
+            {"message": "Invalid", "errors": [{"field": "amount", "message": "is required"}]},
+            "Invalid; amount is required",
+        ),
+        ({"message": "amount is required", "errors": ["amount is required"]}, "amount is required"),
+        ({"message": "Invalid", "errors": {"amount": ["too small"]}}, "Invalid; amount: too small"),
+        ({"message": ["amount is required", "bank is required"]}, "amount is required; bank is required"),
+        ({"message": "Null\x00 and\ud800\n lines"}, "Null\ufffd and\ufffd lines"),
+        ({"message": "x" * 1000}, "x" * 299 + "…"),
+    ],
+)
+def test_the_words_of_a_refusal_are_kept(
+    serve: Serve, gateway: Gateway, body: dict[str, Any], words: str
+) -> None:
+    error = refused(gateway(serve(stub.answer(400, body)).url))
+    assert type(error) is InvalidRequestError
+    assert str(error) == words
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"message": ""}, {"message": 5}, {"errors": ["x"]}, {"success": True, "message": "ok"}]
+)
+def test_a_refusal_without_words_proves_nothing(serve: Serve, gateway: Gateway, body: dict[str, Any]) -> None:
+    assert type(refused(gateway(serve(stub.answer(400, body)).url))) is OutcomeUnknownError
+
+
+@pytest.mark.parametrize("behaviour", BROKEN.values(), ids=BROKEN)
+def test_a_broken_exchange_proves_nothing(serve: Serve, gateway: Gateway, behaviour: stub.Behaviour) -> None:
+    server = serve(behaviour)
+    assert type(refused(gateway(server.url))) is OutcomeUnknownError
+    assert server.connections == 1
+    assert len(server.requests) <= 1
+
+
+@pytest.mark.parametrize("behaviour", SLOW.values(), ids=SLOW)
+def test_a_slow_answer_is_waited_for_until_the_deadline(
+    serve: Serve, gateway: Gateway, behaviour: stub.Behaviour
+) -> None:
+    server = serve(behaviour)
+    started = time.monotonic()
+    assert type(refused(gateway(server.url, deadline=2.0))) is OutcomeUnknownError
+    assert 2.0 <= time.monotonic() - started < 40
+    assert len(server.heard(1)) == server.connections == 1
+
+
+def test_reading_stops_at_the_limit(serve: Serve, gateway: Gateway) -> None:
+    endless = b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 20_000_000
+    server = serve(stub.raw(endless))
+    error = refused(gateway(server.url, answer_limit=1000))
+    assert type(error) is OutcomeUnknownError
+    assert "longer" in str(error)
+
+
+def test_each_money_call_has_a_connection_of_its_own(serve: Serve, gateway: Gateway) -> None:
+    server = serve(stub.answer(200, ACCEPTED))
+    client = gateway(server.url)
+    withdraw(client)
+    withdraw(client)
+    assert len(server.requests) == server.connections == 2
+
+
+@pytest.mark.parametrize(
+    ("data", "transaction_id", "status"),
+    [
+        ({"withdrawal": {"transactionId": "A", "status": "fullfiled"}}, "A", "fulfilled"),
+        ({"transferDetail": {"transactionId": "B", "status": "processing"}}, "B", "processing"),
+        ({"transactionId": "C"}, "C", ""),
+        ({"transactionId": 17}, "17", ""),
+        ({"transactionId": "W" * 501}, None, ""),  # no name: the yes counts without it
+        ({"transactionId": "", "withdrawal": "?", "transferDetail": None}, None, ""),
+        ({}, None, ""),
+    ],
+)
+@pytest.mark.parametrize("status_code", [200, 201])
+def test_the_receipt_names_the_transaction_where_it_can(
+    serve: Serve,
+    gateway: Gateway,
+    status_code: int,
+    data: dict[str, Any],
+    transaction_id: str | None,
+    status: str,
+) -> None:
+    receipt = withdraw(gateway(serve(stub.answer(status_code, {"data": data})).url))
+    assert (receipt.transaction_id, receipt.status, receipt.raw) == (transaction_id, status, data)

@@ -1,0 +1,241 @@
+"""What stands in each file."""
+
+import json
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+import pytest
+from django.db import transaction
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from backoffice.accounts.models import User
+from backoffice.audit.actions import Action
+from backoffice.audit.canonical import GENESIS
+from backoffice.audit.log import record
+from backoffice.audit.models import Entry
+from backoffice.operations.models.operations import Approval, Attempt, Operation
+from backoffice.reports import report
+from tests import factories
+from tests.ledger import stored_transactions
+from tests.operations.kinds.samples import SAMPLES
+from tests.reports import odd_values
+from tests.reports.download import Download
+
+pytestmark = pytest.mark.django_db(transaction=True)  # a report reads by a connection of its own
+Get = Callable[..., Download]
+
+
+@pytest.fixture(autouse=True)
+def _reader(client: Client, auditor: User, sign_in: Callable[[Client, User], Client]) -> None:
+    sign_in(client, auditor)
+
+
+def test_an_operation_is_told_with_its_people_and_times(download: Get, maker: User, checker: User) -> None:
+    operation = factories.approved(maker, checker, amount=Decimal("250000.5"))
+
+    (row,) = download("operations").rows
+
+    assert (row["reference"], row["status"], row["kind"]) == (operation.reference, "approved", "withdrawal")
+    assert (row["direction"], row["currency"], row["amount"]) == ("out", "NGN", "250000.5")
+    assert (row["prepared_by"], row["approved_by"]) == (maker.full_name, checker.full_name)
+    assert datetime.fromisoformat(row["prepared_at"]) == operation.prepared_at
+    assert datetime.fromisoformat(row["approved_at"]) == operation.approvals.get().at
+    assert row["prepared_at"].endswith("+01:00")
+    assert (row["sent_at"], row["sent_by"], row["service_transaction_id"], row["fee"]) == ("", "", "", "")
+    assert row["digest"] == operation.digest
+
+
+@pytest.mark.parametrize(
+    ("kind", "direction"),
+    [
+        ("withdrawal", "out"),
+        ("transfer", "out"),
+        ("conversion", "out"),
+        ("payment", ""),
+        ("callback_url", ""),
+    ],
+)
+def test_only_what_debits_a_balance_goes_out(
+    download: Get, maker: User, administrator: User, kind: str, direction: str
+) -> None:
+    factories.prepared_of_kind(kind, SAMPLES[kind], administrator if kind == "callback_url" else maker)
+
+    (row,) = download("operations").rows
+
+    assert (row["kind"], row["direction"]) == (kind, direction)
+
+
+def test_operations_are_told_newest_first_and_narrowed(download: Get, maker: User, checker: User) -> None:
+    first = factories.prepared(maker, currency="USD")
+    second = factories.approved(maker, checker)
+
+    def references(**filters: str) -> list[str]:
+        return [row["reference"] for row in download("operations", **filters).rows]
+
+    tomorrow = timezone.localdate() + timedelta(days=2)
+    assert references() == [second.reference, first.reference]
+    assert references(status="pending") == [first.reference]
+    assert references(currency="NGN") == [second.reference]
+    assert references(text=first.reference) == [first.reference]
+    assert references(since=str(tomorrow)) == []
+
+
+def test_every_operation_stands_in_the_file_once_however_many_batches_it_takes(
+    download: Get, maker: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report, "BATCH", 2)
+    for _ in range(5):
+        factories.prepared(maker)
+
+    references = [row["reference"] for row in download("operations").rows]
+
+    assert references == list(
+        Operation.objects.order_by("-prepared_at", "-id").values_list("reference", flat=True)
+    )
+    assert len(references) == 5
+
+
+def test_a_text_that_looks_like_a_formula_is_disarmed(download: Get, maker: User) -> None:
+    factories.prepared(maker, account_name='=HYPERLINK("http://example.com")')
+
+    (row,) = download("operations").rows
+
+    assert row["counterparty"] == '\'=HYPERLINK("http://example.com")'
+
+
+def test_the_audit_log_is_told_so_that_others_can_verify_it(download: Get, maker: User) -> None:
+    with transaction.atomic():
+        first = record(Action.OPERATION_PREPARED, actor=maker, target="W-1", amount=Decimal("1.50"))
+        second = record(Action.OPERATION_CANCELLED, actor=None, target="=1+1")
+
+    rows = download("audit-log").rows
+
+    assert [row["position"] for row in rows] == ["2", "1"]
+    assert [row["hash"] for row in rows] == [second.hash, first.hash]
+    assert [row["previous_hash"] for row in rows] == [first.hash, GENESIS]
+    assert (rows[1]["actor"], rows[1]["actor_id"]) == (str(maker), str(maker.pk))
+    assert json.loads(rows[1]["detail"]) == {"amount": "1.50"}
+    assert datetime.fromisoformat(rows[1]["at"]) == first.at
+    assert rows[0]["target"] == "'=1+1"
+
+
+def test_the_audit_log_is_narrowed(download: Get, maker: User, checker: User) -> None:
+    with transaction.atomic():
+        record(Action.OPERATION_PREPARED, actor=maker)
+        record(Action.OPERATION_CANCELLED, actor=checker)
+
+    assert [row["action"] for row in download("audit-log", actor=checker.pk).rows] == ["operation.cancelled"]
+
+
+def test_transactions_are_those_of_the_mirror(download: Get) -> None:
+    stored = odd_values.stored()
+
+    rows = download("transactions").rows
+
+    assert [row["transaction_id"] for row in rows] == [one.transaction_id for one in stored]
+    assert {row["direction"] for row in rows} == {"out"}
+    assert {row["occurred_at"][-6:] for row in rows} == {"+01:00"}
+    assert not any(row["amount"].startswith(("-", "'")) for row in rows)
+
+
+def test_transactions_say_since_when_the_service_lists_them_no_more(download: Get) -> None:
+    stored_transactions.stored(transaction_id="gone", missing_since=stored_transactions.AT)
+    stored_transactions.stored(transaction_id="listed")
+
+    rows = {row["transaction_id"]: row["missing_since"] for row in download("transactions").rows}
+
+    assert rows == {"gone": "2026-11-20T11:42:07.000000+01:00", "listed": ""}
+
+
+def test_transactions_are_narrowed(download: Get) -> None:
+    stored = odd_values.stored()
+
+    def found(**filters: str) -> int:
+        return len(download("transactions", **filters).rows)
+
+    assert found(type="withdrawal", currency="NGN", status="fulfilled", direction="out") == len(stored)
+    assert found(since="2026-12-31") == 2  # in Lagos the day begins an hour before that of UTC
+    assert found(until="2026-12-30") == len(stored) - 2
+
+
+def test_a_countersignature_is_told_with_how_long_it_had_waited(
+    download: Get, maker: User, checker: User
+) -> None:
+    operation = factories.approved(maker, checker)
+    waited = timedelta(seconds=90, milliseconds=900)
+    Approval.objects.update(at=operation.prepared_at + waited)
+
+    (row,) = download("approvals").rows
+
+    assert (row["reference"], row["approved_by"], row["prepared_by"]) == (
+        operation.reference,
+        checker.full_name,
+        maker.full_name,
+    )
+    assert (row["waited_seconds"], row["amount"], row["status"]) == ("90", "250000", "approved")
+
+
+def test_an_attempt_is_told_with_its_outcome(download: Get, maker: User, checker: User) -> None:
+    operation = factories.approved(maker, checker)
+    now = timezone.now()
+    Attempt.objects.create(
+        operation=operation,
+        number=1,
+        released_by=checker,
+        digest=operation.digest,
+        started_at=now,
+        deadline_at=now,
+        outcome="rejected",
+        answer_status=422,
+        answer="-no",
+        fee=Decimal("0.50"),
+        closed_at=now,
+    )
+
+    (row,) = download("attempts").rows
+
+    assert (row["reference"], row["number"], row["sent_by"]) == (operation.reference, "1", checker.full_name)
+    assert (row["outcome"], row["answer_status"], row["answer"]) == ("rejected", "422", "'-no")
+    assert (row["fee"], row["service_transaction_id"]) == ("0.5", "")
+
+
+def test_staff_are_told_with_their_roles(
+    client: Client, administrator: User, maker: User, sign_in: Callable[[Client, User], Client], download: Get
+) -> None:
+    sign_in(client, administrator)
+
+    rows = {row["name"]: row for row in download("staff").rows}
+
+    assert rows[maker.full_name]["roles"] == "Preparer"
+    assert rows[maker.full_name]["is_active"] == "true"
+
+
+def test_columns_are_chosen_and_stand_in_their_order(download: Get, maker: User) -> None:
+    factories.prepared(maker)
+
+    (row,) = download("operations", columns=["status", "reference"]).rows
+
+    assert list(row) == ["reference", "status"]
+
+
+def test_the_byte_order_mark_is_there_for_those_who_want_it(client: Client) -> None:
+    answer = client.get(reverse("reports:csv", args=["operations"]), {"has_mark": "on"})
+
+    assert b"".join(answer).startswith(b"\xef\xbb\xbfreference,")
+
+
+def test_what_was_exported_is_on_record_with_its_filters_and_rows(download: Get, auditor: User) -> None:
+    odd_values.stored()
+    rows = download("transactions", type="withdrawal").rows
+
+    entry = Entry.objects.filter(action="report.exported").get()
+    assert entry.actor_id == auditor.pk
+    assert entry.detail == {
+        "report": "transactions",
+        "filters": {"type": "withdrawal"},
+        "rows": len(rows),
+        "complete": True,
+    }

@@ -1,0 +1,83 @@
+"""What is removed from the folder of exports: files whose time is over, and what killed runners left."""
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from backoffice.accounts.models import User
+from backoffice.core import clock
+from backoffice.reports.errors import ExportGoneError
+from backoffice.reports.exports import services
+from backoffice.reports.exports.services import ABANDONED_AFTER
+from backoffice.reports.models import ExportJob, ExportState, export_folder
+from backoffice.reports.rendering.xlsx import encode_xlsx
+from tests.reports.export_requests import actions, asked_for, files, made, now
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("empty_folder")]
+
+
+def test_after_seven_days_the_file_is_gone(auditor: User) -> None:
+    job = made(auditor)
+    path = job.file
+    ExportJob.objects.filter(pk=job.pk).update(expires_at=clock.now())
+
+    with pytest.raises(ExportGoneError):
+        services.open_export(job.pk, actor=auditor)
+    assert services.delete_expired_exports() == 1
+
+    assert not path.exists()
+    assert now(job).state == ExportState.EXPIRED
+    assert actions(job)[-1] == "export.expired"
+    assert services.delete_expired_exports() == 0
+
+
+def test_what_killed_workers_left_is_removed_and_nothing_else(auditor: User) -> None:
+    job = made(auditor)
+    old = time.time() - ABANDONED_AFTER.total_seconds() - 60
+    for name in ("left.part", "left"):
+        (export_folder() / name).write_bytes(b"x")
+        os.utime(export_folder() / name, (old, old))
+    os.utime(job.file, (old, old))
+    (export_folder() / "being-written.part").write_bytes(b"x")
+
+    assert services.delete_expired_exports() == 2
+
+    assert files() == sorted(["being-written.part", job.stored_as])
+
+
+@pytest.fixture
+def killed_at_rows() -> Iterator[Path]:
+    """What a killed maker of an Excel file leaves: a folder with its rows, from long ago."""
+    rows = encode_xlsx(["a", "b"], ([str(number), ""] for number in range(2500)), folder=str(export_folder()))
+    next(rows)
+    (room,) = export_folder().iterdir()
+    old = time.time() - 2 * ABANDONED_AFTER.total_seconds()
+    for path in (*room.iterdir(), room):
+        os.utime(path, (old, old))
+    yield room
+    rows.close()
+
+
+def test_rows_that_a_killed_worker_left_are_removed(killed_at_rows: Path) -> None:
+    assert services.delete_expired_exports() == 1
+
+    assert files() == []
+
+
+def test_rows_of_an_export_that_is_being_made_stay(auditor: User, killed_at_rows: Path) -> None:
+    begun = clock.now() - 2 * ABANDONED_AFTER
+    job = asked_for(auditor)
+    ExportJob.objects.filter(pk=job.pk).update(state=ExportState.RUNNING, started_at=begun)
+
+    assert services.delete_expired_exports() == 0
+
+    assert files() == [killed_at_rows.name]
+
+
+def test_rows_that_are_still_written_stay_however_old_their_folder(killed_at_rows: Path) -> None:
+    os.utime(next(killed_at_rows.iterdir()))
+
+    assert services.delete_expired_exports() == 0

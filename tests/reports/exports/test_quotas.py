@@ -1,0 +1,233 @@
+"""Exports are bounded: in number, for one person and for all, and in what they leave of the disk."""
+
+import errno
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+from django.test import Client
+from django.urls import reverse
+from pytest_django import Settings
+
+from backoffice.accounts.models import User
+from backoffice.audit import log as audit
+from backoffice.audit.actions import Action
+from backoffice.audit.models import Entry
+from backoffice.core import clock, leases
+from backoffice.reports.errors import ExportGoneError, QuotaExceededError
+from backoffice.reports.exports import quotas, runner, services
+from backoffice.reports.exports.quotas import DISK_FULL
+from backoffice.reports.exports.services import record_refused_export
+from backoffice.reports.models import ExportJob, ExportState
+from backoffice.reports.schedules import services as services_schedules
+from backoffice.reports.schedules.services import delete_schedule, run_due_schedules
+from tests.reports.export_requests import actions, asked_for, files, made, now, numbers
+from tests.reports.schedule_requests import is_due, kept, ran
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("empty_folder", "public_address"),
+]
+SignIn = Callable[[Client, User], Client]
+MORE_THAN_ANY_DISK = 2**50  # megabytes
+
+
+def test_one_person_has_so_many_exports_and_no_more(
+    auditor: User, administrator: User, settings: Settings
+) -> None:
+    settings.EXPORTS_PER_PERSON = 2
+    first, _ = made(auditor), asked_for(auditor)
+
+    with pytest.raises(QuotaExceededError, match="2 exports of one person"):
+        asked_for(auditor)
+    with pytest.raises(QuotaExceededError):
+        services.repeat_export(first, actor=auditor)
+    asked_for(administrator)
+
+    services.remove_export(first.pk, actor=auditor)
+    asked_for(auditor)
+    assert ExportJob.objects.filter(person=auditor).count() == 3
+
+
+@pytest.mark.parametrize(
+    "state", [ExportState.CANCELLED, ExportState.FAILED, ExportState.EXPIRED, ExportState.REMOVED]
+)
+def test_what_has_no_file_takes_no_room(auditor: User, settings: Settings, state: ExportState) -> None:
+    settings.EXPORTS_PER_PERSON = 1
+    ExportJob.objects.filter(pk=asked_for(auditor).pk).update(state=state)
+    asked_for(auditor)
+
+
+def test_all_together_have_so_many_and_no_more(
+    auditor: User, administrator: User, settings: Settings
+) -> None:
+    settings.EXPORTS_IN_ALL = 1
+    asked_for(auditor)
+
+    with pytest.raises(QuotaExceededError, match="of all people together"):
+        asked_for(administrator)
+
+
+def test_a_file_is_removed_by_its_person_before_its_time(auditor: User) -> None:
+    job = made(auditor)
+    services.remove_export(job.pk, actor=auditor)
+
+    assert files() == []
+    assert now(job).state == ExportState.REMOVED
+    assert actions(job)[-1] == "export.removed"
+    with pytest.raises(ExportGoneError):
+        services.remove_export(job.pk, actor=auditor)
+
+
+def test_no_export_begins_without_the_reserve_of_the_disk(auditor: User, settings: Settings) -> None:
+    job = asked_for(auditor)
+    settings.EXPORT_DISK_RESERVE_MB = MORE_THAN_ANY_DISK
+
+    with pytest.raises(QuotaExceededError, match="of this installation's disk are free"):
+        asked_for(auditor)
+    runner.run_export(job.pk)
+
+    assert now(job).state == ExportState.FAILED
+    assert "disk" in now(job).problem
+    assert files() == []
+
+
+def test_a_disk_that_runs_full_meanwhile_ends_the_export_and_leaves_nothing(
+    auditor: User, offer: Callable[[Callable[[], Iterator[object]]], None], settings: Settings
+) -> None:
+    begun: list[Path] = []
+
+    def growing() -> Iterator[object]:
+        yield from range(100_000)
+        begun.extend(Path(name) for name in files())
+        settings.EXPORT_DISK_RESERVE_MB = MORE_THAN_ANY_DISK
+        yield from range(100_000)
+
+    offer(growing)
+    job = numbers(auditor)
+    runner.run_export(job.pk)
+
+    assert len(begun) == 1
+    assert now(job).state == ExportState.FAILED
+    assert "disk" in now(job).problem
+    assert files() == []
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_disk_that_is_full_is_told_as_the_reason(
+    auditor: User, offer: Callable[[Callable[[], Iterator[object]]], None], number: int
+) -> None:
+    def full() -> Iterator[object]:
+        yield from range(100_000)
+        raise OSError(number, "what a write to a full disk raises")
+
+    offer(full)
+    job = numbers(auditor)
+    runner.run_export(job.pk)
+
+    assert (now(job).state, now(job).problem) == (ExportState.FAILED, DISK_FULL)
+    assert files() == []
+
+
+def test_the_page_says_it_beside_the_button_and_keeps_what_was_typed(
+    client: Client, auditor: User, sign_in: SignIn, settings: Settings
+) -> None:
+    settings.EXPORTS_PER_PERSON = 0
+    sent = {"then": "background", "group": "export", "columns": ["action"]}
+
+    answer = sign_in(client, auditor).post(reverse("reports:report", args=["audit-log"]), sent)
+
+    page = answer.content.decode()
+    assert answer.status_code == 422
+    assert "0 exports of one person" in page.partition('id="which-file"')[2].partition("<button")[0]
+    assert '<option value="export" selected>' in page
+    assert not ExportJob.objects.exists()
+
+
+def test_making_again_without_room_is_said_on_the_page(
+    client: Client, auditor: User, sign_in: SignIn, settings: Settings
+) -> None:
+    job, browser = made(auditor), sign_in(client, auditor)
+    settings.EXPORTS_PER_PERSON = 1
+
+    page = browser.post(reverse("reports:again", args=[job.pk]), follow=True).content.decode()
+
+    assert "1 exports of one person" in page
+    browser.post(reverse("reports:remove_export", args=[job.pk]))
+    assert "You removed the file." in browser.get(job.get_absolute_url()).content.decode()
+    assert Entry.objects.filter(action="export.removed").get().actor_id == auditor.pk
+
+
+def test_a_schedule_without_room_for_one_and_somebody_who_asks_wait_for_each_other_in_one_order(
+    auditor: User, administrator: User, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody asks in the moment in which the first recipient was refused and the second is to come."""
+    settings.EXPORTS_OF_SCHEDULES = 1
+    ran(kept(auditor))
+    schedule = kept(administrator, auditor, administrator)
+    is_due(schedule, clock.now())
+    holds, people = Event(), ThreadPoolExecutor(1)
+
+    def asks() -> None:
+        try:
+            with transaction.atomic():
+                leases.lock_until_commit(quotas.QUOTA_LOCK)
+                holds.set()
+                audit.record(Action.EXPORT_REQUESTED, actor=administrator, target="the report of a test")
+        finally:
+            connection.close()
+
+    def refuse(*arguments: Any, **members: Any) -> ExportJob:
+        refused = record_refused_export(*arguments, **members)
+        asking.append(people.submit(asks))
+        holds.wait(1)  # for ever, where nobody lets go of it meanwhile
+        return refused
+
+    asking: list[Future[None]] = []
+    monkeypatch.setattr(services_schedules, "refuse_export", refuse)
+
+    assert run_due_schedules() == 1
+    assert [one.result(timeout=30) for one in asking] == [None]
+    people.shutdown()
+    assert (
+        ExportJob.objects.filter(schedule=schedule, state=ExportState.WAITING).get().person == administrator
+    )
+
+
+def test_a_schedule_without_room_for_one_serves_the_others_and_says_so(
+    auditor: User, administrator: User, settings: Settings
+) -> None:
+    settings.EXPORTS_OF_SCHEDULES = 1
+    ran(kept(auditor))
+    schedule = kept(administrator, auditor, administrator)
+    is_due(schedule, clock.now())
+
+    assert run_due_schedules() == 1
+
+    of_schedule = ExportJob.objects.filter(schedule=schedule)
+    states = dict(of_schedule.values_list("person__pk", "state"))
+    assert states == {auditor.pk: ExportState.FAILED, administrator.pk: ExportState.WAITING}
+    assert (
+        "1 files of schedules may wait or be kept for one person" in of_schedule.get(person=auditor).problem
+    )
+
+
+def test_files_of_schedules_and_what_people_ask_for_leave_each_other_room(
+    auditor: User, administrator: User, settings: Settings
+) -> None:
+    settings.EXPORTS_PER_PERSON, settings.EXPORTS_IN_ALL = 1, 2
+    made_before = asked_for(auditor)
+    schedule = kept(auditor, auditor, administrator)
+    for _ in range(3):
+        is_due(schedule, clock.now())
+        assert run_due_schedules() == 1
+    delete_schedule(schedule.pk, actor=auditor)
+
+    assert ExportJob.objects.filter(state=ExportState.WAITING).exclude(pk=made_before.pk).count() == 6
+    asked_for(administrator)
+    with pytest.raises(QuotaExceededError, match="1 exports of one person"):
+        asked_for(auditor)

@@ -1,0 +1,290 @@
+"""Whoever makes exports: once whoever tries, whole or not at all, and given up to whoever cancels or takes over."""
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from io import StringIO
+
+import pytest
+from django.core.management import call_command
+from django.db import OperationalError, connection
+from django.utils import timezone
+from pytest_django import Settings
+
+from backoffice.accounts.models import User
+from backoffice.core import background, clock
+from backoffice.reports.exports import runner, services
+from backoffice.reports.models import ExportJob, ExportState, export_folder
+from payments_gateway import ReadFailedError
+from tests.reports.export_requests import actions, asked_for, files, now, numbers
+from tests.tools.test_brokers import database_url
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("empty_folder")]
+Rows = Callable[[], Iterator[object]]
+
+
+def test_an_export_is_made_once_however_many_try(auditor: User, settings: Settings) -> None:
+    settings.EXPORTS_AT_ONCE = 10
+    job = asked_for(auditor)
+
+    def attempt(_number: int) -> None:
+        try:
+            runner.run_export(job.pk)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(attempt, range(4)))
+
+    assert actions(job) == ["export.requested", "export.completed"]
+    assert len(files()) == 1
+
+
+def test_no_more_are_made_at_once_than_allowed(auditor: User, settings: Settings) -> None:
+    settings.EXPORTS_AT_ONCE = 1
+    first, second = asked_for(auditor), asked_for(auditor)
+    later = clock.now() + timedelta(minutes=1)
+    ExportJob.objects.filter(pk=first.pk).update(state=ExportState.RUNNING, lease_until=later)
+
+    assert runner.run_next_export() == 0
+    assert now(second).state == ExportState.WAITING
+
+
+def test_one_round_makes_one_file_so_that_a_stop_is_seen_before_the_next(auditor: User) -> None:
+    first, second = asked_for(auditor), asked_for(auditor)
+
+    assert runner.run_next_export() == 1
+    assert (now(first).state, now(second).state) == (ExportState.DONE, ExportState.WAITING)
+    assert runner.run_next_export() == 1
+    assert now(second).state == ExportState.DONE
+
+
+def test_what_a_killed_worker_began_is_made_anew_from_nothing(auditor: User) -> None:
+    job = asked_for(auditor)
+    (export_folder() / "half.part").write_bytes(b"position,actor")
+    ExportJob.objects.filter(pk=job.pk).update(
+        state=ExportState.RUNNING, lease_until=clock.now(), rows=999, tries=1
+    )
+
+    assert runner.run_next_export() == 1
+
+    job = now(job)
+    assert (job.state, job.rows) == (ExportState.DONE, 1)
+    assert job.file.read_bytes().startswith(b"position,actor,action\r\n1,")
+
+
+def test_who_is_told_to_end_stops_at_the_next_piece_and_another_begins_anew(
+    auditor: User, offer: Callable[[Rows], None]
+) -> None:
+    told: list[str] = []
+
+    def endless() -> Iterator[object]:
+        yield from range(50_000)
+        assert files()  # some of it is written
+        background.stop_requested.set()
+        yield from range(1_000_000)
+        told.append("nobody stopped it")
+
+    offer(endless)
+    job = numbers(auditor)
+    try:
+        assert runner.run_next_export() == 1
+    finally:
+        background.stop_requested.clear()
+
+    assert told == []
+    assert (now(job).state, now(job).tries, now(job).lease_until) == (ExportState.WAITING, 0, None)
+    assert files() == []
+    offer(lambda: iter(range(10)))
+    assert runner.run_next_export() == 1
+    assert (now(job).state, now(job).rows, now(job).tries) == (ExportState.DONE, 10, 1)
+
+
+def test_who_comes_by_once_makes_all_that_waits_and_tells_of_it(auditor: User) -> None:
+    jobs = [asked_for(auditor) for _ in range(3)]
+
+    call_command("sweep", "--once", stdout=StringIO())
+
+    assert [now(job).state for job in jobs] == [ExportState.DONE] * 3
+    assert runner.run_all_exports(at_most=2) == 0
+    for _ in range(3):
+        asked_for(auditor)
+    assert runner.run_all_exports(at_most=2) == 2
+
+
+def test_what_kills_every_worker_is_given_up(auditor: User) -> None:
+    job = asked_for(auditor)
+    ExportJob.objects.filter(pk=job.pk).update(
+        state=ExportState.RUNNING, lease_until=clock.now(), tries=runner.MAX_TRIES
+    )
+
+    runner.run_next_export()
+
+    assert (now(job).state, now(job).problem) == (ExportState.FAILED, "It was broken off 3 times.")
+
+
+def test_a_runner_that_lost_its_lease_changes_nothing(auditor: User, offer: Callable[[Rows], None]) -> None:
+    def overtaken() -> Iterator[object]:
+        yield 1
+        taken = {"runner": "00000000-0000-4000-8000-000000000000"}
+        ExportJob.objects.update(lease_until=clock.now() + timedelta(minutes=1), **taken)
+        yield 2
+
+    offer(overtaken)
+    job = numbers(auditor)
+
+    runner.run_export(job.pk)
+
+    assert now(job).state == ExportState.RUNNING
+    assert str(now(job).runner).startswith("00000000")
+    assert files() == []
+    assert actions(job) == ["export.requested"]
+
+
+def test_a_lease_is_renewed_and_the_rows_told_while_it_is_made(
+    auditor: User, offer: Callable[[Rows], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "RENEWAL_SECONDS", 0.02)
+    told: list[int] = []
+
+    def slow() -> Iterator[object]:
+        yield from range(50_000)
+        begun, deadline = clock.now() + runner.LEASE_DURATION, time.monotonic() + 60
+        while not told and time.monotonic() < deadline:
+            seen = ExportJob.objects.get()
+            if seen.rows and seen.lease_until and seen.lease_until > begun:
+                told.append(seen.rows)
+
+    offer(slow)
+    job = numbers(auditor)
+
+    runner.run_export(job.pk)
+
+    assert 0 < told[0] <= 50_000
+    assert (now(job).state, now(job).rows) == (ExportState.DONE, 50_000)
+
+
+def test_who_cancels_stops_the_one_who_makes_it(
+    auditor: User, offer: Callable[[Rows], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "RENEWAL_SECONDS", 0.02)
+    told: list[str] = []
+
+    def endless() -> Iterator[object]:
+        number = 0
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            yield (number := number + 1)
+            if number == 1000:
+                services.cancel_export(job.pk, actor=auditor)
+        told.append("nobody stopped it")
+
+    offer(endless)
+    job = numbers(auditor)
+
+    runner.run_export(job.pk)
+
+    assert told == []
+    assert now(job).state == ExportState.CANCELLED
+    assert files() == []
+    assert actions(job) == ["export.requested", "export.cancelled"]
+
+
+def test_a_source_that_breaks_off_leaves_no_half_of_a_file(
+    auditor: User, offer: Callable[[Rows], None]
+) -> None:
+    def broken_off() -> Iterator[object]:
+        yield from range(100_000)
+        raise ReadFailedError("The service went away")
+
+    offer(broken_off)
+    job = numbers(auditor)
+
+    runner.run_export(job.pk)
+
+    assert (now(job).state, now(job).problem) == (ExportState.FAILED, "The service went away")
+    assert files() == []
+
+
+def test_a_defect_in_a_report_costs_the_file_and_not_the_process(
+    auditor: User, offer: Callable[[Rows], None]
+) -> None:
+    def defective() -> Iterator[object]:
+        yield os.environ["COUNTERSIGN_MISSING"]
+
+    offer(defective)
+    job = numbers(auditor)
+
+    runner.run_export(job.pk)
+
+    assert now(job).state == ExportState.FAILED
+    assert "in its log" in now(job).problem
+
+
+def test_a_commit_that_breaks_off_takes_no_file_from_a_state_that_names_it(
+    auditor: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = asked_for(auditor)
+    commit, lost = connection.commit, list[bool]()
+
+    def kept_but_not_told() -> None:
+        is_lost = not lost and now(job).state == ExportState.DONE
+        commit()
+        if is_lost:
+            lost.append(True)
+            raise OperationalError("The connection was lost")
+
+    monkeypatch.setattr(connection, "commit", kept_but_not_told)
+
+    runner.run_export(job.pk)
+
+    job = now(job)
+    assert (lost, job.state) == ([True], ExportState.DONE)
+    assert hashlib.sha256(job.file.read_bytes()).hexdigest() == job.sha256
+
+
+@pytest.mark.parametrize("point", ["export.writing", "export.written"])
+def test_a_killed_process_leaves_no_half_of_a_file_and_another_begins_anew(
+    auditor: User, settings: Settings, point: str
+) -> None:
+    job = asked_for(auditor)
+
+    killed = swept_by_a_process(settings, point)
+
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert now(job).state == ExportState.RUNNING
+    assert [name for name in files() if not name.endswith(".part")] == []
+    assert runner.run_next_export() == 0  # as long as its lease lasts
+    with clock.use_clock(lambda: timezone.now() + runner.LEASE_DURATION):
+        assert runner.run_next_export() == 1
+    job = now(job)
+    assert (job.state, job.tries) == (ExportState.DONE, 2)
+    assert hashlib.sha256(job.file.read_bytes()).hexdigest() == job.sha256
+
+
+def swept_by_a_process(settings: Settings, point: str) -> "subprocess.CompletedProcess[str]":
+    """One round of the sweeper in a process of its own, around this test's database and folder."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("COUNTERSIGN_")}
+    own = {
+        "DJANGO_SETTINGS_MODULE": "backoffice.settings",
+        "COUNTERSIGN_DATA_DIR": str(settings.DATA_DIR),
+        "COUNTERSIGN_DATABASE_URL": database_url(),
+        "COUNTERSIGN_ENVIRONMENT": "sandbox",
+        "COUNTERSIGN_GATEWAY_URL": "http://127.0.0.1:9/v2",
+        "COUNTERSIGN_GATEWAY_URL_V4": "http://127.0.0.1:9/v4",
+        "COUNTERSIGN_FAULT_POINT": f"{point}=kill",
+    }
+    return subprocess.run(
+        [sys.executable, "manage.py", "sweep", "--once"],
+        env={**inherited, **own},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )

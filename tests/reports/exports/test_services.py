@@ -1,0 +1,185 @@
+"""Exports in the background: whole files, on record, by the rights of their person."""
+
+import csv
+import hashlib
+from datetime import timedelta
+from itertools import product
+
+import pytest
+from django.contrib.auth.models import Group
+from django.db import IntegrityError, transaction
+
+from backoffice.accounts.models import User
+from backoffice.accounts.roles import Role
+from backoffice.audit.models import Entry
+from backoffice.reports.errors import ExportGoneError, ReportNotAllowedError
+from backoffice.reports.exports import runner, services
+from backoffice.reports.models import TRANSITIONS, ExportJob, ExportState, change_state, export_folder
+from tests.reports.export_requests import actions, asked_for, files, made, now
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("empty_folder")]
+
+
+def test_a_finished_export_is_a_file_with_its_digest_and_rows(auditor: User) -> None:
+    job = made(auditor)
+
+    content = job.file.read_bytes()
+    rows = list(csv.reader(content.decode().splitlines()))
+    assert (job.state, job.size, job.rows) == (ExportState.DONE, len(content), len(rows) - 1)
+    assert job.sha256 == hashlib.sha256(content).hexdigest()
+    assert rows[0] == ["position", "actor", "action"]
+    assert rows[1][2] == "export.requested"
+    assert job.name.startswith("countersign-audit-log-as-of-")
+    assert job.expires_at is not None
+    assert job.ended_at is not None
+    assert job.expires_at - job.ended_at == timedelta(days=7)
+
+
+def test_the_file_is_for_nobody_else_on_this_machine(auditor: User) -> None:
+    job = made(auditor)
+
+    assert job.file.stat().st_mode & 0o777 == 0o600
+    assert export_folder().stat().st_mode & 0o777 == 0o700
+    assert "audit" not in job.stored_as
+    assert files() == [job.stored_as]
+
+
+def test_an_export_is_on_record_from_the_wish_to_the_file(auditor: User) -> None:
+    job = made(auditor)
+
+    assert actions(job) == ["export.requested", "export.completed"]
+    completed = Entry.objects.filter(action="export.completed").get()
+    assert completed.actor_id == auditor.pk
+    assert completed.detail["sha256"] == job.sha256
+    assert completed.detail["rows"] == job.rows
+
+
+def test_every_move_that_the_table_does_not_name_is_refused(auditor: User) -> None:
+    job = asked_for(auditor)
+    for before, to in product(ExportState, ExportState):
+        ExportJob.objects.filter(pk=job.pk).update(state=before, size=1, sha256="0", stored_as="x")
+
+        assert change_state(now(job), to) is (to in TRANSITIONS[before]), (before, to)
+        assert now(job).state == (to if to in TRANSITIONS[before] else before)
+
+
+def test_the_database_refuses_a_finished_export_without_a_file(auditor: User) -> None:
+    job = asked_for(auditor)
+
+    with pytest.raises(IntegrityError), transaction.atomic():
+        ExportJob.objects.filter(pk=job.pk).update(state=ExportState.DONE)
+
+
+def test_who_may_not_read_a_report_cannot_ask_for_it(maker: User) -> None:
+    with pytest.raises(ReportNotAllowedError):
+        asked_for(maker)
+
+    assert not ExportJob.objects.exists()
+
+
+def test_whoever_lost_the_right_meanwhile_gets_no_file(auditor: User) -> None:
+    job = asked_for(auditor)
+    auditor.groups.clear()
+
+    runner.run_export(job.pk)
+
+    job = now(job)
+    assert (job.state, job.problem) == (ExportState.FAILED, "Femi Ade may not read this report.")
+    assert files() == []
+    assert actions(job) == ["export.requested", "export.failed"]
+
+
+def test_whoever_lost_the_right_afterwards_cannot_take_the_file_away(auditor: User) -> None:
+    job = made(auditor)
+    auditor.groups.clear()
+
+    with pytest.raises(ReportNotAllowedError):
+        services.open_export(job.pk, actor=User.objects.get(pk=auditor.pk))
+
+    assert "export.downloaded" not in actions(job)
+
+
+def test_every_download_is_on_record(auditor: User) -> None:
+    job = made(auditor)
+
+    for _ in range(2):
+        _, file = services.open_export(job.pk, actor=auditor)
+        with file:
+            assert hashlib.sha256(file.read()).hexdigest() == job.sha256
+
+    assert actions(job)[2:] == ["export.downloaded", "export.downloaded"]
+
+
+def test_a_file_that_nobody_got_is_not_on_record_as_taken_away(auditor: User) -> None:
+    job = made(auditor)
+    job.file.unlink()
+
+    with pytest.raises(ExportGoneError):
+        services.open_export(job.pk, actor=auditor)
+
+    assert "export.downloaded" not in actions(job)
+
+
+def test_what_has_ended_cannot_be_cancelled(auditor: User) -> None:
+    job = made(auditor)
+
+    with pytest.raises(ExportGoneError):
+        services.cancel_export(job.pk, actor=auditor)
+
+    assert now(job).state == ExportState.DONE
+
+
+def test_the_same_can_be_asked_for_again(auditor: User) -> None:
+    job = made(auditor, filters={"group": ["export"]}, has_mark=True)
+
+    again = services.repeat_export(job, actor=auditor)
+
+    assert again.pk != job.pk
+    assert again.wish == job.wish
+    with pytest.raises(ExportGoneError):
+        services.repeat_export(again, actor=auditor)
+
+
+def test_filters_columns_and_zone_count_in_the_background_too(auditor: User) -> None:
+    job = made(
+        auditor,
+        filters={"group": ["export"], "since": ["2026-01-01"]},
+        columns=["at", "action"],
+        time_zone="Asia/Kathmandu",
+        has_mark=True,
+    )
+
+    content = job.file.read_bytes()
+    assert content.startswith(b"\xef\xbb\xbfat,action\r\n")
+    assert b"+05:45,export.requested\r\n" in content
+    assert job.name.startswith("countersign-audit-log-2026-01-01-to-")
+
+
+def test_a_filter_that_no_longer_makes_sense_fails_the_export(auditor: User) -> None:
+    job = asked_for(auditor, filters={"actor": ["999999"]})
+
+    runner.run_export(job.pk)
+
+    assert now(job).state == ExportState.FAILED
+    assert "actor" in now(job).problem
+
+
+def test_a_deactivated_person_gets_no_file(auditor: User) -> None:
+    job = asked_for(auditor)
+    User.objects.filter(pk=auditor.pk).update(is_active=False)
+
+    runner.run_export(job.pk)
+
+    assert now(job).state == ExportState.FAILED
+
+
+def test_a_role_given_back_lets_a_new_one_be_made(auditor: User) -> None:
+    job = asked_for(auditor)
+    auditor.groups.clear()
+    runner.run_export(job.pk)
+    auditor.groups.set(Group.objects.filter(name=Role.AUDITOR))
+
+    again = services.repeat_export(now(job), actor=User.objects.get(pk=auditor.pk))
+    runner.run_export(again.pk)
+
+    assert now(again).state == ExportState.DONE

@@ -1,0 +1,217 @@
+"""Who may take what away, and what a person is told where it cannot be had."""
+
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from pytest_django import Settings
+
+from backoffice.accounts.models import User
+from backoffice.audit.models import Entry
+from backoffice.reports.definitions.catalogue import REPORTS
+from backoffice.reports.exports.download_limits import DownloadSlot
+from tests.reports import odd_values
+from tests.reports.download import Download
+from tests.sandbox_process import SandboxProcess
+
+pytestmark = pytest.mark.django_db(transaction=True)  # a report reads by a connection of its own
+SignIn = Callable[[Client, User], Client]
+LIST = reverse("reports:list")
+READERS = {
+    "approvals": {"maker", "checker", "auditor", "administrator"},
+    "attempts": {"maker", "checker", "auditor", "administrator"},
+    "staff": {"administrator"},
+    "operations": {"maker", "checker", "auditor", "administrator"},
+    "transactions": {"maker", "checker", "auditor", "administrator"},
+    "statement": {"maker", "checker", "auditor", "administrator"},
+    "continuity": {"maker", "checker", "auditor", "administrator"},
+    "balances": {"maker", "checker", "auditor", "administrator"},
+    "bank-accounts": {"maker", "checker", "auditor", "administrator"},
+    "payments": {"maker", "checker", "auditor", "administrator"},
+    "wallets": {"maker", "checker", "auditor", "administrator"},
+    "api-keys": {"maker", "checker", "auditor", "administrator"},
+    "reconciliation": {"maker", "checker", "auditor", "administrator"},
+    "reconciliation-by-day": {"maker", "checker", "auditor", "administrator"},
+    "webhook-deliveries": {"maker", "checker", "auditor", "administrator"},
+    "incidents": {"maker", "checker", "auditor", "administrator"},
+    "audit-log": {"auditor", "administrator"},
+}
+CAST = ("maker", "checker", "auditor", "administrator", "outsider")
+
+
+def page_of(name: str) -> str:
+    return reverse("reports:report", args=[name])
+
+
+def address(name: str) -> str:
+    return reverse("reports:csv", args=[name])
+
+
+def test_every_report_has_its_readers_above() -> None:
+    assert set(READERS) == set(REPORTS)
+
+
+@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize("person", CAST)
+def test_who_may_take_a_report_away(
+    request: pytest.FixtureRequest,
+    client: Client,
+    sign_in: SignIn,
+    sandbox: SandboxProcess,
+    person: str,
+    name: str,
+) -> None:
+    browser = sign_in(client, request.getfixturevalue(person))
+
+    response = browser.get(address(name))
+
+    assert response.status_code == (200 if person in READERS[name] else 403)
+    list(response)
+
+
+@pytest.mark.parametrize("person", CAST)
+def test_the_page_offers_what_the_person_may_take(
+    request: pytest.FixtureRequest, client: Client, sign_in: SignIn, person: str
+) -> None:
+    response = sign_in(client, request.getfixturevalue(person)).get(LIST)
+
+    allowed = {name for name, readers in READERS.items() if person in readers}
+    assert response.status_code == (200 if allowed else 403)
+    page = response.content.decode()
+    assert {name for name in READERS if f'href="{page_of(name)}"' in page} == allowed
+
+
+@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize("person", CAST)
+def test_who_may_open_the_page_of_a_report(
+    request: pytest.FixtureRequest, client: Client, sign_in: SignIn, person: str, name: str
+) -> None:
+    response = sign_in(client, request.getfixturevalue(person)).get(page_of(name))
+
+    assert response.status_code == (200 if person in READERS[name] else 403)
+
+
+def test_the_page_says_who_may_read_what(reader: Client) -> None:
+    page = reader.get(LIST).content.decode()
+
+    row = page.partition(f'href="{page_of("audit-log")}"')[2].partition("</tr>")[0]
+    assert "Auditor, Administrator" in row
+
+
+def test_an_unknown_report_is_not_found(reader: Client) -> None:
+    assert reader.get(address("payroll")).status_code == 404
+
+
+def test_a_download_is_a_link_and_nothing_else(reader: Client) -> None:
+    assert reader.post(address("operations")).status_code == 405
+
+
+@pytest.mark.parametrize(
+    ("name", "filters", "field", "message"),
+    [
+        ("operations", {"status": "sleeping"}, "operations-status", "Select a valid choice"),
+        ("operations", {"since": "31.12.2026"}, "operations-since", "Enter a valid date"),
+        (
+            "operations",
+            {"since": "2026-03-02", "until": "2026-03-01"},
+            "operations-until",
+            "before the first one",
+        ),
+        ("operations", {"until": "9999-12-31"}, "operations-until", "Choose a day from 2000-01-01"),
+        ("audit-log", {"since": "0001-01-01"}, "audit-log-since", "Choose a day from 2000-01-01"),
+        ("transactions", {"currency": "EUR"}, "transactions-currency", "Select a valid choice"),
+        ("transactions", {"direction": "up"}, "transactions-direction", "Select a valid choice"),
+        ("operations", {"columns": "colour"}, "file-columns", "Select a valid choice"),
+        ("audit-log", {"actor": "x"}, "audit-log-actor", "Select a valid choice"),
+    ],
+)
+def test_a_filter_that_makes_no_sense_is_told_beside_its_field(
+    reader: Client, name: str, filters: dict[str, str], field: str, message: str
+) -> None:
+    response = reader.get(address(name), filters)
+
+    assert response.status_code == 422
+    error = response.content.decode().partition(f'id="{field}_error">')[2].partition("</span>")[0]
+    assert message in error
+    assert not Entry.objects.exists()
+
+
+def test_the_answer_is_a_file_that_nobody_keeps(reader: Client, download: Callable[..., Download]) -> None:
+    headers = download("operations", since="2026-03-01", until="2026-03-31").headers
+
+    assert headers["Content-Type"] == "text/csv; charset=utf-8; header=present"
+    assert headers["Content-Disposition"] == (
+        'attachment; filename="countersign-operations-2026-03-01-to-2026-03-31.csv"'
+    )
+    assert headers["Cache-Control"] == "no-store"
+
+
+def test_a_download_is_on_record_with_the_address_and_request(
+    reader: Client, auditor: User, download: Callable[..., Download]
+) -> None:
+    headers = download("audit-log", group="operation").headers
+
+    exported, requested = Entry.objects.all()[:2]
+    assert str(exported) == f"{auditor} exported the report Audit log"
+    assert exported.detail == {
+        "report": "audit-log",
+        "filters": {"group": "operation"},
+        "rows": 0,
+        "complete": True,
+    }
+    assert {requested.address, exported.address} == {"127.0.0.1"}
+    assert {requested.request_id, exported.request_id} == {headers["X-Request-ID"]}
+
+
+def test_a_service_that_does_not_answer_is_told_on_a_page(reader: Client, settings: Settings) -> None:
+    settings.GATEWAY_URL = "http://127.0.0.1:1/v2"  # where nobody listens
+
+    response = reader.get(address("wallets"), {"currency": "NGN"})
+
+    assert response.status_code == 502
+    page = response.content.decode()
+    assert "Wallet addresses could not be read" in page
+    assert "No file was made and nothing was changed" in page
+    assert f'href="{address("wallets")}?currency=NGN"' in page
+    assert not Entry.objects.exists()
+
+
+def test_a_reader_who_goes_away_is_on_record(reader: Client) -> None:
+    odd_values.stored()
+    response = reader.get(address("transactions"))
+    next(iter(response))
+
+    response.close()
+
+    entry = Entry.objects.first()
+    assert entry is not None
+    assert (entry.action, entry.detail["complete"], entry.detail["rows"]) == ("report.exported", False, 0)
+
+
+def test_a_big_report_is_offered_in_the_background_and_not_begun(reader: Client, settings: Settings) -> None:
+    settings.EXPORT_STREAM_ROWS = 0
+    odd_values.stored()
+
+    response = reader.get(address("transactions"), {"type": "withdrawal", "columns": ["type", "fee"]})
+
+    page = response.content.decode()
+    assert response.status_code == 200
+    assert "made in the background" in page
+    for name, text in (("type", "withdrawal"), ("columns", "type"), ("columns", "fee")):
+        assert f'<input type="hidden" name="{name}" value="{text}">' in page
+    assert not Entry.objects.exists()
+
+
+def test_where_all_places_are_taken_the_background_is_offered_at_once(
+    reader: Client, settings: Settings
+) -> None:
+    held = [DownloadSlot() for _ in range(settings.EXPORT_STREAMS)]
+
+    response = reader.get(address("operations"))
+    for place in held:
+        place.leave()
+
+    assert response.status_code == 503
+    assert "Other files are being sent" in response.content.decode()
+    assert not Entry.objects.exists()

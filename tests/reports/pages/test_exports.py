@@ -1,0 +1,269 @@
+"""The pages of exports: only their own person's, and only as long as the report may be read."""
+
+from collections.abc import Callable
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+from pytest_django import DjangoAssertNumQueries
+
+from backoffice.accounts.models import User
+from backoffice.audit.models import Entry
+from backoffice.core import clock
+from backoffice.reports.definitions.catalogue import REPORTS
+from backoffice.reports.models import ExportJob, ExportState
+from tests.reports.export_requests import asked_for, made, now
+
+pytestmark = pytest.mark.django_db(transaction=True)
+SignIn = Callable[[Client, User], Client]
+PAGES = ("export", "progress", "download")
+DEEDS = ("cancel", "again", "remove_export")
+
+
+def address(page: str, job: ExportJob) -> str:
+    return reverse(f"reports:{page}", args=[job.pk])
+
+
+def test_a_wish_becomes_an_export_with_its_page(reader: Client, auditor: User) -> None:
+    sent = {
+        "then": "background",
+        "group": "export",
+        "columns": ["action"],
+        "has_mark": "on",
+        "format": "xlsx",
+    }
+
+    answer = reader.post(reverse("reports:report", args=["audit-log"]), sent)
+
+    job = ExportJob.objects.get()
+    assert answer["Location"] == address("export", job)
+    assert (job.person, job.state, job.filters) == (auditor, ExportState.WAITING, {"group": ["export"]})
+    assert (job.columns, job.format, job.has_mark) == (["action"], "xlsx", True)
+
+
+def test_its_filters_stand_there_as_they_were_chosen(reader: Client, auditor: User) -> None:
+    chosen = {"actor": [str(auditor.pk)], "group": ["two_factor"], "since": ["2026-11-21"]}
+    html = reader.get(address("export", made(auditor, filters=chosen))).content.decode()
+    for told in (f"<dt>Person</dt><dd>{auditor}</dd>", "<dt>From</dt><dd>21 Nov 2026</dd>"):
+        assert told in html
+
+
+def test_a_filter_that_makes_no_sense_any_more_stands_there_as_it_was_typed(
+    reader: Client, auditor: User
+) -> None:
+    job = made(auditor, filters={"group": ["colour"], "of_before": ["1", "2"]})
+    html = reader.get(address("export", job)).content.decode()
+    assert "<dt>Group</dt><dd>colour</dd>" in html
+    assert "<dt>Of before</dt><dd>1, 2</dd>" in html
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_nobody_else_sees_it(
+    client: Client, auditor: User, administrator: User, sign_in: SignIn, page: str
+) -> None:
+    job = made(auditor)
+
+    assert sign_in(client, administrator).get(address(page, job)).status_code == 404
+
+
+@pytest.mark.parametrize("deed", DEEDS)
+def test_nobody_else_does_anything_with_it(
+    client: Client, auditor: User, administrator: User, sign_in: SignIn, deed: str
+) -> None:
+    job = asked_for(auditor)
+
+    assert sign_in(client, administrator).post(address(deed, job)).status_code == 404
+    assert now(job).state == ExportState.WAITING
+    assert ExportJob.objects.count() == 1
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_without_the_right_it_is_gone(reader: Client, auditor: User, page: str) -> None:
+    job = made(auditor)
+    auditor.groups.clear()
+
+    assert reader.get(address(page, job)).status_code == 404
+    assert not Entry.objects.filter(action="export.downloaded").exists()
+
+
+def test_the_file_is_what_was_made(reader: Client, auditor: User) -> None:
+    job = made(auditor)
+
+    answer = reader.get(address("download", job))
+
+    assert b"".join(answer) == job.file.read_bytes()
+    assert answer["Content-Disposition"] == f'attachment; filename="{job.name}"'
+    assert answer["Cache-Control"] == "no-store"
+    assert Entry.objects.filter(action="export.downloaded").get().actor_id == auditor.pk
+
+
+def test_the_page_tells_progress_without_a_script_and_asks_again_with_one(
+    reader: Client, auditor: User
+) -> None:
+    job = asked_for(auditor, estimate=1000)
+    ExportJob.objects.filter(pk=job.pk).update(state=ExportState.RUNNING, rows=250)
+
+    page = reader.get(address("export", job)).content.decode()
+
+    assert '<progress value="250" max="1000"' in page
+    assert "250 of about 1,000 rows written" in page
+    assert f'hx-get="{address("progress", job)}?told=25%20%25"' in page
+    assert f'<a href="{address("export", job)}">Look again</a>' in page
+
+
+def test_a_finished_one_is_no_longer_asked_for_and_shows_its_digest(reader: Client, auditor: User) -> None:
+    job = made(auditor)
+
+    part = reader.get(address("progress", job)).content.decode()
+
+    assert "hx-get" not in part
+    assert job.sha256 in part
+    assert f'href="{address("download", job)}"' in part
+
+
+def test_what_asks_for_itself_takes_no_button_away(reader: Client, auditor: User) -> None:
+    job = asked_for(auditor, estimate=1000)
+
+    part = reader.get(address("progress", job), headers={"HX-Request": "true"}).content.decode()
+
+    assert 'id="progress"' in part
+    assert "<button" not in part
+    assert 'id="export-deed"' in reader.get(address("export", job)).content.decode()
+
+
+def test_when_it_ends_the_whole_is_shown_and_the_focus_has_a_place(reader: Client, auditor: User) -> None:
+    job = made(auditor)
+
+    answer = reader.get(address("progress", job), headers={"HX-Request": "true"})
+
+    assert (answer["HX-Retarget"], answer["HX-Reswap"]) == ("#export", "outerHTML")
+    assert answer.content.decode().count('id="export-deed"') == 1
+
+
+@pytest.mark.parametrize(
+    ("rows", "told", "announced"),
+    [
+        (250, "25 %", None),
+        (499, "25 %", None),
+        (500, "25 %", "Running, 50 %."),
+        (0, "waiting", "Running, 0 %."),
+        (5000, "50 %", "Running, 75 %."),
+    ],
+)
+def test_it_is_announced_at_every_quarter_and_no_oftener(
+    reader: Client, auditor: User, rows: int, told: str, announced: str | None
+) -> None:
+    job = asked_for(auditor, estimate=1000)
+    ExportJob.objects.filter(pk=job.pk).update(state=ExportState.RUNNING, rows=rows)
+
+    part = reader.get(
+        address("progress", job), {"told": told}, headers={"HX-Request": "true"}
+    ).content.decode()
+
+    assert ('role="status"' in part) is (announced is not None)
+    assert announced is None or f'hx-swap-oob="innerHTML">{announced}</p>' in part
+
+
+def test_it_is_cancelled_by_its_person(reader: Client, auditor: User) -> None:
+    job = asked_for(auditor)
+
+    assert reader.post(address("cancel", job))["Location"] == address("export", job)
+
+    assert now(job).state == ExportState.CANCELLED
+    assert "It was cancelled" in reader.get(address("export", job)).content.decode()
+
+
+def test_the_same_is_made_again(reader: Client, auditor: User) -> None:
+    job = made(auditor)
+
+    reader.post(address("again", job))
+
+    assert ExportJob.objects.filter(state=ExportState.WAITING).get().wish == job.wish
+
+
+def test_a_file_that_is_no_longer_there_is_told(reader: Client, auditor: User) -> None:
+    job = made(auditor)
+    job.file.unlink()
+
+    answer = reader.get(address("download", job), follow=True)
+
+    assert "no longer there" in answer.content.decode()
+
+
+def test_why_there_is_no_file_stands_on_the_page(reader: Client, auditor: User) -> None:
+    job = asked_for(auditor)
+    ExportJob.objects.filter(pk=job.pk).update(state=ExportState.FAILED, problem="The service went away")
+
+    assert "There is no file: The service went away" in reader.get(address("export", job)).content.decode()
+
+
+def test_the_list_has_the_persons_own_newest_first(
+    reader: Client, auditor: User, administrator: User
+) -> None:
+    asked_for(administrator)
+    first, second = asked_for(auditor), asked_for(auditor)
+
+    page = reader.get(reverse("reports:exports")).content.decode()
+
+    assert page.index(address("export", second)) < page.index(address("export", first))
+    assert page.count('class="row"') == 2
+
+
+def test_the_list_tells_exports_of_one_report_apart(reader: Client, auditor: User) -> None:
+    asked_for(auditor, filters={"since": ["2026-11-21"], "group": ["export"]}, columns=[])
+    asked_for(auditor, columns=["position", "actor"])
+
+    for path in (reverse("reports:exports"), reverse("reports:list")):
+        page = reader.get(path).content.decode()
+        assert ">About: Export · From: 21 Nov 2026</small>" in page
+        assert f">2 of {len(REPORTS['audit-log'].columns)} columns</small>" in page
+
+
+def test_whom_the_filters_of_a_list_name_is_read_once_for_all(
+    reader: Client,
+    auditor: User,
+    administrator: User,
+    django_assert_num_queries: DjangoAssertNumQueries,
+) -> None:
+    asked_for(auditor, filters={"actor": [str(auditor.pk)]})
+    with CaptureQueriesContext(connection) as of_one:
+        reader.get(reverse("reports:exports"))
+    asked_for(auditor, filters={"actor": [str(administrator.pk)]})
+
+    with django_assert_num_queries(len(of_one)):
+        page = reader.get(reverse("reports:exports")).content.decode()
+
+    assert f"Person: {auditor}" in page
+    assert f"Person: {administrator}" in page
+
+
+def test_what_its_person_removed_has_not_expired(reader: Client, auditor: User) -> None:
+    job = made(auditor)
+
+    page = reader.post(address("remove_export", job), follow=True).content.decode()
+
+    assert '<span class="badge ">Removed</span>' in page
+    assert "You removed the file." in page
+    ExportJob.objects.filter(pk=job.pk).update(expires_at=clock.now())
+    assert "You removed the file." in reader.get(address("export", job)).content.decode()
+
+
+@pytest.mark.parametrize(
+    ("state", "told"),
+    [
+        (ExportState.RUNNING, "7"),
+        (ExportState.DONE, "7"),
+        (ExportState.EXPIRED, "7"),
+        (ExportState.REMOVED, "7"),
+    ]
+    + [(state, "") for state in (ExportState.WAITING, ExportState.CANCELLED, ExportState.FAILED)],
+)
+def test_rows_are_told_of_a_file_alone(reader: Client, auditor: User, state: ExportState, told: str) -> None:
+    job = made(auditor)
+    ExportJob.objects.filter(pk=job.pk).update(state=state, rows=7)
+
+    page = reader.get(reverse("reports:exports")).content.decode()
+
+    assert f'data-label="Rows">{told}</td>' in page

@@ -1,0 +1,132 @@
+"""The page of a report: what is chosen there, and what comes back where that makes no sense."""
+
+import gzip
+import re
+from pathlib import Path
+
+import pytest
+from django.db import connection
+from django.forms import ChoiceField
+from django.test import Client
+from django.urls import reverse
+from pytest_django import DjangoAssertNumQueries
+
+from backoffice.accounts.models import User
+from backoffice.audit.models import Entry
+from backoffice.operations.pages.operation_list import ALL_TAB
+from backoffice.reports.definitions.catalogue import REPORTS
+from backoffice.reports.exports.request_codec import filter_form
+from backoffice.reports.models import ExportJob
+from tests import factories
+from tests.reports import odd_values
+from tests.reports.export_requests import asked_for
+from tests.reports.pages.test_access import address, page_of
+
+pytestmark = pytest.mark.django_db(transaction=True)  # a report reads by a connection of its own
+
+
+def test_what_is_sent_from_the_page_is_the_same_file_as_by_its_link(reader: Client) -> None:
+    odd_values.stored()
+    sent = {"type": "withdrawal", "columns": ["transaction_id", "fee"], "format": "csv"}
+
+    by_page = b"".join(reader.post(page_of("transactions"), sent))
+
+    assert by_page == b"".join(reader.get(address("transactions"), sent))
+
+
+def the_planner_counts_anew() -> None:
+    """What earlier tests deleted may stay in PostgreSQL's files for a while, and its planner goes by their size."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("ANALYZE ledger_transaction")
+
+
+def test_excel_gets_a_file_of_its_own_kind(reader: Client) -> None:
+    odd_values.stored()
+    the_planner_counts_anew()
+
+    response = reader.post(page_of("transactions"), {"format": "xlsx"})
+
+    assert b"".join(response).startswith(b"PK")
+    assert response["Content-Type"].endswith("spreadsheetml.sheet")
+    assert response["Content-Disposition"].endswith('.xlsx"')
+    entry = Entry.objects.filter(action="report.exported").get()
+    assert (entry.detail["rows"], entry.detail["complete"]) == (len(odd_values.TEXTS), True)
+
+
+def test_the_page_says_about_how_many_rows_there_are(reader: Client, maker: User) -> None:
+    factories.prepared(maker)
+
+    answer = reader.get(reverse("reports:size", args=["operations"]), {"status": "pending"})
+
+    assert re.search(r"About [\d,]+ rows?\.", answer.content.decode())
+
+
+@pytest.mark.parametrize(
+    "path", ["/reports/", "/reports/operations/", "/reports/exports/", "/reports/schedules/"]
+)
+def test_the_pages_need_few_queries(
+    reader: Client, auditor: User, path: str, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    for _ in range(5):
+        asked_for(auditor)
+
+    with django_assert_max_num_queries(8):
+        answer = reader.get(path)
+
+    assert len(gzip.compress(answer.content)) <= 14_000
+
+
+def test_a_refused_form_comes_back_with_what_was_typed(reader: Client) -> None:
+    html = reader.get("/reports/operations.csv?since=yesterday&columns=status").content.decode()
+    assert html.count('value="yesterday"') == 1
+    assert html.count("Enter a valid date.") == 1
+    assert 'value="status" checked' in html
+    assert 'value="reference" checked' not in html
+
+
+def test_the_columns_that_were_chosen_stand_open_on_a_refused_form(reader: Client) -> None:
+    sent = {"chooses": "on", "columns": ["type", "currency", "amount"], "least": "abc"}
+
+    html = reader.post(page_of("transactions"), sent).content.decode()
+
+    assert re.search(r"<details[^>]* open>\s*<summary>3 of \d+ columns</summary>", html)
+    assert html.partition('class="headings"')[2].partition("</ul>")[0].count(" checked>") == 3
+
+
+def test_a_file_of_no_columns_is_not_taken_for_one_of_all(reader: Client) -> None:
+    answer = reader.post(page_of("operations"), {"chooses": "on", "then": "background"})
+
+    html = answer.content.decode()
+    assert answer.status_code == 422
+    assert "Choose at least one column." in html
+    assert re.search(r"<details[^>]* open>\s*<summary>0 of \d+ columns</summary>", html)
+    assert " checked>" not in html.partition('class="headings"')[2].partition("</ul>")[0]
+    assert not ExportJob.objects.exists()
+
+
+def test_where_columns_are_not_asked_about_all_of_them_come(reader: Client) -> None:
+    reader.post(page_of("operations"), {"then": "background"})
+
+    assert ExportJob.objects.get().columns == []
+    html = reader.get(page_of("operations")).content.decode()
+    assert 'type="hidden" name="chooses"' in html
+    assert re.search(r"<details class=\"fold\">\s*<summary>\d+ columns; choose some of them</summary>", html)
+
+
+def test_no_link_to_a_file_is_marked_as_a_download() -> None:
+    """The browser would keep the page that offers the background as a file."""
+    pages = Path("templates").rglob("*.html")
+    links = [link for page in pages for link in re.findall(r"<a [^>]*reports:csv[^>]*>", page.read_text())]
+
+    assert links
+    assert [link for link in links if " download" in link] == []
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_a_page_that_nobody_narrowed_leaves_nothing_out(name: str) -> None:
+    lists = [
+        field for field in filter_form(REPORTS[name], {}).fields.values() if isinstance(field, ChoiceField)
+    ]
+    sent_by_browsers = {field.widget.choices[0][0] for field in lists}
+    assert sent_by_browsers <= {"", ALL_TAB}

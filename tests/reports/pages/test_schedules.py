@@ -1,0 +1,165 @@
+"""The pages of schedules: their owner makes, changes, pauses and removes them; others only see them."""
+
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from pytest_django import Settings
+
+from backoffice.accounts.models import User
+from backoffice.audit.models import Entry
+from backoffice.reports.models import Schedule
+from tests.reports.schedule_requests import kept, now
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("public_address")]
+SignIn = Callable[[Client, User], Client]
+TYPED = {
+    "name": "Every Monday",
+    "frequency": "weekly",
+    "weekday": "1",
+    "day": "1",
+    "hour": "6",
+    "time_zone": "Africa/Lagos",
+    "period": "last_week",
+}
+
+
+def test_the_page_says_why_a_schedule_cannot_go_on(
+    client: Client, auditor: User, sign_in: SignIn, settings: Settings
+) -> None:
+    browser, schedule = sign_in(client, auditor), kept(auditor)
+    browser.post(reverse("reports:pause", args=[schedule.pk]))
+    settings.PUBLIC_URL = ""
+
+    page = browser.post(reverse("reports:resume", args=[schedule.pk]), follow=True).content.decode()
+
+    assert "COUNTERSIGN_PUBLIC_URL" in page
+    assert now(schedule).is_paused
+
+
+def test_a_schedule_is_made_on_its_page_with_the_filters_of_the_report(
+    client: Client, auditor: User, sign_in: SignIn
+) -> None:
+    browser = sign_in(client, auditor)
+    sent = {"then": "schedule", "group": "operation", "since": "2026-01-01", "columns": ["action"]}
+    form = browser.post(reverse("reports:report", args=["audit-log"]), sent)["Location"]
+
+    assert browser.get(form).status_code == 200
+    answer = browser.post(form, {**TYPED, "recipients": [auditor.pk]})
+
+    assert answer["Location"] == reverse("reports:schedules")
+    schedule = Schedule.objects.get()
+    assert (schedule.filters, schedule.columns) == ({"group": ["operation"]}, ["action"])
+    assert (schedule.frequency, schedule.day, schedule.next_at.isoweekday()) == ("weekly", 1, 1)
+    assert "<dd>Every Monday at 06:00, Africa/Lagos</dd>" in browser.get(answer["Location"]).content.decode()
+
+
+def test_what_makes_no_sense_is_told_beside_its_field(client: Client, auditor: User, sign_in: SignIn) -> None:
+    address = reverse("reports:new_schedule", args=["audit-log"])
+
+    answer = sign_in(client, auditor).post(address, {**TYPED, "time_zone": "Atlantis", "recipients": []})
+
+    page = answer.content.decode()
+    assert answer.status_code == 422
+    assert "Choose a time zone from the list." in page
+    assert "Choose at least one person." in page
+    assert not Schedule.objects.exists()
+
+
+def test_it_is_changed_paused_and_removed_by_its_owner(
+    client: Client, auditor: User, sign_in: SignIn
+) -> None:
+    browser, schedule = sign_in(client, auditor), kept(auditor)
+
+    browser.post(
+        reverse("reports:schedule", args=[schedule.pk]), {**TYPED, "hour": "7", "recipients": [auditor.pk]}
+    )
+    assert (now(schedule).hour, now(schedule).name) == (7, "Every Monday")
+    browser.post(reverse("reports:pause", args=[schedule.pk]))
+    assert now(schedule).is_paused
+    browser.post(reverse("reports:resume", args=[schedule.pk]))
+    assert not now(schedule).is_paused
+    browser.post(reverse("reports:remove", args=[schedule.pk]))
+
+    assert not Schedule.objects.exists()
+    entries = Entry.objects.filter(action__startswith="schedule.").order_by("position")
+    told = ["created", "changed", "paused", "resumed", "removed"]
+    assert [entry.action.partition(".")[2] for entry in entries] == told
+
+
+def test_a_report_with_days_of_its_own_says_whose_they_are(
+    client: Client, auditor: User, sign_in: SignIn
+) -> None:
+    browser = sign_in(client, auditor)
+    schedule = kept(auditor, report="reconciliation", filters={}, columns=[])
+
+    assert "Yesterday; its days are those of UTC</dd>" in page(browser, "reports:schedules")
+    assert "The days of this report are those of UTC." in page(browser, "reports:schedule", schedule.pk)
+    form = page(browser, "reports:report", "reconciliation")
+    assert "From, in UTC" in form
+    assert "To, in UTC" in form
+    assert "in UTC" not in page(browser, "reports:report", "audit-log")
+
+
+def page(browser: Client, name: str, *arguments: object) -> str:
+    return browser.get(reverse(name, args=arguments)).content.decode()
+
+
+@pytest.mark.parametrize("deed", ["schedule", "pause", "resume", "remove"])
+def test_nobody_else_touches_it(
+    client: Client, auditor: User, administrator: User, sign_in: SignIn, deed: str
+) -> None:
+    schedule = kept(auditor, auditor, administrator)
+
+    answer = sign_in(client, administrator).post(reverse(f"reports:{deed}", args=[schedule.pk]), TYPED)
+
+    assert answer.status_code == 404
+    assert now(schedule).name == "Every morning"
+    assert not now(schedule).is_paused
+
+
+def test_a_recipient_sees_it_without_its_buttons(
+    client: Client, auditor: User, administrator: User, sign_in: SignIn
+) -> None:
+    schedule = kept(auditor, auditor, administrator)
+
+    page = sign_in(client, administrator).get(reverse("reports:schedules")).content.decode()
+
+    assert "Every morning" in page
+    assert reverse("reports:remove", args=[schedule.pk]) not in page
+
+
+def test_whoever_receives_it_sees_what_it_was_made_with(
+    client: Client, auditor: User, administrator: User, sign_in: SignIn
+) -> None:
+    kept(auditor, administrator, filters={"group": ["export"], "actor": [str(auditor.pk)]})
+
+    seen = page(sign_in(client, administrator), "reports:schedules")
+
+    assert "<dt>About</dt><dd>Export</dd>" in seen
+    assert f"<dt>Person</dt><dd>{auditor}</dd>" in seen
+    assert "<dt>Columns</dt><dd>position, action</dd>" in seen
+
+
+def test_a_schedule_is_about_yesterday_unless_somebody_says_otherwise(
+    client: Client, auditor: User, sign_in: SignIn
+) -> None:
+    browser = sign_in(client, auditor)
+    schedule = kept(auditor, period="as_it_stands")
+
+    assert '<option value="yesterday" selected>' in page(browser, "reports:new_schedule", "audit-log")
+    assert '<option value="as_it_stands" selected>' in page(browser, "reports:schedule", schedule.pk)
+    assert '<option value="yesterday"' not in page(browser, "reports:new_schedule", "incidents")
+
+
+def test_before_a_schedule_is_removed_its_owner_is_asked(
+    client: Client, auditor: User, sign_in: SignIn
+) -> None:
+    schedule = kept(auditor)
+
+    seen = page(sign_in(client, auditor), "reports:schedules")
+
+    folded = seen.partition("<summary>Remove…</summary>")[2].partition("</details>")[0]
+    assert f'action="{reverse("reports:remove", args=[schedule.pk])}"' in folded
+    assert seen.count(reverse("reports:remove", args=[schedule.pk])) == 1

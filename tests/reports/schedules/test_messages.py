@@ -1,0 +1,153 @@
+"""The messages of schedules: a link that needs sign-in, to whoever may still read the report."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from functools import partial
+
+import pytest
+from django.core import mail
+from django.core.checks import run_checks
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+from pytest_django import Settings
+
+from backoffice.accounts.models import User
+from backoffice.core import clock
+from backoffice.reports.exports import runner, services
+from backoffice.reports.models import ExportJob, ExportState
+from backoffice.reports.schedules import messages
+from tests.reports.schedule_requests import kept, ran
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("public_address")]
+WARNING = "reports.W001"
+
+
+def test_the_message_has_a_link_that_needs_sign_in_and_no_figures(auditor: User, client: Client) -> None:
+    job = ran(kept(auditor))
+
+    assert messages.send_due_messages() == 1
+    assert messages.send_due_messages() == 0
+
+    (message,) = mail.outbox
+    assert message.to == [auditor.email]
+    assert f"https://office.example{job.get_absolute_url()}" in message.body
+    assert "Every morning" in message.subject
+    assert str(job.rows) not in message.body.replace(str(job.pk), "").replace("seven", "")
+    assert job.sha256 not in message.body
+    assert message.attachments == []
+    assert "sign-in" in client.get(job.get_absolute_url())["Location"]
+
+
+def test_a_message_that_cannot_be_sent_is_tried_again(auditor: User, settings: Settings) -> None:
+    job = ran(kept(auditor))
+    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 1  # where nobody listens
+
+    assert messages.send_due_messages() == 0
+
+    kept_at = ExportJob.objects.get(pk=job.pk).mail_at
+    assert kept_at is not None
+    assert kept_at > clock.now() + messages.MAIL_RETRY_AFTER - timedelta(minutes=1)
+    settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
+    ExportJob.objects.filter(pk=job.pk).update(mail_at=clock.now())
+    assert messages.send_due_messages() == 1
+
+
+def test_a_message_that_cannot_be_sent_is_given_up_after_seven_days(
+    auditor: User, settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    job = ran(kept(auditor, filters={"actor": ["999999"]}))
+    assert (job.state, job.ended_at is not None) == (ExportState.FAILED, True)
+    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 1  # where nobody listens
+
+    for days, is_kept in ((6, True), (8, False), (9, False)):
+        with clock.use_clock(partial(later_by, timedelta(days=days))):
+            assert messages.send_due_messages() == 0
+        assert (ExportJob.objects.get(pk=job.pk).mail_at is not None) is is_kept
+
+    assert caplog.text.count("could not be sent") == 1
+    assert caplog.text.count("given up") == 1
+
+
+def later_by(length: timedelta) -> datetime:
+    return timezone.now() + length
+
+
+def test_a_name_of_two_lines_makes_one_subject(auditor: User) -> None:
+    ran(kept(auditor, name="Every morning\nBcc: somebody@elsewhere.example"))
+
+    assert messages.send_due_messages() == 1
+    assert mail.outbox[0].subject == "Countersign: Every morning Bcc: somebody@elsewhere.example"
+
+
+def test_without_a_public_address_no_message_leaves_and_the_schedule_says_so(
+    auditor: User, settings: Settings, client: Client, sign_in: Callable[[Client, User], Client]
+) -> None:
+    job = ran(kept(auditor))
+    settings.PUBLIC_URL = ""
+
+    assert messages.send_due_messages() == 0
+    assert mail.outbox == []
+    page = sign_in(client, auditor).get(reverse("reports:schedules")).content.decode()
+    assert "Whoever runs this installation sets COUNTERSIGN_PUBLIC_URL" in page
+
+    settings.PUBLIC_URL = "https://office.example"
+    assert messages.send_due_messages() == 1
+    assert f"https://office.example{job.get_absolute_url()}" in mail.outbox[0].body
+    assert "COUNTERSIGN_PUBLIC_URL" not in client.get(reverse("reports:schedules")).content.decode()
+
+
+def test_a_deployment_without_a_public_address_is_warned(settings: Settings) -> None:
+    def warned() -> list[str]:
+        return [str(found.msg) for found in run_checks(include_deployment_checks=True) if found.id == WARNING]
+
+    assert warned() == []
+    settings.PUBLIC_URL = ""
+    [words] = warned()
+    assert "COUNTERSIGN_PUBLIC_URL is not set" in words
+
+
+def test_the_owner_is_told_that_a_file_could_not_be_made_and_why(
+    auditor: User, administrator: User, client: Client, sign_in: Callable[[Client, User], Client]
+) -> None:
+    schedule = kept(administrator, auditor, filters={"actor": ["999999"]})
+
+    assert ran(schedule).state == ExportState.FAILED
+    assert messages.send_due_messages() == 1
+    assert messages.send_due_messages() == 0
+
+    (message,) = mail.outbox
+    assert message.to == [administrator.email]
+    assert (
+        "Every morning: no file could be made for Femi Ade. A filter no longer makes sense." in message.body
+    )
+    assert f"https://office.example{reverse('reports:schedules')}" in message.body
+    page = sign_in(client, administrator).get(reverse("reports:schedules")).content.decode()
+    assert "no file could be made for Femi Ade: A filter no longer makes sense." in page
+
+
+def test_what_somebody_asked_for_and_failed_brings_no_message(auditor: User) -> None:
+    asked = {"report": "audit-log", "time_zone": "UTC", "filters": {"actor": ["999999"]}}
+    services.request_export(auditor, asked)
+    runner.run_next_export()
+
+    assert ExportJob.objects.get().state == ExportState.FAILED
+    assert messages.send_due_messages() == 0
+
+
+def test_no_message_for_somebody_who_may_no_longer_read_it(auditor: User) -> None:
+    ran(kept(auditor))
+    auditor.groups.clear()
+
+    assert messages.send_due_messages() == 0
+    assert mail.outbox == []
+
+
+def test_what_somebody_asked_for_brings_no_message(auditor: User) -> None:
+    services.request_export(auditor, {"report": "audit-log", "time_zone": "UTC"})
+    runner.run_next_export()
+
+    assert ExportJob.objects.get().state == ExportState.DONE
+    assert messages.send_due_messages() == 0

@@ -1,0 +1,212 @@
+"""Schedules: exactly one export for each person and due moment, and nothing for whoever may not read it."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import IntegrityError, connection, transaction
+from pytest_django import Settings
+
+from backoffice.accounts.models import User
+from backoffice.audit.models import Entry
+from backoffice.core import clock
+from backoffice.reports.errors import ReportNotAllowedError, ScheduleError
+from backoffice.reports.models import ExportJob, ExportState, Schedule
+from backoffice.reports.schedules import services
+from backoffice.reports.schedules.services import recipients_with_obstacles
+from tests.reports.schedule_requests import MEMBERS, is_due, kept, now, ran
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("public_address")]
+
+
+def ended_yesterday() -> datetime:
+    """Six in the morning in Lagos, some days ago."""
+    return clock.now().replace(hour=5, minute=0, second=0, microsecond=0) - timedelta(days=3)
+
+
+def test_a_new_schedule_waits_for_its_next_moment(auditor: User) -> None:
+    schedule = kept(auditor)
+
+    assert schedule.next_at > clock.now()
+    assert (schedule.next_at.hour, schedule.next_at.minute) == (5, 0)  # six in Lagos
+    assert services.run_due_schedules() == 0
+    assert Entry.objects.filter(action="schedule.created").get().actor_id == auditor.pk
+
+
+def test_each_recipient_gets_an_export_of_their_own(auditor: User, administrator: User) -> None:
+    schedule = kept(auditor, auditor, administrator)
+    is_due(schedule, clock.now())
+
+    assert services.run_due_schedules() == 1
+
+    assert set(ExportJob.objects.values_list("person", flat=True)) == {auditor.pk, administrator.pk}
+    assert now(schedule).next_at > clock.now()
+    assert Entry.objects.filter(action="schedule.run").count() == 1
+
+
+def test_the_days_are_those_before_the_due_moment_in_its_zone(auditor: User) -> None:
+    schedule = kept(auditor, time_zone="Pacific/Auckland", hour=0)
+    due = datetime.now(UTC).replace(hour=12, minute=0, second=0, microsecond=0) - timedelta(days=400)
+    Schedule.objects.filter(pk=schedule.pk).update(frequency="monthly", day=due.day, next_at=due)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(clock, "_source", lambda: due + timedelta(minutes=1))
+        services.run_due_schedules()
+
+    job = ExportJob.objects.get()
+    day = str(due.date())  # noon in UTC is midnight or later of the next day there
+    assert job.filters == {"group": ["export"], "since": [day], "until": [day]}
+    assert (job.time_zone, job.columns) == ("Pacific/Auckland", ["position", "action"])
+
+
+def test_a_report_with_days_of_its_own_is_about_those_that_are_over_there(auditor: User) -> None:
+    """Six in the morning in Auckland is the evening before in UTC, so that day is not over."""
+    schedule = kept(auditor, report="reconciliation", filters={}, columns=[], time_zone="Pacific/Auckland")
+    is_due(schedule, datetime(2026, 3, 4, 17, tzinfo=UTC))
+    with clock.use_clock(lambda: datetime(2026, 3, 4, 17, 1, tzinfo=UTC)):
+        services.run_due_schedules()
+
+    assert ExportJob.objects.get().filters == {"since": ["2026-03-03"], "until": ["2026-03-03"]}
+
+
+def test_two_beats_make_one_run(auditor: User) -> None:
+    schedule = kept(auditor)
+    is_due(schedule, clock.now())
+
+    def attempt(_number: int) -> int:
+        try:
+            return services.run_due_schedules()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        ran = list(pool.map(attempt, range(4)))
+
+    assert sum(ran) == 1
+    assert ExportJob.objects.count() == 1
+
+
+def test_the_database_refuses_a_second_export_of_one_moment(auditor: User) -> None:
+    schedule = kept(auditor)
+    is_due(schedule, clock.now())
+    services.run_due_schedules()
+    job = ExportJob.objects.get()
+
+    with pytest.raises(IntegrityError), transaction.atomic():
+        ExportJob.objects.create(
+            person=auditor,
+            schedule=schedule,
+            due_at=job.due_at,
+            report="audit-log",
+            time_zone="UTC",
+            created_at=clock.now(),
+        )
+
+
+def test_after_a_time_without_anybody_it_runs_once_for_the_latest_moment(auditor: User) -> None:
+    schedule = kept(auditor)
+    is_due(schedule, ended_yesterday())
+
+    services.run_due_schedules()
+    services.run_due_schedules()
+
+    job = ExportJob.objects.get()
+    assert job.due_at is not None
+    assert timedelta(0) <= clock.now() - job.due_at < timedelta(days=1)
+
+
+def test_a_paused_schedule_makes_nothing_and_makes_up_for_nothing(auditor: User) -> None:
+    schedule = kept(auditor)
+    services.pause_schedule(schedule.pk, actor=auditor)
+    is_due(schedule, ended_yesterday())
+
+    assert services.run_due_schedules() == 0
+    services.resume_schedule(schedule.pk, actor=auditor)
+    assert services.run_due_schedules() == 0
+
+    assert now(schedule).next_at > clock.now()
+    entries = Entry.objects.filter(action__startswith="schedule.").order_by("position")
+    assert [entry.action for entry in entries] == ["schedule.created", "schedule.paused", "schedule.resumed"]
+
+
+def test_without_a_public_address_there_is_no_schedule_whose_messages_lead_nowhere(
+    auditor: User, settings: Settings
+) -> None:
+    schedule = kept(auditor)
+    services.pause_schedule(schedule.pk, actor=auditor)
+    settings.PUBLIC_URL = ""
+
+    with pytest.raises(ScheduleError, match="COUNTERSIGN_PUBLIC_URL"):
+        kept(auditor)
+    with pytest.raises(ScheduleError, match="COUNTERSIGN_PUBLIC_URL"):
+        services.change_schedule(schedule.pk, MEMBERS, [auditor], actor=auditor)
+    with pytest.raises(ScheduleError, match="COUNTERSIGN_PUBLIC_URL"):
+        services.resume_schedule(schedule.pk, actor=auditor)
+
+    assert Schedule.objects.get().is_paused
+
+
+def test_nobody_receives_what_they_may_not_read(auditor: User, maker: User) -> None:
+    with pytest.raises(ReportNotAllowedError):
+        kept(auditor, auditor, maker)
+    with pytest.raises(ReportNotAllowedError):
+        kept(maker, auditor)
+
+    assert not Schedule.objects.exists()
+
+
+def test_somebody_who_lost_the_right_gets_nothing_and_the_schedule_says_why(
+    auditor: User, administrator: User
+) -> None:
+    schedule = kept(administrator, auditor, administrator)
+    auditor.groups.clear()
+    is_due(schedule, clock.now())
+
+    services.run_due_schedules()
+
+    assert list(ExportJob.objects.values_list("person", flat=True)) == [administrator.pk]
+    assert now(schedule).last_outcome == "Femi Ade: may no longer read the report"
+    assert recipients_with_obstacles(now(schedule)) == ["Femi Ade: may no longer read the report"]
+    entry = Entry.objects.filter(action="schedule.run").get()
+    assert entry.detail["not_sent"] == ["Femi Ade: may no longer read the report"]
+
+
+def test_somebody_who_was_deactivated_gets_nothing(auditor: User, administrator: User) -> None:
+    schedule = kept(administrator, auditor)
+    User.objects.filter(pk=auditor.pk).update(is_active=False)
+    is_due(schedule, clock.now())
+
+    services.run_due_schedules()
+
+    assert not ExportJob.objects.exists()
+    assert "deactivated" in now(schedule).last_outcome
+
+
+def test_a_schedule_of_somebody_who_left_makes_nothing(auditor: User, administrator: User) -> None:
+    schedule = kept(administrator, auditor)
+    User.objects.filter(pk=administrator.pk).update(is_active=False)
+    is_due(schedule, clock.now())
+
+    services.run_due_schedules()
+
+    assert not ExportJob.objects.exists()
+    assert "who made the schedule" in now(schedule).last_outcome
+
+
+@pytest.mark.parametrize(
+    "changes", [{"report": "api-keys", "period": "yesterday", "filters": {}, "columns": []}]
+)
+def test_a_report_without_days_has_no_period(auditor: User, changes: dict[str, Any]) -> None:
+    with pytest.raises(ScheduleError):
+        kept(auditor, **changes)
+
+
+def test_files_of_a_removed_schedule_stay(auditor: User) -> None:
+    schedule = kept(auditor)
+    job = ran(schedule)
+
+    services.delete_schedule(schedule.pk, actor=auditor)
+
+    job = ExportJob.objects.get(pk=job.pk)
+    assert (job.state, job.schedule) == (ExportState.DONE, None)
+    assert job.file.exists()

@@ -1,0 +1,137 @@
+"""What the database itself refuses, whatever the program does: the tests build theirs from the same migrations."""
+
+from tests.sabotage.workshop import Safeguard
+
+DATABASE = (
+    Safeguard(
+        "constraint: the maker never approves",
+        "backoffice.operations.migrations.0001_initial:Migration",
+        {
+            'condition=models.Q(("approver", models.F("maker")), _negated=True)': (
+                'condition=models.Q(("approver__isnull", False))'
+            )
+        },
+        "tests/operations/test_states.py::test_the_database_refuses_an_approval_by_the_maker",
+    ),
+    Safeguard(
+        "trigger: an approval names the real maker",
+        "backoffice.operations.migrations.0002_status_and_content_triggers:TRIGGERS",
+        {
+            '"operations_approval", _OTHER_MAKER, "the maker is another"': (
+                '"operations_approval", "1 = 0", "the maker is another"'
+            )
+        },
+        "tests/operations/test_states.py::test_the_database_refuses_an_approval_that_names_another_maker",
+    ),
+    Safeguard(
+        "constraint: one approval for each person",
+        "backoffice.operations.migrations.0001_initial:Migration",
+        {
+            'fields=("operation", "approver"), name="approval_once_per_person"': (
+                'fields=("operation", "approver", "at"), name="approval_once_per_person"'
+            )
+        },
+        "tests/operations/test_states.py::test_the_database_refuses_a_second_approval_by_the_same_person",
+    ),
+    Safeguard(
+        "trigger: a countersignature does not change",
+        "backoffice.operations.migrations.0002_status_and_content_triggers:TRIGGERS",
+        {" OR NEW.approver_id <> OLD.approver_id OR NEW.digest <> OLD.digest": ""},
+        "tests/operations/test_states.py::test_the_database_keeps_a_countersignature_as_it_was_given",
+    ),
+    Safeguard(
+        "trigger: closed states are final",
+        "backoffice.operations.migrations.0002_status_and_content_triggers:TRANSITIONS",
+        {'    "review": (': ('    "succeeded": ("failed",),\n    "review": (')},
+        "tests/operations/test_states.py::test_the_database_refuses_every_other_edge[succeeded-failed]",
+    ),
+    Safeguard(
+        "trigger: sending goes back to pending never",
+        "backoffice.operations.migrations.0002_status_and_content_triggers:TRANSITIONS",
+        {'    "sending": ("approved",': '    "sending": ("pending", "approved",'},
+        "tests/operations/test_states.py::test_the_database_refuses_every_other_edge[sending-pending]",
+    ),
+    Safeguard(
+        "trigger: an operation begins as pending",
+        "backoffice.operations.migrations.0002_status_and_content_triggers:TRIGGERS",
+        {"\"NEW.status <> 'pending'\"": '"1 = 0"'},
+        "tests/operations/test_states.py::test_the_database_lets_an_operation_begin_as_pending_only",
+    ),
+    Safeguard(
+        "trigger: content does not change",
+        "backoffice.operations.migrations.0002_status_and_content_triggers:CONTENT",
+        {'    "payload",\n': ""},
+        "tests/operations/test_states.py::test_the_database_keeps_what_was_prepared",
+    ),
+    Safeguard(
+        "trigger: the maker does not change",
+        "backoffice.operations.migrations.0002_status_and_content_triggers:CONTENT",
+        {'    "maker_id",\n': ""},
+        "tests/operations/test_states.py::test_the_database_keeps_the_maker",
+    ),
+    Safeguard(
+        "trigger: only what is applied here succeeds unsent",
+        "backoffice.operations.migrations.0002_status_and_content_triggers:_APPLIED_HERE",
+        {"AND NEW.kind IN ('resolution', 'resume') ": ""},
+        "tests/operations/test_states.py::test_the_database_refuses_every_other_edge[approved-succeeded]",
+    ),
+    Safeguard(
+        "trigger: nothing is applied that was sent once",
+        "backoffice.operations.migrations.0002_status_and_content_triggers:_APPLIED_HERE",
+        {'    "AND NOT EXISTS (SELECT 1 FROM operations_attempt WHERE operation_id = NEW.id)"\n': ""},
+        (
+            "tests/operations/workflow/test_local_kinds.py::test_the_database_lets_nothing_be_applied_"
+            "that_was_sent_once"
+        ),
+    ),
+    Safeguard(
+        "unique index: one attempt in doubt for each balance",
+        "backoffice.operations.migrations.0001_initial:Migration",
+        {'fields=("balance",)': 'fields=("balance", "operation")'},
+        (
+            "tests/operations/delivery/test_balance_queue.py::test_the_database_lets_one_attempt_in_do"
+            "ubt_stand_at_a_balance"
+        ),
+    ),
+    Safeguard(
+        "unique index: one open attempt for each operation",
+        "backoffice.operations.migrations.0001_initial:Migration",
+        {
+            'fields=("operation",),\n                        name="attempt_one_open_per_operation"': (
+                'fields=("operation", "number"),\n'
+                '                        name="attempt_one_open_per_operation"'
+            )
+        },
+        (
+            "tests/operations/delivery/test_recheck_at_claim.py::test_an_operation_has_one_open_attemp"
+            "t_at_most"
+        ),
+    ),
+    Safeguard(
+        "unique index: one transaction belongs to one attempt",
+        "backoffice.operations.migrations.0001_initial:Migration",
+        {
+            "models.CharField(max_length=500, null=True, unique=True)": "models.CharField(max_length=500, null=True)"
+        },
+        (
+            "tests/operations/outcome/test_rejected_candidates.py::test_a_transaction_that_another_too"
+            "k_since_we_looked_closes_nothing"
+        ),
+    ),
+    Safeguard(
+        "unique index: one pause stands",
+        "backoffice.operations.migrations.0001_initial:Migration",
+        {"                        models.Value(1),\n": '                        "id",\n'},
+        "tests/operations/lifecycle/test_pause.py::test_the_database_lets_only_one_pause_stand",
+    ),
+    Safeguard(
+        "trigger: the audit log is append-only",
+        "backoffice.audit.migrations.0002_append_only:CREATE_ON_SQLITE",
+        {
+            "CREATE TRIGGER audit_entry_no_update BEFORE UPDATE ON audit_entry\n": (
+                "CREATE TRIGGER audit_entry_no_update BEFORE UPDATE ON audit_entry WHEN 1 = 0\n"
+            )
+        },
+        "tests/audit/test_append_only.py::test_the_database_refuses[update]",
+    ),
+)

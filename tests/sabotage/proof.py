@@ -1,0 +1,307 @@
+"""What closes an operation only by what the service's list proves."""
+
+from tests.sabotage.workshop import Safeguard
+
+PROOF = (
+    Safeguard(
+        "two passes through the list agree",
+        "backoffice.operations.matching:read_until_stable",
+        {"        if _statuses_by_id(again) == _statuses_by_id(seen):\n": "        if again is not None:\n"},
+        (
+            "tests/operations/outcome/test_single_candidate.py::test_a_list_that_changes_at_every_look"
+            "_proves_nothing"
+        ),
+    ),
+    Safeguard(
+        "a list that lags is given its time",
+        "backoffice.operations.outcome.confirmation:_earliest_claim_time",
+        {"attempt.started_at + listing_delay()\n": "attempt.started_at\n"},
+        (
+            "tests/operations/outcome/test_single_candidate.py::test_what_could_be_anothers_is_taken_o"
+            "nly_when_ours_has_had_the_time_to_be_there"
+        ),
+    ),
+    Safeguard(
+        "the failure of what was taken for ours proves nothing while ours may come",
+        "backoffice.operations.outcome.confirmation:_decisive_record",
+        {
+            "    if attempt.named_at:\n        return record\n": (
+                "    if attempt.service_transaction_id:\n        return record\n"
+            )
+        },
+        (
+            "tests/operations/outcome/test_claimed_then_failed.py::test_its_failure_proves_nothing_whi"
+            "le_ours_may_still_stand_in_the_list"
+        ),
+    ),
+    Safeguard(
+        "what failed may hide ours, which stands beside it",
+        "backoffice.operations.matching:_may_be_wrongly_claimed",
+        {
+            '    return attempt.named_at is None and [record.status for record in own] == ["failed"]\n': (
+                "    return not own\n"
+            )
+        },
+        (
+            "tests/operations/outcome/test_claimed_then_failed.py::test_people_decide_between_it_and_a"
+            "nother_that_stands_beside_it"
+        ),
+    ),
+    Safeguard(
+        "people choose no other than the one that the service named",
+        "backoffice.operations.kinds.resolution.case:claim_problem",
+        {"    if attempt.named_at and named != transaction_id:\n": "    if not transaction_id:\n"},
+        (
+            "tests/operations/outcome/test_claimed_then_failed.py::test_people_choose_no_other_than_th"
+            "e_one_that_the_service_named"
+        ),
+    ),
+    Safeguard(
+        "an id that is too long to be kept is not taken",
+        "backoffice.operations.matching:_mismatch",
+        {
+            "    if len(record.transaction_id) > TRANSACTION_ID_LENGTH:\n": "    if not record.transaction_id:\n"
+        },
+        (
+            "tests/operations/outcome/test_claimed_then_failed.py::test_an_id_that_is_too_long_to_be_k"
+            "ept_is_left_to_people"
+        ),
+    ),
+    Safeguard(
+        "candidates are newer than the watermark",
+        "backoffice.operations.matching:is_in_search_window",
+        {"attempt.sought_from <= record.created_at <= attempt": "record.created_at <= attempt"},
+        (
+            "tests/operations/outcome/test_single_candidate.py::test_a_transaction_that_differs_closes"
+            "_nothing_and_keeps_no_other_from_it"
+        ),
+    ),
+    Safeguard(
+        "candidates are of the window in which ours can come",
+        "backoffice.operations.matching:is_in_search_window",
+        {"record.created_at <= attempt.sought_until": "record.created_at"},
+        (
+            "tests/operations/outcome/test_single_candidate.py::test_a_transaction_that_differs_closes"
+            "_nothing_and_keeps_no_other_from_it"
+        ),
+    ),
+    Safeguard(
+        "the transaction at the watermark is not ours",
+        "backoffice.operations.models.operations:Attempt.is_new_since",
+        {"not in {self.watermark_transaction_id, *(": "not in {*("},
+        (
+            "tests/operations/outcome/test_rejected_candidates.py::test_the_transaction_at_the_waterma"
+            "rk_is_never_ours"
+        ),
+    ),
+    Safeguard(
+        "what was in the list before the request is not ours",
+        "backoffice.operations.models.operations:Attempt.is_new_since",
+        {"watermark_transaction_id, *(self.watermark_shown or [])}": "watermark_transaction_id}"},
+        (
+            "tests/operations/outcome/test_rejected_candidates.py::test_what_the_service_showed_before"
+            "_we_sent_is_never_ours"
+        ),
+    ),
+    Safeguard(
+        "what the list showed minutes before the request is not ours",
+        "backoffice.operations.delivery.send:preflight_read",
+        {"lately=CLOCK_SKEW": "lately=clock.now() - clock.now()"},
+        (
+            "tests/operations/outcome/test_rejected_candidates.py::test_what_the_service_showed_before"
+            "_we_sent_is_never_ours"
+        ),
+    ),
+    Safeguard(
+        "what left the balance as we saw it is not ours",
+        "backoffice.operations.matching:_mismatch",
+        {"    if _preceded_watermark(attempt, record):\n": "    if not record:\n"},
+        (
+            "tests/operations/outcome/test_rejected_candidates.py::test_what_may_have_been_there_befor"
+            "e_ours_is_never_taken[before the balance]"
+        ),
+    ),
+    Safeguard(
+        "what is older than the request by its time is not taken where nothing was accepted",
+        "backoffice.operations.matching:_mismatch_of_an_older",
+        {"    if operation.status == Status.UNKNOWN:\n": "    if not operation.status:\n"},
+        (
+            "tests/operations/outcome/test_rejected_candidates.py::test_what_may_have_been_there_befor"
+            "e_ours_is_never_taken[before ours]"
+        ),
+    ),
+    Safeguard(
+        "what is older than the request by its time is not taken without the balance",
+        "backoffice.operations.matching:_mismatch_of_an_older",
+        {"    if not found_it_so:\n": "    if found_it_so is None:\n"},
+        (
+            "tests/operations/outcome/test_single_candidate.py::test_what_was_accepted_takes_an_older_"
+            "one_only_by_the_balance_before_it"
+        ),
+    ),
+    Safeguard(
+        "a balance that was not told fits nothing",
+        "backoffice.operations.matching:_mismatch_of_an_older",
+        {"record.previous_balance is not None and record": "record.previous_balance is None or record"},
+        (
+            "tests/operations/outcome/test_single_candidate.py::test_what_was_accepted_takes_an_older_"
+            "one_only_by_the_balance_before_it[not told]"
+        ),
+    ),
+    Safeguard(
+        "what tells no time is never taken",
+        "backoffice.operations.matching:_mismatch",
+        {"        return MismatchReason.NO_TIME\n": "        return None\n"},
+        (
+            "tests/operations/outcome/test_rejected_candidates.py::test_what_may_have_been_there_befor"
+            "e_ours_is_never_taken[without a time]"
+        ),
+    ),
+    Safeguard(
+        "what tells no time stands in the way",
+        "backoffice.operations.matching:find_candidates",
+        {" or _is_new_without_time(record, attempt))": ")"},
+        (
+            "tests/operations/outcome/test_rejected_candidates.py::test_nor_is_another_beside_it[witho"
+            "ut a time]"
+        ),
+    ),
+    Safeguard(
+        "what may be ours by a clock that is off stands in the way",
+        "backoffice.operations.models.operations:Attempt",
+        {"SKEW = timedelta(minutes=5)": "SKEW = timedelta(seconds=5)"},
+        "tests/operations/outcome/test_rejected_candidates.py::test_nor_is_another_beside_it[before ours]",
+    ),
+    Safeguard(
+        "an early match fits the balance before it",
+        "backoffice.operations.outcome.confirmation:_earliest_claim_time",
+        {" and _follows_watermark(attempt, record)": ""},
+        (
+            "tests/operations/outcome/test_single_candidate.py::test_it_does_not_at_once_where_somethi"
+            "ng_moved_the_balance_in_between"
+        ),
+    ),
+    Safeguard(
+        "without the service's time there is no candidate",
+        "backoffice.operations.matching",
+        {
+            "    if attempt.watermark_service_time is None:\n        return []": (
+                "    if False:\n        return []"
+            ),
+            (
+                "        attempt.watermark_service_time is not None\n        and record.created"
+            ): "        record.created",
+            "    if mark is None or record": "    if record",
+            "    mark = attempt.watermark_service_time\n": "    mark = attempt.sought_from\n",
+        },
+        (
+            "tests/operations/outcome/test_rejected_candidates.py::test_without_the_services_own_time_"
+            "nothing_tells_new_from_old"
+        ),
+    ),
+    Safeguard(
+        "what is another attempt's own is no candidate",
+        "backoffice.operations.matching:find_candidates",
+        {"    return exclude_claimed(read_until_stable(found))\n": "    return read_until_stable(found)\n"},
+        (
+            "tests/operations/outcome/test_rejected_candidates.py::test_a_twin_whose_transaction_was_n"
+            "amed_does_not_stand_in_the_way"
+        ),
+    ),
+    Safeguard(
+        "of several candidates none is taken",
+        "backoffice.operations.outcome.confirmation:_single_candidate",
+        {"    if len(seen.found) != 1 or": "    if not seen.found or"},
+        "tests/operations/outcome/test_rejected_candidates.py::test_two_candidates_close_nothing",
+    ),
+    Safeguard(
+        "an attempt that has a transaction takes no other",
+        "backoffice.operations.matching:claim_transaction",
+        {"Attempt.objects.filter(free, pk=attempt.pk)": "Attempt.objects.filter(pk=attempt.pk)"},
+        (
+            "tests/operations/delivery/test_late_answers.py::TestWhileNothingIsDecided::test_an_attemp"
+            "t_that_has_a_transaction_takes_no_other"
+        ),
+    ),
+    Safeguard(
+        "a late refusal of what seemed under way is put before people",
+        "backoffice.operations.delivery.record:_record_late",
+        {"        _escalate(operation, attempt, answer)\n": ""},
+        (
+            "tests/operations/delivery/test_late_answers.py::TestWhileNothingIsDecided::test_a_refusal"
+            "_puts_it_before_people"
+        ),
+    ),
+    Safeguard(
+        "a status we do not know decides nothing",
+        "backoffice.operations.outcome.confirmation:_single_candidate",
+        {" or seen.found[0].status not in {*_ENDS, PROCESSING}:\n": ":\n"},
+        (
+            "tests/operations/outcome/test_rejected_candidates.py::test_a_status_we_do_not_know_decide"
+            "s_nothing"
+        ),
+    ),
+    Safeguard(
+        "failed only when ours cannot come any more",
+        "backoffice.operations.outcome.confirmation:_earliest_claim_time",
+        {"        return attempt.started_at + EXECUTION_WINDOW\n": "        return attempt.started_at\n"},
+        (
+            "tests/operations/outcome/test_single_candidate.py::test_a_failed_one_proves_failure_only_"
+            "when_ours_cannot_come_any_more"
+        ),
+    ),
+    Safeguard(
+        "what may be ours is looked at again soon",
+        "backoffice.operations.outcome.confirmation:_next_check",
+        {"        return min(in_time, soon)\n": "        return in_time\n"},
+        (
+            "tests/operations/outcome/test_single_candidate.py::test_while_the_balance_is_held_the_nex"
+            "t_look_is_near"
+        ),
+    ),
+    Safeguard(
+        "what may fail yet is not taken while ours may come",
+        "backoffice.operations.outcome.confirmation:_earliest_claim_time",
+        {"        record.status == PROCESSING and operation": "        not record.status and operation"},
+        (
+            "tests/operations/outcome/test_single_candidate.py::test_a_transaction_under_way_is_not_ta"
+            "ken_while_ours_may_come_and_it_may_fail"
+        ),
+    ),
+    Safeguard(
+        "what is people's to settle is not closed by the machine",
+        "backoffice.operations.outcome.confirmation:_record_check",
+        {
+            (
+                "filter(pk=looked_at.pk, closed_at__isnull=True).first()\n"
+                "    if attempt is None or operation.status not in AWAITING_PROVIDER:\n"
+            ): ("filter(pk=looked_at.pk, closed_at__isnull=True).first()\n    if attempt is None:\n")
+        },
+        (
+            "tests/operations/outcome/test_rejected_candidates.py::test_a_look_that_comes_late_leaves_"
+            "to_people_what_is_theirs_by_now"
+        ),
+    ),
+    Safeguard(
+        "absence sends nothing and is people's after a day",
+        "backoffice.operations.outcome.confirmation:_apply_match",
+        {
+            (
+                "        _transition(operation, attempt, Status.REVIEW, Action.OPERATION_ESCALATED, actor)\n"
+            ): '        _close(operation, attempt, "failed", actor)\n'
+        },
+        (
+            "tests/operations/outcome/test_check_times.py::test_absence_sends_nothing_and_ends_in_revi"
+            "ew_after_a_day"
+        ),
+    ),
+    Safeguard(
+        "an answer that names another's transaction proves nothing",
+        "backoffice.operations.delivery.record:_apply",
+        {"        answer = _contradicted(operation, answer)\n": "        pass\n"},
+        (
+            "tests/operations/outcome/test_rejected_candidates.py::test_an_answer_that_names_anothers_"
+            "transaction_proves_nothing_and_says_so"
+        ),
+    ),
+)

@@ -1,0 +1,297 @@
+"""What people settle together, what is news of it later, the books, the reconciliation, and the log of it all."""
+
+from tests.sabotage.workshop import Safeguard
+
+RECORD = (
+    Safeguard(
+        "nobody settles alone what is people's to settle",
+        "backoffice.operations.policy:_check_other_person",
+        {"    if person.pk == operation.maker_id:\n": "    if person.pk is None:\n"},
+        "tests/operations/outcome/test_resolution.py::test_whoever_proposes_it_cannot_countersign_it",
+    ),
+    Safeguard(
+        "the transaction of a resolution is nobody else's",
+        "backoffice.operations.outcome.resolution:_claim_transaction",
+        {
+            "    if not claim_transaction(attempt, seen.transaction_id, instead_of=taken):\n": (
+                "    claim_transaction(attempt, seen.transaction_id, instead_of=taken)\n    if not seen:\n"
+            )
+        },
+        (
+            "tests/operations/outcome/test_resolved_as_transaction.py::test_a_transaction_that_became_"
+            "anothers_meanwhile_closes_nothing"
+        ),
+    ),
+    Safeguard(
+        "what may still be executed is not settled as not executed",
+        "backoffice.operations.outcome.resolution:_end",
+        {"(clock.now() < attempt.may_come_until or is_news)": "is_news"},
+        (
+            "tests/operations/outcome/test_resolution.py::test_nor_is_it_applied_while_the_service_may"
+            "_still_execute_it"
+        ),
+    ),
+    Safeguard(
+        "what may still come is not settled as a transaction that failed",
+        "backoffice.operations.kinds.resolution.kind:ResolutionForm._check_failed",
+        {"if end == ResolvedEnd.FAILED and clock.now() < attempt.may_come_until:": "if not end:"},
+        (
+            "tests/operations/outcome/test_resolved_as_transaction.py::test_a_failed_one_may_be_anothe"
+            "rs_while_ours_may_come"
+        ),
+    ),
+    Safeguard(
+        "what the service accepted is the machine's while ours may come",
+        "backoffice.operations.kinds.resolution.case:may_be_resolved",
+        {"(is_nameless and clock.now() >= attempt.may_come_until)": "is_nameless"},
+        (
+            "tests/operations/outcome/test_resolved_after_acceptance.py::test_people_settle_it_only_wh"
+            "en_it_can_come_no_more"
+        ),
+    ),
+    Safeguard(
+        "what has a transaction and is under way is the machine's",
+        "backoffice.operations.kinds.resolution.case:may_be_resolved",
+        {" and attempt.service_transaction_id is None\n": "\n"},
+        (
+            "tests/operations/outcome/test_resolved_after_acceptance.py::test_nobody_settles_one_whose"
+            "_transaction_is_known"
+        ),
+    ),
+    Safeguard(
+        "a word is signed as the service shows it then",
+        "backoffice.operations.outcome.resolution:check_meaning_unchanged",
+        {"    if words.get(seen.transaction_id) != seen.status:\n": "    if not words:\n"},
+        (
+            "tests/operations/outcome/test_resolved_as_transaction.py::test_a_word_that_has_changed_si"
+            "nce_is_not_settled_by_what_it_meant"
+        ),
+    ),
+    Safeguard(
+        "a resolution settles only what is open",
+        "backoffice.operations.outcome.resolution:_open_attempt",
+        {
+            "filter(operation=operation, closed_at__isnull=True)\n": "filter(operation=operation)\n",
+            "    if attempt is None or not may_be_resolved(operation, attempt):\n": "    if attempt is None:\n",
+        },
+        (
+            "tests/operations/outcome/test_resolution.py::test_if_the_machine_closes_it_first_the_reso"
+            "lution_is_not_applied_and_says_so"
+        ),
+    ),
+    Safeguard(
+        "a resumption ends only the pause that was signed",
+        "backoffice.operations.lifecycle.pause:resume_payments",
+        {"filter(pk=payload.pause, ended_at__isnull=True)": "filter(ended_at__isnull=True)"},
+        "tests/operations/lifecycle/test_pause.py::test_a_resumption_ends_only_the_pause_that_it_names",
+    ),
+    Safeguard(
+        "news that contradict what is closed raise an incident",
+        "backoffice.operations.reconciliation.closed_checks:_recheck_together",
+        {"            incidents.raise_incident(attempt.operation, kind=kind": "            dict(kind=kind"},
+        (
+            "tests/operations/reconciliation/test_closed_checks.py::test_a_success_that_the_service_ca"
+            "lls_failed_by_now_is_news"
+        ),
+    ),
+    Safeguard(
+        "a second debit is told also where the service named the first",
+        "backoffice.operations.reconciliation.closed_checks:_contradictions",
+        {
+            "            yield from ((IncidentKind.SECOND_DEBIT, debit) for debit in debits)\n": (
+                "            return\n"
+            )
+        },
+        (
+            "tests/operations/reconciliation/test_closed_checks.py::test_a_second_debit_is_news_also_w"
+            "here_the_service_named_the_first"
+        ),
+    ),
+    Safeguard(
+        "what another operation of ours has claimed is no second debit",
+        "backoffice.operations.reconciliation.closed_checks:_lookalikes",
+        {"    return exclude_claimed([record for": "    return list([record for"},
+        (
+            "tests/operations/reconciliation/test_closed_checks.py::test_another_of_ours_with_the_same"
+            "_content_is_no_second_debit"
+        ),
+    ),
+    Safeguard(
+        "further evidence raises a further incident",
+        "backoffice.operations.lifecycle.incidents:raise_incident",
+        {"        if incident.evidence == told:\n": "        if incident:\n"},
+        (
+            "tests/operations/lifecycle/test_incidents.py::test_further_evidence_reaches_those_who_had"
+            "_taken_note"
+        ),
+    ),
+    Safeguard(
+        "the books: breaks are kept in the transaction of the merge",
+        "backoffice.ledger.mirror.merge:_write",
+        {"    breaks.update_breaks(itertools.chain(": "    list(itertools.chain("},
+        (
+            "tests/ledger/statements/test_breaks.py::test_a_gap_is_kept_until_the_record_comes_that_wa"
+            "s_missing"
+        ),
+    ),
+    Safeguard(
+        "the books: a run of new records ends where another one stands",
+        "backoffice.ledger.statements.breaks:run_ends",
+        {"        if are_apart or one.after": "        if one.after"},
+        (
+            "tests/ledger/statements/test_run_ends.py::test_a_run_ends_where_a_balance_does_not_follow"
+            "_or_another_record_stands"
+        ),
+    ),
+    Safeguard(
+        "the books: whoever may tell the balance of the other side breaks nothing",
+        "backoffice.ledger.statements.chain:balance_effect",
+        {'    if direction not in {"in", "out"}:\n': "    if direction is None:\n"},
+        (
+            "tests/ledger/statements/test_unknown_direction.py::test_a_transfer_whose_direction_is_unk"
+            "nown_breaks_nothing"
+        ),
+    ),
+    Safeguard(
+        "the books: what left the list adds up nowhere",
+        "backoffice.ledger.mirror.merge:_mark_missing",
+        {"    update_totals(differences)\n": ""},
+        "tests/ledger/mirror/test_missing.py::test_neither_the_overview_nor_the_list_adds_it_up",
+    ),
+    Safeguard(
+        "the books: what left the list is no part of the chain",
+        "backoffice.ledger.statements.chain_reader:listed_transactions",
+        {"filter(currency=currency, missing_since__isnull=True)": "filter(currency=currency)"},
+        (
+            "tests/ledger/statements/test_breaks.py::test_a_record_that_left_the_list_is_named_as_the_"
+            "reason_and_may_come_back"
+        ),
+    ),
+    Safeguard(
+        "the books: a statement tells what does not add up",
+        "backoffice.ledger.statements.statement:Statement.adds_up",
+        {" is not None and not self.difference": " is not None"},
+        (
+            "tests/ledger/statements/test_statement.py::test_what_does_not_add_up_is_what_the_breaks_i"
+            "n_the_period_say"
+        ),
+    ),
+    Safeguard(
+        "the books: the balance that the service told is held against its records",
+        "backoffice.ledger.statements.statement:_reported_before",
+        {"told if told in around else last.after)": "told)"},
+        (
+            "tests/ledger/statements/test_statement.py::test_the_balance_that_the_service_told_is_held"
+            "_against_its_records"
+        ),
+    ),
+    Safeguard(
+        "the books: breaks that are not added up explain nothing",
+        "backoffice.ledger.statements.statement:_break_sum",
+        {"None if number.is_more else _sum(found)": "_sum(found[:MAX_COUNTED])"},
+        (
+            "tests/ledger/statements/test_statement.py::test_more_breaks_than_are_added_up_are_no_sum_"
+            "and_explain_nothing"
+        ),
+    ),
+    Safeguard(
+        "reconciled: what is not listed though the list was read is missing there",
+        "backoffice.operations.reconciliation.rules:_compare_unlisted",
+        {
+            " if is_sure else ReconciliationResult.PENDING": " if not operation else ReconciliationResult.PENDING"
+        },
+        (
+            "tests/operations/reconciliation/test_rules.py::test_one_that_is_not_in_the_mirror_is_miss"
+            "ing_only_once_the_list_was_read_an_hour_later"
+        ),
+    ),
+    Safeguard(
+        "reconciled: what a reading of the list may have passed by is too early to tell",
+        "backoffice.operations.reconciliation.rules:_is_list_read_since",
+        {
+            "    if mirror.day_at < attempt.closed_at + MISSING_AFTER:\n": (
+                "    if mirror.day_at < attempt.closed_at:\n"
+            )
+        },
+        (
+            "tests/operations/reconciliation/test_rules.py::test_one_that_is_not_in_the_mirror_is_miss"
+            "ing_only_once_the_list_was_read_an_hour_later"
+        ),
+    ),
+    Safeguard(
+        "reconciled: what is listed no more is missing there",
+        "backoffice.operations.reconciliation.rules:compare_attempt",
+        {"    if listed.missing_since:\n": "    if not listed.currency:\n"},
+        "tests/operations/reconciliation/test_rules.py::test_one_that_the_service_lists_no_more_is_missing",
+    ),
+    Safeguard(
+        "reconciled: another amount than was signed is a difference",
+        "backoffice.operations.reconciliation.rules:_differences",
+        {"operation.amount is not None and listed.amount != operation.amount:": "operation.amount is None:"},
+        (
+            "tests/operations/reconciliation/test_rules.py::test_an_operation_whose_record_says_someth"
+            "ing_else_is_different"
+        ),
+    ),
+    Safeguard(
+        "reconciled: another receiver than was signed is a difference",
+        "backoffice.operations.reconciliation.rules:_differences",
+        {"        yield from _recipient_differences(attempt, listed)\n": "        yield from ()\n"},
+        (
+            "tests/operations/reconciliation/test_rules.py::test_one_that_went_to_somebody_else_than_w"
+            "as_signed_is_different"
+        ),
+    ),
+    Safeguard(
+        "reconciled: a movement that may be one of ours in doubt is too early to tell",
+        "backoffice.operations.reconciliation.rules:compare_transaction",
+        {"in in_doubt if _may_belong_to(attempt, listed)": "in in_doubt if not listed"},
+        (
+            "tests/operations/reconciliation/test_rules.py::test_a_movement_that_may_be_one_of_ours_in"
+            "_doubt_is_too_early_to_tell"
+        ),
+    ),
+    Safeguard(
+        "reconciled: a movement that nobody prepared raises one incident",
+        "backoffice.operations.reconciliation.store:_raise_incident",
+        {
+            "        incidents.raise_for_transaction(row.transaction, evidence": (
+                "        dict(row=row.transaction, evidence"
+            )
+        },
+        (
+            "tests/operations/reconciliation/test_incidents_raised.py::test_a_movement_that_is_another"
+            "_since_it_was_noted_is_told_of_again_and_once"
+        ),
+    ),
+    Safeguard(
+        "nothing is recorded outside the transaction of the change",
+        "backoffice.audit.log:record",
+        {"    if not connection.in_atomic_block:\n": "    if not action:\n"},
+        "tests/audit/test_log.py::test_nothing_is_recorded_outside_a_transaction",
+    ),
+    Safeguard(
+        "two writers never follow the same entry",
+        "backoffice.audit.log:advance_head",
+        {"filter(pk=head.pk, position=head.position, hash=head.hash)": "filter(pk=head.pk)"},
+        "tests/audit/test_log.py::test_two_writers_never_follow_the_same_entry",
+    ),
+    Safeguard(
+        "the log is verified: content",
+        "backoffice.audit.verification:_entry_fault",
+        {"    if entry.hash != entry.digest():\n": "    if not entry.hash:\n"},
+        "tests/audit/test_verification.py::test_a_change_of_any_column_is_found",
+    ),
+    Safeguard(
+        "the log is verified: order",
+        "backoffice.audit.verification:_entry_fault",
+        {"    if entry.previous_hash != previous_hash:\n": "    if not entry.previous_hash:\n"},
+        "tests/audit/test_verification.py::test_a_change_of_any_column_is_found",
+    ),
+    Safeguard(
+        "the log is verified: end",
+        "backoffice.audit.verification:_end_fault",
+        {"    if position < before.position:\n": "    if position < 0:\n"},
+        "tests/audit/test_verification.py::test_damage_to_the_whole_is_found",
+    ),
+)

@@ -1,0 +1,128 @@
+"""What makes a money call one request, and sorts its end by what it proves."""
+
+from tests.sabotage.workshop import Safeguard
+
+TRANSPORT = (
+    Safeguard(
+        "money calls are not tried again",
+        "payments_gateway.transport:Transport.send_once",
+        {
+            (
+                "        with open_session(self._config.ca_file) as session:\n"
+                "            answer = self._exchange(session, request, self._config.deadline)\n"
+            ): "        answer = self._fetch(request)\n"
+        },
+        (
+            "tests/payments_gateway/transport/test_money_calls.py::test_a_status_that_is_neither_yes_n"
+            "or_no_proves_nothing[503]"
+        ),
+    ),
+    Safeguard(
+        "a connection of its own for each money call",
+        "payments_gateway.transport:Transport.send_once",
+        {
+            (
+                "        with open_session(self._config.ca_file) as session:\n"
+                "            answer = self._exchange(session, request, self._config.deadline)\n"
+            ): "        answer = self._exchange(self._session(), request, self._config.deadline)\n"
+        },
+        (
+            "tests/payments_gateway/transport/test_money_calls.py::test_each_money_call_has_a_connecti"
+            "on_of_its_own"
+        ),
+    ),
+    Safeguard(
+        "no redirect is followed",
+        "payments_gateway.connection",
+        {
+            "    def get_redirect_target(self, resp": "    def never_asked(self, resp",
+            "allow_redirects=False": "allow_redirects=True",
+        },
+        (
+            "tests/payments_gateway/transport/test_money_calls.py::test_a_status_that_is_neither_yes_n"
+            "or_no_proves_nothing[307]"
+        ),
+    ),
+    Safeguard(
+        "a redirect is not even looked at",
+        "payments_gateway.connection:_Session.get_redirect_target",
+        {"    def get_redirect_target(self, resp": "    def never_asked(self, resp"},
+        "tests/payments_gateway/transport/test_money_calls.py::test_a_redirect_is_not_even_looked_at",
+    ),
+    Safeguard(
+        "a broken exchange is unknown",
+        "payments_gateway.connection:_classify",
+        {"    return OutcomeUnknownError(f\"The service's": "    return NotSentError(f\"The service's"},
+        (
+            "tests/payments_gateway/transport/test_money_calls.py::test_a_broken_exchange_proves_nothi"
+            "ng[reset after request]"
+        ),
+    ),
+    Safeguard(
+        "not a byte is written too late",
+        "payments_gateway.connection:_check_may_still_write",
+        {"    if _may_still_write.get()():\n": "    if _may_still_write.get():\n"},
+        (
+            "tests/payments_gateway/transport/test_not_sent.py::test_whoever_is_too_late_when_the_conn"
+            "ection_is_ready_writes_nothing"
+        ),
+    ),
+    Safeguard(
+        "whoever wrote a part and is too late proves nothing",
+        "payments_gateway.connection:_check_may_still_write",
+        {"TimeoutError if connection.has_written else": "TimeoutError if not connection else"},
+        (
+            "tests/payments_gateway/transport/test_not_sent.py::test_whoever_is_too_late_between_two_w"
+            "rites_does_not_complete_the_request"
+        ),
+    ),
+    Safeguard(
+        "3xx and 5xx are unknown",
+        "payments_gateway.responses:ResponseReader.is_refused",
+        {
+            "        return 400 <= self._answer.status < 500 and not self.doubt\n": "        return not self.doubt\n"
+        },
+        (
+            "tests/payments_gateway/transport/test_money_calls.py::test_a_status_that_is_neither_yes_n"
+            "or_no_proves_nothing"
+        ),
+    ),
+    Safeguard(
+        "408, 409 and 425 are unknown",
+        "payments_gateway.responses:ResponseReader.is_refused",
+        {" < 500 and not self.doubt\n": " < 500\n"},
+        (
+            "tests/payments_gateway/transport/test_money_calls.py::test_a_refusal_that_may_follow_an_e"
+            "xecution_proves_nothing"
+        ),
+    ),
+    Safeguard(
+        "a refusal without words is unknown",
+        "payments_gateway.responses:ResponseReader.refusal",
+        {"        if denied is not False or not message:\n": "        if denied is not False:\n"},
+        "tests/payments_gateway/transport/test_money_calls.py::test_a_refusal_without_words_proves_nothing",
+    ),
+    Safeguard(
+        "a success that denies itself is unknown",
+        "payments_gateway.responses:ResponseReader.accept",
+        {
+            '        if self._members.get("success", True) is not True:\n': "        if not self._answer.status:\n"
+        },
+        "tests/payments_gateway/transport/test_money_calls.py::test_a_success_that_is_none_proves_nothing",
+    ),
+    Safeguard(
+        "an answer that cannot be read is unknown",
+        "payments_gateway.transport:Transport.send_once",
+        {"_parse_success(reading, into, OutcomeUnknownError)": "_parse_success(reading, into, NotSentError)"},
+        (
+            "tests/payments_gateway/transport/test_money_calls.py::test_an_unreadable_answer_proves_no"
+            "thing[200-html]"
+        ),
+    ),
+    Safeguard(
+        "nothing is sent without the token",
+        "payments_gateway.transport:require_otp",
+        {"    if token is None and dialect.token_required:\n": "    if token is not None and not dialect:\n"},
+        "tests/payments_gateway/transport/test_not_sent.py::test_nothing_is_sent_without_the_token",
+    ),
+)

@@ -1,0 +1,122 @@
+"""The credential headers, and what each scope of a key reaches."""
+
+import pytest
+import requests
+
+from payments_gateway.operations import OPERATIONS, ApiOperation, Endpoint
+from payments_gateway.sandbox.merchant.scopes import Scope, allows
+from tests.sandbox.conftest import Service
+from tests.sandbox.v4_calls import generated
+from tests.sandbox_process import SandboxProcess
+
+V2_ONLY = "X-User-Version"
+GUARDED = [operation for operation in OPERATIONS if operation.door is not Endpoint.V2_OPEN]
+READS = {
+    "balances.list",
+    "wallets.get",
+    "transactions.page",
+    "transactions.summary",
+    "callbacks.url",
+    "accounts.list",
+}
+TAKES_MONEY_OUT = {"balances.withdraw", "balances.transfer", "wallets.transfer", "payments.create"}
+NEITHER = {"balances.convert", "callbacks.set_url", "accounts.create"}
+REACHED = {
+    Scope.MASTER: {operation.name for operation in GUARDED},
+    Scope.GET_ONLY: READS,
+    Scope.WITHDRAWAL: READS | TAKES_MONEY_OUT,
+    Scope.NO_WITHDRAWAL: READS | NEITHER,
+}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def nothing_planned(process: SandboxProcess) -> None:
+    """No fault of a test before is left to hit one of these calls."""
+    process.reset()
+
+
+def send(process: SandboxProcess, operation: ApiOperation, headers: dict[str, str]) -> requests.Response:
+    """The operation with an empty body: whoever is let in is told what is missing, and nothing happens."""
+    base = "/v4" if operation.door is Endpoint.V4 else "/v2"
+    url = process.address + base + operation.path
+    body: dict[str, object] | None = None if operation.method == "GET" else {}
+    return requests.request(operation.method, url, json=body, headers=headers, timeout=30)
+
+
+def headers_of(process: SandboxProcess, operation: ApiOperation) -> dict[str, str]:
+    """The headers that the specification names for the operation, and no other."""
+    headers = process.headers
+    if operation.door is Endpoint.V4:
+        del headers[V2_ONLY]
+    return headers
+
+
+@pytest.mark.parametrize("operation", GUARDED, ids=lambda operation: operation.name)
+@pytest.mark.parametrize("value", [None, "", "wrong", "ключ".encode().decode("latin-1")])
+def test_a_missing_or_wrong_header_is_refused_by_name(
+    process: SandboxProcess, operation: ApiOperation, value: str | None
+) -> None:
+    good = headers_of(process, operation)
+    for header in good:
+        headers = good if value is None else {**good, header: value}
+        headers = {name: text for name, text in headers.items() if value is not None or name != header}
+        response = send(process, operation, headers)
+        assert response.status_code == 401
+        assert response.json() == {
+            "success": False,
+            "message": f"{header} is {'not valid' if value else 'missing'}",
+        }
+
+
+@pytest.mark.parametrize("operation", GUARDED, ids=lambda operation: operation.name)
+def test_the_right_headers_let_in(process: SandboxProcess, operation: ApiOperation) -> None:
+    assert send(process, operation, headers_of(process, operation)).status_code in {200, 400}
+
+
+@pytest.mark.parametrize("scope", Scope)
+def test_a_scope_reaches_these_operations_and_no_other(service: Service, scope: Scope) -> None:
+    key = generated(service, scope)
+    for operation in GUARDED:
+        response = send(service.process, operation, {**service.process.headers, "X-Api-Key": key})
+        allowed = operation.name in REACHED[scope]
+        assert response.status_code in ({200, 400} if allowed else {403}), (operation.name, response.text)
+        assert allowed or response.json() == {
+            "success": False,
+            "message": f"the scope of this X-Api-Key, {scope}, does not allow {operation.name}",
+        }
+
+
+@pytest.mark.parametrize("scope", Scope)
+def test_the_table_of_scopes(scope: Scope) -> None:
+    assert {operation.name for operation in GUARDED if allows(scope, operation)} == REACHED[scope]
+
+
+def test_header_names_have_no_case(service: Service) -> None:
+    headers = {name.lower(): value for name, value in service.process.headers.items()}
+    assert requests.get(service.process.url + "/balance", headers=headers, timeout=30).status_code == 200
+
+
+def test_resolving_an_account_wants_no_credentials(service: Service) -> None:
+    body = {"accountNumber": "0123456789", "bankCode": "044"}
+    assert requests.post(service.process.url + "/bank/resolve", json=body, timeout=30).status_code == 200
+
+
+def test_a_refused_caller_moves_nothing(service: Service) -> None:
+    body = service.withdrawal()
+    assert requests.post(service.process.url + "/balance/withdraw", json=body, timeout=30).status_code == 401
+    assert service.process.ledger()["withdrawals"] == []
+
+
+def test_a_key_that_may_only_read_does_not_use_up_a_token(service: Service) -> None:
+    key = generated(service, Scope.GET_ONLY)
+    token = service.process.token()
+    headers = {**service.process.headers, "X-Api-Key": key}
+    refused = requests.post(
+        f"{service.process.url}/balance/withdraw",
+        json=service.withdrawal(token=token),
+        headers=headers,
+        timeout=30,
+    )
+    assert refused.status_code == 403
+    assert service.process.ledger()["withdrawals"] == []
+    assert service.withdraw(token=token).status_code == 200

@@ -1,0 +1,176 @@
+"""GET /wallet and POST /wallet/transfer."""
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+import requests
+
+from payments_gateway.crypto_addresses import AddressProof, check_address
+from payments_gateway.sandbox.books.counterparties import NETWORKS, address_on
+from tests.sandbox.conftest import Service, exact
+from tests.sandbox.hostile_requests import JSON
+
+TRON = "TJRabPrwbZy45sbavfcjinPJC18kjpRTv8"
+ETHEREUM = "0x" + "4" * 40
+DETAIL = (
+    *("transactionId", "sender", "type", "status", "date", "toCurrency", "fromCurrency", "receiveAmount"),
+    *("amount", "address", "memo", "username"),
+)
+WALLET = {"createdAt", "updatedAt", "appName", "reference", "uid", "status", "version", "addresses"}
+WRONG = [
+    ("network", None, "is required"),
+    ("network", "SOLANA", "must be one of TRC20, ERC20, BEP20, POLYGON"),
+    ("currency", None, "is required"),
+    ("currency", "NGN", "must be 'USDT'"),
+    ("address", None, "is required"),
+    ("address", ETHEREUM, "cannot be one on TRC20"),
+    ("address", TRON[:-1] + "9", "cannot be one on TRC20: One character is probably mistyped"),
+    ("address", TRON + " ", "must not hold spaces"),
+    ("address", "T" * 129, "must have at most 128 characters"),
+    ("address", address_on("TRC20", "countersign-demo"), "is that of your own wallet"),
+    ("amount", None, "is required"),
+    ("amount", "25", "must be a number"),
+    ("amount", True, "must be a number"),
+    ("amount", 0, "must be more than zero"),
+    ("amount", -1, "must be more than zero"),
+    ("amount", 10**12, "must be more than zero, with at most 12 digits before the point"),
+    ("amount", 1e-300, "must have at most 6 decimals in USDT"),
+    ("amount", 1.0000001, "must have at most 6 decimals in USDT"),
+    ("walletType", "", "must be printable text"),
+    ("walletType", 5, "must be a string"),
+    ("memo", "x" * 121, "must have at most 120 characters"),
+    ("token", "123456", "is not a known member"),
+]
+
+
+def send(service: Service, **changes: object) -> requests.Response:
+    body = {"network": "TRC20", "currency": "USDT", "address": TRON, "amount": 25.5, **changes}
+    return service.post(
+        "/wallet/transfer", {name: value for name, value in body.items() if value is not None}
+    )
+
+
+def detail_of(response: requests.Response) -> Any:
+    assert response.status_code == 200, response.text
+    return exact(response)["data"]["transferDetail"]
+
+
+def test_the_wallet_stands_under_its_own_name(service: Service) -> None:
+    body = service.get("/wallet").json()
+    assert set(body) == {"success", "message", "wallet"}
+    wallet = body["wallet"]
+    assert set(wallet) == WALLET
+    assert isinstance(wallet["createdAt"], int)
+    assert [each["network"] for each in wallet["addresses"]] == list(NETWORKS)
+    assert {each["currency"] for each in wallet["addresses"]} == {"USDT"}
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_every_address_carries_a_valid_checksum_and_stays_the_same(service: Service, network: str) -> None:
+    (found,) = service.get("/wallet", network=network, currency="USDT").json()["wallet"]["addresses"]
+    assert check_address(network, found["address"]) is AddressProof.CHECKSUM
+    service.process.reset()
+    assert service.get("/wallet", network=network).json()["wallet"]["addresses"] == [found]
+
+
+def test_another_filter_is_refused_by_name(service: Service) -> None:
+    response = service.get("/wallet", color="red")
+    assert response.status_code == 400
+    assert response.json()["message"] == "color is not a known member"
+
+
+def test_the_detail_has_amounts_as_numbers(service: Service) -> None:
+    response = send(service, walletType="main", memo="invoice 7")
+    assert list(response.json()["data"]) == ["transferDetail"]
+    detail = detail_of(response)
+    assert tuple(detail) == DETAIL
+    assert (detail["amount"], detail["receiveAmount"]) == (Decimal("25.5"), Decimal("25.5"))
+    assert (detail["type"], detail["status"], detail["memo"]) == ("sent", "processing", "invoice 7")
+    assert (detail["address"], detail["fromCurrency"], detail["toCurrency"]) == (TRON, "USDT", "USDT")
+
+
+@pytest.mark.parametrize(("network", "fee"), [("TRC20", "1"), ("ERC20", "4"), ("BEP20", "0.5")])
+def test_amount_and_the_fee_of_the_network_leave_at_once(service: Service, network: str, fee: str) -> None:
+    service.process.options(settle_after=None)
+    before = service.balance("USDT")["amount"]
+    address = TRON if network == "TRC20" else ETHEREUM
+    detail = detail_of(send(service, network=network, address=address, amount=0.000001))
+    record = service.record(detail["transactionId"])
+    assert (record["type"], record["fee"]) == ("sent", Decimal(fee))
+    assert before - service.balance("USDT")["amount"] == Decimal(fee) + Decimal("0.000001")
+
+
+@pytest.mark.parametrize("digits", [8, 29, 60, 500])
+def test_a_number_of_very_many_digits_is_refused_and_not_rounded(service: Service, digits: int) -> None:
+    body = f'{{"network": "TRC20", "currency": "USDT", "address": "{TRON}", "amount": 25.{"0" * digits}1}}'
+    response = service.session.post(
+        f"{service.process.url}/wallet/transfer", data=body, headers=JSON, timeout=30
+    )
+    assert response.status_code == 400
+    assert response.json()["message"].startswith("amount must ")
+    assert service.process.ledger()["debits"]["count"] == 0
+
+
+def test_needless_zeros_are_no_decimals(service: Service) -> None:
+    body = f'{{"network": "TRC20", "currency": "USDT", "address": "{TRON}", "amount": 25.50000000000}}'
+    response = service.session.post(
+        f"{service.process.url}/wallet/transfer", data=body, headers=JSON, timeout=30
+    )
+    assert detail_of(response)["amount"] == Decimal("25.5")
+
+
+@pytest.mark.parametrize(("member", "value", "phrase"), WRONG)
+def test_a_wrong_member_is_refused_by_name_and_moves_nothing(
+    service: Service, member: str, value: object, phrase: str
+) -> None:
+    response = send(service, **{member: value})
+    assert response.status_code == 400
+    assert response.json()["message"].startswith(f"{member} {phrase}")
+    assert service.process.ledger()["debits"]["count"] == 0
+
+
+def test_the_fee_must_be_covered_too(service: Service) -> None:
+    whole = service.balance("USDT")["amount"]
+    assert send(service, amount=float(whole)).status_code == 422
+    assert send(service, amount=float(whole - 1)).status_code == 200
+    assert service.balance("USDT")["amount"] == 0
+
+
+def test_it_is_processing_until_it_settles(service: Service) -> None:
+    service.process.options(settle_after=3_600)
+    transaction_id = detail_of(send(service))["transactionId"]
+    service.process.advance(3_000)
+    assert service.record(transaction_id)["status"] == "processing"
+    service.process.advance(600)
+    assert service.record(transaction_id)["status"] == "fullfiled"
+
+
+@pytest.mark.parametrize(("ending", "status"), [("99", "failed"), ("12", "fullfiled")])
+def test_addresses_ending_in_99_fail_and_the_money_comes_back(
+    service: Service, ending: str, status: str
+) -> None:
+    before = service.balance("USDT")["amount"]
+    detail = detail_of(send(service, network="BEP20", address=ETHEREUM[:-2] + ending))
+    assert service.record(detail["transactionId"])["status"] == status
+    assert (service.balance("USDT")["amount"] == before) is (status == "failed")
+    assert service.process.ledger()["differences"] == []
+
+
+def test_addresses_ending_in_88_take_a_day(service: Service) -> None:
+    detail = detail_of(send(service, network="BEP20", address=ETHEREUM[:-2] + "88"))
+    assert service.record(detail["transactionId"])["status"] == "processing"
+    service.process.advance(86_400)
+    assert service.record(detail["transactionId"])["status"] == "fullfiled"
+
+
+def test_the_oracle_tells_where_it_went(service: Service) -> None:
+    send(service, walletType="main", memo="invoice 7")
+    (order,) = service.process.ledger()["orders"]
+    assert {name: order[name] for name in ("kind", "network", "address", "walletType", "memo")} == {
+        "kind": "wallet_transfer",
+        "network": "TRC20",
+        "address": TRON,
+        "walletType": "main",
+        "memo": "invoice 7",
+    }

@@ -1,0 +1,150 @@
+"""POST /balance/convert, and the rates it is done at."""
+
+from datetime import UTC, datetime, timedelta
+from decimal import ROUND_DOWN, Decimal
+
+import pytest
+import requests
+from hypothesis import given
+from hypothesis import strategies as st
+
+from payments_gateway.sandbox.books import rates
+from tests.sandbox.conftest import Service
+
+DETAIL = (
+    *("transactionId", "sender", "status", "date", "toCurrency", "fromCurrency", "receiveAmount", "amount"),
+    *("username", "senderPrevbalance"),
+)
+CURRENCIES = ("NGN", "USD", "USDT")
+moments = st.datetimes(datetime(2025, 1, 1), datetime(2037, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
+WRONG = [
+    ("fromCurrency", None, "is required"),
+    ("fromCurrency", "USDT", "must be 'NGN' or 'USD'"),
+    ("toCurrency", None, "is required"),
+    ("toCurrency", "EUR", "must be 'NGN' or 'USD'"),
+    ("toCurrency", "USD", "must be another currency than fromCurrency"),
+    ("amount", None, "is required"),
+    ("amount", 100, "must be a string"),
+    ("amount", "0", "must be more than zero"),
+    ("amount", "-1", "must be a plain decimal number"),
+    ("amount", "NaN", "must be a plain decimal number"),
+    ("amount", "1.001", "must have at most 2 decimals in USD"),
+    ("token", "123456", "is not a known member"),
+]
+
+
+def convert(service: Service, **changes: object) -> requests.Response:
+    body = {"fromCurrency": "USD", "toCurrency": "NGN", "amount": "100.10", **changes}
+    return service.post(
+        "/balance/convert", {name: value for name, value in body.items() if value is not None}
+    )
+
+
+def test_the_answer_has_the_transfer_detail_with_amounts_as_strings(service: Service) -> None:
+    before = service.balance("USD")["amount"]
+    response = convert(service)
+    assert response.status_code == 200
+    body = response.json()
+    assert body["success"] is True
+    assert list(body["data"]) == ["transferDetail"]
+    detail = body["data"]["transferDetail"]
+    assert tuple(detail) == DETAIL
+    assert all(isinstance(value, str) for value in detail.values())
+    assert (detail["fromCurrency"], detail["toCurrency"], detail["amount"]) == ("USD", "NGN", "100.10")
+    assert detail["status"] == "fullfiled"
+    assert Decimal(detail["senderPrevbalance"]) == before
+
+
+def test_two_records_tell_what_was_given_and_what_was_received(service: Service) -> None:
+    dollars, naira = service.balance("USD")["amount"], service.balance("NGN")["amount"]
+    detail = convert(service).json()["data"]["transferDetail"]
+    given_away, received = service.records()[-2:]
+    assert given_away["transactionId"] == detail["transactionId"]
+    assert given_away["type"] == received["type"] == "conversion"
+    assert (given_away["currency"], given_away["amount"]) == ("USD", Decimal("100.10"))
+    assert (received["currency"], received["amount"]) == ("NGN", Decimal(detail["receiveAmount"]))
+    for record in (given_away, received):
+        assert (record["fromCurrency"], record["fromAmount"]) == ("USD", Decimal("100.10"))
+    assert service.balance("USD")["amount"] == dollars - Decimal("100.10")
+    assert service.balance("NGN")["amount"] == naira + Decimal(detail["receiveAmount"])
+    assert service.process.ledger()["differences"] == []
+
+
+def test_what_is_received_is_rounded_down_to_the_currency(service: Service) -> None:
+    detail = convert(service, fromCurrency="NGN", toCurrency="USD", amount="100000").json()["data"]
+    at = datetime.fromisoformat(service.records()[-1]["createdAt"])
+    exact = 100_000 * rates.quote("NGN", "USD", at)
+    received = Decimal(detail["transferDetail"]["receiveAmount"])
+    assert received == exact.quantize(Decimal("0.01"), rounding=ROUND_DOWN)
+
+
+def test_what_would_become_nothing_is_refused(service: Service) -> None:
+    response = convert(service, fromCurrency="NGN", toCurrency="USD", amount="5")
+    assert response.status_code == 400
+    assert "it would become nothing" in response.json()["message"]
+    assert service.process.ledger()["debits"]["count"] == 0
+
+
+def test_more_than_the_balance_is_refused(service: Service) -> None:
+    response = convert(service, amount=f"{service.balance('USD')['amount'] + 1}")
+    assert response.status_code == 422
+    assert "insufficient funds" in response.json()["message"]
+    assert service.process.ledger()["debits"]["count"] == 0
+
+
+@pytest.mark.parametrize(("member", "value", "phrase"), WRONG)
+def test_a_wrong_member_is_refused_by_name(service: Service, member: str, value: object, phrase: str) -> None:
+    response = convert(service, **{member: value})
+    assert response.status_code == 400
+    assert response.json()["message"].startswith(f"{member} {phrase}")
+    assert service.process.ledger()["debits"]["count"] == 0
+
+
+def test_converting_to_and_fro_loses_money(service: Service) -> None:
+    dollars = service.balance("USD")["amount"]
+    naira = convert(service, amount="1000").json()["data"]["transferDetail"]["receiveAmount"]
+    convert(service, fromCurrency="NGN", toCurrency="USD", amount=naira)
+    assert 0 < dollars - service.balance("USD")["amount"] < 20
+
+
+def test_the_rate_moves_with_the_clock(service: Service) -> None:
+    first = convert(service).json()["data"]["transferDetail"]["receiveAmount"]
+    service.process.advance(86_400)
+    assert convert(service).json()["data"]["transferDetail"]["receiveAmount"] != first
+
+
+@given(at=moments)
+def test_rates_are_the_same_for_the_whole_minute_and_nobody_gains_by_a_round(at: datetime) -> None:
+    minute = at.replace(second=0, microsecond=0)
+    for one in CURRENCIES:
+        for other in CURRENCIES:
+            assert rates.quote(one, other, at) == rates.quote(one, other, minute)
+            assert 0 < rates.quote(one, other, at) * rates.quote(other, one, at) < 1
+
+
+@given(at=moments)
+def test_rates_stay_within_reason(at: datetime) -> None:
+    assert 1_450 < rates.quote("USD", "NGN", at) < 1_640
+    assert Decimal("0.98") < rates.quote("USDT", "USD", at) < 1
+
+
+@given(at=moments, units=st.integers(1, 10**14))
+def test_what_is_needed_is_the_least_that_becomes_enough(at: datetime, units: int) -> None:
+    rate = rates.quote("USDT", "NGN", at)
+    needed = rates.amount_needed(units, "USDT", "NGN", rate)
+    assert rates.amount_received(needed, "USDT", "NGN", rate) >= units
+    assert rates.amount_received(needed - 1, "USDT", "NGN", rate) < units
+
+
+@given(at=moments)
+def test_the_key_of_a_rate_leads_back_to_its_minute_and_to_its_pair_only(at: datetime) -> None:
+    key = rates.rate_key("USDT", "NGN", at)
+    moment = rates.rate_key_time(key, "USDT", "NGN")
+    assert moment is not None
+    assert timedelta() <= at - moment < timedelta(minutes=1)
+    assert rates.rate_key_time(key, "USDT", "USD") is None
+
+
+@pytest.mark.parametrize("key", ["", "-", "x-1", "ffffffffffffffff-000000000000", "1b5c4c2-000000000000"])
+def test_nonsense_is_no_key_of_a_rate(key: str) -> None:
+    assert rates.rate_key_time(key, "USDT", "NGN") is None

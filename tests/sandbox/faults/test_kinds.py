@@ -1,0 +1,119 @@
+"""Faults on demand: the bytes that the client gets, and what the books say was executed."""
+
+import json
+
+import pytest
+
+from tests.sandbox.conftest import Service
+from tests.sandbox.raw_http import Received, exchanged
+from tests.sandbox.withdrawals import WITHDRAW, executed, withdrawal
+
+
+@pytest.mark.parametrize(
+    ("when", "reset", "executions"),
+    [("before_read", True, 0), ("after_read", False, 0), ("after_execution", False, 1)],
+)
+def test_a_dropped_connection_brings_not_one_byte(
+    service: Service, when: str, reset: bool, executions: int
+) -> None:
+    service.process.fault(WITHDRAW, "drop", when=when)
+    assert withdrawal(service) == Received(b"", reset)
+    assert executed(service) == executions
+
+
+def test_an_answer_dropped_in_the_middle_was_executed(service: Service) -> None:
+    service.process.fault(WITHDRAW, "drop", when="mid_answer")
+    answer = withdrawal(service)
+    assert answer.reset
+    assert answer.status == 200
+    assert 0 < len(answer.body) < int(answer.header("Content-Length") or 0)
+    assert executed(service) == 1
+
+
+@pytest.mark.parametrize("when", ["before_read", "after_read", "after_execution", "mid_answer"])
+@pytest.mark.parametrize("reset", [True, False])
+def test_whoever_asks_for_a_reset_gets_one_and_whoever_does_not_gets_none(
+    service: Service, when: str, reset: bool
+) -> None:
+    service.process.fault("balances.list", "drop", when=when, reset=reset)
+    assert exchanged(service.process, "GET", "/v2/balance").reset is reset
+
+
+@pytest.mark.parametrize(("when", "executions"), [("before_execution", 0), ("after_execution", 1)])
+def test_a_status_replaces_the_execution_or_only_its_answer(
+    service: Service, when: str, executions: int
+) -> None:
+    headers = {"Retry-After": "7", "Location": "http://127.0.0.1:9/"}
+    service.process.fault(
+        WITHDRAW, "status", status=503, body={"message": "busy"}, headers=headers, when=when
+    )
+    answer = withdrawal(service)
+    assert answer.head.startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
+    assert json.loads(answer.body) == {"message": "busy"}
+    assert (answer.header("Retry-After"), answer.header("Location")) == ("7", "http://127.0.0.1:9/")
+    assert answer.header("Content-Type") == "application/json"
+    assert executed(service) == executions
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "expected"),
+    [
+        (502, None, b'{"success": false, "message": "Bad Gateway"}'),
+        (599, None, b'{"success": false, "message": "Status of a fault"}'),
+        (500, "<h1>Oops</h1>", b"<h1>Oops</h1>"),
+        (409, [], b"[]"),
+        (418, 1.50, b"1.5"),
+        (302, {}, b"{}"),
+        (204, None, b""),
+    ],
+)
+def test_a_status_has_any_body(service: Service, status: int, body: object, expected: bytes) -> None:
+    service.process.fault("*", "status", status=status, body=body)
+    answer = exchanged(service.process, "GET", "/v2/balance")
+    assert (answer.status, answer.body) == (status, expected)
+
+
+def test_a_truncated_answer_promises_more_than_comes(service: Service) -> None:
+    service.process.fault(WITHDRAW, "truncate", at=11)
+    answer = withdrawal(service)
+    assert answer.body == b'{"data": {"'
+    assert int(answer.header("Content-Length") or 0) > 11
+    assert not answer.reset
+    assert executed(service) == 1
+
+
+def test_a_truncated_answer_can_look_whole(service: Service) -> None:
+    service.process.fault(WITHDRAW, "truncate", at=11, content_length="cut")
+    answer = withdrawal(service)
+    assert (answer.body, answer.header("Content-Length")) == (b'{"data": {"', "11")
+    assert executed(service) == 1
+
+
+def test_an_answer_that_is_shorter_than_the_cut_comes_whole(service: Service) -> None:
+    service.process.fault("balances.list", "truncate", at=100_000)
+    answer = exchanged(service.process, "GET", "/v2/balance")
+    assert json.loads(answer.body)["success"] is True
+
+
+def test_a_rate_limit_refuses_what_is_beyond_it_and_says_when_to_come_back(service: Service) -> None:
+    fault = service.process.fault(WITHDRAW, "rate_limit", per_second=0.01)
+    service.process.options(token_reuse=True)
+    first, second = withdrawal(service), withdrawal(service)
+    assert (first.status, second.status) == (200, 429)
+    assert 90 <= int(second.header("Retry-After") or 0) <= 100
+    assert json.loads(second.body)["success"] is False
+    assert executed(service) == 1
+    assert service.process.hits(fault) == 1
+
+
+def test_a_rate_limit_lets_pass_what_keeps_to_it(service: Service) -> None:
+    fault = service.process.fault("balances.list", "rate_limit", per_second=50)
+    answers = [service.get("/balance").status_code for _ in range(40)]
+    assert answers == [200] * 40
+    assert service.process.hits(fault) == 0
+
+
+def test_a_cut_connection_leaves_no_trace_and_no_connection_behind(service: Service) -> None:
+    service.process.fault("*", "drop", when="before_read", times=30)
+    assert {exchanged(service.process, "GET", "/v2/balance") for _ in range(30)} == {Received(b"", True)}
+    assert service.get("/balance").status_code == 200

@@ -1,0 +1,298 @@
+"""Webhooks over real HTTP: what is announced, how it is signed, what happens when nobody takes it."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from payments_gateway import GatewayConfig, PaymentsGateway, PaymentUpdate, TransactionUpdate
+from payments_gateway.money import dumps, loads
+from payments_gateway.sandbox.parties import BUSINESS_ID
+from payments_gateway.webhooks import SignatureVerdict, verify_webhook
+from tests.payments_gateway import stub
+from tests.payments_gateway.situations import closed_port
+from tests.payments_gateway.stub import Behaviour, Stub
+from tests.sandbox.conftest import ACCOUNT, FAILING, Service
+from tests.sandbox.webhook_receiver import (
+    TAKEN,
+    Receive,
+    arrived,
+    eventually,
+    faults,
+    in_state,
+    judged,
+    keys,
+    point_to,
+    tried,
+)
+from tests.sandbox_process import SandboxProcess
+
+
+def test_a_withdrawal_is_announced_and_its_settlement_without_anybody_asking(
+    service: Service, receive: Receive
+) -> None:
+    receiver = receive()
+    transaction_id = service.withdraw().json()["data"]["transactionId"]
+    accepted, settled = judged(service.process, arrived(receiver, 2))
+    assert [accepted.verdict, settled.verdict] == [SignatureVerdict.VALID, SignatureVerdict.VALID]
+    assert (accepted.event, settled.event) == ("Transaction updated", "Transaction updated")
+    assert (accepted.data["status"], settled.data["status"]) == ("processing", "fullfiled")
+    assert settled.data == service.record(transaction_id)
+
+
+def test_a_withdrawal_that_fails_announces_the_reversal_too(service: Service, receive: Receive) -> None:
+    receiver = receive()
+    service.withdraw(**FAILING)
+    found = judged(service.process, arrived(receiver, 3))
+    assert sorted((str(each.data["type"]), str(each.data["status"])) for each in found) == [
+        ("deposit", "fullfiled"),
+        ("withdrawal", "failed"),
+        ("withdrawal", "processing"),
+    ]
+
+
+def test_a_delivery_is_compact_json_in_the_order_of_the_wire(service: Service, receive: Receive) -> None:
+    receiver = receive()
+    service.process.deposit("NGN", "1000.50", "Adé “Bello”, Ltd: a b")
+    (body,) = arrived(receiver, 1)
+    request = receiver.requests[0]
+    assert (request.method, request.target) == ("POST", "/v2")
+    assert request.header("Content-Type") == "application/json"
+    members = loads(body)
+    assert isinstance(members, dict)
+    assert list(members) == ["event", "data", "signature"]
+    written = json.dumps(json.loads(body, parse_float=str), separators=(",", ":"))
+    assert body.decode() == written.replace('"1000.5"', "1000.5")
+    assert members["data"]["sender"] == "Adé “Bello”, Ltd: a b"
+
+
+def test_our_client_sets_the_address_and_reads_it(service: Service) -> None:
+    process = service.process
+    config = GatewayConfig(
+        base_url=process.url,
+        base_url_v4=process.url.replace("/v2", "/v4"),
+        api_key=SecretStr(process.api_key),
+        api_user=process.api_user,
+    )
+    with PaymentsGateway(config) as gateway:
+        assert gateway.callbacks.url() == ""
+        gateway.callbacks.set_url("http://127.0.0.1:9/hook")
+        assert gateway.callbacks.url() == "http://127.0.0.1:9/hook"
+
+
+def test_nothing_is_stored_while_no_address_is_set(service: Service) -> None:
+    service.withdraw()
+    service.process.deposit("NGN", "10")
+    assert service.process.deliveries() == []
+
+
+def test_what_was_refused_is_not_announced(service: Service, receive: Receive) -> None:
+    receive()
+    assert service.withdraw(token="wrong").status_code == 400
+    assert service.withdraw(amount="999999999999").status_code == 422
+    assert service.process.deliveries() == []
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        stub.answer(500, {}),
+        stub.answer(404, {}),
+        stub.answer(302, {}, ("Location: /elsewhere",)),
+        stub.reset_after_accept,
+        stub.reset_after_request,
+        stub.reset_in_answer,
+        stub.raw(b"nonsense\r\n\r\n"),
+    ],
+    ids=["500", "404", "redirect", "reset at once", "reset after", "reset in answer", "nonsense"],
+)
+def test_what_was_not_taken_is_sent_again(service: Service, receive: Receive, failure: Behaviour) -> None:
+    receiver = receive(failure, TAKEN)
+    service.process.deposit("NGN", "10")
+    (delivery,) = in_state(service.process, "delivered")
+    assert [attempt["status"] for attempt in delivery["attempts"]][1:] == [200]
+    first, second = delivery["attempts"]
+    assert first["status"] or first["reason"]
+    assert second["at"] > first["at"]
+    assert {request.body for request in receiver.requests} == {delivery["body"].encode()}
+    assert {request.target for request in receiver.requests} == {"/v2"}
+
+
+def test_a_receiver_that_never_answers_counts_as_a_failure(service: Service, receive: Receive) -> None:
+    receive(stub.silent, TAKEN)
+    service.process.deposit("NGN", "10")
+    (delivery,) = in_state(service.process, "delivered")
+    assert [attempt["status"] for attempt in delivery["attempts"]] == [None, 200]
+    assert delivery["attempts"][0]["reason"] == "no whole answer came in time"
+
+
+def test_nobody_listening_is_recorded(service: Service) -> None:
+    with closed_port() as port:
+        point_to(service.process, f"http://127.0.0.1:{port}/v2")
+        service.process.deposit("NGN", "10")
+        delivery = tried(service.process)
+    assert delivery["state"] == "waiting"
+    assert delivery["attempts"][0] | {"at": ""} == {
+        "at": "",
+        "status": None,
+        "reason": "nobody took the connection",
+    }
+
+
+def test_after_six_tries_a_delivery_is_given_up(service: Service, receive: Receive) -> None:
+    receiver = receive(stub.answer(500, {}))
+    service.process.deposit("NGN", "10")
+    for tries, pause in enumerate((1, 5, 30, 120, 600), start=1):
+        tried(service.process, tries)
+        service.process.advance(pause)
+    (delivery,) = in_state(service.process, "given up")
+    assert delivery["reason"] == "no success in 6 tries"
+    assert [attempt["status"] for attempt in delivery["attempts"]] == [500] * 6
+    arrived(receiver, 6)
+
+
+def test_a_delivery_that_failed_does_not_hold_up_the_next(service: Service, receive: Receive) -> None:
+    receive(stub.answer(500, {}), TAKEN)
+    service.process.deposit("NGN", "1")
+    tried(service.process)
+    service.process.deposit("NGN", "2")
+    second, first = in_state(service.process, "delivered", 2)
+    assert (len(first["attempts"]), len(second["attempts"])) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://example.com/hook",
+        "http://192.0.2.1/",
+        "http://10.0.0.1:8000/",
+        "http://127.0.0.1.example.com/",
+        "http://127.1/",
+        "http://[2001:db8::1]/",
+        "http://localhost.example.com/",
+    ],
+)
+def test_nothing_leaves_this_machine(service: Service, url: str) -> None:
+    point_to(service.process, url)
+    service.process.deposit("NGN", "10")
+    (delivery,) = in_state(service.process, "not delivered")
+    assert "sends nothing elsewhere" in delivery["reason"]
+    assert delivery["attempts"] == []
+
+
+def test_localhost_is_this_machine(service: Service, receive: Receive) -> None:
+    receiver = receive()
+    point_to(service.process, receiver.url.replace("127.0.0.1", "localhost"))
+    service.process.deposit("NGN", "10")
+    arrived(receiver, 1)
+
+
+def test_a_delivery_goes_where_the_address_was_when_it_was_announced(
+    service: Service, receive: Receive
+) -> None:
+    first = receive(stub.answer(500, {}), TAKEN)
+    service.process.deposit("NGN", "1")
+    tried(service.process)
+    second = receive()
+    in_state(service.process, "delivered")
+    arrived(first, 2)
+    assert second.requests == []
+
+
+def test_a_reset_forgets_deliveries_faults_and_the_address(service: Service, receive: Receive) -> None:
+    receiver = receive(stub.answer(500, {}))
+    process = service.process
+    process.webhook_fault("delay", seconds=5, deliveries=3)
+    process.webhook_fault("reorder", deliveries=2)
+    process.deposit("NGN", "1")
+    before = keys(process)
+    assert len(process.deliveries()) == 1
+    process.reset()
+    assert process.deliveries() == []
+    assert {kind: fault["left"] for kind, fault in faults(process).items()} == dict.fromkeys(
+        ("duplicate", "reorder", "delay", "forge"), 0
+    )
+    assert {fault["applied"] for fault in faults(process).values()} == {0}
+    process.deposit("NGN", "1")
+    assert process.deliveries() == []
+    assert receiver.requests == []
+    assert keys(process) == before
+
+
+def test_what_waits_is_delivered_after_the_next_start_with_the_same_key(tmp_path: Path) -> None:
+    database = tmp_path / "sandbox.sqlite3"
+    with Stub(stub.answer(500, {}), TAKEN) as receiver:
+        with SandboxProcess(database=database) as first:
+            point_to(first, receiver.url)
+            first.deposit("NGN", "10")
+            tried(first)
+            before = keys(first)
+        with SandboxProcess(database=database) as second:
+            (delivery,) = in_state(second, "delivered")
+            assert keys(second) == before
+            assert verify_webhook(delivery["body"].encode(), before).verdict is SignatureVerdict.VALID
+
+
+def test_an_error_in_the_courier_ends_no_delivery(tmp_path: Path) -> None:
+    with SandboxProcess(database=tmp_path / "sandbox.sqlite3") as process, Stub(TAKEN) as receiver:
+        with process.books() as books:
+            books.execute("ALTER TABLE webhooks_delivery RENAME TO taken_away")
+        eventually(lambda: "no such table: webhooks_delivery" in process.output())
+        with process.books() as books:
+            books.execute("ALTER TABLE taken_away RENAME TO webhooks_delivery")
+        point_to(process, receiver.url)
+        process.deposit("NGN", "10")
+        arrived(receiver, 1)
+
+
+def test_the_first_key_is_the_same_for_all_who_ask_at_once(tmp_path: Path) -> None:
+    with SandboxProcess(database=tmp_path / "sandbox.sqlite3") as process, ThreadPoolExecutor(6) as threads:
+        found = list(threads.map(lambda _: keys(process), range(6)))
+        assert found == [keys(process)] * 6
+
+
+def test_what_is_sent_can_be_read_as_news(service: Service, receive: Receive) -> None:
+    receiver = receive()
+    transaction_id = service.process.deposit("NGN", "1000.50")
+    (found,) = judged(service.process, arrived(receiver, 1))
+    news = found.news()
+    assert isinstance(news, TransactionUpdate)
+    assert (news.transaction_id, news.amount) == (transaction_id, Decimal("1000.5"))
+    assert news.created_at is not None
+
+
+def test_a_payment_is_announced_when_it_is_made_and_when_it_changes(
+    service: Service, receive: Receive
+) -> None:
+    receiver = receive()
+    body = {
+        "businessId": BUSINESS_ID,
+        "reference": "INV-77",
+        "incomingCurrency": "USDT",
+        "outgoingCurrency": "NGN",
+        "incomingAmount": 25,
+        "customerEmail": "ada@example.com",
+        "paymentType": "bank",
+        "country": "NG",
+        **ACCOUNT,
+    }
+    answer = service.post("/payment", body)
+    assert answer.status_code == 200, answer.text
+    service.process.pay_in("INV-77")
+    eventually(lambda: len(receiver.requests) >= 2)
+    created, changed = judged(service.process, [request.body for request in receiver.requests[:2]])
+    assert (created.event, changed.event) == ("Payment created", "Payment updated")
+    assert "_id" not in created.data
+    news = changed.news()
+    assert isinstance(news, PaymentUpdate)
+    assert (news.reference, news.incoming_amount) == ("INV-77", Decimal(25))
+
+
+def test_signing_keeps_the_digits_of_amounts(service: Service, receive: Receive) -> None:
+    receiver = receive()
+    service.process.deposit("USDT", "0.000001")
+    (found,) = judged(service.process, arrived(receiver, 1))
+    assert '"amount": 0.000001' in dumps(found.data)

@@ -1,0 +1,298 @@
+"""What people and processes do in a history, as plain functions of a world: the real services, called as pages and
+workers call them."""
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+from uuid import UUID, uuid5
+
+from django.contrib.auth.models import Group
+from django.db.models import Min
+from pydantic import SecretStr
+
+from backoffice.accounts.models import User
+from backoffice.core import clock, isolation
+from backoffice.core.isolation import postponed
+from backoffice.core.models import NamedLease
+from backoffice.operations import tasks
+from backoffice.operations.delivery import release
+from backoffice.operations.delivery.record import sender_grace
+from backoffice.operations.errors import OperationError
+from backoffice.operations.kinds import read_content
+from backoffice.operations.kinds.base import KindForm, Payload
+from backoffice.operations.kinds.conversion import ConversionPayload
+from backoffice.operations.kinds.resolution.kind import ResolutionForm
+from backoffice.operations.kinds.resume import ResumeForm
+from backoffice.operations.kinds.transfer import TransferPayload
+from backoffice.operations.kinds.wallet_transfer import WalletTransferPayload
+from backoffice.operations.lifecycle import pause
+from backoffice.operations.models import monitoring
+from backoffice.operations.models.operations import Attempt, Operation, Release
+from backoffice.operations.outcome import confirmation
+from backoffice.operations.states import AWAITING_PROVIDER, BEFORE_SENDING, Status
+from backoffice.operations.workflow import approvals, prepare
+from backoffice.webhooks.models import Delivery
+from backoffice.webhooks.processing import receive_delivery
+from backoffice.webhooks.tasks import process_deliveries as look_into_deliveries
+from tests import factories
+from tests.simulation.oracle import Oracle
+from tests.simulation.request_outcomes import FULFILLED, Settlement
+from tests.simulation.webhook_checks import leaving_none_out, moving_nothing
+from tests.simulation.world import (
+    CAST,
+    SECOND_APPROVAL_ABOVE,
+    Fate,
+    KilledError,
+    SimulatedProcess,
+    SimulationStage,
+    doorbells,
+)
+
+Act = Callable[..., object]
+NO_OPERATION = UUID(int=4)
+_SPACE = UUID("6f9619ff-8b86-4d01-b42d-00cf4fc964ff")
+_A_BIT = timedelta(seconds=1)
+_ADDRESS = "TQn9Y2khEsLJW1ChVWFMSMeRDow5KcbLSE"
+
+# Equal amounts to different receivers, whom the list names seldom: nothing but order and time tells one from another.
+KINDS: dict[str, Callable[[Decimal, int], Payload]] = {
+    "withdrawal": lambda amount, number: factories.payload(
+        amount=amount, account_number=f"{number:010}", repeat_reason="Another one"
+    ),
+    "transfer": lambda amount, number: TransferPayload(
+        receiver_username=f"emeka{number}", currency="NGN", amount=amount, memo=""
+    ),
+    "conversion": lambda amount, number: ConversionPayload(
+        from_currency="NGN",
+        to_currency="USD",
+        amount=amount,
+        known_rate=None,
+        repeat_reason=str(number),
+    ),
+    "wallet_transfer": lambda amount, number: WalletTransferPayload(
+        network="TRC20",
+        currency="USDT",
+        amount=amount,
+        address=f"{_ADDRESS}{number}",
+        wallet_type="",
+        memo="",
+    ),
+}
+
+DECISIONS = frozenset({"approve", "approve and release", "release", "reject", "cancel"})
+
+
+@dataclass
+class HistoryActions:
+    """The back office in one history, and the oracle that watches it."""
+
+    stage: SimulationStage
+    prepared: list[UUID] = field(default_factory=list)
+    rung: list[str] = field(default_factory=list)
+    away: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.oracle: Oracle
+        self.world = self.stage.new_world(lambda point, process: self.oracle.check_point(point, process))
+        self.oracle = Oracle(self.world)
+        self.people = self.stage.people
+        self.tokens = itertools.count(1)
+
+    def prepare(self, kind: str, amount: int, maker: str = "Tunde") -> UUID | None:
+        """Its id, or None if it was refused."""
+        return self._prepare(kind, KINDS[kind](Decimal(amount), len(self.prepared)), maker)
+
+    def decide(self, pk: UUID, decision: str, person: str) -> None:
+        """Somebody uses a button of the operation's page, whether or not it is theirs to use."""
+        operation = Operation.objects.get(pk=pk)
+        kind, payload = read_content(operation)
+        wanted, actor = kind.confirmation(payload), self.people[person]
+        signature: dict[str, Any] = {
+            "actor": actor,
+            "digest": operation.digest,
+            "second_factor_at": clock.now(),
+        }
+        typed = {"confirmation": wanted.expected if wanted else ""}
+        token = {"token": SecretStr(f"token-{next(self.tokens)}") if kind.needs_token else None}
+        choices: dict[str, tuple[Act, dict[str, Any]]] = {
+            "approve": (approvals.approve_operation, signature | typed),
+            "approve and release": (approvals.approve_and_release_operation, signature | typed | token),
+            "release": (release.release_operation, signature | token),
+            "reject": (approvals.reject_operation, signature | {"reason": "Not now"}),
+            "cancel": (approvals.cancel_operation, {"actor": actor}),
+        }
+        service, options = choices[decision]
+        self.try_to(service, pk, **options)
+
+    def order(self, kind: str, amount: int) -> UUID:
+        """The usual day: one person prepares, others who are there countersign and give the word to send."""
+        pk = self.prepare(kind, amount, maker="Ngozi" if "Tunde" in self.away else "Tunde")
+        if pk is None:
+            return NO_OPERATION
+        there = [name for name in ("Amara", "Chidi", "Bola") if name not in self.away]
+        for name in there[: 2 if amount > SECOND_APPROVAL_ABOVE else 1]:
+            self.decide(pk, "approve", name)
+        for name in there[-1:]:
+            self.decide(pk, "release", name)
+        return pk
+
+    def pay_by_another_channel(
+        self, pk: UUID, ends: Settlement = FULFILLED, *, is_shown_at_once: bool = False
+    ) -> None:
+        """Somebody moves the same amount from the same balance to the same destination, past this product."""
+        operation = self.oracle.operations()[pk]
+        if operation.is_local:
+            return
+        type_, currency, amount, destination = operation.content
+        self.world.service.add(
+            type=type_,
+            currency=currency,
+            amount=amount,
+            destination=destination,
+            ends=ends,
+            is_shown_at_once=is_shown_at_once,
+        )
+
+    def status(self, pk: UUID) -> str:
+        return Operation.objects.get(pk=pk).status
+
+    def pause(self, person: str) -> None:
+        self.try_to(pause.pause_payments, actor=self.people[person], reason="Something looks wrong")
+
+    @property
+    def is_paused(self) -> bool:
+        return monitoring.is_paused()
+
+    def let_sending_go_on(self, person: str, countersigner: str | None) -> None:
+        """One proposes that it goes on, and another signs it, now or later."""
+        self._sign_here("resume", ResumeForm({"reason": "Looked at it"}), person, countersigner)
+
+    def settle(self, pk: UUID, person: str, countersigner: str | None) -> None:
+        """Two people find out what is true and say so, where the product lets them."""
+        own = next(iter(self.oracle.debits_of(pk)), None)
+        said = {"operation": str(pk), "reason": "Asked the service"}
+        said |= (
+            {"verdict": "happened", "transaction_id": own.transaction_id}
+            if own
+            else {"verdict": "did_not_happen"}
+        )
+        self._sign_here("resolution", ResolutionForm(said), person, countersigner)
+
+    def try_to(self, service: Act, *arguments: Any, **options: Any) -> object:
+        """What came of it; None if it was refused in so many words, or the process of the web died on the way."""
+        try:
+            return service(*arguments, **options)
+        except (OperationError, KilledError):
+            return None
+        finally:
+            self.rung += doorbells()
+
+    def work(self, fate: Fate | None = None) -> None:
+        """A worker answers the oldest doorbell."""
+        if self.rung:
+            self.deliver(self.rung.pop(0), fate)
+
+    def deliver(self, pk: str, fate: Fate | None = None) -> None:
+        self._process(lambda: tasks.send(pk), fate)
+
+    def sweep(self, fate: Fate | None = None) -> None:
+        self._process(tasks.sweep, fate)
+
+    def look(self, pk: UUID, person: str | None, fate: Fate | None = None) -> None:
+        actor = self.people[person] if person else None
+        self._process(lambda: confirmation.confirm_operation(pk, actor=actor), fate)
+
+    def hear(self, number: int, told: str) -> None:
+        """A delivery of the service arrives, and moves nothing."""
+        with moving_nothing(self.world):
+            receive_delivery(self.world.service.delivery(number, told))
+
+    def look_into_deliveries(self, fate: Fate | None = None) -> None:
+        """A worker reads the service because of deliveries, if it wins the turn."""
+        with leaving_none_out(self.world):
+            self._process(look_into_deliveries, fate)
+
+    def thaw(self, process: SimulatedProcess) -> None:
+        self.world.thaw(process)
+        self.rung += doorbells()
+
+    def end_all_frozen(self) -> None:
+        """So that no greenlet outlives its history."""
+        for process in list(self.world.frozen):
+            self.world.kill(process)
+
+    def change_staff(self, person: str, how: str) -> None:
+        """Somebody goes, loses what they may do, or is back with all of it."""
+        (self.away.discard if how == "back" else self.away.add)(person)
+        roles = () if how == "without a role" else CAST[person]
+        User.objects.filter(pk=self.people[person].pk).update(is_active=how != "gone")
+        self.people[person].groups.set(Group.objects.filter(name__in=roles))
+
+    def run_to_the_horizon(self) -> None:
+        """Everything works from now on. Sweep whenever something is due, until nothing is or two weeks are over."""
+        service = self.world.service
+        service.unreadable_calls = service.busy_pages = 0
+        end = self.world.true_time + timedelta(days=14)
+        while self.world.true_time < end:
+            while self.rung:
+                self.work()
+            self.sweep()
+            self.look_into_deliveries()
+            self.oracle.check()
+            due = self._due()
+            if due is None:
+                return
+            self.world.wait(max(due - self.world.our_time(), timedelta()) + _A_BIT)
+        raise AssertionError(f"Something is due for ever: {self._due()}")
+
+    def watch_to_the_end(self) -> None:
+        """Sweep whenever something that is closed is due for a look. What is in doubt for ever may keep it so."""
+        end = self.world.true_time + timedelta(days=2)
+        while self.world.true_time < end:
+            closed = Attempt.objects.filter(closed_at__isnull=False)
+            due = closed.aggregate(due=Min("watch_next_at"))["due"]
+            if due is None:
+                return
+            self.world.wait(max(due - self.world.our_time(), timedelta()) + _A_BIT)
+            self.sweep()
+
+    def _due(self) -> datetime | None:
+        """When something is to be done by the database's word, or by the service."""
+        waiting = Attempt.objects.filter(closed_at__isnull=True)
+        dues = [
+            waiting.filter(operation__status__in=AWAITING_PROVIDER).aggregate(due=Min("next_check_at")),
+            Operation.objects.filter(status__in=BEFORE_SENDING).aggregate(due=Min("expires_at")),
+            Release.objects.aggregate(due=Min("expires_at")),
+        ]
+        found = [due["due"] for due in dues if due["due"] is not None]
+        silent = waiting.filter(operation__status=Status.SENDING).aggregate(due=Min("deadline_at"))["due"]
+        found += [silent + sender_grace()] if silent else []
+        if Delivery.objects.filter(wanted_at__isnull=False).exists():
+            found.append(NamedLease.objects.get(what="webhooks").next_at)
+        return min(found, default=None)
+
+    def _process(self, work: Callable[[], object], fate: Fate | None) -> None:
+        isolation._busy.clear()  # each process has its own: what a frozen one is at holds up no other
+        self.world.run(work, fate)
+        self.rung += doorbells()
+        assert not postponed(), "An error that nobody foresaw"
+
+    def _sign_here(self, kind: str, form: KindForm, person: str, countersigner: str | None) -> None:
+        if not form.is_valid():
+            return
+        pk = self._prepare(kind, form.payload(), person)
+        if pk is not None and countersigner is not None:
+            self.decide(pk, "approve", countersigner)
+
+    def _prepare(self, kind: str, content: Payload, maker: str) -> UUID | None:
+        pk = uuid5(_SPACE, str(len(self.prepared)))
+        made = self.try_to(
+            prepare.prepare_operation, pk, actor=self.people[maker], kind=kind, payload=content
+        )
+        if made is None:
+            return None
+        self.prepared.append(pk)
+        return pk

@@ -1,0 +1,76 @@
+"""How many histories are tried, from which seed, and what they showed.
+
+`make test` tries some hundreds and always the same ones; `make test-simulation` tries 20,000 from a new seed.
+"""
+
+import os
+from dataclasses import asdict, dataclass
+
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.internal.conjecture.providers import AVAILABLE_PROVIDERS, HypothesisProvider
+
+HISTORIES = int(os.environ.get("SIMULATION_HISTORIES", "500"))
+SEED = int(os.environ.get("SIMULATION_SEED", "1"))
+IN_ONE_RUN = 250
+"""So many histories one test runs, with a seed of its own: two processes share the tests."""
+
+STEPS = 20
+RUNS = -(-HISTORIES // IN_ONE_RUN)
+AFRESH = "afresh"
+"""Every history is drawn afresh. By itself Hypothesis makes four in five by changing a little in the one before, which
+pays where an example costs nothing."""
+
+AVAILABLE_PROVIDERS[AFRESH] = HypothesisProvider
+_MAKE_IT_SHORTER = os.environ.get("SIMULATION_SHRINK") == "1"
+
+
+@dataclass
+class SimulationFigures:
+    """Counted over the histories of one run."""
+
+    histories: int = 0
+    steps: int = 0
+    operations: int = 0
+    requests: int = 0
+    debits: int = 0
+    ambiguous: int = (
+        0  # attempts whose transaction nobody named: the list shows one that matches, and no doubt
+    )
+    closed_by_machine: int = 0
+    in_review: int = 0
+
+    def add(self, other: "SimulationFigures") -> None:
+        for name, number in asdict(other).items():
+            setattr(self, name, getattr(self, name) + number)
+
+    @property
+    def share(self) -> float:
+        """Of the ambiguous ones that have one matching record, how many the machine closed."""
+        return self.closed_by_machine / self.ambiguous if self.ambiguous else 1.0
+
+    def __str__(self) -> str:
+        return (
+            f"{self.histories:,} histories, {self.steps:,} steps, {self.operations:,} operations, "
+            f"{self.requests:,} requests sent, {self.debits:,} debits, {self.in_review:,} for people to review\n"
+            f"ambiguous attempts with one matching record: {self.ambiguous:,}, "
+            f"closed by the machine: {self.closed_by_machine:,} ({100 * self.share:.2f} %)"
+        )
+
+
+def of_histories(number: int) -> settings:
+    """The first history that fails ends the run. To look for a shorter one takes minutes: SIMULATION_SHRINK=1."""
+    return settings(
+        max_examples=number,
+        stateful_step_count=STEPS,
+        deadline=None,
+        database=None,
+        backend=AFRESH,
+        phases=[Phase.generate, Phase.shrink] if _MAKE_IT_SHORTER else [Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+def runs() -> list[tuple[int, int]]:
+    """Seed and number of histories of each run."""
+    rest = [min(IN_ONE_RUN, HISTORIES - IN_ONE_RUN * run) for run in range(RUNS)]
+    return [(SEED + run, number) for run, number in enumerate(rest)]

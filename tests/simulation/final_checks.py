@@ -1,0 +1,71 @@
+"""How a history ends: everything works again, time runs to the horizon, and all that was begun is accounted for."""
+
+from backoffice.operations.models.monitoring import Incident
+from backoffice.operations.monitoring.inspection import inspect
+from tests.simulation.actions import HistoryActions
+from tests.simulation.campaign import SimulationFigures
+from tests.simulation.oracle import CLOSED, could_come_after
+from tests.simulation.rows import AttemptRow, OperationRow
+
+
+def check_the_end(office: HistoryActions, *, steps: int = 0, is_inspected: bool = True) -> SimulationFigures:
+    """Run everything to its end, then let those go on that were frozen all the while. What is open asks for people."""
+    office.run_to_the_horizon()
+    while office.world.frozen:
+        office.thaw(office.world.frozen[0])
+        office.run_to_the_horizon()
+    _check_what_is_open(office)
+    if is_inspected:
+        _check_what_is_reported(office)
+    assert b"token-" not in office.world.database.raw.serialize(), (
+        "A token of the service is left in the database"
+    )
+    return _figures(office, steps)
+
+
+def _check_what_is_open(office: HistoryActions) -> None:
+    attempts = {attempt.operation: attempt for attempt in office.oracle.attempts() if attempt.is_open}
+    for pk, operation in office.oracle.operations().items():
+        if operation.status not in CLOSED:
+            assert operation.status == "review", f"{operation} is left open"
+            assert attempts[pk].check_result, f"{operation} is to be reviewed, and nobody knows why"
+
+
+def _check_what_is_reported(office: HistoryActions) -> None:
+    """The product's own inspection finds nothing, no incident cries wolf, and none is missing."""
+    violations = inspect(full=True).violations
+    assert not violations, violations
+    office.watch_to_the_end()
+    operations = office.oracle.operations()
+    for incident in Incident.objects.select_related("operation"):
+        assert incident.operation is not None, f"{incident} is of a movement, and nothing was reconciled"
+        found = operations[incident.operation.pk]
+        assert office.oracle.is_disputed(found), f"{found}: {incident.kind} {incident.evidence}"
+    for attempt in office.oracle.attempts():
+        if not attempt.is_open:
+            _check_every_debit_is_told(office, operations[attempt.operation], attempt)
+
+
+def _check_every_debit_is_told(office: HistoryActions, operation: OperationRow, attempt: AttemptRow) -> None:
+    raised = Incident.objects.filter(operation=operation.pk)
+    told = {(incident.evidence.get("in_list") or {}).get("transaction") for incident in raised}
+    for debit in office.oracle.unclaimed_debits(operation, attempt):
+        assert debit.transaction_id in told, f"{operation} does not tell {debit}"
+
+
+def _figures(office: HistoryActions, steps: int) -> SimulationFigures:
+    oracle, ledger = office.oracle, office.world.service.ledger
+    operations = oracle.operations()
+    made = SimulationFigures(histories=1, steps=steps, operations=len(operations))
+    made.debits = sum(record.caused_by is not None for record in ledger)
+    made.in_review = sum(operation.status == "review" for operation in operations.values())
+    for attempt in oracle.attempts():
+        made.requests += 1
+        operation = operations[attempt.operation]
+        matching = oracle.matching(operation, attempt)
+        is_ours = len(matching) == 1 and matching[0].caused_by == operation.pk
+        is_ours = is_ours and could_come_after(attempt, matching[0])
+        if attempt.pk in oracle.in_doubt and is_ours and not attempt.resolved_by:
+            made.ambiguous += 1
+            made.closed_by_machine += attempt.names == matching[0].transaction_id and not attempt.is_open
+    return made

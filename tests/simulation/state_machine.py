@@ -1,0 +1,215 @@
+"""Everything that can happen, in any order, to a few operations of equal amounts."""
+
+import sys
+from datetime import timedelta
+from typing import ClassVar
+from uuid import UUID
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from backoffice.core import fault_points
+from tests.simulation.actions import DECISIONS, KINDS, NO_OPERATION, HistoryActions
+from tests.simulation.campaign import SimulationFigures
+from tests.simulation.final_checks import check_the_end
+from tests.simulation.request_outcomes import COURSES, SETTLEMENTS, Settlement
+from tests.simulation.webhook_checks import TOLD
+from tests.simulation.world import CAST, Fate, SimulationStage
+
+MOST = 6  # operations in one history
+
+
+def seconds(*choices: int) -> st.SearchStrategy[timedelta]:
+    return st.sampled_from(choices).map(lambda number: timedelta(seconds=number))
+
+
+kinds = st.sampled_from(["withdrawal", *KINDS])
+amounts = st.sampled_from([100, 100, 250])
+people = st.sampled_from(list(CAST))
+which = st.integers(0, MOST)
+courses = st.sampled_from([*COURSES, "named", "unnamed"])
+settlements = st.sampled_from([SETTLEMENTS[0], SETTLEMENTS[0], *SETTLEMENTS])
+of_sending = {name for name in fault_points.NAMES if name.startswith(("send.", "confirm."))}
+points = st.sampled_from(sorted(of_sending))
+fates = st.none() | st.none() | st.builds(Fate, points, st.booleans())
+
+
+class HistoryMachine(RuleBasedStateMachine):
+    """One history; ends with everything that was begun run to its end."""
+
+    stage: ClassVar[SimulationStage]
+    figures: ClassVar[SimulationFigures]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.office = HistoryActions(self.stage)
+        self.world, self.service = self.office.world, self.office.world.service
+        self.steps = 0
+        self.is_inspected = True
+
+    @initialize(
+        skew=seconds(0, 0, 170, -400, 86_400),
+        wrong_date=seconds(0, 0, 0, 0, 4, -4, 60, 180, -180, 295, -295),
+        page=st.sampled_from([100, 100, 3, 1]),
+        named=st.booleans(),
+        inspected=st.sampled_from([True, False, False, False]),
+    )
+    def begin(self, skew: timedelta, wrong_date: timedelta, page: int, named: bool, inspected: bool) -> None:
+        self.is_inspected = inspected
+        self.service.clock_is_off, self.service.date_is_off = skew, wrong_date
+        self.service.records_on_a_page, self.service.names_receivers = page, named
+
+    @invariant()
+    def holds(self) -> None:
+        self.steps += 1
+        self.office.oracle.check()
+
+    def has_room(self) -> bool:
+        return len(self.office.prepared) < MOST
+
+    def has_operations(self) -> bool:
+        return bool(self.office.prepared)
+
+    def has_frozen(self) -> bool:
+        return bool(self.world.frozen)
+
+    @precondition(has_room)
+    @rule(kind=kinds, amount=amounts, course=courses, settlement=settlements, fate=fates)
+    def order_and_send(
+        self, kind: str, amount: int, course: str, settlement: Settlement, fate: Fate | None
+    ) -> None:
+        pk = self.office.order(kind, amount)
+        self.service.will(course, settlement)
+        self.office.deliver(str(pk), fate)
+
+    @precondition(has_room)
+    @rule(kind=kinds, amount=amounts, course=courses, web_dies=st.booleans())
+    def order_twice(self, kind: str, amount: int, course: str, web_dies: bool) -> None:
+        pk = self.office.order(kind, amount)
+        self.world.web_dies = web_dies
+        self.office.order(kind, amount)
+        self.world.web_dies = False
+        self.service.will(course)
+        self.office.deliver(str(pk))
+
+    @precondition(has_room)
+    @rule(kind=kinds, amount=amounts, maker=people)
+    def prepare(self, kind: str, amount: int, maker: str) -> None:
+        self.office.prepare(kind, amount, maker)
+
+    @precondition(has_operations)
+    @rule(number=which, decision=st.sampled_from(sorted(DECISIONS)), person=people)
+    def decide(self, number: int, decision: str, person: str) -> None:
+        self.office.decide(self.operation(number), decision, person)
+
+    @rule(course=courses, settlement=settlements, fate=fates)
+    def work(self, course: str, settlement: Settlement, fate: Fate | None) -> None:
+        self.service.will(course, settlement)
+        self.office.work(fate)
+
+    @rule(number=which, fate=fates)
+    def deliver_again_or_out_of_order(self, number: int, fate: Fate | None) -> None:
+        pk = NO_OPERATION if number >= len(self.office.prepared) else self.office.prepared[number]
+        self.office.deliver(str(pk), fate)
+
+    @rule(course=courses, fate=fates)
+    def sweep(self, course: str, fate: Fate | None) -> None:
+        self.service.will(course)
+        self.office.sweep(fate)
+
+    @precondition(has_operations)
+    @rule(number=which, person=st.none() | people, fate=fates)
+    def look(self, number: int, person: str | None, fate: Fate | None) -> None:
+        self.office.look(self.operation(number), person, fate)
+
+    @precondition(has_room)
+    @rule(
+        kind=kinds,
+        amount=amounts,
+        course=courses,
+        settlement=settlements,
+        time=seconds(1, 30, 4 * 3_600),
+        told=st.sampled_from(TOLD),
+        fate=fates,
+    )
+    def order_and_hear_of_it(
+        self,
+        kind: str,
+        amount: int,
+        course: str,
+        settlement: Settlement,
+        time: timedelta,
+        told: str,
+        fate: Fate | None,
+    ) -> None:
+        pk = self.office.order(kind, amount)
+        self.service.will(course, settlement)
+        self.office.deliver(str(pk))
+        self.world.wait(time)
+        self.office.hear(0, told)
+        self.office.look_into_deliveries(fate)
+
+    @rule(number=which, told=st.sampled_from(TOLD), is_rung=st.booleans(), fate=fates)
+    def a_delivery_arrives(self, number: int, told: str, is_rung: bool, fate: Fate | None) -> None:
+        self.office.hear(number, told)
+        if is_rung:
+            self.office.look_into_deliveries(fate)
+
+    @rule(fate=fates)
+    def look_into_deliveries(self, fate: Fate | None) -> None:
+        self.office.look_into_deliveries(fate)
+
+    @precondition(has_frozen)
+    @rule(number=which)
+    def thaw(self, number: int) -> None:
+        self.office.thaw(self.world.frozen[number % len(self.world.frozen)])
+
+    @rule(time=seconds(1, 1, 5, 5, 30, 30, 60, 60, 300, 300, 3_600, 86_400))
+    def let_time_pass(self, time: timedelta) -> None:
+        self.world.wait(time)
+
+    @rule(step=seconds(1, -1))
+    def step_our_clock(self, step: timedelta) -> None:
+        self.world.ours_is_behind += step
+
+    @rule(lag=seconds(0, 0, 8, 40), unreadable=st.sampled_from([0, 1, 3]), busy=st.sampled_from([0, 2, 5]))
+    def make_reading_hard(self, lag: timedelta, unreadable: int, busy: int) -> None:
+        self.service.lag = lag
+        self.service.unreadable_calls, self.service.busy_pages = unreadable, busy
+
+    @rule(currency=st.sampled_from(["NGN", "USD", "USDT"]))
+    def deposit(self, currency: str) -> None:
+        self.service.deposit(currency)
+
+    @precondition(has_operations)
+    @rule(number=which, settlement=settlements, at_once=st.booleans())
+    def pay_the_same_by_another_channel(self, number: int, settlement: Settlement, at_once: bool) -> None:
+        self.office.pay_by_another_channel(self.operation(number), settlement, is_shown_at_once=at_once)
+
+    @rule(person=people, how=st.sampled_from(["gone", "without a role", "back", "back"]))
+    def change_staff(self, person: str, how: str) -> None:
+        self.office.change_staff(person, how)
+
+    @precondition(has_operations)
+    @rule(person=people, countersigner=st.sampled_from([None, *CAST]))
+    def pause_or_let_sending_go_on(self, person: str, countersigner: str | None) -> None:
+        if self.office.is_paused:
+            self.office.let_sending_go_on(person, countersigner)
+        else:
+            self.office.pause(person)
+
+    @precondition(has_operations)
+    @rule(number=which, person=people, countersigner=people)
+    def settle(self, number: int, person: str, countersigner: str | None) -> None:
+        self.office.settle(self.operation(number), person, countersigner)
+
+    def operation(self, number: int) -> UUID:
+        return self.office.prepared[number % len(self.office.prepared)]
+
+    def teardown(self) -> None:
+        try:
+            if sys.exc_info()[0] is None:
+                figures = check_the_end(self.office, steps=self.steps, is_inspected=self.is_inspected)
+                self.figures.add(figures)
+        finally:
+            self.office.end_all_frozen()

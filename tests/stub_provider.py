@@ -1,0 +1,103 @@
+"""A service that answers as a test tells it, over real HTTP, for the answers that the simulation never gives."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TypeVar
+
+Answer = tuple[int, str]
+
+
+class StubProvider:
+    """Answers GET plausibly, and POST, PUT and DELETE as `answer_post` says.
+
+    `records`, `accounts`, `callback` and `keys` are what it has, as JSON. `posts` are the bodies of what changes
+    something, `changes` their methods and paths; `keys_shown` the API keys of all requests.
+    """
+
+    def __init__(self) -> None:
+        self.posts: list[str] = []
+        self.changes: list[str] = []
+        self.keys_shown: list[str] = []
+        self.records = "[]"
+        self.accounts = "[]"
+        self.keys = '{"Apikeys": []}'
+        self.wallet = '{"addresses": []}'
+        self.callback = '"https://hooks.example.com/before"'
+        self.answer_post: Callable[[], Answer] = lambda: (200, '{"data": {"transactionId": "T-1"}}')
+        self.before_get: Callable[[], object] = lambda: None
+        self.url = ""
+        self.url_v4 = ""
+
+    def answer_get(self, path: str) -> Answer:
+        self.before_get()
+        total = len(json.loads(self.records))
+        page = f'{{"data": {self.records}, "total": {total}, "perPage": 100, "page": 1, "pages": 1}}'
+        held = {
+            "/v2/balance": f'{{"balances": [{_BALANCE}]}}',
+            "/v2/transaction/summary": f'{{"txn": {page}, "summary": {_SUMMARY}}}',
+            "/v2/wallet": f'{{"wallet": {self.wallet}}}',
+            "/v2/callbackurl": f'{{"callbackUrl": {self.callback}}}',
+            "/v4/user/api-keys": self.keys,
+            "/v4/account": f'{{"accounts": {self.accounts}}}',
+        }
+        data = held.get(path.partition("?")[0], page)
+        return 200, f'{{"success": true, "message": "ok", "data": {data}}}'
+
+
+_BALANCE = """{"toCurrency": "NGN", "amount": 5000000, "formattedAmount": 5000000,
+ "totalRecieved": 5000000, "totalSent": 0, "txnCount": 1}"""
+_SUMMARY = '{"volume": 250000, "txnCount": 1, "duration": 0}'
+
+
+Stub = TypeVar("Stub", bound=StubProvider)
+
+
+@contextmanager
+def running() -> Iterator[StubProvider]:
+    """The stub on a free port of this machine, until the end of the block."""
+    with serving(StubProvider()) as stub:
+        yield stub
+
+
+@contextmanager
+def serving(stub: Stub) -> Iterator[Stub]:
+    """The same for a stub of another making."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            stub.keys_shown.append(self.headers["X-Api-Key"])
+            self._answer(*stub.answer_get(self.path))
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            stub.posts.append(body.decode())
+            stub.keys_shown.append(self.headers["X-Api-Key"])
+            stub.changes.append(f"{self.command} {self.path}")
+            self._answer(*stub.answer_post())
+
+        do_PUT = do_DELETE = do_POST  # noqa: N815 - names of the standard library's handler
+
+        def _answer(self, status: int, body: str) -> None:
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body.encode())))
+            self.send_header("Content-Type", "application/json")
+            self.end_headers()
+            self.wfile.write(body.encode())
+
+        def log_message(self, format: str, *arguments: object) -> None:
+            """Stay quiet."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.005,))
+    thread.start()
+    stub.url = f"http://127.0.0.1:{server.server_port}/v2"
+    stub.url_v4 = f"http://127.0.0.1:{server.server_port}/v4"
+    try:
+        yield stub
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()

@@ -1,0 +1,212 @@
+"""Settings: which environments the process starts in, and which it refuses by name."""
+
+import base64
+import contextlib
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from django.db import connection
+
+from backoffice import settings as product_settings
+from payments_gateway.sandbox.parties import API_KEY as SANDBOX_API_KEY
+from tests.core.environments import DEMO, PRODUCTION, SANDBOX, STAGING, Start, settings_in, starts_in
+
+StartProcess = Callable[..., "subprocess.CompletedProcess[str]"]
+ALL_ZERO_KEY = base64.b64encode(bytes(32)).decode()
+
+STARTS = {
+    "sandbox, nothing set": SANDBOX,
+    "sandbox, debug": {"COUNTERSIGN_DEBUG": "true"},
+    "sandbox, by name and IPv6": {"COUNTERSIGN_GATEWAY_URL": "http://[::1]:9/v2"},
+    "demo": DEMO,
+    "staging": STAGING,
+    "staging, named in another way": {
+        **STAGING,
+        "COUNTERSIGN_GATEWAY_STAGING_MARK": "Preview",
+        "COUNTERSIGN_GATEWAY_URL": "https://preview.service.example/v2",
+        "COUNTERSIGN_GATEWAY_URL_V4": "https://preview.service.example/v4",
+    },
+    "production": PRODUCTION,
+}
+
+# What is refused: an environment that would start, the one thing that is wrong with it, and the setting it is told by.
+REFUSED = [
+    (SANDBOX, "ENVIRONMENT", "live"),
+    (SANDBOX, "ENVIRONMENT", "Production"),
+    (SANDBOX, "ENVIRONMENT", ""),
+    (SANDBOX, "GATEWAY_URL", "https://api.service.example/v2"),
+    (SANDBOX, "GATEWAY_URL", "http://127.0.0.1.service.example/v2"),
+    (SANDBOX, "GATEWAY_URL", "http://127.0.0.1@service.example/v2"),
+    (SANDBOX, "GATEWAY_URL_V4", "https://api.service.example/v4"),
+    (DEMO, "ALLOWED_HOSTS", "countersign.example"),
+    (DEMO, "ALLOWED_HOSTS", "localhost,*"),
+    (DEMO, "GATEWAY_URL", "https://api.service.example/v2"),
+    (STAGING, "DEMO", "true"),
+    (STAGING, "DEBUG", "true"),
+    (STAGING, "FAULT_POINT", "send.claimed=kill"),
+    (PRODUCTION, "FAULT_POINT", "send.claimed=stop"),
+    (STAGING, "SECRET_KEY", None),
+    (STAGING, "SECRET_KEY", ""),
+    (STAGING, "ENCRYPTION_KEYS", None),
+    (STAGING, "GATEWAY_API_KEY", None),
+    (STAGING, "GATEWAY_URL", None),
+    (STAGING, "GATEWAY_URL", "http://staging.service.example/v2"),
+    (STAGING, "GATEWAY_URL", "https://api.service.example/v2"),
+    (STAGING, "GATEWAY_URL_V4", "https://api.service.example/v4"),
+    *(
+        (PRODUCTION, "SECOND_APPROVAL_ABOVE", wrong)
+        for wrong in (
+            "ngn=1",
+            "NGN",
+            "NGN=",
+            "NGN=1e9",
+            "NGN=-1",
+            "NGN=NaN",
+            "NGN=10_000",
+            "NGN=10 000",
+            "EUR=1",
+            "NGN=1,NGN=2",
+            "10000000",
+        )
+    ),
+    (PRODUCTION, "DEMO", "true"),
+    (PRODUCTION, "DEBUG", "true"),
+    (PRODUCTION, "SECRET_KEY", None),
+    (PRODUCTION, "SECRET_KEY", " "),
+    (PRODUCTION, "ENCRYPTION_KEYS", None),
+    (PRODUCTION, "ENCRYPTION_KEYS", f"another-name:{ALL_ZERO_KEY}"),
+    (PRODUCTION, "ENCRYPTION_KEYS", f"first:{'B' * 43}=,old:{ALL_ZERO_KEY}"),
+    (PRODUCTION, "GATEWAY_API_KEY", None),
+    (PRODUCTION, "GATEWAY_API_KEY", SANDBOX_API_KEY),
+    (PRODUCTION, "GATEWAY_API_KEY", ""),
+    (PRODUCTION, "GATEWAY_URL", None),
+    (PRODUCTION, "GATEWAY_URL", "http://api.service.example/v2"),
+    (PRODUCTION, "GATEWAY_URL", "https://127.0.0.1:8001/v2"),
+    (PRODUCTION, "GATEWAY_URL", "https://staging.service.example/v2"),
+    (PRODUCTION, "GATEWAY_URL", "https://api.STAGING.service.example/v2"),
+    (PRODUCTION, "GATEWAY_URL_V4", "http://api.service.example/v4"),
+    (PRODUCTION, "GATEWAY_URL_V4", "https://staging.service.example/v4"),
+    (PRODUCTION, "PUBLIC_URL", "http://countersign.example"),
+    (STAGING, "PUBLIC_URL", "countersign.example"),
+]
+
+
+def changed(environment: dict[str, str], name: str, value: str | None) -> dict[str, str]:
+    """The environment with one setting set to something else, or not at all."""
+    kept = {key: text for key, text in environment.items() if key != f"COUNTERSIGN_{name}"}
+    return kept if value is None else {**kept, f"COUNTERSIGN_{name}": value}
+
+
+@pytest.fixture(scope="module")
+def starts() -> dict[str, Start]:
+    """What became of each environment that is to start."""
+    return dict(zip(STARTS, starts_in(STARTS.values()), strict=True))
+
+
+@pytest.fixture(scope="module")
+def refusals() -> list[Start]:
+    """What became of each environment that is to be refused, in the order of the table."""
+    return starts_in(changed(*row) for row in REFUSED)
+
+
+@pytest.mark.parametrize("name", STARTS)
+def test_it_starts(starts: dict[str, Start], name: str) -> None:
+    assert starts[name].refused == ""
+    assert starts[name].values["ROOT_URLCONF"] == "backoffice.urls"
+
+
+@pytest.mark.parametrize(
+    "row",
+    range(len(REFUSED)),
+    ids=[f"{base.get('COUNTERSIGN_ENVIRONMENT', 'sandbox')}-{name}-{value}" for base, name, value in REFUSED],
+)
+def test_it_refuses_to_start_and_names_the_setting(refusals: list[Start], row: int) -> None:
+    _environment, name, value = REFUSED[row]
+    told = refusals[row].refused
+    assert told.startswith("ImproperlyConfigured: ")
+    named = {"ALLOWED_HOSTS": "DEMO", "GATEWAY_URL_V4": "_V4"}.get(name, f"COUNTERSIGN_{name}")
+    assert named in told
+    assert not [text for text in (value or "").split() if len(text) > 20 and text in told]
+
+
+def test_the_process_ends_with_the_refusal_as_its_last_words(start_settings: StartProcess) -> None:
+    assert start_settings(**PRODUCTION).returncode == 0
+    refused = start_settings(**changed(PRODUCTION, "DEBUG", "true"))
+    assert refused.returncode != 0
+    last_words = refused.stderr.strip().splitlines()[-1]
+    assert last_words.endswith("ImproperlyConfigured: COUNTERSIGN_DEBUG must be off outside the sandbox")
+
+
+def test_the_key_that_is_refused_is_the_one_that_the_simulation_prints() -> None:
+    assert settings_in(SANDBOX)["GATEWAY_API_KEY"] == SANDBOX_API_KEY
+
+
+@pytest.mark.parametrize(
+    "environment", [SANDBOX, STAGING, PRODUCTION], ids=["sandbox", "staging", "production"]
+)
+def test_nothing_of_the_demo_is_installed_outside_of_it(environment: dict[str, str]) -> None:
+    values = settings_in(environment)
+    processors = values["TEMPLATES"][0]["OPTIONS"]["context_processors"]
+    assert not [name for name in [*values["INSTALLED_APPS"], *processors] if "demo" in name]
+    assert "backoffice.demo" in settings_in(DEMO)["INSTALLED_APPS"]
+
+
+@pytest.mark.parametrize(
+    ("written", "limits"),
+    [
+        (None, {"NGN": "10000000", "USD": "10000", "USDT": "10000"}),
+        ("", {"NGN": "10000000", "USD": "10000", "USDT": "10000"}),
+        ("NGN=10000000.50", {"NGN": "10000000.50", "USD": "10000", "USDT": "10000"}),
+        ("USDT=0, USD=5000", {"NGN": "10000000", "USD": "5000", "USDT": "0"}),
+    ],
+)
+def test_a_currency_keeps_its_limit_unless_it_is_given_another(
+    written: str | None, limits: dict[str, str]
+) -> None:
+    changed = {} if written is None else {"COUNTERSIGN_SECOND_APPROVAL_ABOVE": written}
+    assert settings_in({**PRODUCTION, **changed})["SECOND_APPROVAL_ABOVE"] == limits
+
+
+def test_the_domain_of_the_customer_is_bound_to_tls_only_where_the_customer_says_so() -> None:
+    names = {"COUNTERSIGN_HSTS_SUBDOMAINS": "true", "COUNTERSIGN_HSTS_PRELOAD": "true"}
+    for environment, bound in ((PRODUCTION, False), ({**PRODUCTION, **names}, True)):
+        values = settings_in(environment)
+        assert values["SECURE_HSTS_SECONDS"] == 365 * 24 * 60 * 60
+        assert (values["SECURE_HSTS_INCLUDE_SUBDOMAINS"], values["SECURE_HSTS_PRELOAD"]) == (bound, bound)
+
+
+def test_on_postgresql_a_commit_is_on_disk_and_what_the_address_says_still_counts() -> None:
+    address = "postgres://countersign@db.example/countersign?sslmode=require&options=-c%20lock_timeout%3D5s"
+    database = settings_in({**PRODUCTION, "COUNTERSIGN_DATABASE_URL": address})["DATABASES"]["default"]
+    assert database["OPTIONS"] == {
+        "sslmode": "require",
+        "options": "-c lock_timeout=5s -c synchronous_commit=on",
+    }
+
+
+@pytest.mark.django_db
+def test_with_the_products_options_a_commit_in_this_very_database_waits_for_the_disk() -> None:
+    query = (
+        "PRAGMA synchronous"
+        if connection.vendor == "sqlite"
+        else "SELECT setting, source FROM pg_settings WHERE name = 'synchronous_commit'"
+    )
+    ours = connection.copy()
+    ours.settings_dict["OPTIONS"] = product_settings.DATABASES["default"]["OPTIONS"]
+    with contextlib.closing(ours), ours.cursor() as cursor:
+        cursor.execute(query)
+        assert cursor.fetchone() in [(2,), ("on", "client")]  # 2 is FULL
+
+
+def test_a_secret_may_come_from_a_file_that_ends_with_a_line(tmp_path: Path) -> None:
+    environment = dict(PRODUCTION)
+    for name in ("SECRET_KEY", "GATEWAY_API_KEY", "ENCRYPTION_KEYS"):
+        file = tmp_path / name
+        file.write_text(environment.pop(f"COUNTERSIGN_{name}") + "\n")
+        environment[f"COUNTERSIGN_{name}_FILE"] = str(file)
+    values = settings_in(environment)
+    assert values["SECRET_KEY"] == PRODUCTION["COUNTERSIGN_SECRET_KEY"]
+    assert values["GATEWAY_API_KEY"] == PRODUCTION["COUNTERSIGN_GATEWAY_API_KEY"]
+    assert [key.strip() for key in values["ENCRYPTION_KEYS"]] == [PRODUCTION["COUNTERSIGN_ENCRYPTION_KEYS"]]

@@ -1,0 +1,138 @@
+"""What `make bench` says of a measure, and a run of it on so small a scale that its figures mean nothing."""
+
+import json
+import os
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+
+from tools.bench import databases
+from tools.bench.__main__ import BenchSize, run
+from tools.bench.measure import Measure, Sample, in_turns
+from tools.bench.product import balances_per_second, pin_to_one_core
+from tools.processes import temporary_sandbox
+
+TINY = BenchSize(rows=2_000, few=200, exported=1_000, exported_on_sqlite=300, merged=300, rounds=1)
+MEMBERS = {
+    *(
+        "id",
+        "what",
+        "value",
+        "unit",
+        "limit",
+        "limit_is",
+        "rivals",
+        "ratios",
+        "target",
+        "met",
+        "spread",
+        "rounds",
+    ),
+    "note",
+}
+RIVALS = {
+    "P1.rate": {"COPY", "model iterator", "values_list", "django-import-export"},
+    "P1.sqlite": {"model iterator", "values_list"},
+    "P2.page": {"Django admin", "OFFSET"},
+    "P4.PostgreSQL.new": {"bulk_create"},
+    "P4.PostgreSQL.unchanged": {"bulk_create"},
+    "P4.SQLite.new": {"bulk_create"},
+    "P4.SQLite.unchanged": {"bulk_create"},
+    "P6.render": {"Jinja2"},
+    "P7": {"session per call"},
+}
+BROKEN_CHAIN = """
+SELECT count(*) FROM (
+    SELECT previous_balance + CASE direction WHEN 'in' THEN amount ELSE - amount - fee END AS balance,
+           lead(previous_balance) OVER (PARTITION BY currency ORDER BY occurred_at, id) AS told
+    FROM ledger_transaction) links
+WHERE balance <> told
+"""
+WRONG_TOTALS = """
+SELECT count(*) FROM ledger_daytotal total FULL JOIN (
+    SELECT (occurred_at AT TIME ZONE 'UTC')::date AS day, facet_id, count(*), sum(amount) AS amount, sum(fee) AS fee
+    FROM ledger_transaction GROUP BY 1, 2) counted USING (day, facet_id)
+WHERE (total.count, total.amount, total.fee) IS DISTINCT FROM (counted.count, counted.amount, counted.fee)
+"""
+LOST_NAMES = (
+    "SELECT count(*) FROM ledger_transaction LEFT JOIN ledger_names ON key = names_key WHERE key IS NULL"
+)
+INDEXES = "SELECT count(*) FROM pg_indexes WHERE tablename IN ('ledger_transaction', 'ledger_names')"
+
+
+@pytest.mark.parametrize(
+    ("value", "limit_is", "is_met"),
+    [(20, "most", True), (20.1, "most", False), (20, "least", True), (19.9, "least", False)],
+)
+def test_a_limit_is_the_most_or_the_least(value: float, limit_is: str, is_met: bool) -> None:
+    measure = Measure("M", "something", value, "s", 20, limit_is)  # type: ignore[arg-type]
+    assert measure.is_met is is_met
+    assert ("MISSED" in str(measure)) is not is_met
+
+
+@pytest.mark.parametrize(
+    ("limit_is", "rival", "ratio"), [("most", 40.0, 2.0), ("least", 10.0, 2.0), ("most", 10.0, 0.5)]
+)
+def test_a_ratio_says_how_many_times_as_good_as_the_rival(limit_is: str, rival: float, ratio: float) -> None:
+    measure = Measure("M", "it", 20, "s", None, limit_is, {"it": rival}, {"it": 2.0})  # type: ignore[arg-type]
+    assert measure.ratios == {"it": ratio}
+    assert measure.is_met is (ratio >= 2)
+
+
+def test_sides_take_turns_and_none_is_always_the_first() -> None:
+    order: list[str] = []
+
+    def side(name: str) -> float:
+        order.append(name)
+        return 1.0
+
+    found = in_turns(3, {name: partial(side, name) for name in ("a", "b")})
+    assert order == ["a", "b", "b", "a", "a", "b"]
+    assert found["a"] == Sample([1.0, 1.0, 1.0])
+
+
+@pytest.mark.stack
+def test_balances_are_counted_at_a_service_that_keeps_to_one_core(tmp_path: Path) -> None:
+    with temporary_sandbox(tmp_path, transactions=60) as stack:
+        pin_to_one_core(stack.processes["sandbox"].pid)
+        assert balances_per_second(f"{stack.sandbox}/v2/balance", seconds=0.5) > 1
+
+
+@pytest.fixture
+def bench_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The PostgreSQL of the tests, without what is kept between runs of the bench."""
+    parts = urlsplit(os.environ.get("COUNTERSIGN_TEST_DATABASE_URL", ""))
+    if not parts.scheme.startswith("postgres"):
+        pytest.skip("the bench measures on PostgreSQL")
+    monkeypatch.setattr(databases, "SERVER", f"{parts.scheme}://{parts.netloc}")
+    monkeypatch.setattr(databases, "DATABASE_PREFIX", f"countersign_bench_test_{os.getpid()}")
+    monkeypatch.setattr(databases, "FOLDER", tmp_path)
+    yield databases.SERVER
+    for rows in (TINY.rows, TINY.few):
+        databases.drop_seeded(rows)
+
+
+@pytest.mark.stack
+def test_a_tiny_run_measures_everything_beside_its_rivals(
+    bench_server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(TINY, ["seed", "P1", "P2", "P4", "P6", "P7"], tmp_path / "bench.json")
+    told = json.loads((tmp_path / "bench.json").read_text())
+    assert all(set(measure) == MEMBERS for measure in told)
+    assert {measure["id"]: set(measure["rivals"]) for measure in told if measure["rivals"]} == RIVALS
+    assert all(measure["value"] >= 0 and measure["rounds"] >= 1 for measure in told)
+    assert all(set(measure["ratios"]) == set(measure["rivals"]) >= set(measure["target"]) for measure in told)
+    assert {"P2.depth", "P2.size", "overview.time", "P6.queries", "P6.critical"} <= {
+        one["id"] for one in told
+    }
+    printed = capsys.readouterr().out
+    assert printed.count("Seeding") == 2, "what was seeded is kept"
+
+    with psycopg.connect(f"{bench_server}/{databases.DATABASE_PREFIX}_{TINY.rows}") as session:
+        for query in (BROKEN_CHAIN, WRONG_TOTALS, LOST_NAMES):
+            assert session.execute(query).fetchone() == (0,), query
+        assert session.execute(INDEXES).fetchone() == (12,)

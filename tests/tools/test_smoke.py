@@ -1,0 +1,135 @@
+"""What `make smoke` and `make demo` are made of, without starting them."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tools import smoke
+from tools.processes import WEBHOOK_SECRET, Stack, StackError, free_port
+
+SEEN = {
+    "status": "succeeded",
+    "debits_at_service": 1,
+    "debited": "123456.78",
+    "approvals": 1,
+    "audit_entries": 12,
+    "csv_rows": 40,
+}
+
+
+@pytest.fixture
+def taken_port() -> Iterator[int]:
+    """A port that another program listens on."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        yield server.getsockname()[1]
+
+
+def test_one_debit_of_the_right_amount_with_its_proof_is_right() -> None:
+    assert smoke.is_passed(SEEN)
+    assert smoke.is_passed({**SEEN, "debited": "123456.780"})
+
+
+@pytest.mark.parametrize(
+    "difference",
+    [
+        {"status": "processing"},
+        {"status": "succeeded on the page, unknown in the CSV"},
+        {"debits_at_service": 0, "debited": "0"},
+        {"debits_at_service": 0, "debited": "123456.78"},
+        {"debits_at_service": 2, "debited": "246913.56"},
+        {"debited": "123456.79"},
+        {"approvals": 0},
+        {"approvals": 2},
+        {"audit_entries": 0},
+        {"csv_rows": 0},
+    ],
+    ids=str,
+)
+def test_anything_else_is_wrong(difference: dict[str, Any]) -> None:
+    assert not smoke.is_passed({**SEEN, **difference})
+
+
+@pytest.mark.parametrize(
+    ("amounts", "count", "sum_"),
+    [
+        ([], 0, "0"),
+        (["123456.78"], 1, "123456.78"),
+        (["123456.780"], 1, "123456.780"),
+        (["123456.78", "123456.78"], 2, "246913.56"),
+        (["123456.78", "0.01"], 1, "123456.79"),
+        (["61728.39", "61728.39"], 0, "123456.78"),
+    ],
+    ids=str,
+)
+def test_what_the_service_withdrew_to_our_account_is_counted_and_summed(
+    amounts: list[str], count: int, sum_: str
+) -> None:
+    ours = [{"accountNumber": smoke.WITHDRAWAL["account_number"], "amount": amount} for amount in amounts]
+    others = [{"accountNumber": "0000000000", "amount": "123456.78"}]
+    told = smoke.provider_debits({"withdrawals": [*others, *ours]})
+    assert told == {"debits_at_service": count, "debited": sum_}
+
+
+@pytest.mark.parametrize(("cell", "people"), [("", 0), ("Amara Okafor", 1), ("Amara Okafor; Chidi Nwosu", 2)])
+def test_an_empty_cell_is_nobodys_approval(cell: str, people: int) -> None:
+    assert len(smoke.names(cell)) == people
+
+
+def test_the_processes_see_no_setting_of_the_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COUNTERSIGN_ENVIRONMENT", "production")
+    monkeypatch.setenv("COUNTERSIGN_GATEWAY_URL", "https://api.service.example/v2")
+    stack = Stack(tmp_path, 8000, 8001, extra={"COUNTERSIGN_LOG_LEVEL": "WARNING"})
+    own = {name: value for name, value in stack.environment.items() if name.startswith("COUNTERSIGN_")}
+    assert own == {
+        "COUNTERSIGN_DEMO": "1",
+        "COUNTERSIGN_DATA_DIR": str(tmp_path),
+        "COUNTERSIGN_PUBLIC_URL": "http://127.0.0.1:8000",
+        "COUNTERSIGN_GATEWAY_URL": "http://127.0.0.1:8001/v2",
+        "COUNTERSIGN_GATEWAY_URL_V4": "http://127.0.0.1:8001/v4",
+        "COUNTERSIGN_WEBHOOK_SECRET": WEBHOOK_SECRET,
+        "COUNTERSIGN_WEBHOOK_KEYS": str(stack.webhook_keys),
+        "COUNTERSIGN_LOG_LEVEL": "WARNING",
+    }
+
+
+@pytest.mark.parametrize("place", [0, 1], ids=["web", "sandbox"])
+def test_a_port_that_is_taken_is_named_with_the_way_out(tmp_path: Path, taken_port: int, place: int) -> None:
+    ports = [free_port(), free_port()]
+    ports[place] = taken_port
+    stack = Stack(tmp_path, ports[0], ports[1])
+    with pytest.raises(StackError, match=rf"Port {taken_port} is taken .* make demo PORT="), stack:
+        pytest.fail("It started on a port that belongs to another program")
+    assert stack.processes == {}
+    assert [left.name for left in tmp_path.iterdir()] == ["running.lock"]
+
+
+def test_a_process_that_ends_at_once_is_told_with_its_last_words(tmp_path: Path) -> None:
+    stack = Stack(tmp_path, free_port(), free_port())
+    stack.run("web", "-c", "raise SystemExit('no database today')")
+    try:
+        with pytest.raises(StackError, match=r"web process ended at once.*\n.*no database today"):
+            stack.wait_for("web", stack.web)
+    finally:
+        stack.stop()
+
+
+def test_a_command_that_fails_is_told_with_what_it_printed(tmp_path: Path) -> None:
+    stack = Stack(tmp_path, free_port(), free_port(), extra={"COUNTERSIGN_ENVIRONMENT": "nowhere"})
+    with pytest.raises(
+        StackError, match=r"(?s)manage.py check failed:.*COUNTERSIGN_ENVIRONMENT is not known"
+    ):
+        stack.manage("check")
+
+
+def test_stopping_ends_every_process_and_may_be_done_twice(tmp_path: Path) -> None:
+    stack = Stack(tmp_path, free_port(), free_port())
+    for name in ("one", "two"):
+        stack.run(name, "-c", "import threading; threading.Event().wait()")
+    processes = list(stack.processes.values())
+    stack.stop()
+    stack.stop()
+    assert all(process.poll() is not None for process in processes)

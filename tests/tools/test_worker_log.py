@@ -1,0 +1,72 @@
+"""The log of a real worker: it tells why, and no secret."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from celery import Celery
+
+from backoffice.celery import broker_options
+from tests.sandbox_process import ROOT
+from tests.tools.test_brokers import wait_until
+
+pytestmark = pytest.mark.stack
+BROKER = "filesystem://localhost//"
+CELERY = [sys.executable, "-m", "celery", "-A", "backoffice.celery"]
+
+SAY_IT_EVERYWHERE = """
+import django
+django.setup()
+from backoffice.celery import app
+app.log.setup(loglevel="INFO", redirect_stdouts=True)
+import logging
+from celery.utils.log import get_logger, get_task_logger
+for logger in (get_task_logger("ours"), get_logger("celery.beat"), logging.getLogger("multiprocessing")):
+    logger.error("it was token=canary-7f3a")
+"""
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """A deployment of its own, in a folder."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("COUNTERSIGN_")}
+    own = {"DJANGO_SETTINGS_MODULE": "backoffice.settings", "COUNTERSIGN_DATA_DIR": str(tmp_path)}
+    return {**inherited, **own}
+
+
+def test_what_a_worker_cannot_do_is_told_with_its_traceback_and_without_secrets(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    log = tmp_path / "worker.log"
+    with Celery(broker=BROKER) as doorbell:
+        doorbell.conf.broker_transport_options = broker_options(BROKER, tmp_path)
+        doorbell.send_task("operations.send", args=["no id"])
+        doorbell.send_task("operations.unknown", kwargs={"token": "canary-7f3a"})
+    with log.open("wb") as output:
+        worker = subprocess.Popen(
+            [*CELERY, "worker", "--pool", "solo"], cwd=ROOT, env=environment, stdout=output, stderr=output
+        )
+    try:
+        wait_until(lambda: all(sign in log.read_text() for sign in ("raised unexpected", "KeyError")))
+    finally:
+        worker.kill()
+        worker.wait()
+    lines = log.read_text()
+    assert "ValueError: badly formed hexadecimal UUID string" in lines
+    assert "'token': •••" in lines
+    assert "canary" not in lines
+
+
+def test_no_logger_of_celery_writes_past_the_one_handler(environment: dict[str, str]) -> None:
+    said = subprocess.run(
+        [sys.executable, "-c", SAY_IT_EVERYWHERE],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert said.stderr.count("it was token=•••") == 3
+    assert "canary" not in said.stdout + said.stderr

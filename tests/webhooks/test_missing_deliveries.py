@@ -1,0 +1,148 @@
+"""Webhooks that should have come and have not are told of, and nothing else is."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+import pytest
+from django.core.cache import cache
+from django.db import connection
+from django.test import Client
+from django.utils import timezone
+from pytest_django import Settings
+
+from backoffice.accounts.models import User
+from backoffice.ledger.callback_url import _CALLBACK_URL
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.states import Status
+from backoffice.webhooks.deliveries import missing_deliveries
+from backoffice.webhooks.models import Delivery
+from backoffice.webhooks.processing import receive_delivery
+from tests import factories
+from tests.append_only.triggers import lifted
+from tests.operations.conftest import service as service
+from tests.operations.kinds.samples import SAMPLES
+from tests.operations.outcome.steps import confirmed
+from tests.operations.provider_list import NAMED, record, sent, shows
+from tests.stub_provider import StubProvider
+from tests.webhooks.conftest import UseKeys
+from tests.webhooks.steps import news
+
+SignIn = Callable[[Client, User], Client]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("receiver", "ours")]
+OURS = "https://office.example"
+
+
+@pytest.fixture
+def ours(settings: Settings) -> None:
+    """The service has told our address."""
+    settings.PUBLIC_URL = OURS
+    told(f"{OURS}/hooks/x/")
+
+
+@pytest.fixture
+def ended(service: StubProvider, maker: User, checker: User) -> Operation:
+    """One that the service has executed."""
+    shows(service)
+    operation = sent(service, maker, checker, NAMED)
+    return confirmed(operation, service, record("T-1"))
+
+
+def told(address: str) -> None:
+    """Let the service have told this address just now."""
+    _CALLBACK_URL.told_now(lambda: address)
+
+
+def ago(hours: float) -> datetime:
+    return timezone.now() - timedelta(hours=hours)
+
+
+def close(operation: Operation, hours: float) -> None:
+    """Let it have ended so long ago."""
+    Operation.objects.filter(pk=operation.pk).update(closed_at=ago(hours))
+
+
+def deliver(hours: float) -> None:
+    """Let the service have delivered so long ago, and the same have come again just now."""
+    body = news()
+    receive_delivery(body)
+    Delivery.objects.update(received_at=ago(hours), valid_at=ago(hours))
+    receive_delivery(body)
+
+
+# Hours since something settled, hours since the last new delivery (None: never), and whether that is silence.
+TABLE = [
+    (25, None, True),
+    (23, None, False),
+    (25, 24.5, False),
+    (25, 26.5, True),
+    (25, 25.1, False),  # it ended because of that delivery
+    (24 * 8, None, False),  # so long ago that nobody expects anything any more
+]
+
+
+@pytest.mark.parametrize(("settled", "delivered", "is_silent"), TABLE)
+def test_silence_is_what_settled_a_day_ago_and_was_never_told_of(
+    ended: Operation, settled: float, delivered: float | None, is_silent: bool
+) -> None:
+    close(ended, settled)
+    if delivered is not None:
+        deliver(delivered)
+    found = missing_deliveries()
+    assert (found is not None) is is_silent
+    if found is not None:
+        assert (found.last_at is None) is (delivered is None)
+
+
+def test_one_that_was_refused_for_want_of_the_key_is_a_sign_of_life_once_it_is_valid(
+    ended: Operation, use_keys: UseKeys
+) -> None:
+    close(ended, 25)
+    use_keys("previous")
+    body = news()
+    receive_delivery(body)
+    Delivery.objects.update(received_at=ago(48))
+    assert missing_deliveries() is not None
+    use_keys("current")
+    receive_delivery(body)
+    assert missing_deliveries() is None
+    Delivery.objects.update(valid_at=ago(48))
+    receive_delivery(body)
+    assert missing_deliveries() is not None
+
+
+def test_an_address_that_is_not_ours_is_none_of_our_silence(ended: Operation) -> None:
+    close(ended, 25)
+    told("https://elsewhere.example/hooks/")
+    assert missing_deliveries() is None
+
+
+def test_without_a_receiver_nothing_is_missed(ended: Operation, settings: Settings) -> None:
+    close(ended, 25)
+    settings.WEBHOOK_SECRET = ""
+    assert missing_deliveries() is None
+
+
+def test_what_settled_before_our_address_was_set_is_not_missed(
+    ended: Operation, administrator: User, checker: User, service: StubProvider
+) -> None:
+    close(ended, 30)
+    payload = SAMPLES["callback_url"].model_copy(update={"url": f"{OURS}/hooks/x/"})
+    change = factories.prepared_of_kind("callback_url", payload, administrator)
+    with lifted(connection):
+        Operation.objects.filter(pk=change.pk).update(status=Status.SUCCEEDED, closed_at=ago(29.5))
+    assert missing_deliveries() is None
+    Operation.objects.filter(pk=change.pk).update(closed_at=ago(40))
+    assert missing_deliveries() is not None
+
+
+def test_it_is_said_where_people_look(
+    ended: Operation, client: Client, sign_in: SignIn, checker: User
+) -> None:
+    sign_in(client, checker)
+    close(ended, 25)
+    assert "Webhooks are silent." in client.get("/webhooks/").content.decode()
+    assert ">Webhooks are silent</a>" in client.get("/").content.decode()
+    deliver(1)
+    cache.clear()  # a minute later
+    for address in ("/webhooks/", "/"):
+        assert "Webhooks are silent" not in client.get(address).content.decode()

@@ -1,0 +1,253 @@
+"""A valid delivery has the service read again, once, and only what the service then shows closes anything."""
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+from pytest_django import Settings
+
+from backoffice.accounts.models import User
+from backoffice.audit.actions import Action
+from backoffice.audit.models import Entry
+from backoffice.core import clock
+from backoffice.core.leases import hold_lease
+from backoffice.ledger.models import Mirror
+from backoffice.operations.models.monitoring import Incident
+from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.outcome import schedule
+from backoffice.operations.outcome.schedule import check_due
+from backoffice.operations.reconciliation.closed_checks import recheck_closed_due
+from backoffice.operations.states import Status
+from backoffice.webhooks.models import Delivery
+from backoffice.webhooks.processing import (
+    MIN_INTERVAL,
+    _schedule_checks,
+    process_due_deliveries,
+    receive_delivery,
+    recheck_delivery,
+)
+from tests.operations.conftest import service as service
+from tests.operations.provider_list import NAMED, NAMELESS, record, sent, shows
+from tests.payments_gateway.vectors.make_vectors import RECORD, written
+from tests.stub_provider import StubProvider
+from tests.webhooks.steps import deliver, forged, news, only_delivery
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("receiver")]
+
+
+@pytest.fixture
+def processing(service: StubProvider, maker: User, checker: User) -> Operation:
+    """One that the service works on, and will not be looked at by itself for hours."""
+    shows(service, record("T-1", "processing"))
+    operation = sent(service, maker, checker, NAMED)
+    Attempt.objects.update(next_check_at=clock.now() + timedelta(hours=5))
+    return operation
+
+
+def status(operation: Operation) -> str:
+    return Operation.objects.get(pk=operation.pk).status
+
+
+def reads(service: StubProvider) -> int:
+    """How often the service was asked so far."""
+    return len(service.keys_shown)
+
+
+def a_second_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    later = clock.now() + MIN_INTERVAL
+    monkeypatch.setattr(clock, "_source", lambda: later)
+
+
+def test_the_service_is_read_at_once_and_what_it_shows_closes_the_operation(
+    processing: Operation, service: StubProvider
+) -> None:
+    shows(service, record("T-1"))
+    assert deliver(news("T-1")) == 200
+    assert status(processing) == Status.PROCESSING
+    assert process_due_deliveries() == 1
+    assert status(processing) == Status.SUCCEEDED
+    assert (only_delivery().wanted_at, only_delivery().looked_at is None) == (None, False)
+    assert Mirror.objects.get().wanted_at is not None
+
+
+@pytest.mark.parametrize("told", ["fullfiled", "failed", "reversed"])
+def test_what_the_delivery_says_moves_nothing(processing: Operation, told: str) -> None:
+    receive_delivery(news("T-1", told))
+    process_due_deliveries()
+    assert status(processing) == Status.PROCESSING
+    assert not Entry.objects.filter(action__in=[Action.OPERATION_SUCCEEDED, Action.OPERATION_FAILED]).exists()
+
+
+def test_one_of_an_unknown_transaction_has_those_looked_at_that_have_none_yet(
+    service: StubProvider, maker: User, checker: User
+) -> None:
+    operation = sent(service, maker, checker, NAMELESS)
+    Attempt.objects.update(next_check_at=clock.now() + timedelta(hours=5))
+    shows(service, record("of nobody we know"))
+    receive_delivery(news("of nobody we know"))
+    process_due_deliveries()
+    assert status(operation) == Status.SUCCEEDED
+
+
+def test_one_of_an_unknown_transaction_makes_all_others_due(
+    processing: Operation, service: StubProvider
+) -> None:
+    shows(service, record("T-1"))
+    before = reads(service)
+    receive_delivery(news("of nobody we know"))
+    process_due_deliveries()
+    assert reads(service) == before
+    assert check_due() == 1
+    assert status(processing) == Status.SUCCEEDED
+
+
+@pytest.mark.parametrize(
+    "body",
+    [forged(), written(RECORD, b""), b"nonsense", b'{"event":"a"}'],
+    ids=["forged", "unsigned", "", "cut"],
+)
+def test_what_the_service_did_not_sign_starts_nothing(
+    processing: Operation, service: StubProvider, body: bytes
+) -> None:
+    shows(service, record("T-1"))
+    before = (reads(service), Attempt.objects.values().get())
+    receive_delivery(body)
+    assert process_due_deliveries() == 0
+    assert (reads(service), Attempt.objects.values().get()) == before
+    assert status(processing) == Status.PROCESSING
+
+
+def test_a_repeat_starts_nothing_not_even_after_a_month(
+    processing: Operation, service: StubProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = news("T-1")
+    receive_delivery(body)
+    process_due_deliveries()
+    before = reads(service)
+    Delivery.objects.update(received_at=timezone.now() - timedelta(days=31))
+    a_second_later(monkeypatch)
+    receive_delivery(body)
+    assert (process_due_deliveries(), reads(service)) == (0, before)
+
+
+def test_however_many_come_the_service_is_read_once_a_second(
+    processing: Operation, service: StubProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(20):
+        receive_delivery(news(f"T-{number}"))
+    assert process_due_deliveries() == 20
+    before = reads(service)
+    receive_delivery(news("T-1", "failed"))
+    assert (process_due_deliveries(), reads(service)) == (0, before)
+    a_second_later(monkeypatch)
+    assert process_due_deliveries() == 1
+    assert reads(service) > before
+
+
+def test_news_that_come_while_somebody_looks_lead_to_another_look(
+    processing: Operation, service: StubProvider
+) -> None:
+    """The look under way has read the list already, and would put the next one off by hours."""
+
+    def settles_and_tells() -> None:
+        service.before_get = lambda: None
+        receive_delivery(news("T-1"))
+        connection.close()  # that of the thread in which the service answers
+
+    service.before_get = settles_and_tells
+    Attempt.objects.update(next_check_at=clock.now())
+    check_due()
+    shows(service, record("T-1"))
+    process_due_deliveries()
+    assert status(processing) == Status.SUCCEEDED
+
+
+def test_news_that_are_taken_up_while_somebody_looks_lead_to_another_look(
+    processing: Operation, service: StubProvider
+) -> None:
+    def settles_and_tells() -> None:
+        service.before_get = lambda: None
+        receive_delivery(news("T-1"))
+        _schedule_checks()
+        connection.close()  # that of the thread in which the service answers
+
+    service.before_get = settles_and_tells
+    Attempt.objects.update(next_check_at=clock.now())
+    assert check_due() == 1
+    assert status(processing) == Status.PROCESSING
+    shows(service, record("T-1"))
+    assert check_due() == 1
+    assert status(processing) == Status.SUCCEEDED
+
+
+def test_while_somebody_looks_nobody_else_does_and_what_is_named_is_due(
+    processing: Operation, service: StubProvider
+) -> None:
+    shows(service, record("T-1"))
+    before = reads(service)
+    receive_delivery(news("T-1"))
+    with hold_lease("webhooks, looking", at_most=timedelta(minutes=1)):
+        assert (process_due_deliveries(), reads(service)) == (1, before)
+    assert check_due() == 1
+    assert status(processing) == Status.SUCCEEDED
+
+
+def test_whoever_dies_before_the_look_is_followed_by_the_sweeper(
+    processing: Operation, service: StubProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class KilledError(BaseException):
+        pass
+
+    def die(_named: set[str]) -> int:
+        raise KilledError
+
+    shows(service, record("T-1"))
+    receive_delivery(news("T-1"))
+    with monkeypatch.context() as patched:
+        patched.setattr(schedule, "run_scheduled_checks", die)
+        with pytest.raises(KilledError):
+            process_due_deliveries()
+    assert check_due() == 1
+    assert status(processing) == Status.SUCCEEDED
+
+
+def test_what_is_closed_is_looked_at_again_if_it_is_named_and_still_watched(
+    processing: Operation, service: StubProvider
+) -> None:
+    shows(service, record("T-1"))
+    receive_delivery(news("T-1"))
+    process_due_deliveries()
+    Delivery.objects.all().delete()
+    shows(service, record("T-1", "failed"))
+    assert recheck_closed_due() == 0
+    receive_delivery(news("T-1", "failed"))
+    _schedule_checks()
+    assert recheck_closed_due() == 1
+    assert Incident.objects.get().operation == processing
+    assert status(processing) == Status.SUCCEEDED
+
+
+def test_while_the_service_is_silent_nothing_moves_and_the_next_look_stands(
+    processing: Operation, settings: Settings
+) -> None:
+    settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = "http://127.0.0.1:9/v2", "http://127.0.0.1:9/v4"
+    receive_delivery(news("T-1"))
+    process_due_deliveries()
+    assert status(processing) == Status.PROCESSING
+    assert Attempt.objects.get().next_check_at is not None
+
+
+@pytest.mark.parametrize("body", [news("T-1"), forged()], ids=["valid", "forged"])
+def test_a_person_may_have_it_read_again_because_of_any_of_them(
+    processing: Operation, service: StubProvider, checker: User, body: bytes
+) -> None:
+    receive_delivery(body)
+    Delivery.objects.update(wanted_at=None)
+    shows(service, record("T-1"))
+    recheck_delivery(only_delivery().pk, actor=checker)
+    assert process_due_deliveries() == 1
+    check_due()  # the forged one names nothing
+    assert status(processing) == Status.SUCCEEDED
+    entry = Entry.objects.get(action=Action.DELIVERY_LOOKED_INTO)
+    assert (entry.actor, entry.detail) == (checker, {"verdict": only_delivery().verdict})

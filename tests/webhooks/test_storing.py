@@ -1,0 +1,202 @@
+"""Each delivery is kept once, with what it is worth by the keys of the day; what is worth nothing is bounded."""
+
+import hashlib
+import json
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+from pytest_django import Settings
+
+from backoffice.webhooks import processing
+from backoffice.webhooks.models import Delivery, DeliveryVerification
+from backoffice.webhooks.processing import PROCESS_TASK, receive_delivery
+from tests.core.test_background import messages
+from tests.payments_gateway.vectors.make_vectors import FOLDER, RECORD, delivery, signed, written
+from tests.webhooks.conftest import UseKeys
+from tests.webhooks.steps import forged, news, only_delivery
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("receiver")]
+_DIGITS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"  # of base64
+
+
+def enqueued() -> int:
+    """How often the doorbell was rung."""
+    return sum(message["headers"]["task"] == PROCESS_TASK for message in messages(""))
+
+
+def test_the_same_a_hundred_times_at_once_is_one() -> None:
+    body = news()
+
+    def receive(_: int) -> DeliveryVerification:
+        try:
+            return receive_delivery(body)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(8) as threads:
+        verdicts = list(threads.map(receive, range(100)))
+
+    assert verdicts == [DeliveryVerification.VALID] * 100
+    assert (only_delivery().times, only_delivery().wanted_at is None) == (100, False)
+
+
+def test_a_repeat_is_counted_with_its_time_and_changes_nothing_else() -> None:
+    body = news()
+    receive_delivery(body)
+    first = Delivery.objects.values().get()
+    receive_delivery(body)
+    again = Delivery.objects.values().get()
+    assert again["last_at"] > first["last_at"]
+    assert again == {**first, "last_at": again["last_at"], "times": 2}
+
+
+def reformatted(body: bytes) -> list[bytes]:
+    """The same data and signature, written in other ways that somebody who has them can think of."""
+    signature = json.loads(body)["signature"].encode()
+    assert signature.endswith(b"==")  # so its last digit has four bits that no byte needs
+    spelled = signature[:-3] + _DIGITS[_DIGITS.index(signature[-3]) + 1 :][:1] + b"=="
+    return [
+        body + b" ",
+        body.replace(b'"event":', b'"event" :'),
+        body.replace(b'"data"', rb'"d\u0061ta"'),
+        body.replace(b'"event"', b'"further":1,"event"'),
+        body.replace(b"Transaction updated", b"Deposit"),
+        body.replace(signature, spelled),
+        body.replace(signature, rb"\u00%02x" % signature[0] + signature[1:]),
+    ]
+
+
+def test_the_same_in_other_clothes_is_a_repeat() -> None:
+    body = news()
+    receive_delivery(body)
+    Delivery.objects.update(wanted_at=None)
+    first = Delivery.objects.values().get()
+    clothes = reformatted(body)
+    assert len({body, *clothes}) == 8
+    for other in clothes:
+        assert receive_delivery(other) == DeliveryVerification.VALID
+    again = Delivery.objects.values().get()
+    assert again == {**first, "last_at": again["last_at"], "times": 8}
+
+
+def test_the_same_news_signed_anew_is_another() -> None:
+    for _ in range(2):
+        receive_delivery(news())
+    assert Delivery.objects.filter(wanted_at__isnull=False).count() == 2
+
+
+def test_the_first_body_that_was_valid_is_the_one_that_is_kept(use_keys: UseKeys) -> None:
+    body = news("T-7")
+    use_keys("previous")
+    receive_delivery(body.replace(b"Transaction updated", b"Deposit"))
+    use_keys("current")
+    receive_delivery(body)
+    receive_delivery(body + b" ")
+    kept = only_delivery()
+    assert (kept.event, kept.transaction_id, bytes(kept.body)) == ("Transaction updated", "T-7", body)
+    assert (kept.digest, kept.times) == (hashlib.sha256(body).hexdigest(), 3)
+
+
+def test_a_replay_after_a_month_wants_nothing_again() -> None:
+    body = news()
+    receive_delivery(body)
+    Delivery.objects.update(wanted_at=None, received_at=timezone.now() - timedelta(days=31))
+    receive_delivery(body)
+    assert (only_delivery().wanted_at, only_delivery().times) == (None, 2)
+
+
+def test_new_ones_ring_once_a_second_and_all_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processing, "monotonic", lambda: 100.0)
+    before = enqueued()
+    for number in range(5):
+        receive_delivery(news(f"T-{number}"))
+    assert (enqueued() - before, Delivery.objects.filter(wanted_at__isnull=False).count()) == (1, 5)
+    monkeypatch.setattr(processing, "monotonic", lambda: 101.0)
+    receive_delivery(news("T-6"))
+    assert enqueued() - before == 2
+
+
+def test_what_is_not_valid_is_kept_in_bounds_the_newest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processing, "MAX_INVALID_KEPT", 3)
+    receive_delivery(news())
+    for number in range(8):
+        receive_delivery(b"not a delivery %d" % number)
+    kept = [bytes(body) for body in Delivery.objects.order_by("pk").values_list("body", flat=True)]
+    assert kept[1:] == [b"not a delivery 5", b"not a delivery 6", b"not a delivery 7"]
+    assert Delivery.objects.filter(verdict=DeliveryVerification.VALID).count() == 1
+
+
+def test_while_the_service_changes_its_key_both_count(use_keys: UseKeys) -> None:
+    use_keys("current", "previous")
+    old = delivery(signature=signed(RECORD, "previous"))
+    assert [receive_delivery(old), receive_delivery(news())] == [DeliveryVerification.VALID] * 2
+    assert Delivery.objects.values("key").distinct().count() == 2
+
+
+def test_a_key_that_is_no_longer_in_force_counts_for_nothing(use_keys: UseKeys) -> None:
+    use_keys("previous")
+    assert receive_delivery(news()) == DeliveryVerification.INVALID
+
+
+def test_what_was_refused_counts_when_it_comes_again_after_the_new_key_is_known(use_keys: UseKeys) -> None:
+    body = news("T-7")
+    use_keys("previous")
+    receive_delivery(body)
+    assert only_delivery().wanted_at is None
+    use_keys("current")
+    assert receive_delivery(body) == DeliveryVerification.VALID
+    kept = only_delivery()
+    assert (kept.verdict, kept.times, kept.transaction_id, kept.problem) == ("valid", 2, "T-7", "")
+    assert kept.wanted_at is not None
+
+
+def test_what_was_valid_stays_so_after_its_key_is_gone(use_keys: UseKeys) -> None:
+    body = news()
+    receive_delivery(body)
+    use_keys("previous")
+    assert receive_delivery(body) == DeliveryVerification.INVALID
+    assert (only_delivery().verdict, only_delivery().times) == ("valid", 2)
+
+
+def test_new_keys_in_the_file_need_no_restart(settings: Settings, tmp_path: Path) -> None:
+    file = tmp_path / "keys.pem"
+    settings.WEBHOOK_KEYS = str(file)
+    file.write_text((FOLDER / "previous.pub.pem").read_text())
+    assert receive_delivery(news("T-1")) == DeliveryVerification.INVALID
+    file.write_text((FOLDER / "current.pub.pem").read_text() + "\n")
+    assert receive_delivery(news("T-2")) == DeliveryVerification.VALID
+
+
+@pytest.mark.parametrize("keys", ["", "/nowhere/keys.pem"])
+def test_without_keys_everything_is_kept_and_nothing_started(
+    settings: Settings, use_keys: UseKeys, keys: str
+) -> None:
+    settings.WEBHOOK_KEYS = keys
+    body = news()
+    assert receive_delivery(body) == DeliveryVerification.UNVERIFIED
+    assert only_delivery().wanted_at is None
+    use_keys("current")
+    assert receive_delivery(body) == DeliveryVerification.VALID
+    assert (only_delivery().times, only_delivery().wanted_at is None) == (2, False)
+
+
+def test_a_payment_is_known_by_its_reference() -> None:
+    data = b'{"reference":"INV-77","state":"created"}'
+    receive_delivery(delivery(data, event=b"payment CREATED"))
+    assert (only_delivery().reference, only_delivery().transaction_id) == ("INV-77", "")
+
+
+def test_a_kind_that_nobody_knows_is_kept_by_its_name() -> None:
+    receive_delivery(delivery(b'{"lottery":"ticket"}', event=b"Bonus"))
+    assert (only_delivery().event, only_delivery().verdict) == ("Bonus", "valid")
+
+
+def test_no_forged_one_is_wanted() -> None:
+    for body in (forged(), written(RECORD, b""), b"nonsense"):
+        receive_delivery(body)
+    assert set(Delivery.objects.values_list("verdict", flat=True)) == {"invalid", "unsigned", "malformed"}
+    assert not Delivery.objects.filter(wanted_at__isnull=False).exists()

@@ -1,0 +1,136 @@
+"""Run every measurement, print the table and write bench.json. `--only P2` runs those of that name alone."""
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.bench import client_reads, export, pages, product
+from tools.bench.databases import (
+    BenchDatabase,
+    BenchError,
+    prepare,
+    seconds_to_seed,
+    seeded,
+    sqlite_database,
+    temporary_database,
+)
+from tools.bench.measure import Measure, Sample, write
+from tools.processes import ROOT
+
+_RIVAL_FRACTION = 5
+"""The rival gets so many times fewer records: its rate is even, and as many would take it half an hour."""
+
+
+def merge_measures(database: BenchDatabase, engine: str, rounds: int, records: int) -> Iterator[Measure]:
+    """Records per second, told for the first time and told again unchanged."""
+    found = database.inside(
+        "merge", rounds=rounds, records_of_ours=records, records_of_rival=records // _RIVAL_FRACTION
+    )
+    for what, key, target in (("new", "new", 3), ("unchanged", "again", 5)):
+        ours, rival = Sample(found[f"ours_{key}"]), Sample(found[f"rival_{key}"])
+        yield Measure(
+            id=f"P4.{engine}.{what}",
+            what=f"merge of {records:,} {what} records, on {engine}",
+            value=ours.median,
+            unit="rec/s",
+            limit_is="least",
+            rivals={"bulk_create": rival.median},
+            target={"bulk_create": target},
+            spread=ours.spread,
+            rounds=rounds,
+        )
+
+
+@dataclass(frozen=True)
+class BenchSize:
+    """How much is measured. The defaults are what docs/benchmarks.md reports."""
+
+    rows: int = 10_000_000
+    few: int = 10_000
+    exported: int = 1_000_000
+    exported_on_sqlite: int = 100_000
+    merged: int = 100_000
+    rounds: int = 7
+
+
+PARTS_OF_ROWS = ("few", "exported", "exported_on_sqlite", "merged")
+
+
+def measurements(size: BenchSize) -> dict[str, Callable[[], Iterator[Measure]]]:
+    """What is measured, by the beginning of its rows' names."""
+    return {
+        "seed": lambda: _seed(size),
+        "P1": lambda: _export(size),
+        "P2": lambda: pages.page_measures(
+            seeded(size.rows), seeded(size.few), size.rounds, size.rows, size.few
+        ),
+        "P4": lambda: _merge(size),
+        "P6": lambda: pages.rendering_measures(seeded(size.rows), size.rounds),
+        "P7": lambda: client_reads.client_read_measures(size.rounds),
+        "product": product.product_measures,
+    }
+
+
+def run(size: BenchSize, only: list[str], into: Path) -> list[Measure]:
+    """Measure these parts, or all; tell each measure as it comes, and keep those, also where a later one fails."""
+    prepare()
+    measures: list[Measure] = []
+    try:
+        for name, part in measurements(size).items():
+            if only and name not in only:
+                continue
+            for measure in part():
+                print(measure, flush=True)
+                measures.append(measure)
+    finally:
+        write(measures, into)
+    return measures
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command; 0 whatever was measured, since nothing fails on time."""
+    usual = BenchSize()
+    parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
+    parser.add_argument(
+        "--only", nargs="*", default=[], choices=list(measurements(usual)), help="these rows alone"
+    )
+    parser.add_argument("--rows", type=int, default=usual.rows, help="transactions in the large mirror")
+    parser.add_argument("--rounds", type=int, default=usual.rounds, help="how often each side is measured")
+    chosen = parser.parse_args(arguments)
+    parts_of = {one: min(vars(usual)[one], chosen.rows) for one in PARTS_OF_ROWS}
+    size = BenchSize(rows=chosen.rows, rounds=chosen.rounds, **parts_of)
+    try:
+        run(size, chosen.only, ROOT / "bench.json")
+    except BenchError as exc:
+        print(exc, file=sys.stderr)
+        return 1
+    return 0
+
+
+def _seed(size: BenchSize) -> Iterator[Measure]:
+    seeded(size.rows)
+    yield Measure("seed", f"seeding {size.rows:,} transactions, once", seconds_to_seed(size.rows), "s", 300)
+
+
+def _export(size: BenchSize) -> Iterator[Measure]:
+    yield from export.export_measures(seeded(size.rows), size.rounds, size.exported)
+    with tempfile.TemporaryDirectory() as folder, sqlite_database(Path(folder)) as database:
+        database.inside("fill", rows=size.exported_on_sqlite)
+        yield from export.sqlite_export_measures(database, size.rounds, size.exported_on_sqlite)
+
+
+def _merge(size: BenchSize) -> Iterator[Measure]:
+    def of(database: BenchDatabase, engine: str) -> Iterator[Measure]:
+        return merge_measures(database, engine, size.rounds, size.merged)
+
+    with temporary_database("mirror") as database:
+        yield from of(database, "PostgreSQL")
+    with tempfile.TemporaryDirectory() as folder, sqlite_database(Path(folder)) as database:
+        yield from of(database, "SQLite")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

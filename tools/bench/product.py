@@ -1,0 +1,189 @@
+"""P8: the whole product: how soon it is ready, its memory, page sizes, and the time from click to sending."""
+
+import gzip
+import os
+import re
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from urllib.parse import urljoin
+
+import psutil
+import requests
+
+from payments_gateway.sandbox.parties import API_KEY, API_USER, USER_VERSIONS
+from tools.bench.measure import Measure, Sample
+from tools.browser import HttpBrowser
+from tools.processes import Stack, temporary_sandbox, temporary_stack
+from tools.smoke import AMOUNT, WITHDRAWAL, prepare, wait_until_closed
+
+# What each of them opens; `operation` is one that the first of them prepares for the occasion.
+PAGES = {
+    "Tunde Bello": ("/operations/prepare/withdrawal/", "operation"),
+    "Amara Okafor": (
+        "/",
+        "/operations/?tab=open",
+        "/operations/?tab=done",
+        "operation",
+        "/reports/",
+        "/account/",
+    ),
+    "Femi Ade": ("/audit/",),
+}
+NO_BROKER = "redis://127.0.0.1:9/0"
+ROUNDS = 9
+SEEDED = 100_000
+READERS = 4
+READ_SECONDS = 5.0  # seconds
+
+
+def product_measures() -> Iterator[Measure]:
+    """All of them, one after the other."""
+    yield from _provider_measures()
+    with tempfile.TemporaryDirectory() as folder:
+        yield Measure(
+            "demo.first", "make demo, first start after installation", _start(Path(folder)), "s", 30
+        )
+        yield Measure("demo.again", "make demo, second start", _start(Path(folder)), "s", 10)
+    with tempfile.TemporaryDirectory() as folder, temporary_stack(Path(folder)) as stack:
+        yield Measure("demo.memory", "memory of all processes together", _memory(stack), "MB", 600)
+        yield from _sizes(stack)
+        yield _send_latency("P8.local", "local broker", stack, 150)
+    with _stack_without_broker() as stack:
+        yield _send_latency("P8.down", "broker down", stack, 3000)
+
+
+def _provider_measures() -> Iterator[Measure]:
+    """The simulated service alone: how soon it has a long history, and how many questions one core answers then."""
+    began = time.monotonic()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        temporary_sandbox(Path(folder), transactions=SEEDED) as stack,
+    ):
+        seconds = time.monotonic() - began
+        yield Measure(
+            "service.start",
+            f"service started with a new history of {SEEDED:,} transactions",
+            seconds,
+            "s",
+            20,
+        )
+        pin_to_one_core(stack.processes["sandbox"].pid)
+        rate = balances_per_second(f"{stack.sandbox}/v2/balance")
+        yield Measure("service.rate", "GET /balance at the service, on one core", rate, "/s", 300, "least")
+
+
+def pin_to_one_core(pid: int) -> None:
+    """Let every thread of these processes, and all that they start, run on one core."""
+    core = {min(os.sched_getaffinity(0))}
+    parent = psutil.Process(pid)
+    for process in [parent, *parent.children(recursive=True)]:
+        for thread in process.threads():
+            os.sched_setaffinity(thread.id, core)
+
+
+def balances_per_second(address: str, seconds: float = READ_SECONDS) -> float:
+    """How many answers several callers get together, each asking again as soon as it has its answer."""
+    began = time.monotonic()
+    with ThreadPoolExecutor(READERS) as callers:
+        answers = sum(callers.map(_read_until, [address] * READERS, [began + seconds] * READERS))
+    return answers / (time.monotonic() - began)
+
+
+def _read_until(address: str, deadline: float) -> int:
+    answers = 0
+    with requests.Session() as session:
+        session.trust_env = False  # reading netrc and proxies for each request costs more than the request
+        session.headers.update(
+            {"X-Api-Key": API_KEY, "X-Api-User": API_USER, "X-User-Version": USER_VERSIONS[0]}
+        )
+        while time.monotonic() < deadline:
+            session.get(address, timeout=10).raise_for_status()
+            answers += 1
+    return answers
+
+
+def _start(folder: Path) -> float:
+    """Seconds from the command to a usable page."""
+    began = time.monotonic()
+    with temporary_stack(folder):
+        return time.monotonic() - began
+
+
+@contextmanager
+def _stack_without_broker() -> Iterator[Stack]:
+    extra = {"COUNTERSIGN_BROKER_URL": NO_BROKER}
+    with tempfile.TemporaryDirectory() as folder, temporary_stack(Path(folder), extra=extra) as stack:
+        yield stack
+
+
+def _memory(stack: Stack) -> float:
+    """Megabytes that the processes hold, pages that several share counted once."""
+    total = 0
+    for process in stack.processes.values():
+        parent = psutil.Process(process.pid)
+        total += sum(one.memory_full_info().pss for one in [parent, *parent.children(recursive=True)])
+    return total / 1e6
+
+
+def _sizes(stack: Stack) -> Iterator[Measure]:
+    """The largest page and the largest sum of a page and what it needs at once, gzipped."""
+    html, critical, operation = {}, {}, ""
+    for name, paths in PAGES.items():
+        with HttpBrowser(stack.web) as browser:
+            browser.sign_in_at_the_demo(name)
+            operation = operation or prepare(browser)
+            for path in paths:
+                page = browser.get(operation if path == "operation" else path)
+                opened = f"{path}, {name.split()[0]}"
+                html[opened] = len(gzip.compress(page.content)) / 1000
+                critical[opened] = html[opened] + _critical_assets(browser, page)
+    yield _largest("demo.html", "HTML", html, 14)
+    yield _largest("demo.critical", "critical bytes", critical, 50)
+
+
+def _largest(name: str, what: str, sizes: dict[str, float], limit: float) -> Measure:
+    largest = max(sizes, key=sizes.__getitem__)
+    return Measure(name, f"{what} of the largest page ({largest})", sizes[largest], "kB", limit)
+
+
+def _critical_assets(browser: HttpBrowser, page: requests.Response) -> float:
+    found = set(re.findall(r'(?:src|href)="([^"]+\.(?:css|js)[^"]*)"', page.text))
+    bodies = [browser.get(urljoin(page.url, address)).content for address in found]
+    return sum(len(gzip.compress(body)) for body in bodies) / 1000
+
+
+def _send_latency(name: str, broker: str, stack: Stack, limit: float) -> Measure:
+    """Milliseconds from the click to the moment the service executes."""
+    stack.set_sandbox(token_reuse=True)
+    with HttpBrowser(stack.web) as maker, HttpBrowser(stack.web) as checker:
+        maker.sign_in_at_the_demo("Tunde Bello")
+        checker.sign_in_at_the_demo("Amara Okafor")
+        found = Sample(
+            [_one_latency(stack, maker, checker, AMOUNT + number) for number in range(1, ROUNDS + 1)]
+        )
+    what = f"approve and send to the service, {broker}"
+    return Measure(name, what, found.median, "ms", limit, spread=found.spread, rounds=ROUNDS)
+
+
+def _one_latency(stack: Stack, maker: HttpBrowser, checker: HttpBrowser, amount: Decimal) -> float:
+    operation = prepare(maker, amount)
+    token = stack.service_token()
+    page = checker.get(operation)
+    before, clicked = len(_requests_executed(stack)), time.time()
+    checker.send(page, "/approve-and-send/", token=token)
+    while len(arrivals := _requests_executed(stack)) == before:
+        time.sleep(0.01)
+    wait_until_closed(checker, operation)  # the next one of this balance waits for it
+    return (arrivals[-1] - clicked) * 1000
+
+
+def _requests_executed(stack: Stack) -> list[float]:
+    ledger = requests.get(f"{stack.sandbox}/_sandbox/ledger", timeout=10).json()
+    ours = [row for row in ledger["withdrawals"] if row["accountNumber"] == WITHDRAWAL["account_number"]]
+    return sorted(datetime.fromisoformat(row["receivedAt"]).timestamp() for row in ours)

@@ -1,0 +1,16 @@
+"""The product's own settings, with the rivals installed beside it."""
+
+from backoffice.settings import *  # noqa: F403
+from backoffice.settings import BASE_DIR, INSTALLED_APPS, TEMPLATES
+
+INSTALLED_APPS = [*INSTALLED_APPS, "django.contrib.admin", "import_export"]
+ROOT_URLCONF = "tools.bench.rivals.pages"
+TEMPLATES = [
+    *TEMPLATES,
+    {
+        "BACKEND": "django.template.backends.jinja2.Jinja2",
+        "NAME": "jinja2",
+        "DIRS": [BASE_DIR / "stack" / "bench" / "rivals" / "templates"],
+        "OPTIONS": {"environment": "tools.bench.rivals.pages.environment", "auto_reload": False},
+    },
+]

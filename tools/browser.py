@@ -1,0 +1,109 @@
+"""A browser without a screen and without JavaScript: pages, forms and cookies over HTTP."""
+
+import re
+import time
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from types import TracebackType
+from typing import Self
+from urllib.parse import urljoin
+
+import requests
+
+CODE_TIMEOUT = 65.0
+
+
+class BrowserError(Exception):
+    """A page was not what a person would have needed."""
+
+
+@dataclass
+class HtmlForm:
+    """One form of a page: where its buttons send it, and the values that it holds already."""
+
+    actions: list[str]
+    values: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class HttpBrowser:
+    """One person's browser. Use it as a context manager."""
+
+    address: str
+    session: requests.Session = field(default_factory=requests.Session)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, _type: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        self.session.close()
+
+    def get(self, path: str) -> requests.Response:
+        """Open a page. Raises BrowserError unless it is there."""
+        return _expect(self.session.get(urljoin(self.address, path), timeout=60))
+
+    def send(self, page: requests.Response, action: str, **typed: str) -> requests.Response:
+        """Fill in the form that goes where told, send it, and follow to the page that answers."""
+        for form in forms_of(page.text):
+            for target in form.actions:
+                if target.endswith(action):
+                    return self._post(urljoin(page.url, target), {**form.values, **typed}, seen_on=page.url)
+        raise BrowserError(f"{page.url} has no form for {action}")
+
+    def sign_in_at_the_demo(self, name: str) -> None:
+        """Sign in with the password and the code that the demo's sign-in page shows for a person."""
+        page = self.get("/account/sign-in/")
+        person = demo_person(page.text, name)
+        page = self.send(page, "/account/sign-in/", email=person["email"], password=person["password"])
+        deadline = time.monotonic() + CODE_TIMEOUT
+        while not person["code"] and time.monotonic() < deadline:
+            time.sleep(1)  # a code works once; the next one comes within thirty seconds
+            page = self.get("/account/second-factor/")
+            person = demo_person(page.text, name)
+        self.send(page, "/account/second-factor/", code=person["code"])
+
+    def _post(self, address: str, values: dict[str, str], *, seen_on: str) -> requests.Response:
+        return _expect(self.session.post(address, values, headers={"Referer": seen_on}, timeout=60))
+
+
+def forms_of(html: str) -> list[HtmlForm]:
+    """The forms of a page, in order."""
+    parser = _FormParser()
+    parser.feed(html)
+    return parser.found
+
+
+def demo_person(html: str, name: str) -> dict[str, str]:
+    """E-mail, password and present code (empty while it is used up) of somebody whom the demo lists."""
+    shown = re.search(
+        rf'{name}.*?data-email="(?P<email>[^"]*)" data-password="(?P<password>[^"]*)" data-code="(?P<code>[^"]*)"',
+        html,
+        re.DOTALL,
+    )
+    if shown is None:
+        raise BrowserError(f"The sign-in page does not list {name}")
+    return shown.groupdict()
+
+
+class _FormParser(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[HtmlForm] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = {name: value or "" for name, value in attrs}
+        if tag == "form":
+            self.found.append(HtmlForm([values.get("action", "")]))
+        elif tag == "button" and self.found and "formaction" in values:
+            self.found[-1].actions.append(values["formaction"])
+        elif tag == "input" and self.found and values.get("name"):
+            self.found[-1].values[values["name"]] = values.get("value", "")
+
+
+def _expect(response: requests.Response) -> requests.Response:
+    if response.status_code != 200:
+        text = re.sub(r"<[^>]+>|\s+", " ", response.text)
+        raise BrowserError(f"{response.url} answered {response.status_code}: {' '.join(text.split())[:600]}")
+    return response

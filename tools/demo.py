@@ -1,0 +1,92 @@
+"""`make demo`: the whole product on this machine, with people, money and operations that are all made up."""
+
+import argparse
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+from tools.processes import ROOT, Stack, StackError
+
+# Not through the back office, which sends nothing that nobody prepared: its reconciliation has to notice this.
+_UNRECOGNISED_TRANSACTION = """
+from decimal import Decimal
+from backoffice.core.gateway import gateway
+from payments_gateway import WalletTransfer
+address = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
+gateway().wallets.transfer(
+    WalletTransfer(network="TRC20", currency="USDT", address=address, amount=Decimal("35.00"))
+)
+"""
+_STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def main() -> int:
+    """Run the demo until Ctrl-C."""
+    arguments = _arguments()
+    stack = Stack(
+        arguments.folder.resolve(), arguments.port, arguments.sandbox_port, at_first=_UNRECOGNISED_TRANSACTION
+    )
+    for number in _STOP_SIGNALS:
+        signal.signal(number, _stop)
+    began = time.monotonic()
+    print("Starting Countersign …", flush=True)
+    try:
+        with stack:
+            print(_welcome(stack, time.monotonic() - began), flush=True)
+            return _wait_for_exit(stack)
+    except StackError as exc:
+        print(f"\nThe demo did not start. {exc}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nStopped. Everything is kept; `make demo` goes on from here, `make clean` begins anew.")
+        return 0
+
+
+def _stop(_number: int, _frame: FrameType | None) -> NoReturn:
+    """Begin to stop; whoever presses again meanwhile cannot break that off and leave processes behind."""
+    for number in _STOP_SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--port", type=int, default=8000)
+    parser.add_argument("--sandbox-port", type=int, default=8001)
+    folder = os.environ.get("COUNTERSIGN_DATA_DIR") or ROOT / "var" / "demo"
+    parser.add_argument(
+        "--folder", type=Path, default=folder, help="default: COUNTERSIGN_DATA_DIR, or var/demo"
+    )
+    return parser.parse_args()
+
+
+def _welcome(stack: Stack, seconds: float) -> str:
+    return f"""
+Countersign is ready ({seconds:.0f} s).  It talks to a simulation: no real money moves.
+
+  Open        {stack.web}
+  Sign in     the page lists six people, each with password and present code.
+              Prepare a withdrawal as Tunde Bello, then countersign and send it as Amara Okafor.
+  The token   that the service wants for sending is shown at {stack.sandbox}/_sandbox/
+  Data        {stack.folder}, with the logs in {stack.folder / "logs"}
+
+Ctrl-C stops everything.
+"""
+
+
+def _wait_for_exit(stack: Stack) -> int:
+    """Return when a process ends by itself, which none should."""
+    while True:
+        for name, process in stack.processes.items():
+            if process.poll() is not None:
+                print(f"The {name} process ended by itself:\n{stack.last_words(name)}", file=sys.stderr)
+                return 1
+        time.sleep(0.5)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,299 @@
+"""The processes of one running Countersign: simulated provider, worker, beat, sweeper and web."""
+
+import fcntl
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+import requests
+
+ROOT = Path(__file__).resolve().parent.parent
+DATABASE = "countersign.sqlite3"
+START_TIMEOUT = 60.0
+WEBHOOK_SECRET = "of-a-simulation-so-nobody-needs-to-guess-it"  # noqa: S105
+STOP_TIMEOUT = 10.0
+_FIRST_PORT = 15_000  # above those of well-known servers
+_FIRST_OUTGOING_PORT = 32_768
+
+
+class StackError(Exception):
+    """The stack could not be started; the message says why and what to do."""
+
+
+@dataclass
+class Stack:
+    """Everything `make demo` runs, in one folder and on two ports. Use it as a context manager.
+
+    A clean environment: no COUNTERSIGN_ variable of the caller reaches the processes, except the ones in `extra`.
+    """
+
+    folder: Path
+    web_port: int
+    sandbox_port: int
+    extra: Mapping[str, str] = field(default_factory=dict)
+    settle_after: float = 4.0
+    transactions: int = 6000
+    at_first: str = ""  # Python that is run once, behind the history that a new folder begins with
+    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    watchdog: subprocess.Popen[str] | None = None
+    lock: IO[bytes] | None = None
+
+    @property
+    def web(self) -> str:
+        """Address of the back office."""
+        return f"http://127.0.0.1:{self.web_port}"
+
+    @property
+    def sandbox(self) -> str:
+        """Address of the simulated service."""
+        return f"http://127.0.0.1:{self.sandbox_port}"
+
+    @property
+    def webhook_keys(self) -> Path:
+        """The file with the simulated service's public keys, written once it has told them."""
+        return self.folder / "webhook-keys.pem"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What each process finds in its environment."""
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("COUNTERSIGN_")}
+        own = {
+            "DJANGO_SETTINGS_MODULE": "backoffice.settings",
+            "PYTHONPATH": str(ROOT),
+            "COUNTERSIGN_DEMO": "1",
+            "COUNTERSIGN_DATA_DIR": str(self.folder),
+            "COUNTERSIGN_PUBLIC_URL": self.web,
+            "COUNTERSIGN_WEBHOOK_SECRET": WEBHOOK_SECRET,
+            "COUNTERSIGN_WEBHOOK_KEYS": str(self.webhook_keys),
+            "COUNTERSIGN_GATEWAY_URL": f"{self.sandbox}/v2",
+            "COUNTERSIGN_GATEWAY_URL_V4": f"{self.sandbox}/v4",
+        }
+        return {**inherited, **own, **self.extra}
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self, _type: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start everything and return once the pages answer. Raises StackError."""
+        self.lock = _lock_folder(self.folder)
+        for port in (self.web_port, self.sandbox_port):
+            _check_port_is_free(port)
+        self.start_sandbox()
+        self.webhook_keys.write_text(self.service_keys())
+        self.set_sandbox(token_reuse=True, settle_after=0)  # while the demo's history is made
+        is_new = not (self.folder / DATABASE).exists()
+        self.manage("preparedemo", "--token", self.service_token())
+        if is_new and self.at_first:
+            self.manage("shell", "--verbosity", "0", "--command", self.at_first)
+        self.set_sandbox(token_reuse=False, settle_after=self.settle_after)
+        self.run("web", "-m", "gunicorn", "backoffice.wsgi", *self._web_arguments())
+        self.wait_for("web", f"{self.web}/account/sign-in/")
+        celery = ("-m", "celery", "-A", "backoffice.celery")
+        quiet = ("--without-gossip", "--without-mingle", "--without-heartbeat")
+        self.run("worker", *celery, "worker", "--pool", "threads", "--concurrency", "4", *quiet)
+        self.run("beat", *celery, "beat", "--pidfile=")
+        self.run("sweeper", "manage.py", "sweep")
+
+    def start_sandbox(self) -> None:
+        """Start the simulated service alone and return once it answers. Raises StackError."""
+        self.run("sandbox", *self._sandbox_arguments())
+        self.wait_for("sandbox", f"{self.sandbox}/_sandbox/token")
+
+    def run(self, name: str, *arguments: str) -> None:
+        """Start one process in a group of its own; what it prints goes to `logs/<name>.log`.
+
+        It ends with this process, even if that is killed outright.
+        """
+        logs = self.folder / "logs"
+        logs.mkdir(parents=True, exist_ok=True)
+        with (logs / f"{name}.log").open("ab") as log:
+            self.processes[name] = subprocess.Popen(  # noqa: S603 - our own interpreter and arguments
+                [sys.executable, *arguments],
+                cwd=ROOT,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self._watch(self.processes[name])
+
+    def service_token(self) -> str:
+        """The one-time token that the simulated service accepts now."""
+        return str(requests.get(f"{self.sandbox}/_sandbox/token", timeout=10).json()["totp"])
+
+    def service_keys(self) -> str:
+        """The public keys that the simulated service signs webhooks with, in PEM."""
+        keys = requests.get(f"{self.sandbox}/_sandbox/webhooks/keys", timeout=30).json()["keys"]
+        return "".join(key["pem"] for key in keys)
+
+    def set_sandbox(self, **options: object) -> None:
+        """Change options of the simulated service, until its next start."""
+        requests.post(f"{self.sandbox}/_sandbox/options", json=options, timeout=30).raise_for_status()
+
+    def manage(self, *arguments: str, given: str = "") -> str:
+        """Run a management command with this input to its end; what it printed. Raises StackError if it failed."""
+        done = subprocess.run(  # noqa: S603 - our own interpreter and arguments
+            [sys.executable, "manage.py", *arguments],
+            cwd=ROOT,
+            env=self.environment,
+            input=given,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise StackError(f"manage.py {' '.join(arguments)} failed:\n{done.stdout}{done.stderr}")
+        return done.stdout
+
+    def wait_for(self, name: str, address: str) -> None:
+        """Return once the address answers. Raises StackError if the process ends first or takes too long."""
+        deadline = time.monotonic() + START_TIMEOUT
+        while time.monotonic() < deadline:
+            if self.processes[name].poll() is not None:
+                raise StackError(
+                    f"The {name} process ended at once. Its last words:\n{self.last_words(name)}"
+                )
+            if _answers(address):
+                return
+            time.sleep(0.05)
+        raise StackError(f"The {name} process does not answer at {address}:\n{self.last_words(name)}")
+
+    def last_words(self, name: str) -> str:
+        """The end of a process's log."""
+        return (self.folder / "logs" / f"{name}.log").read_text(errors="replace")[-2000:]
+
+    def stop(self) -> None:
+        """End every process, gently and then for certain, the service last."""
+        for process in reversed(self.processes.values()):
+            _signal_group(process, signal.SIGTERM)
+        deadline = time.monotonic() + STOP_TIMEOUT
+        for process in reversed(self.processes.values()):
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(max(0.1, deadline - time.monotonic()))
+            _signal_group(process, signal.SIGKILL)  # whoever is left of its group, its own children included
+            process.wait()
+        self.processes.clear()
+        if self.watchdog is not None:
+            with self.watchdog:
+                self.watchdog.kill()
+            self.watchdog = None
+        if self.lock is not None:
+            self.lock.close()
+            self.lock = None
+
+    def _watch(self, process: subprocess.Popen[bytes]) -> None:
+        if self.watchdog is None:
+            self.watchdog = subprocess.Popen(
+                [sys.executable, "-m", "tools.watchdog"],
+                cwd=ROOT,
+                stdin=subprocess.PIPE,
+                text=True,
+                start_new_session=True,
+            )
+        print(process.pid, file=self.watchdog.stdin, flush=True)
+
+    def _sandbox_arguments(self) -> tuple[str, ...]:
+        database = str(self.folder / "sandbox.sqlite3")
+        return (
+            *("manage.py", "sandbox", "--port", str(self.sandbox_port)),
+            *("--database", database, "--settle-after", str(self.settle_after)),
+            *("--transactions", str(self.transactions)),
+        )
+
+    def _web_arguments(self) -> tuple[str, ...]:
+        return (
+            *("--bind", f"127.0.0.1:{self.web_port}", "--worker-class", "gthread"),
+            *("--workers", "1", "--threads", "8", "--log-level", "warning"),
+        )
+
+
+def free_port() -> int:
+    """A port that nobody listens on now, below those that systems give to outgoing connections.
+
+    One of theirs could be given away before our process listens there, which takes seconds.
+    """
+    while True:
+        port = _FIRST_PORT + secrets.randbelow(_FIRST_OUTGOING_PORT - _FIRST_PORT)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+
+
+@contextmanager
+def temporary_stack(folder: Path, **changes: object) -> Iterator[Stack]:
+    """A stack on free ports."""
+    with Stack(folder, free_port(), free_port(), **changes) as stack:  # type: ignore[arg-type]
+        yield stack
+
+
+@contextmanager
+def temporary_sandbox(folder: Path, *, transactions: int) -> Iterator[Stack]:
+    """The simulated service alone, on a free port, with a history of this length."""
+    stack = Stack(folder, free_port(), free_port(), transactions=transactions)
+    try:
+        stack.start_sandbox()
+        yield stack
+    finally:
+        stack.stop()
+
+
+def _lock_folder(folder: Path) -> IO[bytes]:
+    """The folder is ours until this file is closed, be it by our end. Raises StackError if somebody runs in it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = (folder / "running.lock").open("ab")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as exc:
+        lock.close()
+        raise StackError(
+            f"Another one runs in {folder}, and two would spoil each other's data. Stop that one, or choose another "
+            "folder: COUNTERSIGN_DATA_DIR=/tmp/second make demo PORT=8100 SANDBOX_PORT=8101"
+        ) from exc
+    return lock
+
+
+def _check_port_is_free(port: int) -> None:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as exc:
+            raise StackError(
+                f"Port {port} is taken by another program. Stop that one, or choose another port: "
+                "make demo PORT=8100 SANDBOX_PORT=8101"
+            ) from exc
+
+
+def _answers(address: str) -> bool:
+    try:
+        return requests.get(address, timeout=2, allow_redirects=False).status_code < 500
+    except requests.RequestException:
+        return False
+
+
+def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:
+    try:
+        os.killpg(process.pid, number)
+    except ProcessLookupError:
+        return

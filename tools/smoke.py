@@ -1,0 +1,125 @@
+"""`make smoke`: the main job over HTTP only, with two people, against a stack of its own."""
+
+import csv
+import io
+import json
+import re
+import sys
+import tempfile
+import time
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import requests
+
+from tools.browser import BrowserError, HttpBrowser
+from tools.processes import Stack, StackError, temporary_stack
+
+AMOUNT = Decimal("123456.78")
+CONFIRM_TIMEOUT = 60.0
+WITHDRAWAL = {
+    "currency": "NGN",
+    "amount": str(AMOUNT),
+    "bank_code": "044",
+    "account_number": "0123456712",
+    "name_reason": "Smoke test",
+    "memo": "Smoke test",
+}
+
+
+def main() -> int:
+    """Print one line of JSON; 0 only if there was exactly one debit of the right amount, and all was proven."""
+    began = time.monotonic()
+    try:
+        with (
+            tempfile.TemporaryDirectory(prefix="countersign-smoke-") as folder,
+            temporary_stack(Path(folder)) as stack,
+        ):
+            seen = run(stack)
+    except (StackError, BrowserError) as exc:
+        print(json.dumps({"status": "error", "problem": str(exc)}))
+        return 1
+    seen["seconds"] = round(time.monotonic() - began, 1)
+    print(json.dumps(seen))
+    return 0 if is_passed(seen) else 1
+
+
+def run(stack: Stack) -> dict[str, Any]:
+    """Do the main job; what there was to see of it."""
+    with HttpBrowser(stack.web) as maker, HttpBrowser(stack.web) as checker:
+        maker.sign_in_at_the_demo("Tunde Bello")
+        operation = prepare(maker)
+        checker.sign_in_at_the_demo("Amara Okafor")
+        token = stack.service_token()
+        checker.send(checker.get(operation), "/approve-and-send/", token=token)
+        status = wait_until_closed(checker, operation)
+        rows = list(
+            csv.DictReader(io.StringIO(checker.get("/reports/operations.csv").content.decode("utf-8-sig")))
+        )
+    [row] = [row for row in rows if Decimal(row["amount"] or 0) == AMOUNT]
+    return {
+        "status": status if status == row["status"] else f"{status} on the page, {row['status']} in the CSV",
+        **provider_debits(requests.get(f"{stack.sandbox}/_sandbox/ledger", timeout=10).json()),
+        "approvals": len(names(row["approved_by"])),
+        "audit_entries": verified_entries(stack),
+        "csv_rows": len(rows),
+    }
+
+
+def prepare(browser: HttpBrowser, amount: Decimal = AMOUNT) -> str:
+    """Prepare the withdrawal through its review; the path of the operation. The same again would be refused."""
+    form = browser.get("/operations/prepare/withdrawal/")
+    review = browser.send(
+        form,
+        "/prepare/withdrawal/",
+        **WITHDRAWAL | {"amount": str(amount)},
+        typed_name="Somebody Else",
+        step="review",
+    )
+    page = browser.send(review, "/prepare/withdrawal/", step="prepare")
+    return "/" + page.url.split("/", 3)[3]
+
+
+def wait_until_closed(browser: HttpBrowser, operation: str) -> str:
+    """The status on the operation's page once it is closed, or the last one seen."""
+    status, deadline = "", time.monotonic() + CONFIRM_TIMEOUT
+    while status not in {"succeeded", "failed"} and time.monotonic() < deadline:
+        time.sleep(0.3)
+        shown = re.search(r'class="badge ([a-z]+)"', browser.get(operation).text)
+        status = shown[1] if shown else ""
+    return status
+
+
+def provider_debits(ledger: dict[str, Any]) -> dict[str, Any]:
+    """What the service itself withdrew to our account: how often the right amount, and how much in all, before fees."""
+    account = WITHDRAWAL["account_number"]
+    debits = [Decimal(row["amount"]) for row in ledger["withdrawals"] if row["accountNumber"] == account]
+    return {"debits_at_service": debits.count(AMOUNT), "debited": str(sum(debits, Decimal(0)))}
+
+
+def names(cell: str) -> list[str]:
+    """The people that one cell of a report lists; nobody in an empty one."""
+    return [name for name in cell.split("; ") if name]
+
+
+def verified_entries(stack: Stack) -> int:
+    """How many entries of the audit log were verified. Raises StackError if the chain is broken."""
+    verdict = re.search(r"[\d,]+", stack.manage("verify_audit"))
+    return int(verdict[0].replace(",", "")) if verdict else 0
+
+
+def is_passed(seen: dict[str, Any]) -> bool:
+    """Exactly one debit of the right amount, countersigned once, confirmed, and on record."""
+    return (
+        seen["status"] == "succeeded"
+        and seen["debits_at_service"] == 1
+        and Decimal(seen["debited"]) == AMOUNT
+        and seen["approvals"] == 1
+        and seen["audit_entries"] > 0
+        and seen["csv_rows"] > 0
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
