@@ -63,7 +63,7 @@ app.conf.update(
         "reconciliation": {"task": "operations.reconcile", "schedule": 10.0, "options": {"expires": 10.0}},
         "schedules": {"task": "reports.run_schedules", "schedule": 30.0, "options": {"expires": 30.0}},
         "webhooks": {"task": "webhooks.look", "schedule": 5.0, "options": {"expires": 5.0}},
-        "keys": {"task": "integration.keep_keys", "schedule": 300.0, "options": {"expires": 300.0}},
+        "keys": {"task": "api_keys.refresh", "schedule": 300.0, "options": {"expires": 300.0}},
     },
     broker_transport_options=broker_options(settings.CELERY_BROKER_URL, settings.DATA_DIR),
     beat_schedule_filename=str(settings.DATA_DIR / "beat-schedule"),

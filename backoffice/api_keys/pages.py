@@ -133,7 +133,7 @@ def start(request: StaffRequest) -> HttpResponse:
 @permission_required(permissions.PROPOSE, raise_exception=True)
 def test_key(request: StaffRequest, pk: UUID) -> HttpResponse:
     """Try the new key now; the page shows what came of it."""
-    return _run(request, lambda: rotation.test_new_key(pk, actor=request.user), "")
+    return _run(request, lambda: rotation.verify_new_key(pk, actor=request.user), "")
 
 
 @require_POST

@@ -264,7 +264,7 @@ def start_rotation(*, actor: User) -> Rotation:
     return rotation
 
 
-def test_new_key(rotation_id: UUID, *, actor: User) -> Rotation:
+def verify_new_key(rotation_id: UUID, *, actor: User) -> Rotation:
     """Read the balances with the new key (GET /balance) and keep what came of it. Changes nothing at the service.
 
     The call is made with no transaction open. Raises WrongStepError, UnreadableSecretError.

@@ -84,7 +84,7 @@ def _key(item: str) -> tuple[str, AESGCM]:
 
 
 class EncryptedRow(models.Model):
-    """A row with one sealed secret that outlives encryption keys. `manage.py resealsecrets` finds every such model."""
+    """A row with one sealed secret that outlives encryption keys. `manage.py reencryptsecrets` finds every such model."""
 
     SEALED: ClassVar[str]  # the column
 

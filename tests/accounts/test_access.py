@@ -28,7 +28,7 @@ ANSWERS = {
     "enrol":               ("sign_in", "second_factor", 200,            200,              200),
     "recovery_codes":      ("sign_in", "second_factor", "enrol",        200,              200),
     "recovery_codes_kept": ("sign_in", "second_factor", "enrol",        405,              405),
-    "me":                  ("sign_in", "second_factor", "enrol",        "recovery_codes", 200),
+    "my_account":          ("sign_in", "second_factor", "enrol",        "recovery_codes", 200),
     "preferences":         ("sign_in", "second_factor", "enrol",        "recovery_codes", 405),
     "password":            ("sign_in", "second_factor", "enrol",        "recovery_codes", 200),
     "end_session":         ("sign_in", "second_factor", "enrol",        "recovery_codes", 405),
@@ -99,7 +99,7 @@ def test_a_request_by_htmx_is_told_to_load_the_whole_sign_in_page(client: Client
     assert answer.content == b""
 
 
-@pytest.mark.parametrize("name", ["me", "password", "sign_in", "second_factor", "recovery_codes"])
+@pytest.mark.parametrize("name", ["my_account", "password", "sign_in", "second_factor", "recovery_codes"])
 def test_no_page_stays_in_a_cache(signed_in: Client, name: str) -> None:
     assert signed_in.get(reverse(f"accounts:{name}"))["Cache-Control"] == "no-store"
 

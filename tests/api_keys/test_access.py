@@ -23,7 +23,7 @@ UNREACHABLE = "http://127.0.0.1:9/v4"
 #              method  maker checker auditor administrator outsider
 ANSWERS = {
     "keys":     ("get",  200, 200, 200, 200, 403),
-    "listed":   ("get",  200, 200, 200, 200, 403),
+    "list":     ("get",  200, 200, 200, 200, 403),
     "secret":   ("post", 410, 410, 410, 410, 403),
     "rotation": ("get",  200, 200, 200, 200, 403),
     "start":    ("post", 403, 403, 403, 302, 403),
@@ -40,8 +40,8 @@ def address_of(name: str, administrator: User) -> str:
         return reverse("api_keys:secret", args=[factories.prepared(another_maker()).pk])
     if name in OF_A_ROTATION:
         rotation = Rotation.objects.first() or start_rotation(actor=administrator)
-        return reverse(f"integration:{name}", args=[rotation.pk])
-    return reverse(f"integration:{name}")
+        return reverse(f"api_keys:{name}", args=[rotation.pk])
+    return reverse(f"api_keys:{name}")
 
 
 def another_maker() -> User:

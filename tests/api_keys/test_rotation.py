@@ -19,7 +19,7 @@ from backoffice.api_keys.rotation import (
     abandon_rotation,
     progress_of,
     start_rotation,
-    test_new_key,
+    verify_new_key,
 )
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
@@ -110,7 +110,7 @@ def retire(client: Client, checker: User, sandbox: SandboxProcess) -> Operation:
 
 
 def recorded_of_rotations() -> set[str]:
-    return set(Entry.objects.filter(target_type="integration.rotation").values_list("action", flat=True))
+    return set(Entry.objects.filter(target_type="api_keys.rotation").values_list("action", flat=True))
 
 
 def test_calls_are_counted_from_the_switch_on_and_the_new_key_is_kept_in_one_place_only(
@@ -229,7 +229,7 @@ def test_a_rotation_that_is_closed_takes_no_steps(administrator: User) -> None:
     with pytest.raises(WrongRotationStepError):
         abandon_rotation(rotation.pk, actor=administrator)
     with pytest.raises(ApiKeyError):
-        test_new_key(rotation.pk, actor=administrator)
+        verify_new_key(rotation.pk, actor=administrator)
 
 
 def test_a_made_up_time_to_watch_is_refused(

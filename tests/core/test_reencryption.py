@@ -1,4 +1,4 @@
-"""`manage.py resealsecrets`: an old key may go once it has succeeded, and never before."""
+"""`manage.py reencryptsecrets`: an old key may go once it has succeeded, and never before."""
 
 import base64
 import io
@@ -27,7 +27,7 @@ def enrolled(settings: Settings, request: pytest.FixtureRequest) -> User:
 
 def reseal() -> str:
     out = io.StringIO()
-    call_command("resealsecrets", stdout=out)
+    call_command("reencryptsecrets", stdout=out)
     return out.getvalue()
 
 

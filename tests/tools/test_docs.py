@@ -102,7 +102,7 @@ def test_the_tables_of_the_profile_are_an_override_that_changes_nothing() -> Non
     "text",
     [
         "`backoffice/settings.py`, `backoffice/operations/`, `var/demo`, `/openapi.json`, `/hooks/<secret>/`",
-        "`backoffice.settings`, `backoffice.operations.policy.check_may_approve`, `payments_gateway.verify`",
+        "`backoffice.settings`, `backoffice.operations.policy.check_may_approve`, `payments_gateway.verify_webhook`",
         "`make check`, `manage.py sweep`, `manage.py migrate`, `python -m venv .venv`, `COUNTERSIGN_LOG_LEVEL`",
         "[one](how-money-moves.md#states), [another](https://example.com/nothing)",
         "```\nbackoffice/nothing.py\n```",

@@ -34,7 +34,7 @@ ROLES = ("maker", "checker", "auditor", "administrator", "outsider")
 ANSWERS = {
     "deliveries": ("get",  200, 200, 200, 200, 403),
     "delivery":   ("get",  200, 200, 200, 200, 403),
-    "look_again": ("post", 302, 302, 403, 302, 403),
+    "check_again": ("post", 302, 302, 403, 302, 403),
 }  # fmt: skip
 
 
@@ -129,7 +129,7 @@ def test_the_body_is_shown_as_it_came_and_is_no_html(reader: Client) -> None:
 def test_looking_again_is_on_record_and_wanted(reader: Client, checker: User) -> None:
     receive_delivery(forged())
     assert "It started nothing.</p>" in text(reader, address_of("delivery"))
-    answer = reader.post(address_of("look_again"))
+    answer = reader.post(address_of("check_again"))
     assert (answer.status_code, answer["Location"]) == (302, address_of("delivery"))
     assert only_delivery().wanted_at is not None
     assert "It started nothing by itself: somebody wanted" in text(reader, address_of("delivery"))
@@ -141,7 +141,7 @@ def test_looking_again_is_on_record_and_wanted(reader: Client, checker: User) ->
 
 def test_looking_again_is_never_done_by_a_link(reader: Client) -> None:
     receive_delivery(news())
-    assert reader.get(address_of("look_again")).status_code == 405
+    assert reader.get(address_of("check_again")).status_code == 405
 
 
 def test_who_only_reads_is_not_offered_to_look_again(client: Client, sign_in: SignIn, auditor: User) -> None:

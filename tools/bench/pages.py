@@ -192,7 +192,7 @@ def rendering_measures(database: BenchDatabase, rounds: int) -> Iterator[Measure
     cookie = database.inside("session")["cookie"]
     told = database.inside("render", rounds=rounds, cookie=cookie)
     if not told["same"]:
-        raise BenchError("The page in Jinja2 (stack/bench/rivals/templates) is not ours any more: mend it.")
+        raise BenchError("The page in Jinja2 (tools/bench/rivals/templates) is not ours any more: mend it.")
     found = {name: Sample(told[name]) for name in ("ours", "Jinja2")}
     yield Measure(
         id="P6.render",

@@ -6,7 +6,7 @@ from backoffice.webhooks import deliveries
 from backoffice.webhooks.models import DeliveryVerification
 
 register = template.Library()
-register.simple_tag(deliveries.cached_missing_deliveries, name="silent_webhooks")
+register.simple_tag(deliveries.cached_missing_deliveries, name="missing_webhooks")
 _TONES = {DeliveryVerification.VALID: "good", DeliveryVerification.UNVERIFIED: "warn"}
 
 

@@ -206,7 +206,7 @@ def test_the_keys_of_encryption_can_be_rotated_under_it(settings: Settings) -> N
     switched_to()
     newest = f"next:{base64.b64encode(b'n' * 32).decode()}"
     settings.ENCRYPTION_KEYS = [newest, *settings.ENCRYPTION_KEYS]
-    call_command("resealsecrets", stdout=StringIO())
+    call_command("reencryptsecrets", stdout=StringIO())
     settings.ENCRYPTION_KEYS = [newest]
     credentials.clear_key_cache()
     assert in_use() == SECOND

@@ -83,7 +83,7 @@ def test_what_is_merged_while_breaks_are_read_is_not_half_of_them(
         return told
 
     merged(record("A", 0, 0, 10))
-    monkeypatch.setattr(statements, "days_of", days)
+    monkeypatch.setattr(statements, "breaks_by_day", days)
     shown = reader.get(CONTINUITY).content.decode()
     assert BalanceBreak.objects.count() == 1
     assert "Something is missing" not in shown

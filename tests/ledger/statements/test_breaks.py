@@ -155,7 +155,7 @@ def test_what_is_kept_is_what_is_found_from_scratch(
 ) -> None:
     rng = random.Random(seed)  # noqa: S311 - to be repeatable, not secret
     monkeypatch.setattr(chain, "MAX_RECORDS_WITHOUT_LANDMARK", most)
-    for name in ("_AT_FIRST", "_AT_ONCE", "_LOOKED_BACK"):  # so that every seam between two reads occurs
+    for name in ("_FIRST_BATCH", "_BATCH", "_LOOKBACK"):  # so that every seam between two reads occurs
         monkeypatch.setattr(chain_reader, name, rng.randrange(2, 5))
     seen = set()
     for _ in range(14):

@@ -188,7 +188,7 @@ def test_a_schedule_without_room_for_one_and_somebody_who_asks_wait_for_each_oth
         return refused
 
     asking: list[Future[None]] = []
-    monkeypatch.setattr(services_schedules, "refuse_export", refuse)
+    monkeypatch.setattr(services_schedules, "record_refused_export", refuse)
 
     assert run_due_schedules() == 1
     assert [one.result(timeout=30) for one in asking] == [None]

@@ -205,7 +205,7 @@ def test_what_is_looked_for_by_amount_is_added_up_or_said_to_be_too_many(
     store([unsaved(amount=Decimal(number)) for number in (1, 20, 300)])
     html = text_of(reader.get(COUNT, {"least": "20"}))
     assert '2 transactions · <span class="nowrap">out <span class="money"><span>NGN</span> 320.00<' in html
-    monkeypatch.setattr(volumes, "sums_of_few", lambda _: None)
+    monkeypatch.setattr(volumes, "sum_rows", lambda _: None)
     assert "not added up: there are too many" in text_of(reader.get(COUNT, {"least": "20"}))
     assert "not added up" not in text_of(reader.get(COUNT, {"currency": "NGN"}))
 
