@@ -128,7 +128,7 @@ RECORD = (
     Safeguard(
         "the books: breaks are kept in the transaction of the merge",
         "backoffice.ledger.mirror.merge:_write",
-        {"    breaks.update_breaks(itertools.chain(": "    list(itertools.chain("},
+        {"    breaks.update_breaks(\n        itertools.chain(": "    list(\n        itertools.chain("},
         (
             "tests/ledger/statements/test_breaks.py::test_a_gap_is_kept_until_the_record_comes_that_wa"
             "s_missing"
