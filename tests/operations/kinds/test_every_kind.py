@@ -12,8 +12,8 @@ from backoffice.accounts.models import User
 from backoffice.accounts.roles import PERMISSIONS, Role
 from backoffice.operations import errors, jobs
 from backoffice.operations.delivery import release, send
-from backoffice.operations.kinds import KINDS
 from backoffice.operations.kinds.base import LocalKind
+from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.states import Status
 from backoffice.operations.workflow import approvals
