@@ -154,6 +154,7 @@ INSTALLED_APPS = [
     "backoffice.api_keys",
     "backoffice.webhooks",
     "backoffice.reports",
+    "backoffice.sweeper",
     *(["backoffice.demo"] if DEMO else []),
 ]
 

@@ -16,8 +16,8 @@ from backoffice.accounts.models import AuthenticatorDevice, User
 from backoffice.accounts.roles import Role
 from backoffice.accounts.sessions import SessionStore
 from backoffice.operations.delivery.release import release_operation
-from backoffice.operations.kinds import read_content
 from backoffice.operations.kinds.base import Payload
+from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.kinds.withdrawal import WithdrawalPayload
 from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.workflow import approvals, prepare

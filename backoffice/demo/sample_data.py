@@ -28,11 +28,11 @@ from backoffice.ledger.payments import business_id
 from backoffice.ledger.transactions.provider_list import recent_transactions
 from backoffice.operations.delivery import record, release, send
 from backoffice.operations.delivery.record import CHECK_AFTER
-from backoffice.operations.kinds import KINDS, read_content
 from backoffice.operations.kinds.base import Payload
 from backoffice.operations.kinds.callback_url import CallbackUrlPayload
 from backoffice.operations.kinds.conversion import ConversionPayload
 from backoffice.operations.kinds.payment import PaymentPayload
+from backoffice.operations.kinds.registry import KINDS, read_content
 from backoffice.operations.kinds.transfer import TransferPayload
 from backoffice.operations.kinds.wallet_transfer import WalletTransferPayload
 from backoffice.operations.kinds.withdrawal import WithdrawalPayload

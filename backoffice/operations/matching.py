@@ -28,8 +28,8 @@ from backoffice.core import clock
 from backoffice.core.gateway import gateway
 from backoffice.ledger.transactions import provider_list
 from backoffice.operations.errors import UnreadableContentError
-from backoffice.operations.kinds import read_content
 from backoffice.operations.kinds.base import ChangeKind, MoneyKind
+from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.models.operations import TRANSACTION_ID_LENGTH, Attempt, Operation
 from backoffice.operations.models.reason_codes import CheckResult, MismatchReason
 from backoffice.operations.states import Status

@@ -11,8 +11,8 @@ from backoffice.accounts.staff import users_with_permission
 from backoffice.core import clock
 from backoffice.core.web.formatting import format_amount
 from backoffice.operations import errors, permissions
-from backoffice.operations.kinds import permission_for, read_content
 from backoffice.operations.kinds.base import Debit, LocalKind
+from backoffice.operations.kinds.registry import permission_for, read_content
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.permissions import APPROVE, RELEASE
 from backoffice.operations.states import BEFORE_SENDING, EDGES, Status

@@ -8,7 +8,7 @@ from django.db.models.functions import Now
 
 from backoffice.accounts.models import User
 from backoffice.accounts.staff import users_with_permission
-from backoffice.operations.kinds import KINDS
+from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.monitoring import Incident
 from backoffice.operations.models.operations import Approval, Attempt, Operation
 from backoffice.operations.permissions import APPROVE, PREPARE, PROPOSE, RELEASE, VIEW

@@ -7,15 +7,8 @@ so reading the time costs no query.
 import threading
 from datetime import UTC, datetime, timedelta, timezone
 
-from django.db.transaction import atomic
-
-from payments_gateway.sandbox.errors import RefusedError
-
 LAGOS = timezone(timedelta(hours=1), "Africa/Lagos")
 """Nigeria keeps UTC+1 the whole year."""
-
-MAX_OFFSET = timedelta(days=3650)
-"""How far ahead of real time the service's clock can be put."""
 
 offset_lock = threading.Lock()
 """Held, before the database is locked, by whoever changes how far ahead the clock is: row and process must agree."""
@@ -39,23 +32,6 @@ def offset() -> timedelta:
     return _offset
 
 
-def advance(seconds: float) -> datetime:
-    """Put the service's clock forward, durably, and return its present moment.
-
-    Raises RefusedError 400 for a step backwards, and beyond ten years.
-    """
-    # Imported here: the clock is also used where no models are set up.
-    from payments_gateway.sandbox.models import Simulation
-
-    with offset_lock:
-        with atomic(durable=True):
-            simulation = Simulation.objects.get()
-            simulation.clock_ahead = _advanced_offset(simulation.clock_ahead, seconds)
-            simulation.save(update_fields=["clock_ahead"])
-        set_offset(simulation.clock_ahead)
-    return now()
-
-
 def set_offset(offset: timedelta) -> None:
     """Go by this offset in the present process: what a start has found in the books, or a reset has put there."""
     global _offset
@@ -70,17 +46,3 @@ def last_midnight() -> datetime:
 def iso_timestamp(moment: datetime) -> str:
     """ISO 8601 with milliseconds and Z, as in `createdAt`."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def _advanced_offset(offset: timedelta, seconds: float) -> timedelta:
-    if not 0 <= seconds <= MAX_OFFSET.total_seconds():
-        raise _invalid_step()
-    step = timedelta(milliseconds=round(seconds * 1000))
-    if offset + step > MAX_OFFSET:
-        raise _invalid_step()
-    return offset + step
-
-
-def _invalid_step() -> RefusedError:
-    phrase = f"must put the clock forward, to at most {MAX_OFFSET.days} days ahead of real time"
-    return RefusedError(400, f"seconds {phrase}", [("seconds", phrase)])

@@ -11,6 +11,7 @@ from django.db.transaction import atomic
 
 from payments_gateway.sandbox import clock, otp, parties
 from payments_gateway.sandbox.books.seed import seed_books
+from payments_gateway.sandbox.errors import RefusedError
 from payments_gateway.sandbox.merchant import profile as merchant
 from payments_gateway.sandbox.models import (
     Account,
@@ -25,6 +26,9 @@ from payments_gateway.sandbox.models import (
 )
 from payments_gateway.sandbox.settings import DATABASE, SEED, SETTLE_AFTER, TRANSACTIONS
 from payments_gateway.sandbox.webhooks import outbox as webhooks
+
+MAX_OFFSET = timedelta(days=3650)
+"""How far ahead of real time the service's clock can be put."""
 
 _OPTIONS = ("settle_after", "token_required", "token_reuse", "fail_next", "customer_pays_after")
 _SECONDS = ("settle_after", "customer_pays_after")
@@ -125,6 +129,33 @@ def _recompute_totals() -> None:
             balance=row["added"] - row["taken"],
             transactions=row["lines"],
         )
+
+
+def advance_clock(seconds: float) -> None:
+    """Put the service's clock forward, durably.
+
+    Raises RefusedError 400 for a step backwards, and beyond ten years.
+    """
+    with clock.offset_lock:
+        with atomic(durable=True):
+            simulation = Simulation.objects.get()
+            simulation.clock_ahead = _advanced_offset(simulation.clock_ahead, seconds)
+            simulation.save(update_fields=["clock_ahead"])
+        clock.set_offset(simulation.clock_ahead)
+
+
+def _advanced_offset(offset: timedelta, seconds: float) -> timedelta:
+    if not 0 <= seconds <= MAX_OFFSET.total_seconds():
+        raise _invalid_step()
+    step = timedelta(milliseconds=round(seconds * 1000))
+    if offset + step > MAX_OFFSET:
+        raise _invalid_step()
+    return offset + step
+
+
+def _invalid_step() -> RefusedError:
+    phrase = f"must put the clock forward, to at most {MAX_OFFSET.days} days ahead of real time"
+    return RefusedError(400, f"seconds {phrase}", [("seconds", phrase)])
 
 
 def startup_banner(simulation: Simulation, address: Sequence[Any]) -> str:

@@ -15,6 +15,8 @@ from gunicorn.app.base import BaseApplication
 from gunicorn.http.errors import LimitRequestHeaders, LimitRequestLine, ParseException
 from gunicorn.workers.gthread import ThreadWorker
 
+from payments_gateway.sandbox import clock
+
 _YEAR_OF_SECONDS = 365 * 24 * 60 * 60
 
 
@@ -131,9 +133,6 @@ class SandboxServer(BaseApplication):
 
     def load(self) -> Any:
         """The WSGI application, made in the worker, where every answer is dated by the clock of the service."""
-        # Imported here, in the worker: the clock needs Django, and the parent stays small.
-        from payments_gateway.sandbox import clock
-
         # Gunicorn dates every answer itself, offers no setting for it, and would send a second Date beside ours.
         util.http_date = lambda timestamp=None: format_datetime(clock.now(), usegmt=True)
         return self._factory()

@@ -10,7 +10,7 @@ from pydantic import SecretStr
 from backoffice.accounts.models import User
 from backoffice.operations.delivery import send
 from backoffice.operations.delivery.release import release_operation
-from backoffice.operations.kinds import KINDS
+from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.operations import Operation
 from tests import factories
 from tests.sandbox_process import SandboxProcess

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from backoffice.accounts.models import User
 from backoffice.operations.delivery import send
-from backoffice.operations.kinds import KINDS
+from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.states import Status
 from backoffice.operations.workflow import prepare

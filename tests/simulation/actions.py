@@ -21,9 +21,9 @@ from backoffice.operations import tasks
 from backoffice.operations.delivery import release
 from backoffice.operations.delivery.record import sender_grace
 from backoffice.operations.errors import OperationError
-from backoffice.operations.kinds import read_content
 from backoffice.operations.kinds.base import KindForm, Payload
 from backoffice.operations.kinds.conversion import ConversionPayload
+from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.kinds.resolution.kind import ResolutionForm
 from backoffice.operations.kinds.resume import ResumeForm
 from backoffice.operations.kinds.transfer import TransferPayload

@@ -11,7 +11,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from backoffice.operations.errors import UnreadableContentError
-from backoffice.operations.kinds import read_content
+from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.models.operations import Attempt, Operation, Release
 from backoffice.operations.states import BEFORE_SENDING, Status
 

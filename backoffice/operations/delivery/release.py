@@ -22,7 +22,7 @@ from backoffice.operations.errors import (
     OtpMissingError,
     SendingPausedError,
 )
-from backoffice.operations.kinds import KINDS, read_content
+from backoffice.operations.kinds.registry import KINDS, read_content
 from backoffice.operations.lifecycle.transitions import audit_refusals, record_refusal
 from backoffice.operations.models.monitoring import is_paused
 from backoffice.operations.models.operations import Operation, Release

@@ -34,8 +34,8 @@ from backoffice.operations.delivery.record import (
 )
 from backoffice.operations.delivery.release import record_blocker, withdraw_release
 from backoffice.operations.errors import ContentChangedError, OperationError, PossiblyExecutedError, Refusal
-from backoffice.operations.kinds import read_content
 from backoffice.operations.kinds.base import MoneyKind, SendReceipt
+from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.lifecycle import incidents
 from backoffice.operations.lifecycle.transitions import transition
 from backoffice.operations.matching import CLOCK_SKEW, UnstableListError, find_candidates

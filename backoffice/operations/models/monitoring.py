@@ -2,18 +2,14 @@
 jobs.
 """
 
-from typing import TYPE_CHECKING
-
 from django.db import models
 from django.db.models import Q
 from django.urls import reverse
 
 from backoffice.accounts.models import User
 from backoffice.ledger.models import Transaction
+from backoffice.operations.models.operations import Operation
 from backoffice.operations.models.reason_codes import IncidentKind, shown
-
-if TYPE_CHECKING:
-    from backoffice.operations.models.operations import Operation
 
 
 class Pause(models.Model):
@@ -23,9 +19,7 @@ class Pause(models.Model):
     paused_at = models.DateTimeField()
     reason = models.CharField(max_length=500)
     ended_at = models.DateTimeField(null=True)
-    ended_by = models.OneToOneField(
-        "operations.Operation", on_delete=models.PROTECT, null=True, related_name="+"
-    )
+    ended_by = models.OneToOneField(Operation, on_delete=models.PROTECT, null=True, related_name="+")
 
     class Meta:
         default_permissions = ()
@@ -61,9 +55,7 @@ class Incident(models.Model):
     is a further incident, which names the one before.
     """
 
-    operation = models.ForeignKey(
-        "operations.Operation", on_delete=models.PROTECT, null=True, related_name="incidents"
-    )
+    operation = models.ForeignKey(Operation, on_delete=models.PROTECT, null=True, related_name="incidents")
     transaction = models.ForeignKey(
         Transaction, on_delete=models.PROTECT, null=True, related_name="incidents"
     )
@@ -116,7 +108,7 @@ class Incident(models.Model):
         return reverse("operations:incident", args=[self.pk])
 
     @property
-    def about(self) -> "Operation | Transaction | None":
+    def about(self) -> Operation | Transaction | None:
         """The operation or the movement at the service that it is about."""
         return self.operation or self.transaction
 

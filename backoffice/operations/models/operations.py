@@ -21,14 +21,8 @@ from django.urls import reverse
 from backoffice.accounts.models import User
 from backoffice.core.encryption import EncryptedRow
 from backoffice.core.fields import ExactDecimalField
-from backoffice.operations.models import monitoring as monitoring
 from backoffice.operations.models import reason_codes
-from backoffice.operations.models import reconciliation as reconciliation
-from backoffice.operations.models.monitoring import Pause as Pause
 from backoffice.operations.models.reason_codes import Blocker, CheckResult
-from backoffice.operations.models.saved_items import FilteredList as FilteredList
-from backoffice.operations.models.saved_items import SavedAccount as SavedAccount
-from backoffice.operations.models.saved_items import SavedFilter as SavedFilter
 from backoffice.operations.states import BEFORE_SENDING, CLOSED, Outcome, Status
 
 if TYPE_CHECKING:

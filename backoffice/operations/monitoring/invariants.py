@@ -19,8 +19,8 @@ from backoffice.audit.models import Entry
 from backoffice.audit.verification import ChainVerification
 from backoffice.core.models import GatewayKey
 from backoffice.operations.delivery.record import sender_grace
-from backoffice.operations.kinds import KINDS
 from backoffice.operations.kinds.base import LocalKind, MoneyKind
+from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.operations import UNMATCHED, Approval, Attempt, Operation, Release, Secret
 from backoffice.operations.states import AWAITING_PROVIDER, EDGES, Outcome, Status
 

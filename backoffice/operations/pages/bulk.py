@@ -22,8 +22,8 @@ from backoffice.accounts.second_factor import second_factor_at
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.operations import permissions, policy
 from backoffice.operations.errors import AlreadyApprovedError, OperationError, UnreadableContentError
-from backoffice.operations.kinds import debits_a_balance, facts_of, read_content
 from backoffice.operations.kinds.base import Facts
+from backoffice.operations.kinds.registry import debits_a_balance, facts_of, read_content
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.pages.operation.forms import BaseDecisionForm, DecisionRequirements, reason_field
 from backoffice.operations.policy import has_approved

@@ -26,8 +26,8 @@ from backoffice.ledger import balances
 from backoffice.ledger.transactions import provider_list
 from backoffice.operations import permissions, selectors
 from backoffice.operations.errors import UnreadableContentError
-from backoffice.operations.kinds import KINDS, AnyKind, read_content
 from backoffice.operations.kinds.base import ChangeKind, FieldMatch, MoneyKind, attempt_match_fields
+from backoffice.operations.kinds.registry import KINDS, AnyKind, read_content
 from backoffice.operations.kinds.resolution.case import may_be_resolved
 from backoffice.operations.kinds.resolution.kind import ResolutionKind
 from backoffice.operations.models.operations import Attempt, Operation

@@ -22,7 +22,7 @@ from backoffice.core.web.pagination import keyset_page
 from backoffice.ledger.forms import TransactionListForm
 from backoffice.operations import permissions, selectors
 from backoffice.operations.errors import SavedFilterError
-from backoffice.operations.kinds import KINDS
+from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.models.saved_items import FilteredList, SavedFilter
 from backoffice.operations.policy import may_decide_any

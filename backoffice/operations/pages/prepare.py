@@ -23,8 +23,8 @@ from backoffice.operations.errors import (
     PaidBeforeError,
     UnreadableContentError,
 )
-from backoffice.operations.kinds import KINDS, facts_of, read_content
 from backoffice.operations.kinds.base import KindForm, OperationKind
+from backoffice.operations.kinds.registry import KINDS, facts_of, read_content
 from backoffice.operations.models.operations import Operation, content_digest, verification_code
 from backoffice.operations.pages.saved_accounts import AccountOption, account_option, account_options
 from backoffice.operations.workflow.prepare import (

@@ -23,8 +23,8 @@ from backoffice.core.web.formatting import local_day
 from backoffice.core.web.pagination import keyset_page
 from backoffice.operations import permissions
 from backoffice.operations.errors import SavedAccountError
-from backoffice.operations.kinds import KINDS, read_content
 from backoffice.operations.kinds.base import MoneyKind
+from backoffice.operations.kinds.registry import KINDS, read_content
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.models.saved_items import BANK_PREFIX, SavedAccount, parse_bank_account_key
 from backoffice.operations.selectors import NEWEST_FIRST, visible_operations

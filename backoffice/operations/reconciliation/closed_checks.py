@@ -15,8 +15,8 @@ from backoffice.ledger.models import Transaction
 from backoffice.ledger.transactions import provider_list
 from backoffice.operations.delivery.record import recheck_times
 from backoffice.operations.errors import UnreadableContentError
-from backoffice.operations.kinds import read_content
 from backoffice.operations.kinds.base import MoneyKind
+from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.lifecycle import incidents
 from backoffice.operations.matching import (
     CLOCK_SKEW,

@@ -22,8 +22,8 @@ from decimal import Decimal
 from backoffice.core.fields import normalized_text
 from backoffice.ledger.models import Mirror, Transaction
 from backoffice.operations.errors import UnreadableContentError
-from backoffice.operations.kinds import read_content
 from backoffice.operations.kinds.base import MoneyKind
+from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.models.operations import Attempt
 from backoffice.operations.models.reason_codes import Difference, DifferenceCode, MatchField, difference
 from backoffice.operations.models.reconciliation import ReconciliationResult

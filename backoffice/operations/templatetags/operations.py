@@ -5,8 +5,8 @@ from django import template
 from backoffice.accounts.models import User
 from backoffice.audit.models import Entry
 from backoffice.operations.audit_texts import SENTENCES
-from backoffice.operations.kinds import KINDS, AnyKind
 from backoffice.operations.kinds.base import GroupedCode, KindSection, LocalKind
+from backoffice.operations.kinds.registry import KINDS, AnyKind
 from backoffice.operations.models.reconciliation import ReconciliationResult
 
 register = template.Library()

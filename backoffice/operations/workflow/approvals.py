@@ -31,8 +31,8 @@ from backoffice.operations.errors import (
     UnreadableContentError,
     WrongStatusError,
 )
-from backoffice.operations.kinds import read_content
 from backoffice.operations.kinds.base import LocalEffect, LocalKind
+from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.kinds.resolution.case import ResolutionPayload
 from backoffice.operations.lifecycle.pause import resume_payments
 from backoffice.operations.lifecycle.transitions import audit_refusals, record_refusal, transition

@@ -24,8 +24,8 @@ from backoffice.operations.errors import (
     Refusal,
     SubmissionReusedError,
 )
-from backoffice.operations.kinds import KINDS
 from backoffice.operations.kinds.base import Debit, OperationKind, Payload
+from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.lifecycle.transitions import audit_refusals
 from backoffice.operations.models.operations import (
     Attempt,

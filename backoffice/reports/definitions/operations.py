@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from backoffice.accounts.models import User
 from backoffice.core.web.forms import PeriodForm
-from backoffice.operations.kinds import debits_a_balance
+from backoffice.operations.kinds.registry import debits_a_balance
 from backoffice.operations.lifecycle.incidents import all_incidents
 from backoffice.operations.models.monitoring import Incident
 from backoffice.operations.models.operations import Approval, Attempt, Operation

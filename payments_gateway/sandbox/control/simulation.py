@@ -53,7 +53,7 @@ def reset_to_seed() -> int:
 
 def advance_clock(seconds: float) -> None:
     """Put the service's clock forward, settle what is due by then, and let webhooks go out that are."""
-    clock.advance(seconds)
+    lifecycle.advance_clock(seconds)
     settlement.settle_due()
     delivery.wake_courier()
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from backoffice.operations.kinds import KINDS
 from backoffice.operations.kinds.base import LocalKind
+from backoffice.operations.kinds.registry import KINDS
 from tests.browser import steps
 from tests.browser.people import ADMINISTRATOR, APPROVER, PREPARER, People, wait_until
 from tools.processes import Stack

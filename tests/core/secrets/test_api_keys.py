@@ -8,10 +8,10 @@ from pydantic import SecretStr
 from backoffice.accounts.models import User
 from backoffice.core import credentials
 from backoffice.operations.delivery import send
-from backoffice.operations.kinds import KINDS
 from backoffice.operations.kinds.api_keys.create import ApiKeyCreatePayload
 from backoffice.operations.kinds.api_keys.switch import sealed_keys
 from backoffice.operations.kinds.base import Payload
+from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.operations import Operation, Secret
 from backoffice.operations.outcome import confirmation
 from backoffice.operations.states import Status

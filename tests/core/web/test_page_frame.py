@@ -12,8 +12,8 @@ from django.test import Client
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
-from backoffice.operations.kinds import KINDS
 from backoffice.operations.kinds.base import LocalKind
+from backoffice.operations.kinds.registry import KINDS
 from tests import factories
 
 pytestmark = pytest.mark.django_db

@@ -6,8 +6,8 @@ from decimal import Decimal
 from statistics import median
 from typing import Any, Protocol
 
-from backoffice.operations.kinds import KINDS
 from backoffice.operations.kinds.base import MoneyKind
+from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.states import Outcome, Status
 

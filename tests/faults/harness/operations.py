@@ -10,8 +10,8 @@ from pydantic import SecretStr
 from backoffice.accounts.models import User
 from backoffice.ledger.bank_accounts import resolve_account_holder
 from backoffice.operations.delivery.release import release_operation
-from backoffice.operations.kinds import KINDS
 from backoffice.operations.kinds.base import Payload
+from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.operations import Operation
 from tests import factories
 from tests.operations.kinds.samples import SAMPLES

@@ -11,8 +11,8 @@ from pydantic import SecretStr
 from backoffice.accounts.models import User
 from backoffice.core import clock
 from backoffice.operations.delivery import send
-from backoffice.operations.kinds import KINDS
 from backoffice.operations.kinds.base import Payload
+from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.outcome import confirmation
 from backoffice.operations.states import Status

@@ -17,7 +17,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 from backoffice.accounts.models import User
 from backoffice.ledger import urls
 from backoffice.ledger.models import Balance
-from backoffice.operations.kinds import KINDS
+from backoffice.operations.kinds.registry import KINDS
 from tests.ledger.stored_balances import balance, day_of_snapshots, snapshot
 from tests.sandbox_process import SandboxProcess
 from tests.stub_provider import StubProvider

@@ -9,8 +9,8 @@ from django.test import Client
 
 from backoffice.accounts.models import User
 from backoffice.operations.delivery import send
-from backoffice.operations.kinds import KINDS
 from backoffice.operations.kinds.bank_account import BankAccountPayload
+from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.outcome import confirmation
 from backoffice.operations.states import Outcome, Status

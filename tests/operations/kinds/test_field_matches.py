@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from backoffice.operations.kinds import KINDS
 from backoffice.operations.kinds.base import FieldMatch, MoneyKind, attempt_match_fields
+from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.operations import Attempt
 from payments_gateway import TransactionRecord
 from tests.operations.kinds.samples import SAMPLES

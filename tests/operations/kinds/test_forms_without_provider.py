@@ -12,7 +12,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
-from backoffice.operations.kinds import KINDS
+from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.permissions import PREPARE
 from tests.payments_gateway import stub

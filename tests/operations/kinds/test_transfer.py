@@ -12,7 +12,7 @@ from pytest_django import Settings
 
 from backoffice.accounts.models import User
 from backoffice.operations.delivery import release, send
-from backoffice.operations.kinds import KINDS
+from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.outcome import confirmation
 from backoffice.operations.states import Status

@@ -13,7 +13,7 @@ from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.operations import errors
 from backoffice.operations.delivery import send
-from backoffice.operations.kinds import KINDS
+from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.lifecycle import pause
 from backoffice.operations.models import monitoring
 from backoffice.operations.models.monitoring import Pause

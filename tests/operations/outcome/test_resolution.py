@@ -12,7 +12,7 @@ from backoffice.accounts.models import User
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.operations import errors
-from backoffice.operations.kinds import KINDS
+from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.outcome import confirmation
 from backoffice.operations.states import Outcome, Status

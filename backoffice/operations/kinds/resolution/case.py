@@ -9,9 +9,9 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from backoffice.core import clock
-from backoffice.operations import kinds
 from backoffice.operations.errors import UnreadableContentError
 from backoffice.operations.kinds.base import MoneyKind, Payload
+from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.states import NEEDS_ATTENTION, Status
 
@@ -131,7 +131,7 @@ def may_be_resolved(operation: Operation, attempt: Attempt) -> bool:
 def money_kind(operation: Operation) -> tuple[MoneyKind[Any], Any] | None:
     """Kind and content, where the service's list of transactions can show the operation."""
     try:
-        kind, payload = kinds.read_content(operation)
+        kind, payload = read_content(operation)
     except UnreadableContentError:
         return None
     return (kind, payload) if isinstance(kind, MoneyKind) else None

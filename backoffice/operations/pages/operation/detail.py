@@ -32,8 +32,8 @@ from backoffice.operations.errors import (
     SavedAccountError,
     UnreadableContentError,
 )
-from backoffice.operations.kinds import facts_of, permission_for, read_content
 from backoffice.operations.kinds.base import Facts
+from backoffice.operations.kinds.registry import facts_of, permission_for, read_content
 from backoffice.operations.lifecycle import transitions
 from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.outcome import confirmation

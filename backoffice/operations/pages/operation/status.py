@@ -17,8 +17,8 @@ from backoffice.core.web.formatting import local_time
 from backoffice.operations import permissions, policy
 from backoffice.operations.delivery.balance_queue import QueuePosition
 from backoffice.operations.errors import OperationAction, Refusal, sentence
-from backoffice.operations.kinds import KINDS, permission_for
 from backoffice.operations.kinds.base import LocalKind
+from backoffice.operations.kinds.registry import KINDS, permission_for
 from backoffice.operations.kinds.resolution.case import may_be_resolved
 from backoffice.operations.lifecycle.pause import cached_pause
 from backoffice.operations.models.monitoring import Pause

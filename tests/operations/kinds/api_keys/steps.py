@@ -10,9 +10,9 @@ from pydantic import SecretStr
 
 from backoffice.accounts.models import User
 from backoffice.operations.delivery import release, send
-from backoffice.operations.kinds import KINDS
 from backoffice.operations.kinds.api_keys.create import ApiKeyCreatePayload
 from backoffice.operations.kinds.base import Payload
+from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.operations import Operation
 from tests import factories
 from tests.operations.kinds.samples import SAMPLES

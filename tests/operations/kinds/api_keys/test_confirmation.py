@@ -8,9 +8,9 @@ import pytest
 from backoffice.accounts.models import User
 from backoffice.core import credentials
 from backoffice.core.models import GatewayKey
-from backoffice.operations.kinds import KINDS
 from backoffice.operations.kinds.api_keys.switch import ApiKeySwitchPayload
 from backoffice.operations.kinds.base import Payload
+from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.outcome import confirmation
 from backoffice.operations.states import Status
 from tests.operations.kinds.api_keys.steps import (

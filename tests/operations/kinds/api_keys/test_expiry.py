@@ -8,8 +8,8 @@ from django.test import Client
 from django.utils import timezone
 
 from backoffice.accounts.models import User
-from backoffice.operations.kinds import KINDS
 from backoffice.operations.kinds.api_keys.base import KeyEndPayload, ListedKey, expiry_of
+from backoffice.operations.kinds.registry import KINDS
 from payments_gateway import KeyInfo
 from tests import factories
 from tests.operations.kinds.api_keys.steps import CREATE, END

@@ -5,8 +5,8 @@ from django.core.exceptions import ValidationError
 from pytest_django import Settings
 
 from backoffice.ledger.callback_url import is_same_address
-from backoffice.operations.kinds import KINDS
 from backoffice.operations.kinds.callback_url import check_public_address
+from backoffice.operations.kinds.registry import KINDS
 from tests.operations.kinds.callback_urls.steps import AFTER, sample
 
 pytestmark = pytest.mark.django_db(transaction=True)

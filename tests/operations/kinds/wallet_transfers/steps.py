@@ -6,7 +6,7 @@ from django.test import Client
 from django.utils import timezone
 
 from backoffice.accounts.models import User
-from backoffice.operations.kinds import KINDS
+from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.kinds.wallet_transfer import WalletTransferPayload
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.workflow import approvals

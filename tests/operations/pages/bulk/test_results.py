@@ -10,7 +10,7 @@ from django.utils import timezone
 from backoffice.accounts.models import User
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
-from backoffice.operations.kinds import KINDS
+from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.operations import Approval, Operation
 from backoffice.operations.workflow import approvals
 from tests import factories

@@ -10,33 +10,26 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 from django.db import Error, close_old_connections
-from django.utils.module_loading import import_string
 
+from backoffice.api_keys import jobs as api_keys
 from backoffice.core import background, isolation
 from backoffice.core.web.request_context import call_context
-from backoffice.ledger.balances import take_due_snapshot
-from backoffice.ledger.mirror.sync import sync_if_due
-from backoffice.operations import jobs
-from backoffice.operations.jobs import expire_due, send_due
-from backoffice.operations.monitoring import inspection
-from backoffice.operations.outcome import schedule
-from backoffice.operations.reconciliation import closed_checks, runner
+from backoffice.ledger import jobs as ledger
+from backoffice.operations import jobs as operations
+from backoffice.reports import jobs as reports
+from backoffice.webhooks import jobs as webhooks
 
 logger = logging.getLogger(__name__)
 SENDER_THREADS = 4  # threads that send: one slow call to the service holds up none but itself
-# By name: these applications stand above this one.
-_JOBS_ABOVE = (
-    "backoffice.webhooks.processing.process_due_deliveries",
-    "backoffice.api_keys.key_list.refresh_keys_if_due",
-    "backoffice.reports.schedules.services.run_due_schedules",
-    "backoffice.reports.exports.runner.run_next_export",
-    "backoffice.reports.schedules.messages.send_due_messages",
-    "backoffice.reports.exports.services.delete_expired_exports",
+_JOBS_BELOW_REPORTS = (
+    *operations.JOBS,
+    *ledger.JOBS,
+    *operations.JOBS_AFTER_LEDGER,
+    *webhooks.JOBS,
+    *api_keys.JOBS,
 )
-# A round makes one file; whoever comes by once makes all that wait.
-_JOBS_WHEN_ONCE = {
-    "backoffice.reports.exports.runner.run_next_export": "backoffice.reports.exports.runner.run_all_exports"
-}
+JOBS = (*_JOBS_BELOW_REPORTS, *reports.JOBS)
+JOBS_ONCE = (*_JOBS_BELOW_REPORTS, *reports.JOBS_ONCE)
 
 
 class Command(BaseCommand):
@@ -55,28 +48,16 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        is_once: bool = options["once"]
-        others = [_JOBS_WHEN_ONCE.get(name, name) if is_once else name for name in _JOBS_ABOVE]
-        jobs = (
-            send_due,
-            schedule.check_due,
-            expire_due,
-            closed_checks.recheck_closed_due,
-            inspection.inspect_due,
-            take_due_snapshot,
-            sync_if_due,
-            runner.reconcile_due,
-            *map(import_string, others),
-        )
-        if is_once:
-            self.stdout.write(f"{sum(isolation.run_isolated(job) or 0 for job in jobs)} due and done")
+        if options["once"]:
+            done = sum(isolation.run_isolated(job) or 0 for job in JOBS_ONCE)
+            self.stdout.write(f"{done} due and done")
             return
         stop = background.stop_requested  # whatever takes long looks at it between two pieces
         stop.clear()
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, lambda *_: stop.set())
         # A thread each: reading the service slowly must not keep a released operation waiting.
-        at_work = [*jobs, *[send_due] * (SENDER_THREADS - 1)]
+        at_work = [*JOBS, *[operations.send_due] * (SENDER_THREADS - 1)]
         with ThreadPoolExecutor(len(at_work)) as pool:
             for running in [pool.submit(_repeat, job, stop, options["every"]) for job in at_work]:
                 running.result()
@@ -96,6 +77,6 @@ def _run_round(job: Callable[[], int]) -> None:
         close_old_connections()
         with call_context(request_id=f"sweep-{job.__name__}"):
             if isolation.run_isolated(job) is not None:
-                jobs.record_heartbeat(job.__name__)
+                operations.record_heartbeat(job.__name__)
     except Error:  # an InterfaceError, too, which is no DatabaseError
         logger.exception("The database did not let a round of %s be noted", job.__name__)

@@ -1,0 +1,53 @@
+"""The registered kinds by name, and how a stored operation is read with its kind. `kinds/__init__.py` lists them."""
+
+from typing import Any
+
+from pydantic import ValidationError
+
+from backoffice.operations.errors import UnreadableContentError
+from backoffice.operations.kinds.base import (
+    ChangeKind,
+    Facts,
+    LocalKind,
+    MoneyKind,
+    OperationKind,
+    Payload,
+)
+from backoffice.operations.models.operations import Operation
+from backoffice.operations.permissions import PREPARE
+
+AnyKind = MoneyKind[Any] | ChangeKind[Any] | LocalKind[Any]
+
+KINDS: dict[str, AnyKind] = {}
+
+
+def register(*kinds: AnyKind) -> None:
+    """Make these kinds known by their names, in this order."""
+    KINDS.update((kind.name, kind) for kind in kinds)
+
+
+def read_content(operation: Operation) -> tuple[AnyKind, Any]:
+    """The kind and the payload of a stored operation. Raises UnreadableContentError if this release knows neither."""
+    kind = KINDS.get(operation.kind)
+    try:
+        if kind is not None:
+            return kind, kind.read(operation.payload)
+    except ValidationError as exc:
+        raise UnreadableContentError from exc
+    raise UnreadableContentError
+
+
+def facts_of(kind: OperationKind[Any], payload: Payload) -> Facts:
+    """Label and value of all that is signed: what the kind tells, and why the same is paid again."""
+    repeated = [("Paid again", payload.repeat_reason)] if payload.repeat_reason else []
+    return [*kind.facts(payload), *repeated]
+
+
+def debits_a_balance(kind_name: str) -> bool:
+    """Whether the amount of operations of this kind leaves a balance of ours; False for a kind that nobody knows."""
+    return isinstance(KINDS.get(kind_name), MoneyKind)
+
+
+def permission_for(kind_name: str) -> str:
+    """Who may prepare and take back operations of this kind, also of one that this release no longer knows."""
+    return KINDS[kind_name].permission if kind_name in KINDS else PREPARE
