@@ -41,10 +41,10 @@ def clear_pause_cache() -> None:
 
 @transaction.atomic
 def pause_payments(*, actor: User, reason: str) -> Pause:
-    """Stop everything from being sent from this moment on, until two people resume.
+    """Stop all sending from this moment on, until two people resume.
 
-    Operations already sent are still followed to their end. Raises PermissionMissingError, ReasonMissingError,
-    AlreadyPausedError.
+    Operations already sent are still followed to their end. Raises PermissionMissingError,
+    ReasonMissingError, AlreadyPausedError.
     """
     policy.check_permission(actor, permissions.PAUSE)
     if not reason.strip():
