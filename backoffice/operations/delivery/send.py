@@ -128,8 +128,8 @@ def claim_operation(operation_id: UUID, preflight: PreflightRead) -> SendClaim |
 
     One commit deletes the code, opens the attempt and sets the status to `sending`. If the holder of a claim
     dies, the operation stays `sending` and cannot be claimed again. Also None while another operation is
-    ahead or payments are paused. Raises OperationError if the content, the approvals or the users' permissions are
-    no longer valid.
+    ahead or payments are paused. Raises OperationError if the content, the approvals or the users'
+    permissions are no longer valid.
     """
     try:
         return _claim(operation_id, preflight)
