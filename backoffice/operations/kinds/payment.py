@@ -107,9 +107,8 @@ class PaymentForm(RecipientAccountForm):
         ]
         for names in _NEEDED.values():
             for name in names:
-                self.fields[
-                    name
-                ].required = False  # which of them are required depends on the type of the payout
+                # which of them are required depends on the type of the payout
+                self.fields[name].required = False
 
     @property
     def rate(self) -> rates.KeyedRate | None:

@@ -1,4 +1,4 @@
-"""The sweeper: does every second what is due in the database, without a broker."""
+"""The sweeper: does what is due in the database, every second, without a broker."""
 
 import logging
 import signal
@@ -23,8 +23,8 @@ from backoffice.operations.outcome import schedule
 from backoffice.operations.reconciliation import closed_checks, runner
 
 logger = logging.getLogger(__name__)
-SENDER_THREADS = 4  # threads that send: one slow call to the service holds up none but itself
-# By name: these applications stand above this one.
+SENDER_THREADS = 4  # threads that send: a slow call to the provider delays only its own operation
+# By name: these applications depend on this one and cannot be imported here.
 _JOBS_ABOVE = (
     "backoffice.webhooks.processing.process_due_deliveries",
     "backoffice.api_keys.key_list.refresh_keys_if_due",
@@ -33,17 +33,17 @@ _JOBS_ABOVE = (
     "backoffice.reports.schedules.messages.send_due_messages",
     "backoffice.reports.exports.services.delete_expired_exports",
 )
-# A round makes one file; whoever comes by once makes all that wait.
+# A round of the first makes one file; with `--once`, the second makes all that are waiting.
 _JOBS_WHEN_ONCE = {
     "backoffice.reports.exports.runner.run_next_export": "backoffice.reports.exports.runner.run_all_exports"
 }
 
 
 class Command(BaseCommand):
-    """Sends what the doorbell missed, closes what is open, expires what is late, looks again at what is closed.
+    """Sends, checks and expires what is due, and checks closed operations again.
 
-    Inspects what must always hold, keeps what the service tells and reconciles it with operations, and makes files in
-    the background. Any number may run.
+    Also checks the invariants, syncs the provider's data, reconciles it with operations, and makes files in
+    the background. Any number of sweepers may run.
     """
 
     help = __doc__
@@ -71,11 +71,11 @@ class Command(BaseCommand):
         if is_once:
             self.stdout.write(f"{sum(isolation.run_isolated(job) or 0 for job in jobs)} due and done")
             return
-        stop = background.stop_requested  # whatever takes long looks at it between two pieces
+        stop = background.stop_requested  # long jobs check it between two steps
         stop.clear()
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, lambda *_: stop.set())
-        # A thread each: reading the service slowly must not keep a released operation waiting.
+        # One thread each: a slow read of the provider must not delay a released operation.
         at_work = [*jobs, *[send_due] * (SENDER_THREADS - 1)]
         with ThreadPoolExecutor(len(at_work)) as pool:
             for running in [pool.submit(_repeat, job, stop, options["every"]) for job in at_work]:
@@ -83,7 +83,7 @@ class Command(BaseCommand):
 
 
 def _repeat(job: Callable[[], int], stop: threading.Event, pause: float) -> None:
-    """Do the job until told to stop. A job that fails is logged and tried again; its age is a metric."""
+    """Run the job until asked to stop. A job that fails is logged and tried again; its age is a metric."""
     try:
         while not stop.wait(pause):
             _run_round(job)
@@ -97,5 +97,5 @@ def _run_round(job: Callable[[], int]) -> None:
         with call_context(request_id=f"sweep-{job.__name__}"):
             if isolation.run_isolated(job) is not None:
                 jobs.record_heartbeat(job.__name__)
-    except Error:  # an InterfaceError, too, which is no DatabaseError
+    except Error:  # includes InterfaceError, which is no DatabaseError
         logger.exception("The database did not let a round of %s be noted", job.__name__)
