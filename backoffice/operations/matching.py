@@ -121,8 +121,7 @@ def find_candidates(
     UnstableListError.
     """
     if attempt.watermark_service_time is None:
-        # without the provider's time at the watermark, new and old transactions cannot be told apart
-        return []
+        return []  # without the provider's time, new and old transactions cannot be distinguished
 
     def found() -> list[TransactionRecord]:
         return [
