@@ -4,7 +4,7 @@ from backoffice.audit import links
 
 
 class OperationsConfig(AppConfig):
-    """The two-person workflow: prepared by one, countersigned by another, sent once, confirmed."""
+    """Prepared by one person, approved by another, sent at most once, and confirmed."""
 
     name = "backoffice.operations"
     label = "operations"

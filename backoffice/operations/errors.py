@@ -1,6 +1,4 @@
-"""Why an operation could not do what was asked. Nothing was changed; each message can be shown to the person who
-asked.
-"""
+"""Why an operation was refused. Nothing was changed; each message can be shown to the user."""
 
 from collections.abc import Mapping
 from uuid import UUID
@@ -9,7 +7,7 @@ from django.db.models import TextChoices
 
 
 class OperationAction(TextChoices):
-    """What people and the sender do to an operation, as a refusal names it."""
+    """The action that was refused, as the audit log names it."""
 
     PREPARE = "prepare"
     APPROVE = "approve"
@@ -181,12 +179,12 @@ class Refusal(TextChoices):
 
 
 def sentence(refusal: Mapping[str, str]) -> str:
-    """A refusal in words, as it is kept: its code and its parameters."""
+    """A stored refusal (its code and parameters) in words."""
     return str(Refusal(refusal["code"]).label).format(**refusal)
 
 
 class OperationError(Exception):
-    """Nothing was changed. The message says why and what to do; the code says why to the program."""
+    """The action was refused and nothing was changed. `refusal` holds the code and its parameters."""
 
     code = Refusal.IMPOSSIBLE
 
@@ -256,7 +254,7 @@ class ConfirmationWrongError(OperationError):
 
 
 class DuplicatePendingError(OperationError):
-    """The same content waits already. `waiting` is the id of that operation."""
+    """An operation with the same content is pending or approved. `waiting` is its id."""
 
     def __init__(self, reference: str, waiting: UUID) -> None:
         super().__init__(Refusal.SAME_CONTENT_WAITS, reference=reference)
@@ -264,7 +262,7 @@ class DuplicatePendingError(OperationError):
 
 
 class DuplicateUnknownError(OperationError):
-    """The same was sent, and nobody knows whether it happened. `waiting` is the id of that operation."""
+    """A duplicate was sent and its outcome is unknown. `waiting` is the id of that operation."""
 
     def __init__(self, reference: str, waiting: UUID) -> None:
         super().__init__(Refusal.SAME_IN_DOUBT, reference=reference)
@@ -276,7 +274,7 @@ class PaidBeforeError(OperationError):
 
 
 class PossiblyExecutedError(OperationError):
-    """The service's list shows what an earlier attempt may have caused after all."""
+    """The provider's list shows what an earlier attempt may have caused after all."""
 
     def __init__(self, transaction_ids: str) -> None:
         super().__init__(Refusal.SEEMS_EXECUTED, transactions=transaction_ids)

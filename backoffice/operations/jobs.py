@@ -1,4 +1,5 @@
-"""The sweeper's jobs of operations: send what was released, check what is due, expire what is late; and heartbeats.
+"""The sweeper's jobs of operations: send what was released, check what is due, expire what is late; and
+heartbeats.
 
 The sweeper finds in the database what is due, whether or not a message reached a worker.
 """
@@ -24,11 +25,11 @@ from backoffice.operations.reconciliation.runner import reconcile_due
 from backoffice.operations.states import BEFORE_SENDING, Status
 from backoffice.operations.workflow.approvals import expire_operation
 
-WORKER_HEAD_START = timedelta(seconds=1)  # so long the worker is given before the sweeper sends itself
+WORKER_HEAD_START = timedelta(seconds=1)  # a worker gets this long before the sweeper sends by itself
 
 
 def send_due() -> int:
-    """Send what was released and not yet claimed; how many were tried."""
+    """Send what was released and not yet claimed; returns how many were tried."""
     now = clock.now()
     due = balance_queue.queue_heads_first(now).filter(released_at__lte=now - WORKER_HEAD_START)
     in_turn = due.values_list("pk", "operation__reference")
@@ -36,7 +37,7 @@ def send_due() -> int:
 
 
 def expire_due() -> int:
-    """Expire what ran out of time, destroy tokens that waited too long, give up on senders that are gone."""
+    """Expire operations and releases past their expiry, and record a timeout for senders that are gone."""
     now = clock.now()
     lapsed = Release.objects.filter(expires_at__lte=now).values_list("pk", "operation__reference")
     expired = Operation.objects.filter(
@@ -55,7 +56,7 @@ def expire_due() -> int:
 
 
 def _postpone_release(operation_id: UUID, error: str) -> None:
-    """Say what stands in the way of this release, and let the others of its balance go before it for a while."""
+    """Record the blocker of this release, and let the others of its balance be sent before it for a while."""
     record_blocker(operation_id, Blocker.INTERNAL_ERROR, error=error)
     until = clock.now() + timedelta(seconds=POSTPONED_SECONDS)
     Release.objects.filter(pk=operation_id).update(out_of_turn_until=until)
@@ -69,7 +70,7 @@ HEARTBEAT_INTERVAL = timedelta(seconds=5)
 
 
 def record_heartbeat(job: str) -> None:
-    """Keep that a job of the sweeper has just ended a round; written down every few seconds at most."""
+    """Record that a job of the sweeper finished a round; writes at most every `HEARTBEAT_INTERVAL`."""
     now = clock.now()
     last = Heartbeat.objects.filter(job=job).first()
     if last is None:

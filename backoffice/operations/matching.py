@@ -1,17 +1,16 @@
-"""Match an attempt to its transaction in the provider's list, and claim it. Matching is read-only;
-`outcome.confirmation` acts on the result.
+"""Match an attempt to its transaction in the provider's list, and claim it.
 
-An attempt the provider answered with a transaction id is matched by that id. Otherwise a transaction is a candidate
-when
+Matching is read-only; `outcome.confirmation` acts on the result. An attempt the provider answered with a
+transaction id is matched by that id. Otherwise a transaction is a candidate when
 
 * its id was not in the list we read just before sending (the watermark),
 * its type, currency and amount (and recipient, where reported) match the operation,
 * its time lies within the attempt's search window, and
 * no other attempt has claimed it (one transaction belongs to at most one attempt: a unique index).
 
-A single candidate is still rejected when the balance after it equals the balance we saw before sending, when it is
-older than the watermark and the provider did not accept our request, or when it has no time. Several candidates are
-never resolved automatically: people decide.
+A single candidate is still rejected when the balance after it equals the balance we saw before sending, when
+it is older than the watermark and the provider did not accept our request, or when it has no time. Several
+candidates are never resolved automatically: people decide.
 """
 
 from collections.abc import Callable
@@ -36,15 +35,15 @@ from backoffice.operations.states import Status
 from payments_gateway import GatewayError, TransactionRecord
 
 EXECUTION_WINDOW, CLOCK_SKEW = Attempt.MAY_TAKE, Attempt.SKEW
-TIME_TOLERANCE = timedelta(seconds=5)  # so much earlier than the mark is not yet before it
-NAMED_SEARCH_WINDOW = timedelta(
-    days=1
-)  # how much older than our watermark a transaction that was named may claim to be
+# A transaction this much older than the watermark still counts as newer.
+TIME_TOLERANCE = timedelta(seconds=5)
+# How much older than our watermark a transaction may be whose id the provider named.
+NAMED_SEARCH_WINDOW = timedelta(days=1)
 MAX_PASSES = 4  # how often a list that changes meanwhile is read
 
 
 class UnstableListError(Exception):
-    """No two passes through the service's list agreed, so nothing can be said of it now."""
+    """No two consecutive passes through the provider's list agreed, so it proves nothing now."""
 
 
 _PROBLEMS: dict[type[Exception], CheckResult] = {
@@ -55,22 +54,21 @@ _PROBLEMS: dict[type[Exception], CheckResult] = {
 
 @dataclass(frozen=True)
 class MatchResult:
-    """What one reading of the list showed: the transactions that can be ours, or why it could not be read."""
+    """The result of one status check: the candidates found, or why the provider could not be read."""
 
     at: datetime
     found: list[TransactionRecord] = field(default_factory=list)
     problem: CheckResult | None = None  # why it could not be read
-    error: str = ""  # what the client said of that
-    rejected_because: MismatchReason | None = None  # why the only one that was found is not taken
-    is_done: bool | None = (
-        None  # of a kind that the list does not show: whether another read shows that it is done
-    )
+    error: str = ""  # the client's error message for `problem`
+    rejected_because: MismatchReason | None = None  # why a single candidate is not accepted
+    # For kinds without a transaction: whether another read shows the change as done.
+    is_done: bool | None = None
 
-    is_nowhere: bool = False  # no read of the service can tell
+    is_nowhere: bool = False  # no read of the provider shows the outcome
 
     @property
     def result(self) -> tuple[CheckResult, dict[str, Any]]:
-        """What is kept of it: a code and its parameters."""
+        """The code and parameters that are stored with the attempt."""
         if self.is_nowhere:
             return CheckResult.NOT_OBSERVABLE, {}
         if self.problem:
@@ -92,7 +90,7 @@ class MatchResult:
 
 
 def find_match(operation: Operation, attempt: Attempt) -> MatchResult:
-    """Ask the service what became of this attempt. Never raises for what the service or the content does."""
+    """Check this attempt at the provider. Errors of the provider or the content are returned, not raised."""
     now = clock.now()
     try:
         own = _claimed_records(operation, attempt) if attempt.service_transaction_id else []
@@ -107,7 +105,7 @@ def find_match(operation: Operation, attempt: Attempt) -> MatchResult:
         if isinstance(kind, ChangeKind):
             is_done = kind.is_done(gateway(), payload)
             return MatchResult(now, is_done=is_done, is_nowhere=is_done is None)
-        return MatchResult(now, is_nowhere=True)  # of our own: it was never sent
+        return MatchResult(now, is_nowhere=True)  # a local kind: never sent
     except GatewayError as exc:
         return MatchResult(now, problem=CheckResult.PROVIDER_UNREADABLE, error=str(exc))
     except (UnreadableContentError, UnstableListError) as exc:
@@ -117,13 +115,13 @@ def find_match(operation: Operation, attempt: Attempt) -> MatchResult:
 def find_candidates(
     operation: Operation, attempt: Attempt, recognises: Callable[[TransactionRecord], bool]
 ) -> list[TransactionRecord]:
-    """Transactions that can be this attempt by content, by id and by their time, and that nobody has claimed.
+    """Unclaimed transactions that match the attempt by content, id and time.
 
     The list is read until two passes agree, since its pages shift while they are read. Raises GatewayError,
-    ListMovesError.
+    UnstableListError.
     """
     if attempt.watermark_service_time is None:
-        return []  # without the service's time nothing tells new from old
+        return []  # without the provider's time, new and old transactions cannot be distinguished
 
     def found() -> list[TransactionRecord]:
         return [
@@ -137,7 +135,7 @@ def find_candidates(
 
 
 def is_in_search_window(record: TransactionRecord, attempt: Attempt) -> bool:
-    """Whether the transaction is new since the attempt's watermark, and neither too old nor too new to be its own."""
+    """Whether the transaction is new since the attempt's watermark and lies in its search window."""
     return (
         attempt.watermark_service_time is not None
         and record.created_at is not None
@@ -151,7 +149,7 @@ def _is_new_without_time(record: TransactionRecord, attempt: Attempt) -> bool:
 
 
 def _mismatch(operation: Operation, attempt: Attempt, record: TransactionRecord) -> MismatchReason | None:
-    """What keeps the only candidate from being taken; None if nothing does."""
+    """Why the only candidate is rejected; None if it is accepted."""
     mark = attempt.watermark_service_time
     if mark is None or record.created_at is None:
         return MismatchReason.NO_TIME
@@ -176,7 +174,7 @@ def _mismatch_of_an_older(
 
 
 def _preceded_watermark(attempt: Attempt, record: TransactionRecord) -> bool:
-    """Whether the balance was, after this transaction, as we saw it before ours: then it was there when we looked."""
+    """Whether the balance after this transaction equals the watermark's, so that it precedes the attempt."""
     if record.previous_balance is None:
         return False
     after = record.previous_balance - record.amount - (record.fee or 0)
@@ -184,19 +182,19 @@ def _preceded_watermark(attempt: Attempt, record: TransactionRecord) -> bool:
 
 
 def _may_be_wrongly_claimed(attempt: Attempt, own: list[TransactionRecord]) -> bool:
-    """Whether what was taken for ours failed: perhaps it was another's, and ours stands beside it by now."""
+    """Whether the matched transaction failed: the attempt's own may be another one, listed by now."""
     return attempt.named_at is None and [record.status for record in own] == ["failed"]
 
 
 def _claimed_records(operation: Operation, attempt: Attempt) -> list[TransactionRecord]:
-    """The transaction that is this attempt's: named by the service in its answer, or taken for ours."""
+    """The record of the transaction id that the provider named or that was claimed by matching."""
     back_to = (attempt.watermark_service_time or attempt.started_at) - NAMED_SEARCH_WINDOW
     records = provider_list.recent_transactions(operation.currency, back_to=back_to)
     return [record for record in records if record.transaction_id == attempt.service_transaction_id]
 
 
 def read_until_stable(read: Callable[[], list[TransactionRecord]]) -> list[TransactionRecord]:
-    """What two passes in a row showed alike. Raises ListMovesError."""
+    """Read until two consecutive passes agree. Raises UnstableListError."""
     seen = read()
     for _ in range(MAX_PASSES - 1):
         again = read()
@@ -211,7 +209,7 @@ def _statuses_by_id(records: list[TransactionRecord]) -> dict[str, str]:
 
 
 def exclude_claimed(records: list[TransactionRecord]) -> list[TransactionRecord]:
-    """Those that are no attempt's own."""
+    """Those that no attempt has claimed."""
     claimed = set(
         Attempt.objects.filter(
             service_transaction_id__in=[record.transaction_id for record in records]
@@ -223,11 +221,11 @@ def exclude_claimed(records: list[TransactionRecord]) -> list[TransactionRecord]
 def claim_transaction(
     attempt: Attempt, transaction_id: str, *, named_at: datetime | None = None, instead_of: str | None = None
 ) -> bool:
-    """Make a transaction of the service this attempt's own. The unique index and a compare-and-set decide.
+    """Assign a provider's transaction to this attempt, by compare-and-set and a unique index.
 
-    `named_at` is when the service named it in an answer; without it, it is taken for ours by what the list shows, or
-    by what people signed: they may choose it `instead_of` one that was taken. False if it is another attempt's, or
-    this one has another by now.
+    `named_at` is when the provider named the id in an answer; without it the transaction was matched in the
+    list, or chosen in an approved resolution, which may replace an earlier match (`instead_of`). False if
+    another attempt has claimed it, or this attempt has another transaction by now.
     """
     free = Q(service_transaction_id__isnull=True) | Q(service_transaction_id__in=[transaction_id, instead_of])
     return claim_transaction_where(

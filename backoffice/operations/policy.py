@@ -1,4 +1,4 @@
-"""Who may do what to which operation. Each `check_` raises the reason; each `may_` answers for the screens."""
+"""Who may do what to which operation. `check_` functions raise the reason; `may_` functions return a bool."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,14 +20,14 @@ from backoffice.operations.states import BEFORE_SENDING, EDGES, Status
 
 @dataclass(frozen=True)
 class ApprovalRequirement:
-    """How many people must countersign, and the rule that says so."""
+    """How many approvals are needed, and the sentence of the rule that requires them."""
 
     approvals: int
     sentence: str
 
 
 def approval_requirement(plural: str, *amounts: Debit | None) -> ApprovalRequirement:
-    """The rule for an operation: one other person, two above the deployment's limit for an amount."""
+    """One other person; two above the deployment's limit for an amount."""
     for debit in filter(None, amounts):
         if debit.amount > (limit := settings.SECOND_APPROVAL_ABOVE[debit.currency]):
             above = f"{debit.currency} {format_amount(limit, debit.currency)}"
@@ -38,14 +38,14 @@ def approval_requirement(plural: str, *amounts: Debit | None) -> ApprovalRequire
 
 
 def check_may_prepare(person: User, kind: str) -> None:
-    """Raises NotAllowedError."""
+    """Raises PermissionMissingError."""
     check_permission(person, permission_for(kind))
 
 
 def check_may_approve(
     person: User, operation: Operation, *, digest: str, second_factor_at: datetime | None
 ) -> None:
-    """Raises the reason why this person may not countersign this content now."""
+    """Raises the reason why this user may not approve this content now."""
     check_may_decide(person, operation, digest=digest, second_factor_at=second_factor_at)
     if operation.approvals.filter(approver=person).exists():
         raise errors.AlreadyApprovedError
@@ -53,7 +53,7 @@ def check_may_approve(
 
 
 def check_confirmation(operation: Operation, typed: str) -> None:
-    """Raises ConfirmationWrongError unless what the kind wants typed from the content was typed."""
+    """Raises ConfirmationWrongError unless the value that the kind requires was typed."""
     kind, payload = read_content(operation)
     confirmation = kind.confirmation(payload)
     if confirmation is not None and typed.strip() != confirmation.expected:
@@ -63,7 +63,7 @@ def check_confirmation(operation: Operation, typed: str) -> None:
 def check_may_decide(
     person: User, operation: Operation, *, digest: str, second_factor_at: datetime | None
 ) -> None:
-    """Raises the reason why this person may not approve or reject this content now."""
+    """Raises the reason why this user may not approve or reject this content now."""
     check_permission(person, APPROVE)
     check_is_decidable(person, operation, digest=digest)
     _check_second_factor(second_factor_at)
@@ -72,9 +72,9 @@ def check_may_decide(
 def check_is_decidable(
     person: User, operation: Operation, *, digest: str, now: datetime | None = None
 ) -> None:
-    """Raises the reason that lies in the operation itself why this person may not approve or reject it now.
+    """Raises the reason in the operation itself why this user may not approve or reject it now.
 
-    A page that looks at many gives the time, since the database's clock is a query each time.
+    A page with many operations passes `now`, since reading the database's clock is a query each time.
     """
     _check_other_person(person, operation)
     _check_pending(operation)
@@ -83,9 +83,9 @@ def check_is_decidable(
 
 
 def check_may_approve_in_bulk(operation: Operation) -> None:
-    """Raises OneByOneError where countersigning takes more than a look at one line among many.
+    """Raises NotInBulkError for an operation that must be approved on its own page.
 
-    Rejecting takes no more than a reason. Raises UnreadableContentError, too.
+    Rejecting is always possible in bulk. Also raises UnreadableContentError.
     """
     kind, payload = read_content(operation)
     if kind.is_decided_alone:
@@ -101,9 +101,9 @@ def check_may_approve_in_bulk(operation: Operation) -> None:
 
 
 def check_may_cancel(person: User, operation: Operation) -> None:
-    """Raises the reason why this person may not take the operation back.
+    """Raises the reason why this user may not cancel the operation.
 
-    That is its maker's to do, and anybody's who may prepare the like once its maker may not any more.
+    The preparer may; anyone with the same permission may once the preparer has lost it.
     """
     if person != operation.maker and _may_still_prepare(operation):
         raise errors.PermissionMissingError(errors.Refusal.NOT_THE_PREPARER)
@@ -114,7 +114,7 @@ def check_may_cancel(person: User, operation: Operation) -> None:
 def check_may_release(
     person: User, operation: Operation, *, digest: str, second_factor_at: datetime | None
 ) -> None:
-    """Raises the reason why this person may not have this content sent now."""
+    """Raises the reason why this user may not release this content now."""
     check_permission(person, RELEASE)
     _check_other_person(person, operation)
     check_is_sendable(operation)
@@ -125,10 +125,9 @@ def check_may_release(
 
 
 def check_may_send(operation: Operation, releaser: User) -> None:
-    """The last look before money leaves: content, countersignatures and people, as they are at this moment.
+    """The last check before sending: content, approvals and permissions, as they are at this moment.
 
-    Raises ContentChangedError, UnreadableContentError, ExpiredError or NotAllowedError (architecture.md, "What must
-    always hold", 2 and 3).
+    Raises ContentChangedError, UnreadableContentError, ExpiredError or PermissionMissingError.
     """
     check_content(operation, operation.digest)
     read_content(operation)
@@ -148,38 +147,38 @@ def check_may_send(operation: Operation, releaser: User) -> None:
 
 
 def check_is_sendable(operation: Operation) -> None:
-    """Raises WrongStatusError for what is applied here and has nothing to send. Raises UnreadableContentError, too."""
+    """Raises WrongStatusError for local kinds, which are never sent. Also raises UnreadableContentError."""
     kind, _ = read_content(operation)
     if isinstance(kind, LocalKind):
         raise errors.WrongStatusError(errors.Refusal.APPLIED_HERE)
 
 
 def check_transition(operation: Operation, status: Status) -> None:
-    """Raises WrongStatusError unless the table of states has this edge."""
+    """Raises WrongStatusError unless `states.EDGES` has this edge."""
     if status not in EDGES[Status(operation.status)]:
         raise _wrong_status(operation)
 
 
 def check_content(operation: Operation, digest: str) -> None:
-    """Raises ContentChangedError unless what is stored is what was signed and what was shown."""
+    """Raises ContentChangedError unless the stored content is what was approved and what was shown."""
     if not digest == operation.digest == operation.current_digest():
         raise errors.ContentChangedError
 
 
 def may_decide(person: User, operation: Operation) -> bool:
-    """Whether the decision panel is this person's to use. The services check again, and more."""
+    """Whether to offer the decision panel to this user. The services check again, and more."""
     return operation.status == Status.PENDING and person.has_perm(APPROVE) and person.pk != operation.maker_id
 
 
 def may_release(person: User, operation: Operation) -> bool:
-    """Whether this person may have the approved operation sent."""
+    """Whether this user may release the approved operation."""
     return (
         operation.status == Status.APPROVED and person.has_perm(RELEASE) and person.pk != operation.maker_id
     )
 
 
 def may_cancel(person: User, operation: Operation) -> bool:
-    """Whether this person may take the operation back."""
+    """Whether this user may cancel the operation."""
     return (
         Status(operation.status) in BEFORE_SENDING
         and (person.pk == operation.maker_id or has_preparer_lost_permission(operation))
@@ -188,13 +187,13 @@ def may_cancel(person: User, operation: Operation) -> bool:
 
 
 def check_permission(person: User, permission: str) -> None:
-    """Raises NotAllowedError unless the person has it, as the database says now."""
+    """Raises PermissionMissingError unless the user has the permission in the database now."""
     if not _is_entitled(person, permission):
         raise errors.PermissionMissingError
 
 
 def _is_entitled(person: User, permission: str) -> bool:
-    """As the database says now, whatever was remembered for the request."""
+    """Reads the database, ignoring permissions cached for the request."""
     return users_with_permission(permission).filter(pk=person.pk).exists()
 
 
@@ -208,7 +207,7 @@ def _may_still_prepare(operation: Operation) -> bool:
 
 
 def _check_pending(operation: Operation) -> None:
-    """That it can become approved is not enough: so can what is being sent, when nothing of it has left."""
+    """The table of states is not enough here: `sending` may return to `approved` when nothing was sent."""
     if operation.status != Status.PENDING:
         raise _wrong_status(operation)
 
@@ -233,17 +232,21 @@ def _check_second_factor(second_factor_at: datetime | None) -> None:
 
 
 def has_preparer_lost_permission(operation: Operation) -> bool:
-    """Whether whoever prepared it may no longer do so, so that it is not sent. Told by `operation_page`."""
+    """Whether the preparer may no longer prepare it, so that it is not sent. Needs
+    `selectors.operation_page`.
+    """
     return not getattr(operation, "maker_still_entitled", True)
 
 
 def may_decide_any(person: User) -> bool:
-    """Whether operations can wait for this person at all."""
+    """Whether operations can wait for this user at all."""
     return person.has_perm(permissions.APPROVE) or person.has_perm(permissions.RELEASE)
 
 
 def may_check_status(person: User) -> bool:
-    """Whether operations are this person's work, and not only reading: who works on them may have the service asked."""
+    """Whether this user may have the provider read: whoever works on operations, not whoever only views
+    them.
+    """
     return any(
         person.has_perm(name)
         for name in (permissions.PREPARE, permissions.PROPOSE, permissions.APPROVE, permissions.RELEASE)
@@ -251,5 +254,5 @@ def may_check_status(person: User) -> bool:
 
 
 def has_approved(person: User, operation: Operation) -> bool:
-    """Whether this person has countersigned already."""
+    """Whether this user has approved the operation already."""
     return any(approval.approver_id == person.pk for approval in operation.approvals.all())

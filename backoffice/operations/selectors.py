@@ -1,4 +1,4 @@
-"""Which operations a person may see, which are open or waiting for that person, which match a typed text."""
+"""Queries for operations: visible to a user, open, waiting for a user, and matching a search text."""
 
 import re
 from collections.abc import Collection
@@ -18,11 +18,11 @@ NEWEST_FIRST = ("-prepared_at", "-id")
 
 
 IS_OPEN = Q(closed_at__isnull=True)
-"""Not in a final state: a constraint keeps the two alike, and an index holds these rows in their order."""
+"""Not in a final state: a constraint keeps the two equal, and a partial index holds these rows in order."""
 
 
 def is_waiting_for(user: User) -> Q:
-    """Whether this person, and not its maker, can move it on now: countersign, or send what is countersigned."""
+    """Whether this user, not being the preparer, can approve it or release it now."""
     can = Q(pk__in=[])
     if user.has_perm(APPROVE):
         signed = Approval.objects.filter(operation=OuterRef("pk"), approver=user)
@@ -34,34 +34,34 @@ def is_waiting_for(user: User) -> Q:
 
 
 def visible_operations(user: User) -> QuerySet[Operation]:
-    """What this person may see: everything, or nothing."""
+    """What this user may see: everything, or nothing."""
     if not user.has_perm(VIEW):
         return Operation.objects.none()
     return Operation.objects.select_related("maker")
 
 
 def operations_waiting_for(user: User) -> QuerySet[Operation]:
-    """What this person can move on now, the newest first."""
+    """What this user can approve or release now, the newest first."""
     return visible_operations(user).filter(is_waiting_for(user))
 
 
 def first_waiting_for(user: User, limit: int) -> tuple[list[Operation], int]:
-    """The newest operations that this person can move on now, and how many there are in all, in one query."""
+    """The newest operations waiting for this user, and the number of all, in one query."""
     counted = operations_waiting_for(user).annotate(in_all=Window(Count("pk")))
     first = list(counted[:limit])
     return [*first], first[0].in_all if first else 0
 
 
 def operations_needing_attention(user: User) -> QuerySet[Operation]:
-    """Operations whose outcome nobody knows yet."""
+    """Operations with an unknown outcome."""
     return visible_operations(user).filter(status__in=NEEDS_ATTENTION)
 
 
 def operation_page(user: User) -> QuerySet[Operation]:
     """Operations with everything that their page shows, in four queries.
 
-    Each countersignature says as `still_entitled` whether its person may give it to this day, and the operation as
-    `maker_still_entitled` whether its maker may prepare the like.
+    Each approval has `still_entitled`: whether the approver still has the permission. The operation has
+    `maker_still_entitled`: the same for the preparer.
     """
     entitled = users_with_permission(APPROVE).filter(pk=OuterRef("approver"))
     approvals = Approval.objects.select_related("approver").annotate(still_entitled=Exists(entitled))
@@ -78,7 +78,7 @@ def operation_page(user: User) -> QuerySet[Operation]:
 
 
 def _preparer_is_entitled() -> Case:
-    """By the permission that the operation's kind asks of whoever prepares it."""
+    """Whether the preparer has the permission that the operation's kind requires."""
     changes = [kind.name for kind in KINDS.values() if kind.permission == PROPOSE]
     proposes, prepares = (
         Exists(users_with_permission(permission).filter(pk=OuterRef("maker")))
@@ -88,7 +88,7 @@ def _preparer_is_entitled() -> Case:
 
 
 def operations_by_transaction(user: User, transaction_ids: Collection[str]) -> dict[str, Operation]:
-    """Those of the service's transactions that operations of ours caused, by the service's id."""
+    """The operations that caused these transactions of the provider, by transaction id."""
     attempts = Attempt.objects.filter(
         service_transaction_id__in=transaction_ids, operation__in=visible_operations(user)
     ).select_related("operation")
@@ -101,16 +101,16 @@ _WITHOUT_HYPHEN = re.compile(rf"([A-Z])([{_LETTERS}]{{6}})")
 
 
 def matches_text(text: str) -> Q:
-    """Every operation that has to do with the text in any of these ways."""
+    """Operations that match the text by reference, account, words or transaction id."""
     by_id = Attempt.objects.filter(operation=OuterRef("pk"), service_transaction_id=text)
     return matches_reference_or_account(text) | matches_words(text) | Q(Exists(by_id))
 
 
 def matches_reference_or_account(text: str) -> Q:
-    """By the account that is paid, or the beginning of the reference.
+    """By the recipient's account, or the beginning of the reference.
 
-    The beginning is a range: both engines read it from the index. No letter of a reference is behind Z, in the order of
-    any language.
+    The beginning is a range, which both engines read from the index. No character of a reference sorts after
+    Z in any collation.
     """
     named, reference = Q(beneficiary_account=normalise_account(text)), parse_reference(text)
     if reference:
@@ -119,7 +119,7 @@ def matches_reference_or_account(text: str) -> Q:
 
 
 def matches_words(text: str) -> Q:
-    """By the words in its sentence, or in what is said of the other end."""
+    """By words in the sentence or the counterparty."""
     return (
         Q(counterparty__icontains=text) | Q(counterparty_detail__icontains=text) | Q(sentence__icontains=text)
     )
@@ -134,5 +134,5 @@ def parse_reference(text: str) -> str:
 
 
 def normalise_account(text: str) -> str:
-    """Account numbers are often written in groups."""
+    """Without spaces and hyphens, since account numbers are often written in groups."""
     return re.sub(r"[\s-]", "", text).lower() if re.fullmatch(r"[\d\s-]+", text) else text.lower()

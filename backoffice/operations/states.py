@@ -1,13 +1,13 @@
-"""The states of an operation, the only moves between them, and how an attempt can end.
+"""The states of an operation, the only transitions between them, and the outcomes of an attempt.
 
-The database repeats the table of moves as a trigger.
+The database repeats the table of transitions as a trigger.
 """
 
 from django.db.models import TextChoices
 
 
 class Status(TextChoices):
-    """Where an operation stands. The same word in code, database, screen, CSV and audit log."""
+    """The status of an operation. The same word in code, database, screen, CSV and audit log."""
 
     PENDING = "pending", "Pending"
     APPROVED = "approved", "Approved"
@@ -24,9 +24,10 @@ class Status(TextChoices):
 
 EDGES: dict[Status, frozenset[Status]] = {
     Status.PENDING: frozenset({Status.APPROVED, Status.REJECTED, Status.EXPIRED, Status.CANCELLED}),
-    # Straight to succeeded only what is applied here and never sent (kinds.LocalKind): the trigger of migration 0007.
+    # Directly to succeeded only for what is applied here and never sent (`LocalKind`); the trigger checks
+    # this too.
     Status.APPROVED: frozenset({Status.SENDING, Status.SUCCEEDED, Status.EXPIRED, Status.CANCELLED}),
-    # Back to approved only on proof: no byte left this machine, or the service refused the token.
+    # Back to approved only on proof: no byte was sent, or the provider refused the one-time code.
     Status.SENDING: frozenset(
         {Status.APPROVED, Status.PROCESSING, Status.UNKNOWN, Status.SUCCEEDED, Status.FAILED}
     ),
@@ -47,11 +48,11 @@ SENT = frozenset({Status.SENDING, Status.PROCESSING, Status.UNKNOWN, Status.REVI
 AWAITING_PROVIDER = frozenset({Status.PROCESSING, Status.UNKNOWN})
 NOT_EXECUTED = frozenset({Status.REJECTED, Status.EXPIRED, Status.CANCELLED, Status.FAILED})
 NEEDS_ATTENTION = frozenset({Status.UNKNOWN, Status.REVIEW})
-OUTCOME_UNKNOWN = NEEDS_ATTENTION | {Status.SENDING}  # nobody knows whether it happened
+OUTCOME_UNKNOWN = NEEDS_ATTENTION | {Status.SENDING}  # not known whether it was executed
 
 
 class Outcome(TextChoices):
-    """How an attempt to send ended. An attempt without an end is open: money may be on its way."""
+    """How an attempt to send ended. An attempt without an end is open: money may be moving."""
 
     OPEN = "open", "Open"
     NOT_SENT = "not_sent", "Not sent"

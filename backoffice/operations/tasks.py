@@ -15,14 +15,16 @@ from backoffice.operations.reconciliation import closed_checks, runner
 
 @shared_task(name="operations.send", ignore_result=True, acks_late=False, max_retries=0)
 def send(operation_id: str) -> None:
-    """Send one released operation, if it still is one."""
+    """Send one released operation, if it is still released."""
     with call_context(request_id=f"send-{operation_id[:8]}"):
         send_operation(UUID(operation_id))
 
 
 @shared_task(name="operations.sweep", ignore_result=True, acks_late=False, max_retries=0)
 def sweep() -> None:
-    """Do what is due. `manage.py sweep` does the same without a broker."""
+    """Run the jobs of sending, checking and expiring that are due. `manage.py sweep` does the same without a
+    broker.
+    """
     with call_context(request_id="sweep"):
         for job in (jobs.expire_due, jobs.send_due, schedule.check_due, closed_checks.recheck_closed_due):
             isolation.run_isolated(job)
@@ -30,13 +32,13 @@ def sweep() -> None:
 
 @shared_task(name="operations.reconcile", ignore_result=True, acks_late=False, max_retries=0)
 def reconcile() -> None:
-    """Hold operations and mirror against each other, if nobody has just now. `manage.py sweep` does the same."""
+    """Reconcile operations with the mirror if a round is due. `manage.py sweep` does the same."""
     with call_context(request_id="reconcile"):
         runner.reconcile_due()
 
 
 @shared_task(name="operations.inspect", ignore_result=True, acks_late=False, max_retries=0)
 def inspect() -> None:
-    """Hold the database to what must always be true, if this minute nobody has. `manage.py sweep` does the same."""
+    """Check the invariants if an inspection is due. `manage.py sweep` does the same."""
     with call_context(request_id="inspect"):
         inspection.inspect_due()

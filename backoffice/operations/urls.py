@@ -1,4 +1,4 @@
-"""Addresses of the overview, operations, transactions, payments, reconciliation and search."""
+"""URLs of the overview, operations, transactions, payments, reconciliation and search."""
 
 from django.urls import path
 

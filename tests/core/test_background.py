@@ -22,10 +22,10 @@ PATIENCE = 1.5  # seconds that a person who has pressed the button may be kept b
 RING_TWICE = """
 import time, django
 django.setup()
-from backoffice.core import queue
+from backoffice.core import background
 for identifier in ("first", "second"):
     began = time.monotonic()
-    queue.ring("operations.send", identifier)
+    background.enqueue_on_commit("operations.send", identifier)
     print(time.monotonic() - began)
 """
 

@@ -1,7 +1,8 @@
-"""The order in which released operations leave a balance: one at a time, first released first. Read-only.
+"""The queue of released operations at each balance: one is sent at a time, in the order of release.
+Read-only.
 
-While the transaction of an attempt is not known, a new transaction at its balance can only be its own. So the next
-operation waits until that attempt is closed or the provider has named its transaction.
+While the transaction of an attempt is not known, a new transaction at its balance can only be its own. So the
+next operation waits until that attempt is closed or the provider has named its transaction.
 """
 
 from dataclasses import dataclass
@@ -18,7 +19,10 @@ from backoffice.operations.states import BEFORE_SENDING, Status
 
 @dataclass(frozen=True)
 class QueuePosition:
-    """What stands before an operation at its balance: how many released ones, and the one whose outcome is open."""
+    """What is ahead of an operation at its balance: how many releases, and what blocks them.
+
+    `held_by` is an operation that was sent and whose transaction is not known yet.
+    """
 
     balance: str
     before: int
@@ -29,7 +33,7 @@ class QueuePosition:
         return self.before == 0 and self.held_by is None
 
     def __str__(self) -> str:
-        """Who is before it; empty if nobody is."""
+        """A sentence for the screen; empty if nothing is ahead."""
         before = self.before + (self.held_by is not None)
         if not before:
             return ""
@@ -42,7 +46,10 @@ class QueuePosition:
 
 
 def queue_position(operation: Operation) -> QueuePosition | None:
-    """Where a countersigned operation stands or would stand if it was released now; None where it waits for nobody."""
+    """The position of an approved operation, or the one it would get if it was released now.
+
+    None if it does not debit a balance or is not waiting to be sent.
+    """
     balance = _debited_balance(operation)
     if operation.status not in BEFORE_SENDING or balance is None:
         return None
@@ -68,20 +75,22 @@ def _debited_balance(operation: Operation) -> str | None:
 
 
 def is_next(release: Release, now: datetime) -> bool:
-    """Whether nothing stands before it."""
+    """Whether no released operation is ahead at this balance and no attempt there lacks its transaction."""
     if release.balance is None:
         return True
     return not (Attempt.objects.in_doubt(release.balance).exists() or _releases_ahead(release, now).exists())
 
 
 def next_release(balance: str, now: datetime) -> Release | None:
-    """The release that leaves this balance next."""
+    """The release at the head of this balance's queue."""
     return _queued_releases(now).filter(balance=balance).order_by(*Release.IN_TURN).first()
 
 
 def queue_heads_first(now: datetime) -> QuerySet[Release]:
-    """All that stand, in turn, but before the others those that leave their balance next: however many wait at one
-    balance, they keep nobody who looks at so many from another."""
+    """All queued releases, the head of each balance first, then in the order of release.
+
+    A caller that takes a limited number is thus not blocked by a long queue at one balance.
+    """
     same_moment = Q(released_at=OuterRef("released_at"), pk__lt=OuterRef("pk"))
     before = _queued_releases(now).filter(
         Q(released_at__lt=OuterRef("released_at")) | same_moment, balance=OuterRef("balance")
@@ -90,7 +99,7 @@ def queue_heads_first(now: datetime) -> QuerySet[Release]:
 
 
 def newest_attempt_id(balance: str | None) -> int | None:
-    """The newest attempt at this balance; another one has been opened when it changes."""
+    """The newest attempt at this balance; compare two reads to see whether another was opened."""
     attempts = Attempt.objects.filter(balance=balance, balance__isnull=False)
     return attempts.order_by("-pk").values_list("pk", flat=True).first()
 
@@ -103,6 +112,6 @@ def _releases_ahead(release: Release, now: datetime) -> QuerySet[Release]:
 
 
 def _queued_releases(now: datetime) -> QuerySet[Release]:
-    """All that can leave in their turn: not those that failed just now for a reason of our own."""
+    """Releases that are in the queue: not expired, and not skipped for a while after an internal error."""
     in_order = Q(out_of_turn_until__isnull=True) | Q(out_of_turn_until__lte=now)
     return Release.objects.filter(in_order, expires_at__gt=now)

@@ -1,6 +1,6 @@
-"""Classify what came back from the one request by what it proves, record it, and set when the status is checked next.
+"""Classify the answer to the one request by what it proves, record it, and schedule the next status check.
 
-The times of the checks count from the start (open) or the end (closed) of the attempt.
+Check times count from the start of an open attempt, and from the end of a closed one.
 """
 
 from collections.abc import Callable
@@ -24,8 +24,9 @@ from backoffice.operations.models.reason_codes import IncidentKind, recorded_end
 from backoffice.operations.states import Outcome, Status
 from payments_gateway import GatewayError, NotSentError, OtpRefusedError, RejectedError
 
-# When a closed attempt is looked at again, counted from its end and rounded up to full ones of the second. The look
-# in the middle comes after the time in which the service may still execute what it got.
+# When a closed attempt is checked again, counted from its end and rounded up to a multiple of the second
+# value. The second check comes after the time in which the provider may still execute a request it has
+# received.
 RECHECK_CLOSED_AFTER = (
     (timedelta(minutes=10), timedelta(minutes=1)),
     (EXECUTION_WINDOW + timedelta(minutes=5), timedelta(minutes=15)),
@@ -34,7 +35,6 @@ RECHECK_CLOSED_AFTER = (
 
 
 def first_recheck_time(closed_at: datetime) -> datetime:
-    """When an attempt that was closed then is looked at again for the first time."""
     return recheck_times(closed_at)[0]
 
 
@@ -47,7 +47,8 @@ def _rounded_up(moment: datetime, to: timedelta) -> datetime:
     return midnight + -(-(moment - midnight) // to) * to
 
 
-# When the service's list is looked at, counted from the beginning of the attempt. The last one is the horizon.
+# When the provider's list is read, counted from the start of the attempt. After the last one (the horizon) an
+# unknown outcome goes to review.
 CHECK_AFTER = tuple(
     timedelta(seconds=seconds) for seconds in (5, 15, 60, 300, 900, 3600, 6 * 3600, 24 * 3600)
 )
@@ -55,7 +56,7 @@ CHECK_AFTER = tuple(
 
 @dataclass(frozen=True)
 class SendResult:
-    """What the request proved: where the operation goes, and how the attempt ended (open: not proven yet)."""
+    """What the request proved: the operation's next status and the attempt's outcome (open: not proven)."""
 
     status: Status
     outcome: Outcome
@@ -68,7 +69,9 @@ class SendResult:
 
 
 def send_and_classify(request: Callable[[], SendReceipt]) -> SendResult:
-    """Make the request and sort its end. Whatever proves neither execution nor refusal is `unknown`."""
+    """Make the request and classify how it ended. What proves neither execution nor refusal becomes
+    `unknown`.
+    """
     try:
         receipt = request()
     except NotSentError as exc:
@@ -83,7 +86,9 @@ def send_and_classify(request: Callable[[], SendReceipt]) -> SendResult:
 
 
 def _accepted(receipt: SendReceipt) -> SendResult:
-    """The service said yes. Unless that proves the end, the operation goes on until a read shows it."""
+    """The provider accepted the request: `processing` until a read shows the end, unless the receipt is
+    final.
+    """
     done = (Status.SUCCEEDED, Outcome.SUCCEEDED, Action.OPERATION_SUCCEEDED)
     going_on = (Status.PROCESSING, Outcome.OPEN, Action.OPERATION_ACCEPTED)
     status, outcome, action = done if receipt.is_final else going_on
@@ -108,18 +113,18 @@ def _result_of_error(exc: GatewayError, status: Status, outcome: Outcome, action
 
 
 def sender_grace() -> timedelta:
-    """How long after its deadline a sender is still waited for: it has an answer to write down, at most."""
+    """How long after its deadline a sending process may still record an answer."""
     return timedelta(seconds=settings.SEND_WITHIN_SECONDS)
 
 
 def next_check_time(started_at: datetime, now: datetime) -> datetime | None:
-    """When to look next at an attempt that began then; None when the horizon is reached."""
+    """When to check an attempt next that began at `started_at`; None once the horizon is reached."""
     return next((started_at + pause for pause in CHECK_AFTER if started_at + pause > now), None)
 
 
 @transaction.atomic
 def record_result(attempt_id: int, answer: SendResult) -> None:
-    """Write down what came back. An answer that no longer fits the state moves nothing, and is put on record."""
+    """Record the result of the request, or keep it as a late answer if the status was decided meanwhile."""
     operation, attempt = _locked(attempt_id)
     if attempt.closed_at is None and operation.status in {Status.SENDING, Status.UNKNOWN}:
         _apply(operation, attempt, answer)
@@ -131,7 +136,7 @@ def record_result(attempt_id: int, answer: SendResult) -> None:
 def record_timeout(attempt_id: int, *, now: datetime) -> None:
     """Declare the outcome unknown if the operation is still `sending` long after its deadline.
 
-    The process that sent is gone, or frozen: anything may have happened.
+    The sending process died or is frozen, so the request may or may not have been made.
     """
     operation, attempt = _locked(attempt_id)
     if operation.status == Status.SENDING and now > attempt.deadline_at + sender_grace():
@@ -143,7 +148,7 @@ def record_timeout(attempt_id: int, *, now: datetime) -> None:
 
 @transaction.atomic
 def complete_result(attempt_id: int, told: dict[str, str]) -> None:
-    """Put what a read told into the gaps of what the answer told. Nothing that is there is changed."""
+    """Fill empty values of the recorded result from a later read; present ones are not changed."""
     attempt = Attempt.objects.select_for_update().get(pk=attempt_id)
     known = attempt.result or {}
     attempt.result = known | {name: text for name, text in told.items() if known.get(name) == ""}
@@ -170,15 +175,16 @@ def _apply(operation: Operation, attempt: Attempt, answer: SendResult) -> None:
 
 
 def release_balance(attempt: Attempt) -> None:
-    """Let the next one leave the balance if this attempt is not in doubt any more."""
+    """Enqueue the next release of this balance once the attempt is closed or its transaction is known."""
     if attempt.closed_at or attempt.service_transaction_id:
         enqueue_next(attempt.balance)
 
 
 def _as_late_result(answer: SendResult) -> SendResult:
-    """An answer after the operation became `unknown`: proof that nothing was executed closes it as failed.
+    """Proof of no execution that arrives after the operation became `unknown` closes it as failed.
 
-    It does not go back to approved, because people have been told that its outcome is open (states.EDGES).
+    It does not return to approved, since people have already seen that the outcome is unknown
+    (`states.EDGES`).
     """
     if answer.status != Status.APPROVED:
         return answer
@@ -186,7 +192,7 @@ def _as_late_result(answer: SendResult) -> SendResult:
 
 
 def _contradicted(operation: Operation, answer: SendResult) -> SendResult:
-    """The service names a transaction that closed another operation: one of the two is wrong, so nothing is proven."""
+    """The provider named another attempt's transaction: raise an incident; nothing is proven."""
     other = Attempt.objects.select_related("operation").get(service_transaction_id=answer.transaction_id)
     incidents.raise_incident(
         other.operation,
@@ -219,7 +225,10 @@ def _close_or_schedule(attempt: Attempt, answer: SendResult) -> None:
 
 
 def _keep_secret(operation: Operation, attempt: Attempt, answer: SendResult) -> None:
-    """Seal what the service shows only once, for the person who had it sent; in the commit that records the answer."""
+    """Encrypt a secret that the provider shows only once, for the user who released the operation.
+
+    Runs in the transaction that records the answer.
+    """
     if answer.secret is None or Secret.objects.filter(operation=operation).exists():
         return
     secret = Secret(operation=operation, belongs_to=attempt.released_by, kept_at=clock.now())
@@ -228,10 +237,10 @@ def _keep_secret(operation: Operation, attempt: Attempt, answer: SendResult) -> 
 
 
 def _record_late(operation: Operation, attempt: Attempt, answer: SendResult) -> None:
-    """Keep an answer that came when others had looked already, and put before people what it contradicts.
+    """Keep an answer that arrives late, and raise an incident if it contradicts the record.
 
-    An end stays. While there is none, the transaction that the service names counts for more than the one that was
-    taken for it, and a refusal leads to review.
+    An end on record is not changed. While there is none, the transaction that the provider names replaces the
+    one that was matched, and a refusal leads to review.
     """
     on_record = recorded_end(attempt.number, attempt.outcome, attempt.service_transaction_id)
     is_news = _contradicts(attempt, answer)
@@ -255,7 +264,10 @@ def _record_late(operation: Operation, attempt: Attempt, answer: SendResult) -> 
 
 
 def _escalate(operation: Operation, attempt: Attempt, answer: SendResult) -> None:
-    """Where the service refused what it seemed to work on, another's transaction was taken for this one."""
+    """Send an operation to review if the provider refused it although a transaction was matched to it.
+
+    That transaction must belong to something else.
+    """
     if operation.status != Status.PROCESSING or answer.transaction_id:
         return
     attempt.next_check_at = None
@@ -265,15 +277,16 @@ def _escalate(operation: Operation, attempt: Attempt, answer: SendResult) -> Non
 
 
 def _contradicts(attempt: Attempt, answer: SendResult) -> bool:
-    """Whether the answer says executed where the record says not, or the reverse, or names another transaction.
+    """Whether the answer contradicts the record: executed or not, or another transaction id.
 
-    Accepted, then failed as a transaction of the service, is the ordinary course.
+    Accepted first and failed later as a transaction is the ordinary course, not a contradiction.
     """
     known = attempt.service_transaction_id
     if answer.transaction_id and answer.transaction_id != known and (known or attempt.closed_at):
         return True
     if attempt.outcome == Outcome.OPEN and not known:
-        return False  # nothing is on record but that nobody knows
+        # the record claims neither execution nor failure yet
+        return False
     if attempt.outcome in {Outcome.SUCCEEDED, Outcome.OPEN}:
         return answer.status in {Status.APPROVED, Status.FAILED}
     return answer.status == Status.SUCCEEDED or (answer.status == Status.PROCESSING and known is None)

@@ -1,4 +1,7 @@
-"""The release: a person's order to send, with the one-time code, waiting for a worker. Given, expired or withdrawn."""
+"""Releases: the order to send an approved operation, with its one-time code, until a worker claims it.
+
+A release is created, expires or is withdrawn here; `delivery.send` consumes it.
+"""
 
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -41,24 +44,25 @@ def release_operation(
     second_factor_at: datetime | None,
     token: SecretStr | None = None,
 ) -> Operation:
-    """Give the word to send an approved operation; a worker sends it in its turn once this is committed.
+    """Release an approved operation; a worker sends it when its turn at the balance comes.
 
-    The service's token waits encrypted, bound to this content, for at most 90 seconds; without one the word stands for
-    15 minutes. Raises NotAllowedError, SelfApprovalError, WrongStatusError, ExpiredError, ContentChangedError,
-    SecondFactorStaleError, SendingPausedError, TokenMissingError, AlreadyReleasedError.
+    The provider's one-time code is stored encrypted and bound to this content for `TOKEN_LIFETIME_SECONDS`; a
+    release without a code lasts `RELEASE_LIFETIME_MINUTES`. Raises PermissionMissingError, SelfApprovalError,
+    WrongStatusError, ExpiredError, ContentChangedError, SecondFactorStaleError, SendingPausedError,
+    OtpMissingError, AlreadyReleasedError.
     """
     return add_release(operation_id, actor, digest, second_factor_at, token)
 
 
 @transaction.atomic
 def expire_release(operation_id: UUID) -> bool:
-    """Destroy a release that waited too long; the operation stays approved. False if there was nothing to do."""
+    """Delete a release past its expiry; the operation stays approved. False if there was none."""
     return _expire_if_late(Operation.objects.get_locked(operation_id))
 
 
 @transaction.atomic
 def withdraw_release(release: Release, reason: OperationError) -> None:
-    """Take back exactly this release, which may not be followed, and say why. The next one of its balance is called."""
+    """Delete exactly this release, audit why it must not be sent, and enqueue the next of its balance."""
     Operation.objects.get_locked(release.operation_id)
     withdrawn, _ = Release.objects.filter(pk=release.pk, released_at=release.released_at).delete()
     if withdrawn:
@@ -67,7 +71,7 @@ def withdraw_release(release: Release, reason: OperationError) -> None:
 
 
 def record_blocker(operation_id: UUID, blocker: Blocker | None, **parameters: str) -> None:
-    """Keep for people why the release of this operation has not left, and since when; None once nothing is in the way.
+    """Record what blocks this release and since when, for the pages; None once nothing blocks it.
 
     The parameters are stored and shown, so they must hold no secret.
     """
@@ -82,7 +86,7 @@ def record_blocker(operation_id: UUID, blocker: Blocker | None, **parameters: st
 
 
 def enqueue_next(balance: str | None) -> None:
-    """Ring for the release that leaves this balance next, once this transaction is committed."""
+    """Enqueue the sending of the release at the head of this balance's queue, after commit."""
     waiting = balance_queue.next_release(balance, clock.now()) if balance else None
     if waiting is not None:
         background.enqueue_on_commit(SEND_TASK, waiting.pk)

@@ -1,9 +1,9 @@
-"""Send a released operation: at most one request, whatever is clicked, repeated, delayed or killed.
+"""Send a released operation: at most one request, whatever is clicked twice, redelivered, delayed or killed.
 
-The order is the safeguard: wait for the balance; read a watermark; claim by compare-and-set and delete the one-time
-code in one durable commit; make exactly one request with no transaction open; record what came back in a second
-commit. A process that dies in between leaves a `sending` row, which is closed by what the provider's list shows, and
-is never sent again.
+The order is the safeguard: wait for the balance; read a watermark; claim by compare-and-set and delete the
+one-time code in one durable commit; make exactly one request with no transaction open; record the answer in a
+second commit. A process that dies in between leaves a `sending` row, which is closed by what the provider's
+list shows, and is never sent again.
 """
 
 import logging
@@ -46,7 +46,8 @@ from backoffice.operations.states import Status
 from payments_gateway import GatewayError, NotSentError, write_only_while
 
 logger = logging.getLogger(__name__)
-DETAILS_DEADLINE = 1.0  # seconds for a read that only completes what is recorded
+DETAILS_DEADLINE = 1.0  # seconds; for a read that only completes the recorded result
+# Seconds; ten minutes in total, since the provider gives the answer only once.
 RECORD_RETRY_DELAYS = (
     0.1,
     0.5,
@@ -54,12 +55,12 @@ RECORD_RETRY_DELAYS = (
     5.0,
     10.0,
     *[20.0] * 30,
-)  # seconds; ten minutes, since nobody tells it twice
+)
 
 
 @dataclass(frozen=True)
 class SendClaim:
-    """The right to make one request, won by one caller. It has to begin before `begin_by`."""
+    """The right to make one request, won by one caller. The request has to begin before `begin_by`."""
 
     attempt_id: int
     operation: Operation
@@ -69,21 +70,21 @@ class SendClaim:
 
 @dataclass(frozen=True)
 class PreflightRead:
-    """What was seen just before the claim: of the service, and of our own attempts at the same balance."""
+    """What was read just before the claim: the provider's list, and the newest attempt at the balance."""
 
     watermark: provider_list.Watermark
     newest_attempt: int | None
     at: datetime
-    lookalikes: tuple[
-        str, ...
-    ] = ()  # ids of what the service shows already, and what this could be taken for
+    # Ids of transactions already in the list that match the content of this operation.
+    lookalikes: tuple[str, ...] = ()
 
 
 def send_operation(operation_id: UUID) -> None:
-    """Send a released operation when its turn has come, at most once, and record what came back.
+    """Send a released operation when its turn has come, at most once, and record the answer.
 
-    May be called any number of times, at once and by several processes. While it is not its turn, sending is paused, or
-    the service cannot be read, nothing is sent, the release still stands, and the sweeper calls again while it lasts.
+    Idempotent: may be called any number of times, by several processes at once. While another operation is
+    ahead, payments are paused, or the provider cannot be read, nothing is sent and the release is kept; the
+    sweeper calls again until it expires.
     """
     release = (
         Release.objects.select_related("operation")
@@ -113,7 +114,8 @@ def send_operation(operation_id: UUID) -> None:
         record_blocker(operation_id, _stale_preflight(release, preflight))
     else:
         fault_points.reach("send.claimed")
-        connection.close()  # nothing is held during the call, and a database that fails over meanwhile is found again
+        # no connection is held during the call, so a fail-over of the database does no harm
+        connection.close()
         answer = make_request(claim)
         fault_points.reach("send.answered")
         _record_with_retries(claim.attempt_id, answer)
@@ -122,10 +124,12 @@ def send_operation(operation_id: UUID) -> None:
 
 
 def claim_operation(operation_id: UUID, preflight: PreflightRead) -> SendClaim | None:
-    """Win the right to make one request, or None. Token gone, attempt open, status `sending`: all in one commit.
+    """Win the right to make one request, or None.
 
-    Whoever holds the claim and dies leaves `sending`: nobody wins it again. None, too, while it is another's turn or
-    sending is paused. Raises OperationError if content, countersignatures or people are not what they must be.
+    One commit deletes the code, opens the attempt and sets the status to `sending`. If the holder of a claim
+    dies, the operation stays `sending` and cannot be claimed again. Also None while another operation is
+    ahead or payments are paused. Raises OperationError if the content, the approvals or the users'
+    permissions are no longer valid.
     """
     try:
         return _claim(operation_id, preflight)
@@ -133,7 +137,8 @@ def claim_operation(operation_id: UUID, preflight: PreflightRead) -> SendClaim |
         release = Release.objects.filter(operation=operation_id).first()
         if release is None or balance_queue.is_next(release, clock.now()):
             raise
-        return None  # another attempt at this balance was opened at the same moment: the unique index let one pass
+        # another attempt at this balance was opened at the same moment: the unique index allows one
+        return None
 
 
 @transaction.atomic(durable=True)
@@ -162,7 +167,7 @@ def _claim(operation_id: UUID, preflight: PreflightRead) -> SendClaim | None:
 
 
 def make_request(claim: SendClaim) -> SendResult:
-    """Make the one request that a claim entitles to. No transaction is open here, and nothing here repeats it."""
+    """Make the one request of a claim. No transaction is open during the call, and it is never repeated."""
     kind, payload = read_content(claim.operation)
 
     def send() -> SendReceipt:
@@ -175,9 +180,10 @@ def make_request(claim: SendClaim) -> SendResult:
 
 
 def preflight_read(release: Release) -> PreflightRead:
-    """What the service shows right now.
+    """Read the provider's list just before sending.
 
-    Raises GatewayError, ListMovesError, and OperationError if the content cannot be read or seems to be executed.
+    Raises GatewayError, UnstableListError, and OperationError if the content is unreadable or seems to be
+    executed already.
     """
     operation, newest_attempt = release.operation, balance_queue.newest_attempt_id(release.balance)
     kind, payload = read_content(operation)
@@ -196,7 +202,7 @@ def preflight_read(release: Release) -> PreflightRead:
 
 
 def _check_not_executed(operation: Operation, first: Attempt, kind: MoneyKind[Any], payload: Any) -> None:
-    """Before a further attempt: raises SeemsExecutedError if the list shows what an earlier one may have caused."""
+    """Raise PossiblyExecutedError if the list shows what an earlier attempt may have caused."""
     found = find_candidates(operation, first, partial(kind.recognises, payload))
     if found:
         ids = [record.transaction_id for record in found]
@@ -209,7 +215,7 @@ def _check_not_executed(operation: Operation, first: Attempt, kind: MoneyKind[An
 
 
 def _may_be_claimed(release: Release, preflight: PreflightRead) -> bool:
-    """Whether the release still stands, it is its turn, and nothing left this balance since a look just before."""
+    """Whether the release is valid and next in its queue, and no attempt was opened since a recent read."""
     now = clock.now()
     return (
         release.expires_at > now
@@ -221,7 +227,7 @@ def _may_be_claimed(release: Release, preflight: PreflightRead) -> bool:
 
 
 def _stale_preflight(release: Release, preflight: PreflightRead) -> Blocker | None:
-    """What kept a release whose turn it is from being claimed: the look had grown old. None where it is not that."""
+    """The blocker if only an outdated read kept the release from being claimed; None otherwise."""
     now = clock.now()
     is_fresh = now - preflight.at < timedelta(seconds=settings.SEND_WITHIN_SECONDS)
     if is_fresh or is_paused() or not balance_queue.is_next(release, now):
@@ -230,10 +236,11 @@ def _stale_preflight(release: Release, preflight: PreflightRead) -> Blocker | No
 
 
 def _check_may_still_send(claim: SendClaim) -> Callable[[], bool]:
-    """The last look at the database. Raises NotSentError if the time is over or sending was paused.
+    """The last check of the database before sending. Raises NotSentError if it is too late or paused.
 
-    A process that was frozen since the claim must not send what people have been told otherwise of by now. What comes
-    back tells whether it is still time, for the client to ask with the connection ready.
+    It stops a process that was frozen since the claim and whose operation has been handled otherwise
+    meanwhile. The callable it returns answers whether it is still in time; the client calls it once its
+    connection is ready.
     """
     try:
         in_time, paused = clock.deadline_checker(claim.begin_by), is_paused()
@@ -276,16 +283,17 @@ def _open_attempt(operation: Operation, release: Release, preflight: PreflightRe
 
 
 def _record_with_retries(attempt_id: int, answer: SendResult) -> None:
-    """Write down the answer, which nobody will give a second time; a database that is away is waited for.
+    """Record the answer, and retry while the database is unavailable, since the provider gives it only once.
 
-    What it does not take in any time is raised at once: the sweeper declares the outcome unknown, and it is looked up.
+    Errors that waiting does not cure are raised at once; the sweeper then declares the outcome unknown and
+    checks it.
     """
     for pause in RECORD_RETRY_DELAYS:
         try:
             record_result(attempt_id, answer)
         except (DataError, IntegrityError):
             raise
-        except (DatabaseError, InterfaceError):  # away, busy, or read-only after a fail-over
+        except (DatabaseError, InterfaceError):  # unavailable, busy, or read-only after a fail-over
             logger.exception("The answer of attempt %s is not recorded yet: %s", attempt_id, answer.message)
             connection.close()
             time.sleep(pause)
@@ -295,7 +303,7 @@ def _record_with_retries(attempt_id: int, answer: SendResult) -> None:
 
 
 def _fetch_missing_details(claim: SendClaim, answer: SendResult) -> None:
-    """Ask for what the answer left open of its result; what is not told now is told by a later read, or never."""
+    """Read what the answer left out of the result. If that fails, the values stay empty for now."""
     if not answer.result or all(answer.result.values()):
         return
     kind, payload = read_content(claim.operation)

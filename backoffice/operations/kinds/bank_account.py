@@ -25,18 +25,18 @@ _LABELS = {"number": "Account opened", "bank": "Bank", "name": "In the name of",
 
 
 class BankAccountPayload(Payload):
-    """What is opened, and what was there before: whatever is there beside that afterwards, this has opened."""
+    """The account to open, and the numbers known before, to recognise the new account later."""
 
     SEEN = frozenset({"known_numbers"})
 
     account_name: str
     currency: str
     preferred_name: str
-    known_numbers: tuple[str, ...] | None  # of this name and currency; None where the service could not tell
+    known_numbers: tuple[str, ...] | None  # of this name and currency; None if the provider could not be read
 
 
 class BankAccountForm(KindForm):
-    """Asks for the names, and asks the service which accounts there are."""
+    """Asks for the names, and reads the existing accounts from the provider."""
 
     account_name = forms.CharField(
         label="Account name",
@@ -56,7 +56,7 @@ class BankAccountForm(KindForm):
     known_numbers: tuple[str, ...] | None = None
 
     def clean(self) -> dict[str, Any]:
-        """Look which accounts of this name there are. A service that cannot tell does not stop it (see `cautions`)."""
+        """Read the existing accounts of this name; if that fails, a caution is shown instead."""
         values = super().clean() or self.cleaned_data
         if values.get("account_name") and values.get("currency"):
             self.known_numbers = _current_numbers(
@@ -75,7 +75,7 @@ class BankAccountForm(KindForm):
 
 
 class BankAccountKind(ChangeKind[BankAccountPayload]):
-    """An account in the merchant's name; no token, but the merchant must have completed the service's KYC."""
+    """An account in the merchant's name. Needs completed KYC at the provider, but no one-time code."""
 
     name = "bank_account"
     label = "Bank account"
@@ -115,10 +115,10 @@ class BankAccountKind(ChangeKind[BankAccountPayload]):
     def send(
         self, gateway: PaymentsGateway, payload: BankAccountPayload, token: SecretStr | None
     ) -> SendReceipt:
-        """Open it, if the accounts of this name are still those that were countersigned.
+        """Open it, if the accounts of this name are still those that were approved.
 
-        Otherwise a read afterwards could take somebody else's account for ours. The answer of the service is the end
-        if it names the account.
+        Otherwise a later read could take another account for the new one. The provider's answer is final if
+        it names the account.
         """
         _check_accounts_unchanged(payload)
         request = AccountRequest(
@@ -134,9 +134,9 @@ class BankAccountKind(ChangeKind[BankAccountPayload]):
         return SendReceipt(is_final="number_1" in result, result=result)
 
     def is_done(self, gateway: PaymentsGateway, payload: BankAccountPayload) -> bool:
-        """Whether there is an account of this name and currency that was not there before, and that nobody else opened.
+        """Whether a new account of this name and currency exists that no other operation opened.
 
-        While two such openings are unsettled, or when it is not known what was there before, nothing is proven.
+        Proves nothing while two such operations are open, or if the accounts before are not known.
         """
         if payload.known_numbers is None or _unsettled(payload) > 1:
             return False
@@ -167,7 +167,7 @@ def _open_accounts_text(payload: BankAccountPayload) -> str:
 
 
 def _check_accounts_unchanged(payload: BankAccountPayload) -> None:
-    """Raises NotSentError if an account of this name has come or gone since this was prepared, or nobody can tell."""
+    """Raises NotSentError if the accounts of this name changed since this was prepared, or cannot be read."""
     if payload.known_numbers is None:
         return
     numbers = _current_numbers(payload.account_name, payload.currency, patience=PAGE_TIMEOUT)
@@ -192,7 +192,7 @@ def _with_kyc_advice(exc: KycRequiredError) -> KycRequiredError:
 
 
 def _result(created: list[CreatedAccount]) -> dict[str, str]:
-    """What is kept of the accounts that were opened: members by name and place, as JSON keeps no order."""
+    """The opened accounts as flat text by field and position, since JSON keeps no order."""
     return {
         f"{member}_{place}": value
         for place, account in enumerate(created, start=1)
@@ -220,12 +220,12 @@ def _same_account_filter(payload: BankAccountPayload) -> dict[str, str]:
 
 
 def _unsettled(payload: BankAccountPayload) -> int:
-    """How many attempts to open such an account have no end yet, the one that asks among them."""
+    """The number of open attempts to open such an account, including the current one."""
     return Attempt.objects.filter(closed_at__isnull=True, **_same_account_filter(payload)).count()
 
 
 def _opened_by_others(payload: BankAccountPayload) -> set[str]:
-    """Numbers that the service named when it answered other attempts to open such an account."""
+    """Account numbers that the provider named in answers to other attempts to open such an account."""
     results = Attempt.objects.filter(result__isnull=False, **_same_account_filter(payload)).values_list(
         "result", flat=True
     )

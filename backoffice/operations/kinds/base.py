@@ -25,47 +25,45 @@ Facts = list[tuple[str, str]]
 
 
 class GroupedCode(str):
-    """A value that two people compare character by character: shown in groups, copied exactly as it is."""
+    """A value that two people compare character by character: shown in groups, copied without spaces."""
 
     __slots__ = ()
     GROUP = 4
 
     @property
     def groups(self) -> list[str]:
-        """The same in pieces of four characters; the last may be shorter."""
+        """Groups of four characters; the last may be shorter."""
         return [self[start : start + self.GROUP] for start in range(0, len(self), self.GROUP)]
 
 
 class OperationLink(str):
-    """A value that leads to the page of another operation."""
+    """A value that is shown as a link to another operation."""
 
     operation: UUID
 
     @classmethod
     def to(cls, operation: UUID, text: str) -> Self:
-        """The text as a link to this operation."""
         linked = cls(text)
         linked.operation = operation
         return linked
 
 
 class Payload(BaseModel):
-    """The content that is countersigned and sent. Amounts are `Decimal` here and text in the database."""
+    """The content that is approved and sent. Amounts are `Decimal` here and text in the database."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
-    SEEN: ClassVar[frozenset[str]] = (
-        frozenset()
-    )  # members that nobody chose: what was seen when it was prepared
+    # Members that were read when it was prepared, not chosen by the preparer; ignored when comparing.
+    SEEN: ClassVar[frozenset[str]] = frozenset()
 
-    repeat_reason: str = ""  # why the same amount goes to the same beneficiary again within a day
+    repeat_reason: str = ""  # why the same amount goes to the same recipient again within a day
 
     def stored(self) -> dict[str, Any]:
-        """JSON members only, amounts as plain text: what the digest covers."""
+        """JSON members with amounts as plain text: what the digest covers."""
         return self.model_dump(mode="json")
 
     def compared(self) -> dict[str, Any]:
-        """The members by which two contents are the same, so that both cannot wait at once."""
+        """The members that make two contents equal, of which only one may be pending or approved."""
         return {name: value for name, value in self.stored().items() if name not in self.SEEN}
 
 
@@ -73,7 +71,7 @@ P = TypeVar("P", bound=Payload)
 
 
 class KindSection(StrEnum):
-    """What a kind is about. Money is in the menu; set-up begins on the page of what it changes."""
+    """Where a kind is offered: money in the menu, set-up on the page of what it changes."""
 
     MONEY = "money"
     SETUP = "set-up"
@@ -81,7 +79,7 @@ class KindSection(StrEnum):
 
 @dataclass(frozen=True)
 class Debit:
-    """What leaves which balance, before fees."""
+    """The amount debited from a balance, before fees."""
 
     currency: str
     amount: Decimal
@@ -89,10 +87,10 @@ class Debit:
 
 @dataclass(frozen=True)
 class Recipient:
-    """Who is at the other end, in one line and one detail for lists.
+    """The recipient, in one line and one detail for lists.
 
-    `key` is the same text for the same beneficiary whatever it is called: an account at a bank, an address, a user.
-    Empty where nobody is paid.
+    `key` identifies the recipient independently of its name: a bank account, an address or a user. Empty if
+    nobody is paid.
     """
 
     name: str
@@ -101,18 +99,18 @@ class Recipient:
 
     @staticmethod
     def user_key(username: str) -> str:
-        """The key of a user of the service, who is the same in capitals and in small letters."""
+        """The key of a user of the provider; user names are case-insensitive."""
         return f"user:{username.casefold()}"
 
     @property
     def account(self) -> str:
-        """What people look for: the account number, the address or the user name at the end of the key."""
+        """The searchable part of the key: the account number, address or user name."""
         return self.key.rpartition(":")[2].lower()
 
 
 @dataclass(frozen=True)
 class TypedConfirmation:
-    """What the person who countersigns has to type from the content, because no token of the service stops a slip."""
+    """What the approver has to type from the content, for kinds without the provider's one-time code."""
 
     label: str
     help_text: str
@@ -121,11 +119,11 @@ class TypedConfirmation:
 
 @dataclass(frozen=True)
 class SendReceipt:
-    """What a definitive answer of the service told.
+    """The provider's definitive answer.
 
-    `transaction_id` and `status` are the service's, where it gave them. `is_final`: the answer itself proves the
-    end, and nothing has to be read. `result` is what the service made, as plain text by name, kept and shown;
-    `secret` is shown once to the person who sent it and is in nothing else.
+    `transaction_id` and `status` are the provider's, if given. `is_final`: the answer itself proves the end,
+    and nothing has to be read. `result` is what the provider created, as plain text by name, stored and
+    shown; `secret` is shown once to the releasing user and stored nowhere else.
     """
 
     transaction_id: str | None = None
@@ -137,9 +135,9 @@ class SendReceipt:
 
 @dataclass(frozen=True)
 class FieldMatch:
-    """One thing by which a transaction in the service's list is held against what we sent.
+    """One field of a transaction in the provider's list, compared with what we sent.
 
-    `fits` is None where the service does not tell it, which speaks neither for nor against.
+    `fits` is None if the provider does not report the field, which counts neither for nor against a match.
     """
 
     field: MatchField
@@ -149,19 +147,18 @@ class FieldMatch:
 
     @property
     def label(self) -> str:
-        """The name of the field on screens."""
         return str(self.field.label)
 
 
 class LocalEffect(StrEnum):
-    """What applying an operation does that is never sent. `services.approving` does it."""
+    """What the last approval of a local kind does. `workflow.approvals` runs it."""
 
     SETTLES = "settles what became of another operation"
     RESUMES = "lets sending go on"
 
 
 class KindForm(forms.Form):
-    """A form that ends in a payload. The two fields about repeating are asked only where the same was paid before."""
+    """A form that produces a payload. The fields about repeating are shown only after a repeat."""
 
     repeat_meant = forms.BooleanField(
         required=False, label="This is a further payment, not the same one again"
@@ -178,7 +175,7 @@ class KindForm(forms.Form):
         raise NotImplementedError
 
     def payload(self) -> Payload:
-        """What is countersigned: the content, with the reason for paying again where there is one."""
+        """The content that is approved, with the reason for paying again if there is one."""
         values = self.cleaned_data
         return self.content().model_copy(
             update={"repeat_reason": values["repeat_reason"] if values["repeat_meant"] else ""}
@@ -186,7 +183,7 @@ class KindForm(forms.Form):
 
 
 class OperationKind(ABC, Generic[P]):
-    """One kind of operation; its file is the only place that knows it: a MoneyKind, a ChangeKind or a LocalKind."""
+    """One kind of operation, defined in one file: a MoneyKind, a ChangeKind or a LocalKind."""
 
     name: ClassVar[str]
     label: ClassVar[str]
@@ -195,28 +192,27 @@ class OperationKind(ABC, Generic[P]):
     verb: ClassVar[str]  # the entry in the menu
     section: ClassVar[KindSection]
     permission: ClassVar[str]  # who may prepare it
-    done: ClassVar[tuple[str, str] | None] = (
-        None  # title and text of its success, where others' would mislead
-    )
-    is_sent_blindly: ClassVar[bool] = (
-        False  # whether the service need not be readable with the present key to send it
-    )
-    is_decided_alone: ClassVar[bool] = False  # whether it is countersigned on its own page only
+    # Title and text shown on success, if the usual ones would mislead.
+    done: ClassVar[tuple[str, str] | None] = None
+    # Whether it is sent even if the provider cannot be read with the present key.
+    is_sent_blindly: ClassVar[bool] = False
+    # whether it is approved on its own page only, not in bulk
+    is_decided_alone: ClassVar[bool] = False
     payload_type: type[P]
     form_type: type[KindForm]
 
     def read(self, stored: dict[str, Any]) -> P:
-        """The payload as it stands in the database."""
+        """The payload as stored in the database."""
         return self.payload_type.model_validate(stored)
 
     @property
     def needs_token(self) -> bool:
-        """Whether the service demands its one-time token to send this."""
+        """Whether the provider requires its one-time code to send this."""
         return False
 
     @property
     def lifetime(self) -> timedelta:
-        """How long it may wait to be decided and sent."""
+        """How long it may stay pending or approved before it expires."""
         return timedelta(hours=settings.PENDING_LIFETIME_HOURS)
 
     @abstractmethod
@@ -225,102 +221,101 @@ class OperationKind(ABC, Generic[P]):
 
     @abstractmethod
     def debit(self, payload: P) -> Debit | None:
-        """What it takes from a balance; None if it moves no money."""
+        """The debit of a balance; None if it moves no money."""
 
     def at_stake(self, payload: P) -> Debit | None:
-        """The amount that repeats, lists and totals look at: the debit, unless the kind says otherwise."""
+        """The amount for repeats, lists and totals: the debit, unless the kind overrides it."""
         return self.debit(payload)
 
     def limited(self, payload: P) -> list[Debit]:
-        """The amounts that limits look at: one above its currency's limit takes a second person to countersign."""
+        """The amounts checked against the limits: one above its currency's limit requires two approvals."""
         stake = self.at_stake(payload)
         return [stake] if stake else []
 
     @abstractmethod
     def counterparty(self, payload: P) -> Recipient:
-        """Who is at the other end."""
+        """The recipient."""
 
     @abstractmethod
     def facts(self, payload: P) -> Facts:
-        """Label and value of everything the person who countersigns must see."""
+        """Label and value of everything the approver must see."""
 
     @abstractmethod
     def initial(self, payload: P) -> dict[str, Any]:
         """The form's values for preparing the same again."""
 
     def confirmation(self, payload: P) -> TypedConfirmation | None:
-        """What has to be typed to countersign, besides the second factor; None for most kinds."""
+        """What has to be typed to approve, besides the second factor; None for most kinds."""
         return None
 
     def cautions(self, payload: P) -> list[str]:
-        """What the people who prepare and who countersign must be warned of. May read the database, not the service."""
+        """Warnings for the preparer and the approver. May read the database, not the provider."""
         return []
 
     @abstractmethod
     def send(self, gateway: PaymentsGateway, payload: P, token: SecretStr | None) -> SendReceipt:
-        """The one call to the service. Raises the gateway's errors, sorted by what may be done next."""
+        """The one call to the provider. Raises the gateway's errors, sorted by what may be done next."""
 
     def told_besides(self, gateway: PaymentsGateway, payload: P) -> dict[str, str]:
-        """What a read tells of the result besides. Asked only of a result with gaps, and once the answer is recorded.
+        """Empty members of the result that a read can provide. Called after the answer was recorded.
 
-        So nothing is lost if it is never asked. Raises the gateway's errors.
+        Nothing is lost if it is never called. Raises the gateway's errors.
         """
         return {}
 
     def outcome_facts(self, payload: P, result: dict[str, str]) -> Facts:
-        """Label and value of what the service made, out of the receipt's result."""
+        """Label and value of what the provider created, from the receipt's result."""
         return []
 
 
 class MoneyKind(OperationKind[P]):
-    """Moves money: its end is what the service's list of transactions shows."""
+    """Moves money: the provider's list of transactions shows its outcome."""
 
     section = KindSection.MONEY
     permission = PREPARE
 
     @abstractmethod
     def debit(self, payload: P) -> Debit:
-        """What it takes from a balance."""
+        """The debit of a balance."""
 
     @abstractmethod
     def traits(self, payload: P, record: TransactionRecord) -> list[FieldMatch]:
-        """What tells this operation from others in the service's list, as we sent it and as the service tells it."""
+        """The fields by which a transaction is matched to this operation: our value and the provider's."""
 
     def recognises(self, payload: P, record: TransactionRecord) -> bool:
-        """Whether a transaction in the service's list may be this operation: none of its traits differs."""
+        """Whether a transaction may be this operation: none of its reported fields differs."""
         return all(trait.fits is not False for trait in self.traits(payload, record))
 
 
 class LocalKind(OperationKind[P]):
-    """Changes something here: the last countersignature applies it in its own transaction, and nothing is sent."""
+    """Changes something here: the last approval applies it in its own transaction, and nothing is sent."""
 
     section = KindSection.SETUP
     is_decided_alone = True
     effect: ClassVar[LocalEffect]
 
     def debit(self, payload: P) -> None:
-        """Nothing leaves a balance."""
+        """Debits no balance."""
 
     def send(self, gateway: PaymentsGateway, payload: P, token: SecretStr | None) -> SendReceipt:
-        """Never: nothing of it leaves this machine. Raises NotSentError."""
+        """Never sends. Raises NotSentError."""
         raise NotSentError("This is applied here and never sent. Nothing was sent.")
 
 
 class ChangeKind(OperationKind[P]):
-    """Changes something at the service that its list of transactions does not show: an answer or another read tells."""
+    """Changes something at the provider that shows in its answer or another read, not in transactions."""
 
     section = KindSection.SETUP
     permission = PROPOSE
 
     def debit(self, payload: P) -> Debit | None:
-        """Nothing leaves a balance."""
         return None
 
     @abstractmethod
     def is_done(self, gateway: PaymentsGateway, payload: P) -> bool | None:
-        """Whether the service shows now that it is done. False proves nothing. Raises the gateway's errors.
+        """Whether the provider shows that it is done now. False proves nothing. Raises the gateway's errors.
 
-        None where no read of the service can ever tell: then people settle it at once.
+        None if no read of the provider can show it: then people resolve it at once.
         """
 
 
@@ -328,7 +323,7 @@ NOT_PROVIDED = "not told"
 
 
 def common_match_fields(kind: str, debit: Debit, record: TransactionRecord) -> list[FieldMatch]:
-    """Type, currency and amount. `kind` is the service's own word."""
+    """Type, currency and amount. `kind` is the provider's name of the type."""
     amounts = (format_amount(debit.amount, debit.currency), format_amount(record.amount, record.currency))
     return [
         FieldMatch(MatchField.TYPE, kind, record.type or NOT_PROVIDED, record.type == kind),
@@ -343,12 +338,12 @@ def common_match_fields(kind: str, debit: Debit, record: TransactionRecord) -> l
 
 
 def optional_match_field(field: MatchField, ours: str, theirs: str) -> FieldMatch:
-    """One that the service may leave out: nothing said differs from nothing."""
+    """A field that the provider may leave out, which is no difference."""
     return FieldMatch(field, ours, theirs or NOT_PROVIDED, theirs == ours if theirs else None)
 
 
 def attempt_match_fields(attempt: Attempt, record: TransactionRecord) -> list[FieldMatch]:
-    """What tells by when it was sent: the balance before it, and the time, both by the service's own word."""
+    """The balance before the attempt and its time, both as the provider reports them."""
     seen = record.sender_previous_balance if record.previous_balance is None else record.previous_balance
     mark, is_told = attempt.watermark_balance, None not in {seen, attempt.watermark_balance}
     earliest, latest = attempt.sought_from, attempt.sought_until

@@ -26,10 +26,10 @@ IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 def check_public_address(text: str) -> None:
-    """Raises ValidationError unless the service can and may send webhooks to this address.
+    """Raises ValidationError unless the provider can and may send webhooks to this address.
 
-    An IP address written out is checked; a name is not looked up, because it may lead elsewhere a minute later.
-    In the sandbox environment this very machine is allowed, with plain http too.
+    A literal IP address is checked; a host name is not resolved, because it may resolve differently a minute
+    later. In the sandbox environment this machine is allowed, with plain http too.
     """
     parts = _parts(text)
     host = (parts.hostname or "").rstrip(".")
@@ -67,13 +67,13 @@ def _parts(text: str) -> SplitResult:
 
 
 def _is_internal_host(host: str) -> bool:
-    """Whether the host is, by its address or its name alone, no public one."""
+    """Whether the host is not public, by its address or its name alone."""
     try:
         return not _is_public(ipaddress.ip_address(host))
     except ValueError:
         labels = host.split(".")
     if _NUMERIC.fullmatch(labels[-1]):
-        return True  # an IP address in a spelling of its own, such as 127.1 or 0x7f000001
+        return True  # an IP address in an unusual notation, such as 127.1 or 0x7f000001
     return len(labels) == 1 or any(host == name or host.endswith(f".{name}") for name in _INTERNAL_NAMES)
 
 
@@ -85,7 +85,7 @@ def _is_public(address: IpAddress) -> bool:
 
 
 def _embedded_ipv4(address: IpAddress) -> IpAddress:
-    """The IPv4 address that an IPv6 address leads to, where it only wraps one."""
+    """The IPv4 address embedded in an IPv6 address, if there is one."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
     if address in _NAT64:
@@ -94,7 +94,7 @@ def _embedded_ipv4(address: IpAddress) -> IpAddress:
 
 
 class CallbackUrlPayload(Payload):
-    """The new address, and the one that it replaces; empty where none was set."""
+    """The new address, and the one that it replaces; empty if none was set."""
 
     SEEN = frozenset({"previous"})
 
@@ -103,7 +103,7 @@ class CallbackUrlPayload(Payload):
 
 
 class CallbackUrlForm(KindForm):
-    """Asks for the address, and asks the service which one it has."""
+    """Asks for the address, and reads the present one from the provider."""
 
     url = forms.CharField(
         label="New address",
@@ -117,7 +117,7 @@ class CallbackUrlForm(KindForm):
     present: str | None = None
 
     def clean(self) -> dict[str, Any]:
-        """Look up the present address: what is replaced is signed, too."""
+        """Read the present address, since the replaced address is approved, too."""
         values = super().clean() or self.cleaned_data
         try:
             self.present = callback_url.fetch_callback_url(patience=FORM_CHECK_TIMEOUT)
@@ -135,7 +135,7 @@ class CallbackUrlForm(KindForm):
 
 
 class CallbackUrlKind(ChangeKind[CallbackUrlPayload]):
-    """Where webhooks go; no token. The service's yes is not believed: the address is read back."""
+    """Sets where webhooks are sent. No one-time code. Confirmed by reading the address back."""
 
     name = "callback_url"
     label = "Callback address"
@@ -172,18 +172,18 @@ class CallbackUrlKind(ChangeKind[CallbackUrlPayload]):
     def send(
         self, gateway: PaymentsGateway, payload: CallbackUrlPayload, token: SecretStr | None
     ) -> SendReceipt:
-        """Set it, if the address that it replaces is still the one that was countersigned beside it."""
+        """Set it, if the address that it replaces is still the approved one."""
         _check_url_unchanged(payload)
         gateway.callbacks.set_url(payload.url)
         return SendReceipt()
 
     def is_done(self, gateway: PaymentsGateway, payload: CallbackUrlPayload) -> bool:
-        """Whether the service tells this address now, however it writes it."""
+        """Whether the provider reports this address now, in any equivalent notation."""
         return is_same_address(gateway.callbacks.url(), payload.url)
 
 
 def _check_url_unchanged(payload: CallbackUrlPayload) -> None:
-    """Raises NotSentError if the service has another address than when this was prepared, or cannot tell."""
+    """Raises NotSentError if the provider's address changed since this was prepared, or cannot be read."""
     try:
         present = callback_url.fetch_callback_url()
     except GatewayError as exc:

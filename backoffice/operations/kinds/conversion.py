@@ -29,7 +29,7 @@ DIRECTIONS = {"NGN-USD": "NGN to USD", "USD-NGN": "USD to NGN"}
 
 
 class ConversionPayload(Payload):
-    """What is given for which currency, and the rate that was known when it was prepared. The service sets the rate."""
+    """The amount, the currencies and the last known rate. The provider sets the actual rate."""
 
     SEEN = frozenset({"known_rate", "known_rate_from"})
 
@@ -37,11 +37,11 @@ class ConversionPayload(Payload):
     to_currency: str
     amount: Decimal
     known_rate: Decimal | None  # units of `to_currency` for one of `from_currency`
-    known_rate_from: str = ""  # what brought it, and when
+    known_rate_from: str = ""  # the source of the rate, and its time
 
     @property
     def expected(self) -> Decimal | None:
-        """About what arrives, at the known rate."""
+        """The approximate amount received, at the known rate."""
         if self.known_rate is None:
             return None
         unit = Decimal(1).scaleb(-CURRENCIES[self.to_currency].decimals)
@@ -49,7 +49,7 @@ class ConversionPayload(Payload):
 
     @property
     def estimate(self) -> Facts:
-        """Label and value of what it would bring; empty where no rate is known."""
+        """Label and value of the estimate; empty if no rate is known."""
         if self.known_rate is None or self.expected is None:
             return []
         arrives = f"{self.to_currency} {format_amount(self.expected, self.to_currency)}"
@@ -61,7 +61,7 @@ class ConversionPayload(Payload):
 
 
 class ConversionForm(AmountForm):
-    """Asks for direction and amount, and says what arrived for the last one."""
+    """Asks for direction and amount, and shows the last known rate."""
 
     direction = forms.ChoiceField(choices=list(DIRECTIONS.items()), label="Direction")
     amount = amount_field("Amount to give")
@@ -69,7 +69,7 @@ class ConversionForm(AmountForm):
     rate: rates.ConversionRate | None = None
 
     def clean(self) -> dict[str, Any]:
-        """Look up the last known rate; without one the form is as good."""
+        """Read the last known rate; the form is valid without one."""
         values = super().clean()
         if values.get("direction"):
             self.rate = rates.last_rate(*values["direction"].split("-"))
@@ -90,13 +90,13 @@ class ConversionForm(AmountForm):
 
     @property
     def estimate(self) -> ConversionPayload | None:
-        """What would be prepared, once direction and amount can be read."""
+        """The payload to estimate, once direction and amount are valid."""
         readable = not self.errors.get("amount") and not self.errors.get("direction")
         return self.content() if self.is_bound and readable else None
 
 
 class ConversionKind(MoneyKind[ConversionPayload]):
-    """Between the merchant's own balances; no token. The rate moves, so it does not wait for long."""
+    """Between the merchant's own balances; no one-time code. Expires early, since the rate changes."""
 
     name = "conversion"
     label = "Conversion"
@@ -112,7 +112,7 @@ class ConversionKind(MoneyKind[ConversionPayload]):
 
     @property
     def minutes(self) -> int:
-        """How long it may wait, for the form."""
+        """Its lifetime in minutes, for the form."""
         return settings.CONVERSION_LIFETIME_MINUTES
 
     def sentence(self, payload: ConversionPayload) -> str:
@@ -159,13 +159,13 @@ class ConversionKind(MoneyKind[ConversionPayload]):
         return [*facts, ("Rate reached", rate_text(payload.from_currency, payload.to_currency, rate))]
 
     def traits(self, payload: ConversionPayload, record: TransactionRecord) -> list[FieldMatch]:
-        """Those of the record of what was given. What was received is another record."""
+        """The fields of the debit's record; the credit is a record of its own."""
         given = optional_match_field(MatchField.FROM_CURRENCY, payload.from_currency, record.from_currency)
         return [*common_match_fields("conversion", self.debit(payload), record), given]
 
 
 def rate_source(rate: rates.ConversionRate, wanted: tuple[str, str]) -> str:
-    """Which conversion reached the rate and when, or that the service told it."""
+    """The conversion that had the rate and when, or that the provider quoted it."""
     at = f", {local_time(rate.at)}" if rate.at else ""
     if rate.reached is None:
         return f"told by the service{at}"
@@ -175,7 +175,7 @@ def rate_source(rate: rates.ConversionRate, wanted: tuple[str, str]) -> str:
 
 
 def rate_text(from_currency: str, to_currency: str, rate: Decimal) -> str:
-    """The rate as people say it: naira for one dollar, whatever the direction."""
+    """The rate as people quote it: naira for one dollar, whatever the direction."""
     if from_currency == "NGN":
         from_currency, to_currency, rate = to_currency, from_currency, 1 / rate
     return f"{from_currency} 1 = {to_currency} {rate:,.2f}"

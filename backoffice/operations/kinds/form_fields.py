@@ -22,7 +22,7 @@ from payments_gateway import AmountError, GatewayError, RejectedError, parse_amo
 
 
 def amount_field(label: str = "Amount") -> forms.CharField:
-    """Text, because only text says exactly what was typed."""
+    """A text field, so that the amount is parsed exactly as typed."""
     return forms.CharField(
         label=label,
         max_length=40,
@@ -32,15 +32,14 @@ def amount_field(label: str = "Amount") -> forms.CharField:
 
 
 def currency_field(*codes: str, label: str = "Currency") -> forms.ChoiceField:
-    """One of these currencies."""
     return forms.ChoiceField(choices=[(code, code) for code in codes], label=label)
 
 
 class AmountForm(KindForm):
-    """A form whose `amount` leaves the balance in its `currency`; a subclass declares both fields."""
+    """A form whose `amount` is debited in its `currency`; a subclass declares both fields."""
 
     def clean(self) -> dict[str, Any]:
-        """Read the amount, and refuse what is above the balance."""
+        """Parse the amount, and refuse it if it is above the balance."""
         values = super().clean() or self.cleaned_data
         currency = self.debited(values)
         if values.get("amount") and currency:
@@ -48,7 +47,7 @@ class AmountForm(KindForm):
         return values
 
     def debited(self, values: dict[str, Any]) -> str:
-        """The currency of the balance that the amount leaves; empty while it is not chosen."""
+        """The currency of the debited balance; empty while it is not chosen."""
         return str(values.get("currency", ""))
 
     def _check_amount(self, values: dict[str, Any], currency: str) -> None:
@@ -63,9 +62,9 @@ class AmountForm(KindForm):
 
 
 def balance_problem(amount: Decimal, currency: str) -> str:
-    """Why the amount cannot leave the balance, as the service tells it now; empty if it can, or if it cannot be told.
+    """Why the balance is not sufficient, as the provider reports it now; empty if it is or cannot be read.
 
-    The service itself has the last word; this only spares people a refusal.
+    The provider decides in the end; this check only avoids a predictable refusal.
     """
     try:
         balance = balances.current_balance(currency, patience=FORM_HINT_TIMEOUT)
@@ -81,15 +80,13 @@ _LEGAL_FORMS = {"LTD", "LIMITED", "PLC", "INC", "CO", "COMPANY", "ENTERPRISES", 
 
 
 class NameComparison(Enum):
-    """How two names compare."""
-
     EXACT = "exact"
     CLOSE = "close"
     DIFFERENT = "different"
 
 
 def compare_names(typed: str, held: str) -> NameComparison:
-    """Exact: the same words in any order. Close: every word of the shorter name stands in the longer one.
+    """Exact: the same words in any order. Close: every word of the shorter name is in the longer one.
 
     Case, accents, punctuation, titles and the legal form do not count.
     """
@@ -112,16 +109,15 @@ class RecipientAccountPayload(Payload):
     bank_code: str
     bank: str
     account_number: str
-    account_name: str  # the holder's name as the bank gave it: this is what is sent
+    account_name: str  # the holder's name as reported by the bank: this is what is sent
     typed_name: str
     name_reason: str
-    saved_name: str = (
-        ""  # the holder's name as the team saved it with the account, where the bank gives another now
-    )
+    # The holder's name saved with the account, if the bank reports another one now.
+    saved_name: str = ""
 
     @property
     def account_holder(self) -> Recipient:
-        """Whoever holds the account."""
+        """The account as a recipient, named by its holder."""
         return Recipient(
             self.account_name,
             f"{self.bank} {mask_account(self.account_number)}",
@@ -130,12 +126,12 @@ class RecipientAccountPayload(Payload):
 
     @property
     def is_name_different(self) -> bool:
-        """Whether the bank's name of the holder is not the one that was typed."""
+        """Whether the bank's name of the holder differs from the name that was typed."""
         return compare_names(self.typed_name, self.account_name) is not NameComparison.EXACT
 
     @property
     def account_cautions(self) -> list[str]:
-        """That the holder is not the one who was typed, or not the one whom the team saved."""
+        """Warnings if the holder differs from the typed name, or from the name saved with the account."""
         cautions = []
         if self.is_name_different:
             cautions.append(
@@ -147,7 +143,7 @@ class RecipientAccountPayload(Payload):
 
     @property
     def account_facts(self) -> Facts:
-        """The account, and the name that was typed where the bank's is another."""
+        """The account, and the typed name if the bank reports another one."""
         facts = [
             ("To", self.account_name),
             ("Account", f"{self.account_number} · {self.bank} ({self.bank_code})"),
@@ -160,7 +156,7 @@ class RecipientAccountPayload(Payload):
 
 
 def changed_holder_warning(saved: str, holder: str) -> str:
-    """What to beware of where a saved account is no longer held by whom the team knows."""
+    """The warning for a saved account whose holder has changed."""
     return (
         f"When this account was saved, the bank named {saved}. Now it names {holder}. "
         "Ask the beneficiary, by a way you know, before you go on."
@@ -168,7 +164,7 @@ def changed_holder_warning(saved: str, holder: str) -> str:
 
 
 class RecipientAccountForm(KindForm):
-    """Asks for a bank account, and asks the bank who holds it."""
+    """Asks for a bank account, and reads its holder from the bank."""
 
     bank_code = forms.ChoiceField(
         label="Bank",
@@ -203,14 +199,14 @@ class RecipientAccountForm(KindForm):
         bank_code.choices = [("", "Choose a bank"), *sorted(self.banks.items(), key=lambda item: item[1])]
 
     def clean(self) -> dict[str, Any]:
-        """Check what only the service can tell: the holder of the account."""
+        """Read the account's holder from the provider."""
         values = super().clean() or self.cleaned_data
         if values.get("account_number") and values.get("bank_code"):
             self._check_holder(values)
         return values
 
     def account(self) -> dict[str, str]:
-        """The members of an AccountPayload. Call only on a valid form."""
+        """The members of a RecipientAccountPayload. Call only on a valid form."""
         values = self.cleaned_data
         return {
             "bank_code": values["bank_code"],
@@ -224,7 +220,7 @@ class RecipientAccountForm(KindForm):
 
     @property
     def changed_holder(self) -> str:
-        """That the bank names another holder than when the team saved this account; empty if it does not."""
+        """The warning if the holder changed since this account was saved; empty otherwise."""
         return changed_holder_warning(self.saved_name, self.holder) if self.saved_name and self.holder else ""
 
     def _check_holder(self, values: dict[str, Any]) -> None:
@@ -257,7 +253,7 @@ class RecipientAccountForm(KindForm):
 
 
 def _outdated_saved_name(key: str, holder: str) -> str:
-    """The holder's name that the team saved with the account; empty if it is not saved, or still the same name."""
+    """The name saved with the account, if it differs from the holder's; empty otherwise."""
     saved = SavedAccount.objects.filter(beneficiary_key=key).first()
     if saved is None or compare_names(saved.account_name, holder) is NameComparison.EXACT:
         return ""

@@ -30,7 +30,7 @@ _FIELDS_OF = {BANK: (*_ACCOUNT, "name_reason"), PROFILE: ("service_username",)}
 
 
 class PaymentPayload(RecipientAccountPayload):
-    """What comes in, what is paid out for it, and to whom; the members of the other way of paying out are empty."""
+    """What is paid in, what is paid out and to whom; members of the other payout type are empty."""
 
     SEEN = frozenset({"reference", "business_id"})
 
@@ -48,7 +48,7 @@ class PaymentPayload(RecipientAccountPayload):
 
 
 class PaymentForm(RecipientAccountForm):
-    """Asks who pays what in, and who is paid."""
+    """Asks what the customer pays in, and who is paid."""
 
     incoming_currency = currency_field(*INCOMING, label="Customer pays in")
     incoming_amount = forms.CharField(
@@ -107,16 +107,17 @@ class PaymentForm(RecipientAccountForm):
         ]
         for names in _NEEDED.values():
             for name in names:
-                self.fields[name].required = False  # which of them are needed, the type of the payout says
+                # which of them are required depends on the type of the payout
+                self.fields[name].required = False
 
     @property
     def rate(self) -> rates.KeyedRate | None:
-        """The service's rate for the chosen currencies with its key, where it tells them."""
+        """The provider's rate for the chosen currencies with its key, if it reports one."""
         chosen = self["incoming_currency"].value(), self["outgoing_currency"].value()
         return rates.keyed_rate(str(chosen[0] or INCOMING[0]), str(chosen[1] or OUTGOING[0]))
 
     def clean(self) -> dict[str, Any]:
-        """Ask for what the type of the payout needs, and forget what belongs to the other one."""
+        """Require the fields of the chosen type of payout, and clear those of the other one."""
         values = super().clean()
         self._check_payout(values)
         for side in ("incoming", "outgoing"):
@@ -192,7 +193,7 @@ class PaymentForm(RecipientAccountForm):
 
 
 def _submission(form: forms.Form) -> UUID | None:
-    """The number that the page gave this form: the operation's id, if it is prepared."""
+    """The form's submission id: the operation's id, once it is prepared."""
     try:
         return UUID(str(form.data.get("submission", "")))
     except ValueError:
@@ -200,12 +201,12 @@ def _submission(form: forms.Form) -> UUID | None:
 
 
 def _reference(submission: UUID | None) -> str:
-    """Ours, which no other payment has: the same for the same form, however often it is sent."""
+    """Our unique reference of the payment: the same for the same form, however often it is submitted."""
     return f"CS-{submission.hex[:20].upper()}" if submission else ""
 
 
 class PaymentKind(ChangeKind[PaymentPayload]):
-    """An off-ramp payment. Nothing leaves a balance, and no token is asked for: what it makes is an address."""
+    """An off-ramp payment. No debit and no one-time code: the provider creates a deposit address."""
 
     name = "payment"
     label = "Payment"
@@ -225,11 +226,11 @@ class PaymentKind(ChangeKind[PaymentPayload]):
         return f"Take {incoming} in, pay {outgoing} out to {holder.name}, {holder.detail}"
 
     def at_stake(self, payload: PaymentPayload) -> Debit:
-        """What is paid out, or what the customer pays in where only that is given. No balance of ours is debited."""
+        """The amount paid out, or the amount paid in if only that is given. No balance of ours is debited."""
         return self.limited(payload)[0]
 
     def limited(self, payload: PaymentPayload) -> list[Debit]:
-        """What is paid out and what the customer pays in: of the two, those that are given."""
+        """The amounts paid out and paid in, as far as they are given."""
         given = (
             (payload.outgoing_currency, payload.outgoing_amount),
             (payload.incoming_currency, payload.incoming_amount),
@@ -304,9 +305,9 @@ class PaymentKind(ChangeKind[PaymentPayload]):
         return SendReceipt(status=payment.state, is_final=True, result=payment_result(payment))
 
     def is_done(self, gateway: PaymentsGateway, payload: PaymentPayload) -> bool | None:
-        """No read can tell: a lost answer took the payment's id with it, and the service has no list of payments.
+        """Never known: a lost answer contained the payment's id, and the provider has no list of payments.
 
-        The address would be lost, too, so a guess would help nobody. People settle it by our reference.
+        The deposit address would be lost as well. People resolve it by our reference.
         """
         return None
 
@@ -316,7 +317,7 @@ class PaymentKind(ChangeKind[PaymentPayload]):
 
 
 def payment_result(payment: Payment) -> dict[str, str]:
-    """What is kept of a payment as the service tells it: plain texts by name, without what it does not tell."""
+    """The result stored for a payment: the values that the provider reports, as text by name."""
     texts = {
         "id": payment.id or "",
         "reference": payment.reference,

@@ -27,7 +27,7 @@ def register(*kinds: AnyKind) -> None:
 
 
 def read_content(operation: Operation) -> tuple[AnyKind, Any]:
-    """The kind and the payload of a stored operation. Raises UnreadableContentError if this release knows neither."""
+    """The kind and payload of an operation. Raises UnreadableContentError if they cannot be read."""
     kind = KINDS.get(operation.kind)
     try:
         if kind is not None:
@@ -38,16 +38,16 @@ def read_content(operation: Operation) -> tuple[AnyKind, Any]:
 
 
 def facts_of(kind: OperationKind[Any], payload: Payload) -> Facts:
-    """Label and value of all that is signed: what the kind tells, and why the same is paid again."""
+    """Label and value of everything that is approved: the kind's facts, and the reason for paying again."""
     repeated = [("Paid again", payload.repeat_reason)] if payload.repeat_reason else []
     return [*kind.facts(payload), *repeated]
 
 
 def debits_a_balance(kind_name: str) -> bool:
-    """Whether the amount of operations of this kind leaves a balance of ours; False for a kind that nobody knows."""
+    """Whether operations of this kind debit a balance of ours; False for an unknown kind."""
     return isinstance(KINDS.get(kind_name), MoneyKind)
 
 
 def permission_for(kind_name: str) -> str:
-    """Who may prepare and take back operations of this kind, also of one that this release no longer knows."""
+    """The permission to prepare and cancel operations of this kind, also of a kind since removed."""
     return KINDS[kind_name].permission if kind_name in KINDS else PREPARE

@@ -21,12 +21,12 @@ class ResumePayload(Payload):
     reason: str
 
     def compared(self) -> dict[str, Any]:
-        """One proposal to end a pause waits at a time, whatever reason it gives."""
+        """Only one operation to end a pause may be pending, whatever reason it gives."""
         return {"pause": self.pause}
 
 
 class ResumeForm(KindForm):
-    """Asks why; which pause is ended is the one that stands."""
+    """Asks for the reason; it always ends the current pause."""
 
     reason = forms.CharField(
         label="Why sending may go on",
@@ -56,7 +56,7 @@ class ResumeForm(KindForm):
 
 
 class ResumeKind(LocalKind[ResumePayload]):
-    """Two people let go on what one person stopped."""
+    """Ends a pause that one person started; needs a second person's approval."""
 
     name = "resume"
     label = "Resumption"

@@ -29,7 +29,7 @@ MEMO_MAX = 28
 
 
 class TransferPayload(Payload):
-    """Who receives how much. The memo goes to the service."""
+    """Who receives how much. The memo is sent to the provider."""
 
     receiver_username: str
     currency: str
@@ -38,7 +38,7 @@ class TransferPayload(Payload):
 
 
 class TransferForm(AmountForm):
-    """Asks for the user and the amount. The service alone can tell whether the user exists."""
+    """Asks for the user and the amount. Only the provider knows whether the user exists."""
 
     receiver_username = forms.CharField(
         label="Receiver's username",
@@ -74,7 +74,7 @@ class TransferForm(AmountForm):
 
 
 class TransferKind(MoneyKind[TransferPayload]):
-    """Fiat to another user of the service; needs the service's one-time token."""
+    """Fiat to another user of the provider; needs the one-time code."""
 
     name = "transfer"
     label = "Transfer"
@@ -122,6 +122,6 @@ class TransferKind(MoneyKind[TransferPayload]):
         return SendReceipt(detail.transaction_id, detail.status)
 
     def traits(self, payload: TransferPayload, record: TransactionRecord) -> list[FieldMatch]:
-        """Type, currency, amount and, where the record names one, the receiver."""
+        """Type, currency, amount and, if the record names one, the receiver."""
         receiver = optional_match_field(MatchField.RECEIVER, payload.receiver_username, record.username)
         return [*common_match_fields("transfer", self.debit(payload), record), receiver]

@@ -40,29 +40,27 @@ from payments_gateway import (
     check_address,
 )
 
-COMPARED_CHARACTERS = (
-    3  # characters that people compare at either end, beside what all addresses of a network begin with
-)
-MAX_DIFFERENT_CHARACTERS = (
-    4  # so many differing characters in an address of the same length are one slip of a finger or two
-)
+# Characters that people compare at either end, after the prefix common to all addresses of a network.
+COMPARED_CHARACTERS = 3
+# Up to this many differing characters between addresses of the same length count as a typing error.
+MAX_DIFFERENT_CHARACTERS = 4
 _COMMON_PREFIXES = ("0x", "bc1", "tb1", "T")
-_MIN_EQUAL_RUN = 3  # what agrees for less than this between two differences is not worth a break
+_MIN_EQUAL_RUN = 3  # an equal part between two differences is shown separately only from this length
 
 
 def normalised_address(address: str) -> str:
-    """The same text for the same address: where a network knows no capitals (0x…, bc1…), they do not count."""
+    """A canonical form of the address: lower case if its network ignores case (0x…, bc1…)."""
     return address.lower() if address.lower().startswith(("0x", "bc1", "tb1")) else address
 
 
 def visible_ends(address: str) -> tuple[str, str]:
-    """What people see of it at a glance, in small letters: its beginning up to ENDS own characters, and its end."""
+    """What people notice of an address, in lower case: its start after the common prefix, and its end."""
     common = next((len(start) for start in _COMMON_PREFIXES if address.startswith(start)), 0)
     return address[: common + COMPARED_CHARACTERS].lower(), address[-COMPARED_CHARACTERS:].lower()
 
 
 def looks_alike(one: str, other: str) -> bool:
-    """Whether two different addresses pass for one another at a glance."""
+    """Whether two different addresses can be mistaken for each other."""
     if normalised_address(one) == normalised_address(other):
         return False
     return (
@@ -71,7 +69,7 @@ def looks_alike(one: str, other: str) -> bool:
 
 
 def mark_differences(address: str, beside: str) -> str:
-    """The address with what differs from the other one in square brackets."""
+    """The address, with what differs from the other one in square brackets."""
     if len(address) != len(beside):
         head, tail = (
             _common_prefix_length(address, beside),
@@ -97,7 +95,7 @@ def _common_prefix_length(one: str, other: str) -> int:
 
 
 def _differing_runs(one: str, other: str) -> list[tuple[int, int]]:
-    """Where two texts of one length differ, as beginnings and ends; short agreements in between belong to it."""
+    """Start and end of each difference between equally long texts; short equal parts are included."""
     runs: list[tuple[int, int]] = []
     for place, (a, b) in enumerate(zip(normalised_address(one), normalised_address(other), strict=True)):
         if a == b:
@@ -110,7 +108,7 @@ def _differing_runs(one: str, other: str) -> list[tuple[int, int]]:
 
 
 CURRENCIES = ("USDT",)
-NETWORKS = ("TRC20", "ERC20", "BEP20", "POLYGON")  # suggestions: the specification names none
+NETWORKS = ("TRC20", "ERC20", "BEP20", "POLYGON")  # suggestions: the specification lists none
 RETYPED_CHARACTERS = 6  # characters of the address, from its end
 MEMO_MAX = 120
 MAX_LOOKALIKES_SHOWN = 3
@@ -131,7 +129,7 @@ class WalletTransferPayload(Payload):
 
 
 class WalletTransferForm(AmountForm):
-    """Asks for the address, and checks what its network lets be checked."""
+    """Asks for the address, and checks it as far as its network permits."""
 
     currency = currency_field(*CURRENCIES)
     amount = amount_field()
@@ -175,7 +173,7 @@ class WalletTransferForm(AmountForm):
     )
 
     def clean(self) -> dict[str, Any]:
-        """Refuse what can be no address of the network."""
+        """Refuse what cannot be an address of the network."""
         values = super().clean()
         if values.get("network") and values.get("address"):
             try:
@@ -197,12 +195,12 @@ class WalletTransferForm(AmountForm):
 
     @property
     def networks(self) -> tuple[str, ...]:
-        """What to suggest."""
+        """The networks to suggest."""
         return NETWORKS
 
 
 class WalletTransferKind(MoneyKind[WalletTransferPayload]):
-    """Crypto to an address. The service asks for no token, so whoever countersigns types the end of the address."""
+    """Crypto to an address. Needs no one-time code, so the approver types the end of the address."""
 
     name = "wallet_transfer"
     label = "Wallet transfer"
@@ -220,7 +218,7 @@ class WalletTransferKind(MoneyKind[WalletTransferPayload]):
         return Debit(payload.currency, payload.amount)
 
     def counterparty(self, payload: WalletTransferPayload) -> Recipient:
-        """The address, whatever the network: whoever holds it on one of Ethereum's kind holds it on all of them."""
+        """The address, whatever the network: on all networks like Ethereum it belongs to the same holder."""
         detail = f"Address on {payload.network}"
         return Recipient(
             shortened(payload.address), detail, key=f"address:{normalised_address(payload.address)}"
@@ -266,7 +264,7 @@ class WalletTransferKind(MoneyKind[WalletTransferPayload]):
         return SendReceipt(detail.transaction_id, detail.status)
 
     def traits(self, payload: WalletTransferPayload, record: TransactionRecord) -> list[FieldMatch]:
-        """Type, currency, amount and, where the record names one, the address."""
+        """Type, currency, amount and, if the record names one, the address."""
         named = [record.username, str((record.model_extra or {}).get("address") or "")]
         others = [name for name in named if name not in {"", settings.GATEWAY_API_USER}]
         fits = (
@@ -279,12 +277,12 @@ class WalletTransferKind(MoneyKind[WalletTransferPayload]):
 
 
 def shortened(address: str) -> str:
-    """`TQn9Y2…CRc8Fz`: for headlines and lists; where people decide, all of it is shown."""
+    """`TQn9Y2…CRc8Fz`, for headlines and lists; the whole address is shown where people decide."""
     return address if len(address) <= 16 else f"{address[:6]}…{address[-6:]}"
 
 
 def _address_proof(payload: WalletTransferPayload) -> AddressProof | None:
-    """How much is proven; None if the check refuses the address by now."""
+    """How far the address is proven valid; None if the check refuses it now."""
     try:
         return check_address(payload.network, payload.address)
     except AddressError:
@@ -297,7 +295,7 @@ def _address_check_text(payload: WalletTransferPayload) -> str:
 
 
 def _earlier_transfers() -> QuerySet[Operation]:
-    """Wallet transfers that reached the service, or may have."""
+    """Wallet transfers that were executed, or may have been."""
     return Operation.objects.filter(kind=WalletTransferKind.name).exclude(
         status__in=NOT_EXECUTED | BEFORE_SENDING
     )
@@ -310,7 +308,7 @@ def _first_time_warning(address: str) -> list[str]:
 
 
 def _lookalike_warnings(address: str) -> list[str]:
-    """What to say of addresses paid already that pass for this one."""
+    """Warnings about addresses paid before that can be mistaken for this one."""
     head, tail = visible_ends(address)
     near = Q(beneficiary_account__startswith=head) | Q(beneficiary_account__endswith=tail)
     found = (

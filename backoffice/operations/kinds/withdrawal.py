@@ -33,7 +33,7 @@ MEMO_MAX = 28
 
 
 class WithdrawalPayload(RecipientAccountPayload):
-    """How much goes to which account."""
+    """How much is paid to which account."""
 
     currency: str
     amount: Decimal
@@ -41,7 +41,7 @@ class WithdrawalPayload(RecipientAccountPayload):
 
 
 class WithdrawalForm(RecipientAccountForm, AmountForm):
-    """Asks for the payment, holds it against the balance, and asks the bank who holds the account."""
+    """Asks for the payment, checks it against the balance, and reads the account's holder from the bank."""
 
     currency = currency_field(*CURRENCIES)
     amount = amount_field()
@@ -60,7 +60,7 @@ class WithdrawalForm(RecipientAccountForm, AmountForm):
 
 
 class WithdrawalKind(MoneyKind[WithdrawalPayload]):
-    """Fiat to a bank account; needs the service's one-time token."""
+    """Fiat to a bank account; needs the provider's one-time code."""
 
     name = "withdrawal"
     label = "Withdrawal"
@@ -117,6 +117,6 @@ class WithdrawalKind(MoneyKind[WithdrawalPayload]):
         return SendReceipt(receipt.transaction_id, receipt.status)
 
     def traits(self, payload: WithdrawalPayload, record: TransactionRecord) -> list[FieldMatch]:
-        """Type, currency and amount: the service's record names no account and no reference of ours."""
+        """Type, currency and amount: the provider's record names no account and no reference of ours."""
         holder = FieldMatch(MatchField.BENEFICIARY, payload.account_name, NOT_PROVIDED, None)
         return [*common_match_fields("withdrawal", self.debit(payload), record), holder]

@@ -22,16 +22,16 @@ _UNDER_WAY = "processing"
 
 @transaction.atomic
 def raise_incident(operation: Operation, *, kind: IncidentKind, evidence: Mapping[str, object]) -> Incident:
-    """Put on record what contradicts the record, for people to look at. The operation stays as it is.
+    """Record evidence that contradicts an operation's record. The operation is not changed.
 
-    The same evidence is reported once, seen by a person or not. Further evidence of the same raises a further incident,
-    open for everybody, that names the last one; what was shown before stays as it was.
+    The same evidence is stored once, whether acknowledged or not. Different evidence of the same kind raises
+    a further incident that refers to the last one; earlier incidents are never changed.
     """
     told = {name: plain(value) for name, value in evidence.items()}
     last: Incident | None = None
-    while (
-        True
-    ):  # along those before, which end; of two that report at once the unique indexes let one be next
+    # Follow the chain of earlier incidents to its end. When two callers raise one at once, the unique
+    # indexes decide which is next.
+    while True:
         incident, is_new = Incident.objects.get_or_create(
             operation=operation, kind=kind, further_to=last, defaults={"evidence": told, "at": clock.now()}
         )
@@ -44,14 +44,15 @@ def raise_incident(operation: Operation, *, kind: IncidentKind, evidence: Mappin
 
 @transaction.atomic
 def raise_for_transaction(movement: Transaction, *, evidence: Mapping[str, object]) -> Incident:
-    """Put on record a movement at the service that is no operation of ours.
+    """Record a transaction at the provider that belongs to no operation.
 
-    Of each one people are told once, and once more whenever its amount, currency or status is one of which they were
-    not told: what was noted while it was small or had failed must not hide what it is now. What was under way may end.
+    One incident per transaction, and a further one whenever its amount, currency or status has changed since:
+    one acknowledged for a small or failed transaction must not hide what it has become. From `processing`, a
+    change of status alone raises none.
     """
     told = {name: plain(value) for name, value in evidence.items()}
     last: Incident | None = None
-    while True:  # as in `report`
+    while True:  # as in `raise_incident`
         defaults = {"kind": IncidentKind.UNRECOGNISED, "evidence": told, "at": clock.now()}
         incident, is_new = Incident.objects.get_or_create(
             transaction=movement, further_to=last, defaults=defaults
@@ -81,9 +82,9 @@ def _audit_raised(incident: Incident) -> None:
 
 @transaction.atomic
 def acknowledge_incident(incident_id: int, *, actor: User, note: str) -> Incident:
-    """Take note of an incident and say what was found; it stays on record and no longer asks for attention.
+    """Acknowledge an incident with a note; it stays on record and no longer counts as open.
 
-    Raises NotAllowedError, NoteMissingError, and IncidentSeenError if somebody took note of it before.
+    Raises PermissionMissingError, NoteMissingError, and AlreadyAcknowledgedError.
     """
     policy.check_permission(actor, permissions.ACKNOWLEDGE)
     if not note.strip():
@@ -107,11 +108,11 @@ def acknowledge_incident(incident_id: int, *, actor: User, note: str) -> Inciden
 
 
 def all_incidents() -> QuerySet[Incident]:
-    """Every incident with what it is about, the one before it and who took note of them, the newest first."""
+    """Every incident with what it is about, its predecessor and who acknowledged them, the newest first."""
     about = ("operation", "transaction")
     return Incident.objects.select_related(*about, "seen_by", "further_to__seen_by", "followed_by")
 
 
 def open_incidents() -> QuerySet[Incident]:
-    """Those of which nobody has taken note."""
+    """Incidents that are not acknowledged yet."""
     return all_incidents().filter(seen_at__isnull=True)

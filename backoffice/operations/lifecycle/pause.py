@@ -1,4 +1,4 @@
-"""Pause all payments at once (one person), resume them (two people), and the cached answer for the pages."""
+"""Pause all payments (one person) and resume them (two people), with a cached read for the pages."""
 
 import time
 
@@ -19,14 +19,14 @@ CACHED_SECONDS = 1.0
 
 
 class _Cache:
-    """What this process read last for its pages, and until when it counts."""
+    """The pause this process read last, and until when that read is valid."""
 
     pause: Pause | None = None
     until: float = float("-inf")
 
 
 def cached_pause() -> Pause | None:
-    """The same for the frame of every page, at most a second old. What sends never asks this."""
+    """The current pause for display on every page, at most one second old. Sending never uses it."""
     now = time.monotonic()
     if now >= _Cache.until:
         _Cache.pause = current_pause()
@@ -35,15 +35,16 @@ def cached_pause() -> Pause | None:
 
 
 def clear_pause_cache() -> None:
-    """Read it anew for the next page of this process."""
+    """Make the next page of this process read the pause again."""
     _Cache.until = float("-inf")
 
 
 @transaction.atomic
 def pause_payments(*, actor: User, reason: str) -> Pause:
-    """Let nothing be sent from this moment on, until two people sign that it goes on.
+    """Stop all sending from this moment on, until two people resume.
 
-    What has left already is followed to its end. Raises NotAllowedError, ReasonMissingError, AlreadyPausedError.
+    Operations already sent are still followed to their end. Raises PermissionMissingError,
+    ReasonMissingError, AlreadyPausedError.
     """
     policy.check_permission(actor, permissions.PAUSE)
     if not reason.strip():
@@ -57,7 +58,7 @@ def pause_payments(*, actor: User, reason: str) -> Pause:
 
 @transaction.atomic
 def resume_payments(resumption: Operation, payload: ResumePayload, actor: User) -> None:
-    """End exactly this pause, in the transaction of the last countersignature. Raises NotPausedError."""
+    """End exactly this pause, in the transaction of the last approval. Raises NotPausedError."""
     now = clock.now()
     standing = Pause.objects.filter(pk=payload.pause, ended_at__isnull=True)
     if standing.update(ended_at=now, ended_by=resumption) != 1:
@@ -68,7 +69,7 @@ def resume_payments(resumption: Operation, payload: ResumePayload, actor: User) 
 
 
 def _insert(pulled: Pause) -> None:
-    """Insert it; the unique index decides between two people who pull at the same moment."""
+    """Insert the pause; the unique index decides between two people who pause at the same moment."""
     try:
         with transaction.atomic():
             pulled.save(force_insert=True)

@@ -22,10 +22,10 @@ OperationService = Callable[Concatenate[UUID, Parameters], Operation]
 
 
 def transition(operation: Operation, to: Status, **changes: Any) -> None:
-    """Move a locked operation along an edge of the table, together with the given changes.
+    """Change the status of a locked operation along an edge of `states.EDGES`, with the given fields.
 
-    A compare-and-set: if the row has another status by now, nothing is written. What the service did is worth a look
-    at its list. Raises WrongStatusError.
+    A compare-and-set: if the row has another status by now, nothing is written. A change that the provider
+    caused enqueues a sync of the mirror. Raises WrongStatusError.
     """
     policy.check_transition(operation, to)
     if to in CLOSED:
@@ -43,7 +43,7 @@ def transition(operation: Operation, to: Status, **changes: Any) -> None:
 def audit_refusals(
     attempted: OperationAction,
 ) -> Callable[[OperationService[Parameters]], OperationService[Parameters]]:
-    """Record a refused attempt in a transaction of its own, since the refused one is rolled back."""
+    """Audit a refused action in a transaction of its own, since that of the action is rolled back."""
 
     def with_audit(service: OperationService[Parameters]) -> OperationService[Parameters]:
         @wraps(service)
@@ -63,7 +63,7 @@ def audit_refusals(
 def record_refusal(
     operation_id: UUID, attempted: OperationAction, actor: object, reason: OperationError
 ) -> None:
-    """Say in the audit log what was refused to whom, and why."""
+    """Write to the audit log which action was refused, to whom, and why."""
     operation = Operation.objects.filter(pk=operation_id).first()
     audit.record(
         Action.OPERATION_REFUSED,

@@ -1,8 +1,8 @@
-"""Rules of operations and approvals that a check constraint cannot hold, because they compare rows or old and new.
+"""Triggers for rules that a check constraint cannot hold, because they compare rows, or old and new values.
 
-SQLite drops triggers with their table, and a trigger that names a table fails while that table is rebuilt: a later
-migration that rebuilds `operations_operation`, `operations_approval` or `operations_attempt` has to drop these before
-and create them again after it.
+SQLite drops triggers with their table, and a trigger that names a table fails while that table is rebuilt: a
+later migration that rebuilds `operations_operation`, `operations_approval` or `operations_attempt` has to
+drop these before and create them again after it.
 """
 
 from typing import NamedTuple
@@ -22,12 +22,12 @@ _IN_THE_TABLE = " OR ".join(
     for start, ends in TRANSITIONS.items()
 )
 _NOT_IN_THE_TABLE = f"OLD.status <> NEW.status AND NOT ({_IN_THE_TABLE})"
-# A resolution or a resume is applied here and not sent, so it goes from approved to succeeded.
+# A resolution or a resume is applied here and never sent, so it goes from approved to succeeded.
 _APPLIED_HERE = (
     "OLD.status = 'approved' AND NEW.status = 'succeeded' AND NEW.kind IN ('resolution', 'resume') "
     "AND NOT EXISTS (SELECT 1 FROM operations_attempt WHERE operation_id = NEW.id)"
 )
-# Going back to be sent again needs the proof that nothing was executed, which closes the attempt.
+# Returning to approved needs proof that nothing was executed, which closes the attempt.
 _RETURNED_WITH_AN_OPEN_ATTEMPT = (
     "OLD.status = 'sending' AND NEW.status = 'approved' "
     "AND EXISTS (SELECT 1 FROM operations_attempt WHERE operation_id = NEW.id AND closed_at IS NULL)"
@@ -67,7 +67,7 @@ class Trigger(NamedTuple):
 
 
 TRIGGERS = (
-    # Only the moves of the table, so that a closed operation is never sent again.
+    # Only the edges of the table of states, so that a closed operation is never sent again.
     Trigger(
         "operation_known_edges",
         "UPDATE OF status",
@@ -75,7 +75,7 @@ TRIGGERS = (
         f"(({_NOT_IN_THE_TABLE}) AND NOT ({_APPLIED_HERE})) OR ({_RETURNED_WITH_AN_OPEN_ATTEMPT})",
         "no such edge between states",
     ),
-    # An operation that is inserted as approved would pass by its approvals.
+    # An operation inserted as approved would bypass its approvals.
     Trigger(
         "operation_begins_pending",
         "INSERT",
@@ -83,7 +83,7 @@ TRIGGERS = (
         "NEW.status <> 'pending'",
         "begins as pending",
     ),
-    # What is sent is what was approved.
+    # The content that is sent is the content that was approved.
     Trigger(
         "operation_keeps_content",
         "UPDATE",
@@ -91,7 +91,8 @@ TRIGGERS = (
         _OTHER_CONTENT,
         "its content does not change",
     ),
-    # Equal content and equal beneficiaries are found by these keys: once set, they stay with the content.
+    # Equal content and equal recipients are found by these keys: once set, they are as immutable as the
+    # content.
     Trigger(
         "operation_keeps_keys",
         "UPDATE",
@@ -99,9 +100,10 @@ TRIGGERS = (
         _OTHER_KEYS,
         "its keys do not change",
     ),
-    # "approval_never_by_the_maker" compares two columns of one row: the maker named there must be the real one.
+    # "approval_never_by_the_maker" compares two columns of one row: the preparer named there must be the
+    # operation's.
     Trigger("approval_names_maker", "INSERT", "operations_approval", _OTHER_MAKER, "the maker is another"),
-    # An approval stays with the person who gave it and with the content it was given for.
+    # An approval keeps its approver and the content it was given for.
     Trigger(
         "approval_keeps_maker",
         "UPDATE",

@@ -1,6 +1,4 @@
-"""The tables of operations. Importing this package declares them to Django; import a model from the module that
-defines it.
-"""
+"""The tables of operations. Importing this package registers all models with Django."""
 
 from backoffice.operations.models import monitoring as monitoring
 from backoffice.operations.models import operations as operations

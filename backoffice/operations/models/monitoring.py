@@ -1,6 +1,4 @@
-"""The pause of all payments, incidents, the last inspection of the invariants, and the heartbeats of the sweeper's
-jobs.
-"""
+"""The pause of all payments, incidents, the last inspection, and the heartbeats of the sweeper's jobs."""
 
 from django.db import models
 from django.db.models import Q
@@ -13,7 +11,7 @@ from backoffice.operations.models.reason_codes import IncidentKind, shown
 
 
 class Pause(models.Model):
-    """One time during which nothing is sent. It stands until an operation that two people signed ends it."""
+    """A period in which nothing is sent. It lasts until an operation approved by a second person ends it."""
 
     paused_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
     paused_at = models.DateTimeField()
@@ -39,20 +37,20 @@ class Pause(models.Model):
 
 
 def is_paused() -> bool:
-    """Whether nothing may be sent now, as the database says at this moment."""
+    """Whether payments are paused now, read from the database."""
     return Pause.objects.filter(ended_at__isnull=True).exists()
 
 
 def current_pause() -> Pause | None:
-    """The pause that stands now, with who pulled it."""
+    """The pause in effect now, with the user who started it."""
     return Pause.objects.select_related("paused_by").filter(ended_at__isnull=True).first()
 
 
 class Incident(models.Model):
-    """News that contradicts what is on record about an operation, or a movement at the service that is none of ours.
+    """Evidence that contradicts an operation's record, or a transaction that belongs to no operation.
 
-    It changes nothing; people find out what is true. What was shown once stays as it was. Further evidence of the same
-    is a further incident, which names the one before.
+    It changes nothing; people find out what is true. An incident's evidence never changes: later evidence of
+    the same kind raises a further incident, linked by `further_to`.
     """
 
     operation = models.ForeignKey(Operation, on_delete=models.PROTECT, null=True, related_name="incidents")
@@ -60,10 +58,9 @@ class Incident(models.Model):
         Transaction, on_delete=models.PROTECT, null=True, related_name="incidents"
     )
     kind = models.CharField(max_length=32, choices=IncidentKind)
-    evidence = models.JSONField()  # the values that were seen; `evidence.shown` makes the words
-    further_to = models.OneToOneField(
-        "self", on_delete=models.PROTECT, null=True, related_name="followed_by"
-    )  # the one before it, which tells the same by earlier evidence
+    evidence = models.JSONField()  # the values that were seen; `reason_codes.shown` puts them into words
+    # The earlier incident of the same kind that this one follows.
+    further_to = models.OneToOneField("self", on_delete=models.PROTECT, null=True, related_name="followed_by")
     at = models.DateTimeField()
     seen_by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
     seen_at = models.DateTimeField(null=True)
@@ -109,30 +106,29 @@ class Incident(models.Model):
 
     @property
     def about(self) -> Operation | Transaction | None:
-        """The operation or the movement at the service that it is about."""
+        """The operation or the provider's transaction that it is about."""
         return self.operation or self.transaction
 
     @property
     def sentence(self) -> str:
-        """What contradicts the record, in words."""
+        """The contradiction in words."""
         return str(self.get_kind_display())
 
     @property
     def facts(self) -> list[tuple[str, str]]:
-        """What was seen, in words: name and text."""
+        """The evidence in words: name and text."""
         return shown(self.evidence)
 
     @property
     def is_open(self) -> bool:
-        """Whether nobody has taken note of it yet."""
         return self.seen_at is None
 
 
 class Inspection(models.Model):
-    """The last inspection of what must always hold, and how far the audit log was found whole: one row.
+    """The last inspection of the invariants, and how far the audit log was verified: one row.
 
-    It also keeps how long countersigning takes, which is told on a page and too long a count for one.
-    `begun_at` is the turn: whoever moves it on makes the next inspection.
+    It also keeps the time to approval, which takes too long to count on a page. `begun_at` is the lease: the
+    process that moves it forward makes the next inspection.
     """
 
     begun_at = models.DateTimeField()
@@ -141,9 +137,10 @@ class Inspection(models.Model):
     violations = models.JSONField(default=dict)  # rule → how many, and the references of the first of them
     log_position = models.PositiveBigIntegerField(default=0)
     log_hash = models.CharField(max_length=64, blank=True)
-    looked_to = models.UUIDField(null=True)  # the operation at which the round through all of them stands
-    countersigned = models.PositiveIntegerField(default=0)  # operations of the last thirty days, and half of
-    countersigned_within = models.DurationField(null=True)  # them took no longer than this: see tempo.py
+    looked_to = models.UUIDField(null=True)  # the last operation checked in the rotation through all of them
+    # operations approved in the last thirty days, and their median time to approval
+    countersigned = models.PositiveIntegerField(default=0)
+    countersigned_within = models.DurationField(null=True)
 
     class Meta:
         default_permissions = ()
@@ -154,7 +151,7 @@ class Inspection(models.Model):
 
 
 class Heartbeat(models.Model):
-    """When a job of the sweeper ended its last round, in any process."""
+    """When a job of the sweeper last finished a round, in any process."""
 
     job = models.CharField(max_length=40, primary_key=True)
     at = models.DateTimeField()

@@ -1,8 +1,8 @@
-"""An operation, the digest of its content, its approvals, its release, its attempts, and the secret one may have made.
+"""An operation, the digest of its content, its approvals, release and attempts, and its secret.
 
-The digest is what approvals bind to: it covers the operation's id, kind, payload and environment. The rules that
-money depends on are repeated here as constraints. The table of states and "never the preparer" are triggers, because
-a check constraint sees one row only.
+The digest is what approvals bind to: it covers the operation's id, kind, payload and environment. The rules
+that money depends on are repeated here as constraints. The table of states and "never the preparer" are
+triggers, because a check constraint sees one row only.
 """
 
 import hashlib
@@ -35,9 +35,9 @@ _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 def digest_of(*, operation_id: UUID | None, kind: str, payload: dict[str, Any], environment: str) -> str:
     """SHA-256, in hexadecimal, over the canonical JSON of the content.
 
-    Keys are sorted and amounts are text, so the digest is the same whatever stored the payload in between. It binds the
-    operation's id and the environment: a signature given here is worth nothing for another operation or elsewhere.
-    Without an id it tells whether two operations have the same content.
+    Keys are sorted and amounts are text, so the digest does not depend on how the content was stored. It
+    binds the operation's id and the environment: an approval is not valid for another operation or
+    deployment. Without an id, it is equal for operations with the same content.
     """
     content = {
         "v": 1,
@@ -51,13 +51,13 @@ def digest_of(*, operation_id: UUID | None, kind: str, payload: dict[str, Any], 
 
 
 def verification_code(digest: str) -> str:
-    """The first 40 bits of a digest as two people can compare them aloud: `K7F2-91XD`."""
+    """The first 40 bits of a digest, for two people to compare aloud: `K7F2-91XD`."""
     text = _base32(int(digest[:10], 16), 8)
     return f"{text[:4]}-{text[4:]}"
 
 
 def new_reference(letter: str) -> str:
-    """A short name for an operation, such as `W-7Q2K9F`; unique by the database's word."""
+    """A short name for an operation, such as `W-7Q2K9F`; a unique constraint rules out duplicates."""
     return f"{letter}-{_base32(secrets.randbits(30), 6)}"
 
 
@@ -71,18 +71,18 @@ def content_digest(operation_id: uuid.UUID, kind: str, payload: dict[str, Any]) 
 
 
 def content_key(kind: str, payload: dict[str, Any]) -> str:
-    """The same for the same content, whatever the operation: two of them cannot wait at once."""
+    """Equal for equal content; only one operation with the same key may be pending or approved."""
     return digest_of(operation_id=None, kind=kind, payload=payload, environment=settings.ENVIRONMENT)
 
 
 class OperationManager(models.Manager["Operation"]):
-    """Finds operations; `get_locked` for everything that changes one."""
+    """Use `get_locked` wherever an operation is changed."""
 
     def get_locked(self, pk: uuid.UUID) -> "Operation":
-        """The operation, locked to the end of the transaction.
+        """The operation, locked until the end of the transaction.
 
-        SQLite has no row locks: there the transaction holds the only write lock from its BEGIN IMMEDIATE. The
-        compare-and-set of every move decides in the end, on both engines.
+        SQLite has no row locks: there the transaction holds the only write lock from its BEGIN IMMEDIATE. On
+        both engines the compare-and-set of each transition decides in the end.
         """
         return self.select_for_update(of=("self",)).select_related("maker").get(pk=pk)
 
@@ -100,8 +100,7 @@ class Operation(models.Model):
     amount = ExactDecimalField(null=True)
     counterparty = models.CharField(max_length=200, blank=True)
     counterparty_detail = models.CharField(max_length=200, blank=True)
-    # Null in operations prepared before these were kept, and the last two where nobody is paid. A column that may be
-    # null is added without rebuilding the table, which on SQLite would drop its triggers (migration 0003).
+    # The last two are null where nobody is paid.
     content_key = models.CharField(max_length=64, null=True, editable=False)  # noqa: DJ001 - unique, so null
     beneficiary_key = models.CharField(max_length=200, null=True, editable=False)  # noqa: DJ001 - see above
     beneficiary_account = models.CharField(max_length=200, null=True, editable=False)  # noqa: DJ001 - see above
@@ -179,7 +178,7 @@ class Operation(models.Model):
 
     @property
     def code(self) -> str:
-        """The short code of the digest, for two people to compare."""
+        """The verification code: the short form of the digest, for two people to compare."""
         return verification_code(self.digest)
 
     @property
@@ -187,16 +186,16 @@ class Operation(models.Model):
         return Status(self.status) in CLOSED
 
     def current_digest(self) -> str:
-        """The digest of the content as it is now; differs from `digest` if somebody touched the row."""
+        """The digest of the content as it is stored now; differs from `digest` if the row was manipulated."""
         return content_digest(self.pk, self.kind, self.payload)
 
     def is_past(self, moment: datetime) -> bool:
-        """Whether the time to decide and send has run out."""
+        """Whether the operation has expired at this moment."""
         return moment >= self.expires_at
 
 
 class Approval(models.Model):
-    """One person's countersignature under exactly one content."""
+    """One person's approval of exactly one content."""
 
     operation = models.ForeignKey(Operation, on_delete=models.PROTECT, related_name="approvals")
     approver = models.ForeignKey(User, on_delete=models.PROTECT, related_name="approvals")
@@ -218,12 +217,12 @@ class Approval(models.Model):
 
 
 class Release(models.Model):
-    """The word to send, waiting for its turn and a worker: deleted in the very commit that claims the operation.
+    """The order to send an operation, waiting for its turn; deleted in the commit that claims the operation.
 
-    Holds the service's one-time token, sealed to this operation and digest, for at most 90 seconds.
+    Holds the provider's one-time code, encrypted and bound to this operation and digest, until `expires_at`.
     """
 
-    IN_TURN = ("released_at", "pk")  # releases of one balance leave in this order
+    IN_TURN = ("released_at", "pk")  # the order in which the releases of one balance are sent
 
     operation = models.OneToOneField(
         Operation, on_delete=models.PROTECT, primary_key=True, related_name="release"
@@ -231,15 +230,15 @@ class Release(models.Model):
     released_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
     released_at = models.DateTimeField(db_index=True)
     expires_at = models.DateTimeField()
-    # The currency of the balance that will be debited; null where none is.
+    # The currency of the balance that will be debited; null if none is.
     balance = models.CharField(max_length=12, null=True, editable=False)  # noqa: DJ001 - as in the attempt
     sealed_token = models.BinaryField(null=True)
-    # Why it has not left though it was tried, and since when; null where nothing is in the way.
+    # Why sending it failed so far, and since when; null if nothing blocks it.
     blocker = models.CharField(max_length=32, choices=Blocker, null=True, editable=False)  # noqa: DJ001 - null for none
     blocker_parameters = models.JSONField(default=dict, editable=False)
     blocked_since = models.DateTimeField(null=True, editable=False)
-    # Failed for a reason of our own: until then others of its balance need not wait for it. The order is fairness; that
-    # one at a time leaves is held by a unique index.
+    # Set after an internal error: until then other releases of the balance may be sent first. The order is
+    # only for fairness; a unique index ensures that one at a time is sent.
     out_of_turn_until = models.DateTimeField(null=True, editable=False)
 
     class Meta:
@@ -257,34 +256,33 @@ class Release(models.Model):
 
     @property
     def blocker_sentence(self) -> str:
-        """Why it has not left, in words; empty if nothing is in the way."""
+        """The blocker in words; empty if nothing blocks it."""
         return reason_codes.blocker_sentence(self.blocker, self.blocker_parameters) if self.blocker else ""
 
     @property
     def bound_to(self) -> str:
-        """What the sealed token is bound to: it opens for this operation with this content only."""
+        """The context of the encryption: the code is bound to this operation and content."""
         return f"release:{self.operation_id}:{self.operation.digest}"
 
 
-# Of a transaction's id at the service, which does not say how long one gets: an index bears no more.
+# Maximum length of a provider's transaction id. The specification sets none; this is what an index can hold.
 TRANSACTION_ID_LENGTH = 500
-# Open, and no transaction of the service known to be its own: any new one of the balance could be.
+# Open attempts whose transaction at the provider is not known: any new one of the balance could be theirs.
 UNMATCHED = Q(closed_at__isnull=True, service_transaction_id__isnull=True)
 
 
 class AttemptManager(models.Manager["Attempt"]):
-    """Finds attempts to send."""
-
     def in_doubt(self, balance: str) -> "models.QuerySet[Attempt]":
-        """The attempt at this balance of which nobody knows yet which transaction of the service it is; one, at most.
+        """The attempt at this balance whose transaction at the provider is not known; at most one.
 
-        While there is one, nothing else leaves this balance, so that a new transaction can only be its own.
+        While there is one, nothing else is sent from this balance, so that a new transaction can only be its
+        own.
         """
         return self.filter(UNMATCHED, balance=balance)
 
 
 class Attempt(models.Model):
-    """One try to send, written and committed before the first byte leaves."""
+    """One try to send, committed before the first byte is sent."""
 
     operation = models.ForeignKey(Operation, on_delete=models.PROTECT, related_name="attempts")
     number = models.PositiveSmallIntegerField()
@@ -293,21 +291,20 @@ class Attempt(models.Model):
     started_at = models.DateTimeField()
     deadline_at = models.DateTimeField()
 
-    # The currency of the balance that is debited; null where none is, so that the unique index lets those pass.
+    # The currency of the balance that is debited; null if none is, which the unique index permits many times.
     balance = models.CharField(max_length=12, null=True, editable=False)  # noqa: DJ001 - unique, so null
-    watermark_transaction_id = models.TextField(
-        blank=True
-    )  # of any length: the service does not say how long
+    # Text of any length: the specification sets no maximum for a transaction id.
+    watermark_transaction_id = models.TextField(blank=True)
     watermark_balance = ExactDecimalField(null=True)
     watermark_service_time = models.DateTimeField(null=True)
-    # Ids of what the service showed just before, of SKEW and newer, and what this could have been taken for.
+    # Ids of transactions listed within SKEW before sending that match the content of this operation.
     watermark_shown = models.JSONField(null=True)
 
     outcome = models.CharField(max_length=16, choices=Outcome, default=Outcome.OPEN)
     answer_status = models.PositiveSmallIntegerField(null=True)
     answer = models.CharField(max_length=500, blank=True)
     service_transaction_id = models.CharField(max_length=TRANSACTION_ID_LENGTH, null=True, unique=True)  # noqa: DJ001 - many have none
-    # When the service named it in an answer; null where it was taken for ours by what the list shows.
+    # When the provider named the transaction in an answer; null if it was matched in the list.
     named_at = models.DateTimeField(null=True)
     fee = ExactDecimalField(null=True)
     result = models.JSONField(null=True)
@@ -316,15 +313,14 @@ class Attempt(models.Model):
     check_parameters = models.JSONField(default=dict)
     next_check_at = models.DateTimeField(null=True, db_index=True)
     closed_at = models.DateTimeField(null=True)
-    watch_next_at = models.DateTimeField(
-        null=True, db_index=True
-    )  # the next look for news that contradict the end
+    # The next check of a closed attempt for a contradiction of its outcome.
+    watch_next_at = models.DateTimeField(null=True, db_index=True)
     resolution = models.ForeignKey(Operation, on_delete=models.PROTECT, null=True, related_name="+")
 
     objects = AttemptManager()
 
-    MAY_TAKE = timedelta(hours=1)  # so long after our request the service may still execute it
-    SKEW = timedelta(minutes=5)  # so far its Date header may be off the times in its list, either way
+    MAY_TAKE = timedelta(hours=1)  # how long after our request the provider may still execute it
+    SKEW = timedelta(minutes=5)  # how far its Date header may differ from the times in its list, either way
 
     class Meta:
         default_permissions = ()
@@ -351,35 +347,35 @@ class Attempt(models.Model):
 
     @property
     def last_check(self) -> str:
-        """What the last check showed, in words; empty before the first."""
+        """The result of the last check in words; empty before the first."""
         return (
             reason_codes.check_sentence(self.check_result, self.check_parameters) if self.check_result else ""
         )
 
     @property
     def may_come_until(self) -> datetime:
-        """Until when the service may still execute it; what it does not show then did not happen."""
+        """Until when the provider may still execute it; if it is not listed by then, it was not executed."""
         return self.started_at + self.MAY_TAKE
 
     @property
     def sought_from(self) -> datetime:
-        """The time in the service's list from which on a transaction can be this attempt."""
+        """The earliest time in the provider's list of a transaction that can be this attempt's."""
         return (self.watermark_service_time or self.started_at) - self.SKEW
 
     @property
     def sought_until(self) -> datetime:
-        """The time in the service's list up to which a transaction can be this attempt."""
+        """The latest time in the provider's list of a transaction that can be this attempt's."""
         return self.sought_from + 2 * self.SKEW + self.MAY_TAKE
 
     def is_new_since(self, transaction_id: str) -> bool:
-        """Whether the service did not show this transaction just before, as far as it matters to this attempt."""
+        """Whether the transaction was not recorded as listed just before sending."""
         return transaction_id not in {self.watermark_transaction_id, *(self.watermark_shown or [])}
 
 
 class Secret(EncryptedRow):
-    """What the service made and shows nobody twice, such as a new API key: sealed, for the person who had it sent.
+    """A value that the provider shows only once, such as a new API key, encrypted for the releasing user.
 
-    Written in the commit that records the answer; deleted when it has been shown or taken into use.
+    Written in the commit that records the answer; deleted once it has been shown or taken into use.
     """
 
     SEALED = "sealed"
@@ -399,10 +395,10 @@ class Secret(EncryptedRow):
 
     @property
     def bound_to(self) -> str:
-        """What it is sealed to: it opens as the secret of this operation only."""
+        """The context of the encryption: it can only be decrypted as the secret of this operation."""
         return f"secret:{self.operation_id}"
 
     @property
     def owner(self) -> str:
-        """Who had it sent, and by which operation."""
+        """The user who released the operation, and its reference."""
         return f"{self.belongs_to.email} ({self.operation.reference})"

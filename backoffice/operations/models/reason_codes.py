@@ -1,6 +1,4 @@
-"""Codes with parameters for what is stored about a difference, an incident, a blocker or a check, and the sentence of
-each.
-"""
+"""Codes for differences, incidents, blockers and check results, and the sentence of each code."""
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -16,8 +14,6 @@ from backoffice.operations.states import Outcome
 
 
 class IncidentKind(models.TextChoices):
-    """What contradicts the record."""
-
     NOW_FAILED = "now_failed", "The service reports as failed what is closed as succeeded"
     NOT_LISTED = "not_listed", "The service's list does not show its transaction"
     NOW_EXECUTED = "now_executed", "The service reports as executed what is closed as failed"
@@ -42,7 +38,7 @@ class IncidentKind(models.TextChoices):
 
 
 Difference: TypeAlias = "dict[str, Any]"
-"""A `DifferenceCode` under `code`, and its parameters beside it, as JSON keeps them."""
+"""A `DifferenceCode` under `code`, and its parameters beside it, as stored in JSON."""
 
 
 class MatchField(TextChoices):
@@ -60,7 +56,7 @@ class MatchField(TextChoices):
 
 
 class DifferenceCode(TextChoices):
-    """What differs, or why it is not known yet. Each is followed by its parameters."""
+    """What differs, or why the verdict is still open. The comment after each lists its parameters."""
 
     CURRENCY = "currency"  # here, there
     AMOUNT = "amount"  # here, there, currency
@@ -75,18 +71,17 @@ class DifferenceCode(TextChoices):
 
 
 def difference(code: DifferenceCode, **parameters: str | list[str]) -> Difference:
-    """A difference as it is kept."""
+    """A difference in the form in which it is stored."""
     return {"code": code.value, **parameters}
 
 
 def difference_sentence(found: Difference) -> str:
-    """The difference in words; the bare code where a later release kept one that this one does not know."""
+    """The difference in words; the bare code if this release does not know it."""
     words = _DIFFERENCE_WORDS.get(found["code"])
     return words(found) if words else str(found["code"])
 
 
 def sentences(found: list[Difference]) -> str:
-    """All of them, one after the other."""
     return "; ".join(map(difference_sentence, found))
 
 
@@ -136,18 +131,18 @@ _NAMES = {
     "on_record": "on record",
     "in_list": "in the list",
     "differences": "in the mirror",
-}  # in the order in which they are read; the currency stands beside the amount
+}  # in reading order; the currency follows the amount
 
 
 def recorded_end(number: int, outcome: str, transaction_id: str | None) -> dict[str, object]:
-    """The end of an attempt as it is on record."""
+    """The recorded outcome of an attempt, as evidence."""
     return {"attempt": number, "outcome": outcome, "transaction": transaction_id}
 
 
 def listed_transaction(
     transaction_id: str, created_at: datetime | None, currency: str, amount: Decimal, status: str
 ) -> dict[str, object]:
-    """What the provider's list shows of a transaction: the same values for the same one, whoever read it."""
+    """A transaction of the provider's list as evidence: equal values for the same one, whoever read it."""
     return {
         "transaction": transaction_id,
         "created_at": created_at and created_at.astimezone(UTC).isoformat(timespec="seconds"),
@@ -158,7 +153,7 @@ def listed_transaction(
 
 
 def shown(evidence: dict[str, Any]) -> list[tuple[str, str]]:
-    """Name and text of all that is kept, in the order in which it is read."""
+    """Name and text of all stored evidence, in reading order."""
     texts = [(name, _text(key, evidence)) for key, name in _NAMES.items() if key in evidence]
     return [(name, text) for name, text in texts if text]
 
@@ -202,7 +197,7 @@ _EVIDENCE_WORDS: dict[str, Callable[[Any], str]] = {
 
 
 class Blocker(TextChoices):
-    """What is in the way. The label is the sentence, with its parameters in braces."""
+    """What blocks a release. The label is the sentence, with its parameters in braces."""
 
     PROVIDER_UNREADABLE = "provider_unreadable", "The service cannot be read. {error}"
     LIST_CHANGING = (
@@ -244,7 +239,7 @@ class MismatchReason(TextChoices):
 
 
 class CheckResult(TextChoices):
-    """What a check showed. The label is the sentence, with its parameters in braces."""
+    """The result of a status check. The label is the sentence, with its parameters in braces."""
 
     NOT_OBSERVABLE = (
         "not_observable",

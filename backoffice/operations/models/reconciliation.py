@@ -11,7 +11,7 @@ from backoffice.operations.models.reason_codes import sentences
 
 
 class ReconciliationResult(models.TextChoices):
-    """What holding an operation of ours and a movement at the service against each other says."""
+    """The verdict of comparing an attempt with the provider's transactions."""
 
     MATCHED = "matched", "Matched"
     MISMATCHED = "mismatched", "Different"
@@ -30,14 +30,14 @@ ALARMING = frozenset(
 MAY_STILL_APPEAR = Q(verdict=ReconciliationResult.PENDING) | Q(
     verdict=ReconciliationResult.MISSING_AT_PROVIDER, transaction__isnull=True
 )
-"""Comparisons that what no feed tells may change. Ask in these very words: there is an index of them."""
+"""Comparisons that can change without an event in a feed. Use it unchanged, so that its index applies."""
 
 
 class Comparison(models.Model):
-    """One attempt held against the mirror, or one movement there that no attempt of ours is.
+    """The comparison of one attempt with the mirror, or one mirrored transaction that no attempt has claimed.
 
-    `day` (UTC), `currency`, `amount` and `fee` are those by which it counts in the totals: the service's where it lists
-    the transaction, ours where it does not. `differences` says what differs, and by how much.
+    `day` (UTC), `currency`, `amount` and `fee` are the values it adds to the totals: the provider's if it
+    lists the transaction, ours otherwise. `differences` holds what differs, and by how much.
     """
 
     verdict = models.CharField(max_length=20, choices=ReconciliationResult)
@@ -46,10 +46,9 @@ class Comparison(models.Model):
     currency = models.TextField()
     amount = UnsignedDecimalField()
     fee = ExactDecimalField(null=True)
-    differences = models.JSONField(default=list, blank=True)  # codes, see `differences`
-    needs_telling = models.BooleanField(
-        default=False
-    )  # people have to look at it, and no incident was raised yet
+    differences = models.JSONField(default=list, blank=True)  # see `reason_codes.Difference`
+    # Set while an incident has to be raised for it.
+    needs_telling = models.BooleanField(default=False)
     attempt = models.OneToOneField(
         "operations.Attempt", on_delete=models.PROTECT, null=True, related_name="comparison"
     )
@@ -81,14 +80,14 @@ class Comparison(models.Model):
 
     @property
     def difference_sentence(self) -> str:
-        """What differs, in words; empty if nothing does."""
+        """The differences in words; empty if there are none."""
         return sentences(self.differences)
 
 
 class VerdictTotal(models.Model):
-    """How many comparisons of one verdict and currency fall on one UTC day, amounts and fees added up exactly.
+    """The count, amounts and fees of the comparisons of one verdict, currency and UTC day; exact sums.
 
-    Kept by difference in the transaction that writes the comparisons, so it always agrees with them.
+    Updated by difference in the transaction that writes the comparisons, so it always agrees with them.
     """
 
     day = models.DateField()
@@ -110,29 +109,31 @@ class VerdictTotal(models.Model):
 
 
 class ReconciliationState(models.Model):
-    """How far it has come: one row. What it has seen of each feed, and where its walks through what is kept stand.
+    """The progress of reconciliation: one row with the position in each feed and pass.
 
-    Each feed is numbered in the order of its commits: the mirror's rows and changes by the mirror's lock, audit entries
+    Each feed is numbered in commit order: the mirror's rows and changes by the mirror's lock, audit entries
     by the head of their chain.
     """
 
-    begins_at = models.DateTimeField(null=True)  # what the service lists as earlier is before our time
+    # earlier transactions at the provider are not compared
+    begins_at = models.DateTimeField(null=True)
     at = models.DateTimeField(null=True)  # the last round; null before the first has ended
-    mirror_as_of = models.DateTimeField(null=True)  # how fresh the mirror was then
+    mirror_as_of = models.DateTimeField(null=True)  # the mirror's `as_of` in that round
     rows_to = models.BigIntegerField(default=0)
     changes_to = models.BigIntegerField(default=0)
     entries_to = models.BigIntegerField(default=0)
 
-    # Null while no walk is under way: it begins anew a day after the last one began.
+    # Positions of the full pass; null once it is complete. It starts again a day after its last start.
     walk_begun_at = models.DateTimeField(null=True)
     walk_attempts_to = models.BigIntegerField(null=True)
     walk_rows_to = models.BigIntegerField(null=True)
 
-    # The walks through what is open, of which no feed tells. Null: the next one begins with the first.
+    # Positions in the passes over pending and missing comparisons; null means from the beginning.
     early_rows_to = models.BigIntegerField(null=True)
     going_on_to = models.BigIntegerField(null=True)
     may_turn_up_to = models.BigIntegerField(null=True)
-    may_turn_up_as_of = models.DateTimeField(null=True)  # how fresh the mirror was when that one began
+    # the mirror's `as_of` when the pass over missing comparisons began
+    may_turn_up_as_of = models.DateTimeField(null=True)
 
     class Meta:
         default_permissions = ()

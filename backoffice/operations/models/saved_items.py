@@ -1,6 +1,6 @@
-"""What people save under a name: bank accounts to pay (for the whole team) and filters of a list.
+"""What users save under a name: bank accounts to pay (for the whole team) and filters of a list.
 
-Neither gives a right: an account only fills in a form, a filter only narrows a list.
+Neither grants a right: an account only fills in a form, a filter only narrows a list.
 """
 
 from django.db import models
@@ -15,18 +15,18 @@ BANK_PREFIX = "bank:"
 
 
 def bank_account_key(bank_code: str, account_number: str) -> str:
-    """The key of the beneficiary that a bank account is, whoever holds it."""
+    """The recipient key of a bank account; it does not depend on the holder's name."""
     return f"{BANK_PREFIX}{bank_code}:{account_number}"
 
 
 def parse_bank_account_key(key: str) -> tuple[str, str]:
-    """The bank's code and the account number out of such a key."""
+    """The bank code and the account number in such a key."""
     bank_code, _, account_number = key.removeprefix(BANK_PREFIX).partition(":")
     return bank_code, account_number
 
 
 class SavedAccount(models.Model):
-    """A bank account under a name of the team's own, with its holder as the bank named it when it was saved."""
+    """A bank account under a name the team chose, with its holder's name at the bank when it was saved."""
 
     name = models.CharField(max_length=60)
     beneficiary_key = models.CharField(max_length=200, unique=True)
@@ -45,28 +45,28 @@ class SavedAccount(models.Model):
 
     @property
     def masked(self) -> str:
-        """The bank, and of the number no more than people need to recognise it."""
+        """The bank, and as much of the number as is needed to recognise it."""
         return f"{self.bank} {mask_account(self.beneficiary_key)}"
 
 
 class FilteredList(models.TextChoices):
-    """The lists that have filters to be kept. The value is the name of the list's address as well."""
+    """The lists whose filters can be saved. The value is also the URL name of the list."""
 
     OPERATIONS = "list", "Operations"
     TRANSACTIONS = "transactions", "Transactions"
 
 
 class SavedFilter(models.Model):
-    """Filters of a list under a name: a person's own, or shared with everybody who may see that list.
+    """Filters of a list under a name: a user's own, or shared with everyone who may see that list.
 
-    It gives no right and changes nothing, so it is not audited; an export that it leads to is.
+    It grants no right and changes nothing, so it is not audited; an export made with it is.
     """
 
     person = models.ForeignKey(User, on_delete=models.PROTECT, related_name="saved_filters")
     name = models.CharField(max_length=60)
     is_shared = models.BooleanField(default=False)
     of = models.CharField(max_length=20, choices=FilteredList, default=FilteredList.OPERATIONS)
-    # Name and text of each filter, as in the address.
+    # Name and text of each filter, as in the query string.
     filters = models.JSONField()
 
     class Meta:

@@ -1,7 +1,7 @@
-"""Check the invariants once a minute, whichever process asks first, and report the health that this showed.
+"""Check the invariants once a minute, in whichever process asks first, and report the resulting health.
 
-The result is one row of the database. The inspection also keeps the median time to approval, which is too slow to
-count on a page.
+The result is one row of the database. The inspection also stores the median time to approval, which takes too
+long to count on a page.
 """
 
 import logging
@@ -25,12 +25,12 @@ from backoffice.operations.monitoring.invariants import INVARIANTS, InspectionSc
 from backoffice.operations.states import Status
 
 MEASURED_PERIOD = timedelta(days=30)
-_UNIT = timedelta(microseconds=1)  # of the databases: nothing is rounded
+_UNIT = timedelta(microseconds=1)  # the resolution of timestamps in the databases: nothing is rounded
 
 
 @dataclass(frozen=True)
 class ApprovalTime:
-    """Of so many operations, half took no longer than this from their preparation to the last countersignature."""
+    """The median time from preparation to the last approval, over `count` operations."""
 
     count: int
     median: timedelta
@@ -45,9 +45,9 @@ class ApprovalTime:
 
 
 def approval_time(now: datetime) -> ApprovalTime | None:
-    """Of what was countersigned in the last thirty days, exactly; None where nothing was.
+    """The exact median over `MEASURED_PERIOD`; None if nothing was approved in it.
 
-    Reads every one of them, which is too much for a page.
+    Reads every such operation, which takes too long for a page.
     """
     signed = Operation.objects.filter(decided_at__gte=now - MEASURED_PERIOD).exclude(status=Status.REJECTED)
     times = signed.order_by().values_list("prepared_at", "decided_at")
@@ -58,9 +58,9 @@ def approval_time(now: datetime) -> ApprovalTime | None:
 logger = logging.getLogger(__name__)
 
 INSPECTION_INTERVAL = timedelta(minutes=1)
-LEASE = timedelta(minutes=3)  # so long an inspection may take before another process begins the next
+LEASE = timedelta(minutes=3)  # how long an inspection may take before another process begins the next
 RECENTLY_CLOSED = timedelta(hours=1)
-OPERATIONS_PER_INSPECTION = 2000  # operations closed lately, and as many of all, round by round
+OPERATIONS_PER_INSPECTION = 2000  # this many recently closed ones, and this many of all in rotation
 LOG_ENTRIES_PER_INSPECTION = 20_000
 CONFIRMING_PASSES = 3
 STORED_REFERENCES = 20
@@ -68,7 +68,7 @@ STORED_REFERENCES = 20
 
 @dataclass(frozen=True)
 class InvariantFinding:
-    """One rule, and the references of what breaks it."""
+    """One rule, and the references of the operations that break it."""
 
     rule: Invariant
     broken: list[str]
@@ -85,14 +85,14 @@ class InvariantFinding:
 
 @dataclass(frozen=True)
 class InspectionReport:
-    """What an inspection found, rule by rule, and how long it took."""
+    """What an inspection found, rule by rule, and how long it took in seconds."""
 
     findings: list[InvariantFinding] = field(default_factory=list)
     took: float = 0.0
 
     @property
     def violations(self) -> dict[str, dict[str, object]]:
-        """How many and the first references, for each rule that is broken."""
+        """Count and first references, for each rule that is broken."""
         return {
             finding.rule.name: {
                 "count": len(finding.broken),
@@ -106,8 +106,9 @@ class InspectionReport:
 def inspect_due() -> int:
     """Inspect if the last inspection began a minute ago and has ended; 1 if this call did it.
 
-    May be called at any time and by several processes: one wins the minute. What takes longer is waited for, so that
-    a slow database is not asked by more and more at once; one whose process is gone is followed after the lease.
+    May be called at any time by several processes: one gets the lease. An inspection that takes longer is
+    waited for, so that a slow database gets no further load; if its process died, another starts after the
+    lease.
     """
     now = clock.now()
     turn, is_first = Inspection.objects.get_or_create(pk=1, defaults={"begun_at": now})
@@ -123,8 +124,10 @@ def inspect_due() -> int:
 
 
 def inspect(*, full: bool) -> InspectionReport:
-    """Hold the database to every rule, and keep what was found. `full`: all operations and the whole log, however long
-    it takes; otherwise what is open, what closed within the hour, the next of all in turn, and the log's new entries.
+    """Check every rule and store the result.
+
+    `full` checks all operations and the whole log, however long it takes; otherwise the open ones, those
+    closed within the hour, the next ones of all in rotation, and the log's new entries.
     """
     began, now = time.monotonic(), clock.now()
     last = Inspection.objects.filter(pk=1).first() or Inspection(pk=1, begun_at=now)
@@ -139,7 +142,7 @@ def inspect(*, full: bool) -> InspectionReport:
 
 
 def _finding(rule: Invariant, scope: InspectionScope) -> InvariantFinding:
-    """What breaks a rule in every one of several passes: what moves between two questions may look broken in one."""
+    """What breaks a rule in each of several passes, since a concurrent change can look like a violation."""
     broken = rule.broken_by(scope)
     for _ in range(CONFIRMING_PASSES - 1):
         if not broken:
@@ -154,9 +157,9 @@ def _all_operations() -> list[UUID]:
 
 
 def _next_operations(now: datetime, last: Inspection) -> tuple[list[UUID], UUID | None]:
-    """The operations of this minute, and where the round through all of them stands afterwards.
+    """The operations to check this minute, and where the rotation through all of them continues.
 
-    What broke a rule the last time is among them, so that it is told until it is mended.
+    Those that broke a rule the last time are included, so that a violation is reported until it is gone.
     """
     pks = Operation.objects.values_list("pk", flat=True)
     suspects = [reference for found in last.violations.values() for reference in found["references"]]
@@ -208,7 +211,7 @@ INSPECTION_LATE_AFTER = timedelta(minutes=5)
 
 @dataclass(frozen=True)
 class Violation:
-    """A rule that is broken, how often, and the first references of what breaks it."""
+    """A rule that is broken, how often, and the first references of the operations that break it."""
 
     rule: str
     sentence: str
@@ -218,9 +221,9 @@ class Violation:
 
 @dataclass(frozen=True)
 class SystemHealth:
-    """The last inspection of what must always hold; `at` is None where there never was one.
+    """The last inspection of the invariants; `at` is None if there was none.
 
-    `tempo` is how long countersigning took in the thirty days before it, None where nothing was countersigned.
+    `tempo` is the time to approval in the thirty days before it; None if nothing was approved.
     """
 
     at: datetime | None
@@ -232,17 +235,17 @@ class SystemHealth:
 
     @property
     def is_late(self) -> bool:
-        """Whether nobody has looked for so long that nothing can be said."""
+        """Whether the last inspection is too old to rely on."""
         return self.at is None or self.at < self.now - INSPECTION_LATE_AFTER
 
     @property
     def seconds_since(self) -> float:
-        """The age of the last inspection; endless if there never was one."""
+        """The age of the last inspection in seconds; infinite if there was none."""
         return (self.now - self.at).total_seconds() if self.at else float("inf")
 
 
 def system_health() -> SystemHealth:
-    """As the last inspection left it, in one query once there was one."""
+    """The result of the last inspection, in one query if there was one."""
     number = open_incidents().order_by().values(one=Value(1)).annotate(number=Count("pk")).values("number")
     last = Inspection.objects.filter(pk=1).annotate(open_incidents=Coalesce(Subquery(number), 0)).first()
     if last is None:

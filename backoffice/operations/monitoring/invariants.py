@@ -1,6 +1,7 @@
-"""What must always hold, one function per rule; each returns the references of the operations that break it. Read-only.
+"""The invariants, one function per rule; each returns the references of the operations that break it.
+Read-only.
 
-Rules that one query can answer look at all operations; the others look at those of the `InspectionScope`.
+Rules that one query can check cover all operations; the others cover those of the `InspectionScope`.
 """
 
 from collections import Counter, defaultdict
@@ -25,7 +26,7 @@ from backoffice.operations.models.operations import UNMATCHED, Approval, Attempt
 from backoffice.operations.states import AWAITING_PROVIDER, EDGES, Outcome, Status
 
 CHUNK = 500
-SWEEPER_TOLERANCE = timedelta(minutes=2)  # so late may be what the sweeper does every second
+SWEEPER_TOLERANCE = timedelta(minutes=2)  # how late the sweeper may be with its work
 LATEST_CHECK = timedelta(minutes=15)
 
 _PROVEN_NOT_EXECUTED = (Outcome.NOT_SENT, Outcome.TOKEN_REFUSED)
@@ -38,21 +39,21 @@ _LOCAL_KINDS = [name for name, kind in KINDS.items() if isinstance(kind, LocalKi
 
 @dataclass(frozen=True)
 class InspectionScope:
-    """What one inspection looks at one by one, by which time, and what the walk through the log found."""
+    """The operations one inspection checks individually, its time, and the verification of the audit log."""
 
     now: datetime
     operations: Sequence[UUID]
     log: ChainVerification
 
     def chunks(self) -> Iterator[Sequence[UUID]]:
-        """The operations, so many at a time that a database takes their ids in one question."""
+        """The operations, in chunks of a size that a database accepts in one query."""
         for start in range(0, len(self.operations), CHUNK):
             yield self.operations[start : start + CHUNK]
 
 
 @dataclass(frozen=True)
 class Invariant:
-    """A sentence that is true, and the function that names what breaks it."""
+    """A rule as a sentence, and the function that finds what breaks it."""
 
     name: str
     sentence: str
@@ -60,7 +61,7 @@ class Invariant:
 
 
 def sent_again(_scope: InspectionScope) -> list[str]:
-    """A further attempt was opened although an earlier one is not proven to have executed nothing."""
+    """A further attempt was opened although an earlier one is not proven not executed."""
     again = Attempt.objects.filter(number__gt=1).values("operation")
     earlier = Attempt.objects.exclude(outcome__in=_PROVEN_NOT_EXECUTED).filter(
         _HAS_LATER_ATTEMPT, operation__in=again
@@ -69,7 +70,7 @@ def sent_again(_scope: InspectionScope) -> list[str]:
 
 
 def insufficient_approvals(_scope: InspectionScope) -> list[str]:
-    """It is countersigned or was sent without enough people, none of them the maker, under this very content."""
+    """Approved or sent without enough approvals of this content by people other than the preparer."""
     valid = (
         Approval.objects.filter(operation=OuterRef("pk"), digest=OuterRef("digest"), maker=OuterRef("maker"))
         .exclude(approver=OuterRef("maker"))
@@ -85,7 +86,7 @@ def insufficient_approvals(_scope: InspectionScope) -> list[str]:
 
 
 def content_changed(scope: InspectionScope) -> list[str]:
-    """What stands there, or what was sent, is not what was signed."""
+    """The stored content, or the content that was sent, is not what was approved."""
     sent_otherwise = Attempt.objects.exclude(digest=F("operation__digest")).values("operation")
     changed = _references(sent_otherwise)
     for chunk in scope.chunks():
@@ -94,7 +95,7 @@ def content_changed(scope: InspectionScope) -> list[str]:
     return changed
 
 
-# What each entry of the log says of the status afterwards: the status itself, or that the entry tells it.
+# The status after each action of the log: a fixed one, or the one recorded in the entry (`_IN_ENTRY`).
 _IN_ENTRY = "told"
 _STATUS_AFTER = {
     Action.OPERATION_PREPARED: Status.PENDING,
@@ -116,7 +117,7 @@ _STATUS_AFTER = {
 
 
 def unrecorded_transition(scope: InspectionScope) -> list[str]:
-    """The log does not tell, along the table of states, how it came to where it stands, or how often it was sent."""
+    """The log's entries do not lead to the status, or do not match the number of attempts."""
     broken = []
     for chunk in scope.chunks():
         sent = Counter(Attempt.objects.filter(operation__in=chunk).values_list("operation", flat=True))
@@ -131,7 +132,7 @@ def unrecorded_transition(scope: InspectionScope) -> list[str]:
 
 
 def _recorded_transitions(chunk: Sequence[UUID]) -> dict[str, list[tuple[str, str]]]:
-    """Action and status afterwards of each entry that tells one, in order, by operation."""
+    """Action and resulting status of each entry that has one, in order, by operation id."""
     entries = Entry.objects.filter(
         target_type=Operation._meta.label_lower,
         target_id__in=[str(pk) for pk in chunk],
@@ -147,7 +148,7 @@ def _recorded_transitions(chunk: Sequence[UUID]) -> dict[str, list[tuple[str, st
 
 
 def _final_status(path: Sequence[tuple[str, str]]) -> str | None:
-    """Where the entries lead; None if they leave the table of states, or begin otherwise than by preparing."""
+    """The status the entries lead to; None if they leave the table of states or lack the preparation."""
     if not path or path[0][0] != Action.OPERATION_PREPARED:
         return None
     status = Status.PENDING
@@ -160,15 +161,15 @@ def _final_status(path: Sequence[tuple[str, str]]) -> str | None:
 
 
 def shared_transaction(_scope: InspectionScope) -> list[str]:
-    """Two attempts claim the same transaction of the service."""
+    """Two attempts claim the same transaction of the provider."""
     claimed = Attempt.objects.exclude(service_transaction_id=None).order_by()
     twice = claimed.values("service_transaction_id").annotate(times=Count("pk")).filter(times__gt=1)
     shared = Attempt.objects.filter(service_transaction_id__in=twice.values("service_transaction_id"))
     return _references(shared.values("operation"))
 
 
-# Where an operation can stand by the outcome of its last attempt, and if there is none. Proof that nothing was executed
-# lets it be sent again, be taken back and run out; after it was unknown, the same proof closes it as failed.
+# The statuses allowed for each outcome of the last attempt, and for none. Proof of no execution lets an
+# operation be sent again, cancelled or expire; after an unknown outcome, the same proof closes it as failed.
 _NOT_EXECUTED_STATUSES = frozenset({Status.APPROVED, Status.EXPIRED, Status.CANCELLED, Status.FAILED})
 _STATUSES = {
     Outcome.OPEN: {Status.SENDING, Status.PROCESSING, Status.UNKNOWN, Status.REVIEW},
@@ -182,7 +183,7 @@ _NEVER_SENT = {Status.PENDING, Status.APPROVED, Status.REJECTED, Status.EXPIRED,
 
 
 def unfounded_end(_scope: InspectionScope) -> list[str]:
-    """Its status does not follow from its last attempt, or money moved and no transaction of the service is named."""
+    """The status does not follow from the last attempt, or money moved and no transaction is named."""
     fitting = Q(pk__in=[])
     for outcome, statuses in _STATUSES.items():
         fitting |= Q(outcome=outcome, operation__status__in=statuses)
@@ -194,12 +195,12 @@ def unfounded_end(_scope: InspectionScope) -> list[str]:
 
 
 def broken_log(scope: InspectionScope) -> list[str]:
-    """The audit log does not agree with itself."""
+    """The audit log fails its verification."""
     return [str(scope.log.fault)] if scope.log.fault else []
 
 
 def stale_release(scope: InspectionScope) -> list[str]:
-    """A word to send outlives its time, lives longer than it may, or waits where nothing can be sent."""
+    """A release is kept past its expiry, lasts longer than allowed, or waits where nothing can be sent."""
     return [
         release.operation.reference
         for release in Release.objects.select_related("operation")
@@ -216,7 +217,7 @@ def _lifetime(release: Release) -> timedelta:
 
 
 def unneeded_secret(_scope: InspectionScope) -> list[str]:
-    """A secret is still kept although it was shown or taken into use."""
+    """A secret is still stored although it was shown or taken into use."""
     shown = Entry.objects.filter(action=Action.SECRET_REVEALED).order_by()
     kept = {str(pk): at for pk, at in Secret.objects.values_list("pk", "kept_at")}
     shown_since = {
@@ -227,7 +228,7 @@ def unneeded_secret(_scope: InspectionScope) -> list[str]:
 
 
 def unchecked_outcome(scope: InspectionScope) -> list[str]:
-    """Its outcome is open and nobody looks for it, or the look is long overdue."""
+    """The outcome is open and no check is scheduled, or the check is long overdue."""
     open_attempts = Attempt.objects.filter(closed_at__isnull=True)
     never = Q(operation__status__in=AWAITING_PROVIDER, next_check_at__isnull=True)
     overdue = Q(operation__status__in=AWAITING_PROVIDER, next_check_at__lt=scope.now - LATEST_CHECK)
@@ -238,7 +239,7 @@ def unchecked_outcome(scope: InspectionScope) -> list[str]:
 
 
 def two_unknown_at_balance(_scope: InspectionScope) -> list[str]:
-    """Two attempts at one balance wait for a transaction, so that neither can be told from the other."""
+    """Two attempts at one balance have no transaction, so that theirs cannot be told apart."""
     in_doubt = Attempt.objects.filter(UNMATCHED).exclude(balance=None).order_by()
     twice = in_doubt.values("balance").annotate(times=Count("pk")).filter(times__gt=1)
     return _references(in_doubt.filter(balance__in=twice.values("balance")).values("operation"))

@@ -1,4 +1,4 @@
-"""The Prometheus metrics, read from the database at each request, and their endpoint. Numbers only, no content."""
+"""The Prometheus metrics and their endpoint, read from the database at each request. Numbers only."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -35,7 +35,8 @@ _BREAKS_COUNTED = 10_000
 def render_metrics() -> bytes:
     """All metrics in Prometheus' text format, as they are at this moment.
 
-    A registry of its own each time: every process tells the same, because the database says it.
+    A registry of its own for each request: every process reports the same, since all values come from the
+    database.
     """
     registry = CollectorRegistry()
     registry.register(_MetricsCollector())
@@ -43,10 +44,9 @@ def render_metrics() -> bytes:
 
 
 class _MetricsCollector(Collector):
-    """The present state of the database."""
+    """The present state of the database as gauges."""
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Each metric, once."""
         now = timezone.now()
         last = system_health()
         yield from _inspection(last)
@@ -60,7 +60,7 @@ class _MetricsCollector(Collector):
         yield from _sweeper(now)
 
     def describe(self) -> Iterator[GaugeMetricFamily]:
-        """Nothing beforehand: to register must not ask the database."""
+        """Empty, so that registering does not query the database."""
         return iter(())
 
 
@@ -151,7 +151,7 @@ def _family(name: str, text: str, label: str) -> GaugeMetricFamily:
 @login_not_required
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
-    """The metrics, for this machine itself and for whoever brings the configured token. Nobody signs in here."""
+    """The metrics, for requests from this machine or with the configured token. No sign-in."""
     if not _may_read_metrics(request):
         return HttpResponse("Forbidden\n", status=403, content_type="text/plain")
     return HttpResponse(render_metrics(), content_type=CONTENT_TYPE_PLAIN_0_0_4)

@@ -1,7 +1,8 @@
 """Close a sent operation by what the provider's transaction list shows. Never sends.
 
-A transaction the provider named in its answer decides by itself. Otherwise a transaction is claimed if it is the
-only candidate, since nothing else leaves the balance meanwhile (`delivery.balance_queue`). Absence proves nothing.
+A transaction the provider named in its answer decides by itself. Otherwise a transaction is claimed if it is
+the only candidate, since nothing else is sent from the balance meanwhile (`delivery.balance_queue`). Absence
+from the list proves nothing.
 """
 
 from datetime import datetime, timedelta
@@ -23,12 +24,13 @@ from backoffice.operations.models.reason_codes import CheckResult
 from backoffice.operations.states import AWAITING_PROVIDER, Outcome, Status
 from payments_gateway import TransactionRecord
 
-RECHECK_SOON = timedelta(minutes=2)  # while the balance is held and the next look may free it
-RECHECK_AFTER = timedelta(minutes=15)  # past the horizon, while there is something definite to wait for
+RECHECK_SOON = timedelta(minutes=2)  # while the balance is blocked and the next check may free it
+# past the horizon, while a definite answer can still be expected
+RECHECK_AFTER = timedelta(minutes=15)
 
 
 def listing_delay() -> timedelta:
-    """How long a list that lags is given to show every transaction that could be meant, before one is taken."""
+    """How long after an attempt's start every candidate is listed, even by a list that lags."""
     return 2 * timedelta(seconds=settings.SEND_DEADLINE_SECONDS)
 
 
@@ -40,10 +42,10 @@ _ENDS = {
 
 
 def confirm_operation(operation_id: UUID, *, actor: User | None = None) -> Operation:
-    """Read the service's list and close the operation if the list proves its end.
+    """Read the provider's list and close the operation if the list proves its end.
 
-    Called by a timer, by news from the service, or by a person (`actor`). Nothing is ever sent. What cannot be told for
-    a day goes to `review`.
+    Called by a timer, a webhook or a user (`actor`). Nothing is ever sent. An outcome that is still unknown
+    at the horizon (one day) goes to `review`.
     """
     operation = Operation.objects.get(pk=operation_id)
     attempt = operation.attempts.filter(closed_at__isnull=True).first()
@@ -58,7 +60,7 @@ def confirm_operation(operation_id: UUID, *, actor: User | None = None) -> Opera
 
 @transaction.atomic
 def _record_check(operation_id: UUID, looked_at: Attempt, seen: MatchResult, actor: User | None) -> Operation:
-    """Write down one look at the list, and move the operation where the look proves something."""
+    """Record one status check, and change the operation's status if the check proves something."""
     operation = Operation.objects.get_locked(operation_id)
     attempt = Attempt.objects.select_for_update().filter(pk=looked_at.pk, closed_at__isnull=True).first()
     if attempt is None or operation.status not in AWAITING_PROVIDER:
@@ -68,14 +70,14 @@ def _record_check(operation_id: UUID, looked_at: Attempt, seen: MatchResult, act
     asked_for = attempt.next_check_at if attempt.next_check_at != looked_at.next_check_at else None
     attempt.next_check_at = _next_check(operation, attempt, seen)
     if asked_for and attempt.next_check_at:
-        attempt.next_check_at = min(asked_for, attempt.next_check_at)  # for news that this look did not see
+        attempt.next_check_at = min(asked_for, attempt.next_check_at)  # a webhook asked for an earlier check
     _apply_match(operation, attempt, seen, actor)
     attempt.save()
     return operation
 
 
 def _apply_match(operation: Operation, attempt: Attempt, seen: MatchResult, actor: User | None) -> None:
-    """Close, go on, or ask people: whatever this look allows."""
+    """Close the operation, mark it as processing, or escalate it to review, as this check allows."""
     if seen.is_done:
         _close(operation, attempt, "fulfilled", actor)
         return
@@ -90,33 +92,34 @@ def _apply_match(operation: Operation, attempt: Attempt, seen: MatchResult, acto
 
 
 def _decisive_record(operation: Operation, attempt: Attempt, seen: MatchResult) -> TransactionRecord | None:
-    """The transaction that decides now, if there is one.
+    """The transaction that decides the outcome now; None if there is none yet.
 
-    Where no readable answer came, another of the same content may stand in a list that lags before ours does: it is
-    taken for ours only once ours has had the time to be there. Where the service accepted ours without a name, which is
-    its custom, the first look takes it if the balance before it is the one that we saw; to wait there, too, would let
-    one a minute leave a balance. And it proves failure only when ours could not come any more, so that `failed` never
-    hides a debit. What there are doubts about is never taken (`looking`).
+    Where the provider gave no readable answer, a delayed list may show a similar transaction before ours: a
+    candidate is claimed only after `listing_delay`. Where the provider accepted the request without naming a
+    transaction, the first check may claim the candidate if the balance before it equals the watermark's;
+    otherwise each balance could send only one operation a minute. A failed transaction is claimed only once
+    ours can no longer be executed, so that `failed` never hides a debit. A candidate that `matching` rejects
+    is never claimed.
     """
     record = _single_candidate(seen)
     if record is None:
         return None
     if attempt.service_transaction_id not in {None, record.transaction_id}:
-        return None  # another was named since the list was read
+        return None  # another was claimed since the list was read
     if attempt.named_at:
         return record
     return record if seen.at >= _earliest_claim_time(operation, attempt, record) else None
 
 
 def _single_candidate(seen: MatchResult) -> TransactionRecord | None:
-    """The only one that can be ours, if nothing but time keeps it from being taken."""
+    """The only candidate, if it was not rejected and its status is one we know."""
     if len(seen.found) != 1 or seen.rejected_because or seen.found[0].status not in {*_ENDS, PROCESSING}:
         return None
     return seen.found[0]
 
 
 def _earliest_claim_time(operation: Operation, attempt: Attempt, record: TransactionRecord) -> datetime:
-    """From when on this one is taken for ours: when ours would be in the list, or could not come any more."""
+    """The earliest time to claim this candidate: when ours would be listed or can no longer be executed."""
     may_hide_ours = record.status == "failed" or (
         record.status == PROCESSING and operation.status == Status.UNKNOWN
     )
@@ -128,12 +131,12 @@ def _earliest_claim_time(operation: Operation, attempt: Attempt, record: Transac
 
 
 def _follows_watermark(attempt: Attempt, record: TransactionRecord) -> bool:
-    """Whether nothing moved the balance between our watermark and this transaction, as far as both tell."""
+    """Whether the balance did not change between our watermark and this transaction, as far as reported."""
     return record.previous_balance is None or record.previous_balance == attempt.watermark_balance
 
 
 def _claim(attempt: Attempt, record: TransactionRecord) -> bool:
-    """Make the transaction this attempt's own; False if it became another's meanwhile."""
+    """Claim the transaction for this attempt; False if another attempt claimed it meanwhile."""
     if not claim_transaction(attempt, record.transaction_id):
         return False
     attempt.fee = record.fee
@@ -141,7 +144,7 @@ def _claim(attempt: Attempt, record: TransactionRecord) -> bool:
 
 
 def _result(operation: Operation, attempt: Attempt, seen: MatchResult) -> tuple[CheckResult, dict[str, Any]]:
-    """What the look showed, and until when the only one that can be ours is left alone."""
+    """The result to record; for a candidate that may not be claimed yet, with the time from which it may."""
     record = _single_candidate(seen)
     if record is None or attempt.named_at:
         return seen.result
@@ -152,11 +155,12 @@ def _result(operation: Operation, attempt: Attempt, seen: MatchResult) -> tuple[
 
 
 def _next_check(operation: Operation, attempt: Attempt, seen: MatchResult) -> datetime | None:
-    """When to look again; None once the horizon is reached and there is nothing definite to wait for."""
+    """When to check again; None past the horizon if no definite answer can be expected."""
     if seen.is_nowhere:
         return None
     if attempt.service_transaction_id and len(seen.found) > 1 and seen.at >= attempt.may_come_until:
-        return None  # what was taken for ours failed, and another stands beside it: no look can tell more
+        # the claimed transaction failed and another candidate is listed: further checks cannot decide
+        return None
     in_time = next_check_time(attempt.started_at, seen.at)
     soon = _early_recheck(operation, attempt, seen)
     if in_time and soon:
@@ -166,7 +170,7 @@ def _next_check(operation: Operation, attempt: Attempt, seen: MatchResult) -> da
 
 
 def _early_recheck(operation: Operation, attempt: Attempt, seen: MatchResult) -> datetime | None:
-    """When another look may free a balance that is held; None if nothing but the schedule tells."""
+    """When another check may free a blocked balance; None if the regular schedule is enough."""
     record = _single_candidate(seen)
     if attempt.service_transaction_id:
         return None
@@ -187,7 +191,7 @@ def _close(operation: Operation, attempt: Attempt, ended: str, actor: User | Non
 
 
 def _mark_processing(operation: Operation, attempt: Attempt, actor: User | None) -> None:
-    """The service has it and is not done: from now on the transaction is known by its id, and the balance is free."""
+    """The provider is executing the claimed transaction; the balance is free for the next release."""
     attempt.next_check_at = attempt.next_check_at or attempt.started_at
     if operation.status == Status.UNKNOWN:
         _transition(operation, attempt, Status.PROCESSING, Action.OPERATION_ACCEPTED, actor)

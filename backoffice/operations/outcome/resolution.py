@@ -1,4 +1,4 @@
-"""Close an operation whose outcome two people resolved, in the commit of the last approval. Never sends."""
+"""Close an operation whose outcome two people resolved, within the last approval. Never sends."""
 
 from django.db import transaction
 
@@ -30,9 +30,10 @@ _ENDS = {
 
 
 def check_meaning_unchanged(payload: ResolutionPayload) -> None:
-    """Hold what people say of the service's word against the word it shows now. Asks it, so outside of transactions.
+    """Check that the provider's list still shows the transaction status that the resolution interprets.
 
-    Raises CannotSettleError where the word has changed, or cannot be read.
+    Reads the provider, so it is called outside of transactions. Raises CannotResolveError if the status has
+    changed or cannot be read.
     """
     _, attempt = open_attempt(payload.operation)
     seen = payload.transaction
@@ -49,10 +50,10 @@ def check_meaning_unchanged(payload: ResolutionPayload) -> None:
 
 @transaction.atomic
 def resolve_operation(resolution: Operation, payload: ResolutionPayload, actor: User) -> None:
-    """Close the operation and its attempt as signed, in the transaction of the last countersignature.
+    """Close the operation and its attempt as approved, in the transaction of the last approval.
 
-    Raises CannotSettleError where the outcome is known by now, the transaction is another's by now, or it may still
-    happen.
+    Raises CannotResolveError if the outcome is known by now, another attempt has claimed the transaction, or
+    the provider may still execute the operation.
     """
     operation = Operation.objects.get_locked(payload.operation)
     attempt = _open_attempt(operation, payload)
@@ -79,7 +80,7 @@ def resolve_operation(resolution: Operation, payload: ResolutionPayload, actor: 
 
 
 def _open_attempt(operation: Operation, payload: ResolutionPayload) -> Attempt:
-    """The attempt that was looked at, if its outcome is still open."""
+    """The attempt that the resolution is about, locked, if its outcome is still open."""
     attempts = Attempt.objects.select_for_update().filter(operation=operation, closed_at__isnull=True)
     attempt = attempts.filter(number=payload.attempt).first()
     if attempt is None or not may_be_resolved(operation, attempt):
@@ -89,7 +90,7 @@ def _open_attempt(operation: Operation, payload: ResolutionPayload) -> Attempt:
 
 
 def _end(attempt: Attempt, payload: ResolutionPayload) -> tuple[Status, Outcome]:
-    """How it ended by what was signed. Nothing fails while ours may come: what failed may be another's."""
+    """The approved status and outcome. Nothing is closed as failed while it may still be executed."""
     taken = payload.named.transaction_id if payload.named else None
     is_news = payload.verdict == ResolutionChoice.ABSENT and attempt.service_transaction_id != taken
     if payload.end == ResolvedEnd.FAILED and (clock.now() < attempt.may_come_until or is_news):
@@ -98,7 +99,7 @@ def _end(attempt: Attempt, payload: ResolutionPayload) -> tuple[Status, Outcome]
 
 
 def _claim_transaction(attempt: Attempt, seen: TransactionEvidence) -> None:
-    """Make the transaction this attempt's own, as `unfit` allows; the unique index decides who has it."""
+    """Claim the transaction for this attempt, replacing one that was only matched."""
     taken = None if attempt.named_at else attempt.service_transaction_id
     if not claim_transaction(attempt, seen.transaction_id, instead_of=taken):
         raise CannotResolveError(Refusal.TRANSACTION_TAKEN, transaction=seen.transaction_id)

@@ -1,7 +1,7 @@
 """Run the status checks that are due, and make them due when a webhook arrives.
 
-A webhook never changes an operation; only a read of the provider does. Any number of processes may run checks; each
-attempt is checked by the one that leases it.
+A webhook never changes an operation; only a read of the provider does. Any number of processes may run
+checks; each attempt is checked by the one that leases it.
 """
 
 from collections.abc import Collection
@@ -19,18 +19,17 @@ from backoffice.operations.outcome.confirmation import confirm_operation
 from backoffice.operations.states import AWAITING_PROVIDER
 
 BATCH_SIZE = 100
-CHECK_LEASE = timedelta(
-    seconds=10
-)  # to look once; whoever is gone by then is followed, and two looks do no harm
+# Long enough for one check; if the process dies, another takes over. A repeated check does no harm.
+CHECK_LEASE = timedelta(seconds=10)
 
 
 def check_due() -> int:
-    """Look for the outcome of what was sent and is not proven to have ended; how many were looked for."""
+    """Check every attempt without a proven end whose check is due; returns how many were checked."""
     return check_due_among(Attempt.objects.all())
 
 
 def check_due_among(attempts: QuerySet[Attempt]) -> int:
-    """The same of these attempts. What has been due for longest comes first; what others look at is left to them."""
+    """Check those of these attempts that are due, the longest due first, unless leased by another process."""
     due = attempts.filter(next_check_at__lte=clock.now(), operation__status__in=AWAITING_PROVIDER)
     in_turn = due.order_by("next_check_at").select_related("operation")
     rows = {each: each.operation.reference for each in in_turn[:BATCH_SIZE]}
@@ -38,7 +37,7 @@ def check_due_among(attempts: QuerySet[Attempt]) -> int:
 
 
 def _check_if_leased(attempt: Attempt) -> bool:
-    """Look if nobody else does; whether that was so."""
+    """Check the status if no other process has leased it; returns whether it was checked."""
     if not _lease_check(attempt):
         return False
     confirm_operation(attempt.operation_id)
@@ -52,7 +51,7 @@ def _note_failure(attempt: Attempt, error: str) -> None:
 
 
 def _lease_check(attempt: Attempt) -> bool:
-    """Win the right to look now, by compare-and-set, so that two sweepers do not both ask the service."""
+    """Lease the check by compare-and-set, so that two sweepers do not both read the provider."""
     later = clock.now() + CHECK_LEASE
     won = Attempt.objects.filter(pk=attempt.pk, next_check_at=attempt.next_check_at).update(
         next_check_at=later
@@ -61,19 +60,20 @@ def _lease_check(attempt: Attempt) -> bool:
 
 
 UNNAMED_CHECK_INTERVAL = timedelta(seconds=15)
-"""What is open and not named is not looked at more often because of news, however many come."""
+"""Open attempts that a webhook does not name are checked at most this often, however many webhooks arrive."""
 
 
 def schedule_checks(transaction_ids: Collection[str]) -> None:
-    """Have everything read that news may be about: open attempts, the closed ones of these transactions, the mirror.
+    """Make the named attempts due now, other open attempts due soon, and request a refresh of the mirror.
 
-    The open ones of these transactions are due from now on; every other open one, since it may be meant as well, when
-    `OTHERS_EVERY` lets it be. None is put off, and whoever looks at one just now leaves that standing (`confirming`):
-    the sweeper looks if nobody else does. A closed one is looked at while it is still watched. The schedules go by time
-    alone, so a further look uses nothing up.
+    Other open attempts may be meant as well; they become due as `UNNAMED_CHECK_INTERVAL` allows. A closed
+    attempt is checked again if it is still being rechecked. No check is ever postponed, and a check in
+    progress keeps the earlier time set here (`outcome.confirmation`). The regular schedule depends on time
+    alone, so an additional check does not shorten it.
 
-    Each statement stands by itself, and all of them may be done twice: no row is held while another is waited for. They
-    ask the attempts' own columns only, so that one that moves meanwhile is judged as it is then.
+    Idempotent. Each statement runs in its own transaction, so no row stays locked while another is waited
+    for, and each condition uses columns of the attempt only, so it is evaluated against the row's current
+    state.
     """
     sync.request_sync()
     now = clock.now()
@@ -85,6 +85,6 @@ def schedule_checks(transaction_ids: Collection[str]) -> None:
 
 
 def run_scheduled_checks(transaction_ids: Collection[str]) -> int:
-    """Look at what is due of these transactions, and then at what is due and has none yet; how many were looked at."""
+    """Check due attempts that are named, then those without a transaction; returns how many."""
     named = Attempt.objects.filter(service_transaction_id__in=transaction_ids)
     return sum(check_due_among(those) for those in (named, Attempt.objects.filter(UNMATCHED)))

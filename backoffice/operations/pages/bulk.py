@@ -1,6 +1,4 @@
-"""Approve or reject several operations: the page to confirm it, with totals and what is skipped, and the result per
-row.
-"""
+"""Approve or reject several operations: the confirmation page with totals, and the results."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -39,7 +37,7 @@ from backoffice.operations.workflow.approvals import (
 
 
 class _BulkForm(BaseDecisionForm):
-    """A decision about several operations at once; each digest comes with its row, so there is none for all."""
+    """A decision about several operations. Each row carries its digest, so the form has none of its own."""
 
     def __init__(self, *args: Any, request: StaffRequest) -> None:
         super().__init__(*args, request=request, wants=DecisionRequirements())
@@ -47,14 +45,14 @@ class _BulkForm(BaseDecisionForm):
 
 
 class BulkApprovalForm(_BulkForm):
-    """To countersign several."""
+    """Approves several."""
 
     comment = forms.CharField(required=False, max_length=500, help_text="The same for each of them.")
     field_order = ("comment", "code")
 
 
 class BulkRejectionForm(_BulkForm):
-    """To reject several for one reason."""
+    """Rejects several with one reason."""
 
     reason = reason_field(
         help_text="The same for each of them. The people who prepared them read it.",
@@ -64,14 +62,14 @@ class BulkRejectionForm(_BulkForm):
 
 
 def selected_operations(user: User, references: Collection[str]) -> list[Operation]:
-    """The operations of these references that this person may see, the newest first, with their countersignatures."""
+    """The operations of these references that this user may see, the newest first, with their approvals."""
     found = visible_operations(user).filter(reference__in=references)
     return list(found.prefetch_related("approvals").order_by(*NEWEST_FIRST))
 
 
 @dataclass(frozen=True)
 class BulkRow:
-    """One of them: all that is signed, and why it is left out of the decision (empty if it is not)."""
+    """One operation with its facts, and why it is skipped (empty if it is not)."""
 
     operation: Operation
     facts: Facts
@@ -79,7 +77,7 @@ class BulkRow:
 
 
 def bulk_rows(person: User, operations: Iterable[Operation], decision: BulkDecision) -> list[BulkRow]:
-    """A row for each operation. The services check every right again."""
+    """A row for each operation. The services check every permission again."""
     return [
         BulkRow(operation, _facts(operation), _skip_reason(person, operation, decision))
         for operation in operations
@@ -87,7 +85,7 @@ def bulk_rows(person: User, operations: Iterable[Operation], decision: BulkDecis
 
 
 def bulk_totals(rows: Sequence[BulkRow], *, debited: bool) -> list[tuple[str, Decimal]]:
-    """Currency and sum, by currency: of what leaves a balance of ours, or of what does not, such as payments."""
+    """Currency and sum of the amounts that are debited, or of those that are not, such as payments."""
     sums: dict[str, Decimal] = {}
     for operation in (row.operation for row in rows):
         if operation.amount is not None and debits_a_balance(operation.kind) is debited:
@@ -120,14 +118,14 @@ BulkForm = BulkApprovalForm | BulkRejectionForm
 
 @dataclass(frozen=True)
 class BulkSelection:
-    """The operations that somebody chose, with the digests that were shown; none in the list of waiting ones."""
+    """The selected operations with the digests that were shown; no digests from the list of waiting ones."""
 
     operations: list[Operation]
     digests: dict[str, str]
 
     @property
     def missing(self) -> int:
-        """How many are not there, or not to be seen."""
+        """How many do not exist or may not be seen."""
         return len(self.digests) - len(self.operations)
 
     @property
@@ -168,7 +166,7 @@ def _decide(request: StaffRequest, decision: BulkDecision) -> HttpResponse:
 
 
 def _selection(request: StaffRequest, given: list[str]) -> BulkSelection:
-    """Each is a reference; behind a colon follows the digest that was shown."""
+    """Each item is a reference, with the shown digest after a colon."""
     digests = {reference: digest for reference, _, digest in (text.partition(":") for text in given)}
     return BulkSelection(selected_operations(request.user, digests), digests)
 

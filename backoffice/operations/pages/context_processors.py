@@ -1,4 +1,4 @@
-"""What operations add to every page: how many wait for this person, the pause, and unrecognised transactions."""
+"""What every page shows of operations: how many wait, the pause, and unrecognised transactions."""
 
 from django.http import HttpRequest
 from django.utils.functional import SimpleLazyObject
@@ -12,7 +12,7 @@ from backoffice.operations.selectors import operations_waiting_for
 
 
 def waiting_count(request: HttpRequest) -> dict[str, object]:
-    """Context processor: `waiting_count`, asked of the database only where a template shows it."""
+    """Context processor: `waiting_count`, queried only if a template uses it."""
     person = getattr(request, "user", None)
     if not isinstance(person, User) or not may_decide_any(person):
         return {"waiting_count": 0}
@@ -20,7 +20,7 @@ def waiting_count(request: HttpRequest) -> dict[str, object]:
 
 
 def sending_pause(request: HttpRequest) -> dict[str, object]:
-    """Context processor: `sending_pause`, the pause that stands, for everybody who may see operations."""
+    """Context processor: `sending_pause`, the current pause, for everyone who may see operations."""
     person = getattr(request, "user", None)
     if not isinstance(person, User) or not person.has_perm(VIEW):
         return {"sending_pause": None}
@@ -28,9 +28,9 @@ def sending_pause(request: HttpRequest) -> dict[str, object]:
 
 
 def unrecognised_transactions(request: HttpRequest) -> dict[str, object]:
-    """Context processor: `unknown_movements`, how many at the service nobody prepared here and nobody took note of.
+    """Context processor: `unknown_movements`, the number of unacknowledged unrecognised transactions.
 
-    They are counted when a template asks.
+    Counted only if a template uses it.
     """
     person = getattr(request, "user", None)
     if not isinstance(person, User) or not person.has_perm(VIEW):

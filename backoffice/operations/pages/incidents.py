@@ -19,7 +19,7 @@ from backoffice.operations.pages.operation.forms import reason_field
 
 
 class AcknowledgeForm(forms.Form):
-    """What somebody found out about an incident."""
+    """The note that acknowledges an incident."""
 
     note = reason_field(
         label="What you found",
@@ -34,7 +34,7 @@ NEWEST_INCIDENTS_FIRST = ("-at", "-id")
 @require_safe
 @permission_required(permissions.VIEW, raise_exception=True)
 def incident_list(request: StaffRequest) -> HttpResponse:
-    """Every incident, the newest first, and what the last inspection found."""
+    """Every incident, the newest first, and the result of the last inspection."""
     page = keyset_page(all_incidents(), order=NEWEST_INCIDENTS_FIRST, cursor=request.GET.get("cursor"))
     return render(request, "operations/incidents.html", {"page": page, "health": system_health()})
 
@@ -42,7 +42,7 @@ def incident_list(request: StaffRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @permission_required(permissions.VIEW, raise_exception=True)
 def incident(request: StaffRequest, pk: int) -> HttpResponse:
-    """One incident with its evidence; whoever may takes note of it here."""
+    """One incident with its evidence, and the form to acknowledge it."""
     found = get_object_or_404(all_incidents(), pk=pk)
     form = AcknowledgeForm(request.POST or None)
     if request.method == "POST":

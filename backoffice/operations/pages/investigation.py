@@ -34,14 +34,14 @@ from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.states import NEEDS_ATTENTION, Status
 from payments_gateway import TransactionRecord
 
-LONG_PROCESSING = timedelta(hours=1)  # so long the service may work on something before people look at it
+LONG_PROCESSING = timedelta(hours=1)  # how long an operation may be processing before it is listed here
 MAX_CANDIDATES_SHOWN = 4  # transactions beside each case
-MAX_MISMATCHES = 2  # in so many traits a transaction may differ and still be shown
+MAX_MISMATCHES = 2  # in this many fields a transaction may differ and still be shown
 OLDEST_FIRST = ("started_at", "pk")
 
 
 class CaseEvidence(BaseModel):
-    """What the service told about one case. `is_done` is of kinds that its list does not show."""
+    """What the provider reported about one case. `is_done` is for kinds that its list does not show."""
 
     records: list[TransactionRecord] = []
     is_whole: bool = True
@@ -51,7 +51,7 @@ class CaseEvidence(BaseModel):
 
 @dataclass(frozen=True)
 class CandidateTransaction:
-    """A transaction that can be the one, trait by trait; `claimed_by` is the operation that it belongs to."""
+    """A possible transaction, field by field; `claimed_by` is the operation that has claimed it."""
 
     record: TransactionRecord
     traits: list[FieldMatch]
@@ -59,13 +59,12 @@ class CandidateTransaction:
 
     @property
     def differing(self) -> int:
-        """How many traits differ."""
         return sum(trait.fits is False for trait in self.traits)
 
 
 @dataclass(frozen=True)
 class UnknownOutcome:
-    """One attempt whose outcome is open, with what is known of it."""
+    """One attempt with an open outcome, and what is known of it."""
 
     attempt: Attempt
     told: CachedValue[CaseEvidence]
@@ -82,27 +81,27 @@ class UnknownOutcome:
 
     @property
     def holds(self) -> str | None:
-        """The balance that nothing else leaves before this is settled."""
+        """The balance that this attempt blocks for other operations."""
         return _blocked_balance(self.attempt)
 
     @property
     def is_shown_nowhere(self) -> bool:
-        """Whether no read of the service can tell what became of it."""
+        """Whether no read of the provider can show the outcome."""
         return not self.in_list and self.told.value is not None and self.told.value.is_done is None
 
     @property
     def may_be_settled(self) -> bool:
-        """Whether people may say what became of it."""
+        """Whether people may resolve it."""
         return may_be_resolved(self.operation, self.attempt)
 
     @property
     def may_be_absent(self) -> bool:
-        """Whether it can be said by now that it did not happen. The form looks again."""
+        """Whether it may be resolved as not executed by now. The form checks again."""
         return self.now >= self.attempt.may_come_until
 
 
 def unknown_outcomes(operations: QuerySet[Operation]) -> QuerySet[Attempt]:
-    """The open attempts of these operations that people have to look at."""
+    """The open attempts of these operations that people have to examine."""
     lasts_long = Q(operation__status=Status.PROCESSING, started_at__lt=Now() - LONG_PROCESSING)
     return Attempt.objects.filter(
         Q(operation__status__in=NEEDS_ATTENTION) | lasts_long,
@@ -112,14 +111,14 @@ def unknown_outcomes(operations: QuerySet[Operation]) -> QuerySet[Attempt]:
 
 
 def cached_cases(attempts: Iterable[Attempt]) -> list[UnknownOutcome]:
-    """The cases with what the service told last, in five queries. Asks nobody."""
+    """The cases with what the provider last reported, in five queries. Does not read the provider."""
     attempts = list(attempts)
     told = cached_values([_cached_read(attempt) for attempt in attempts])
     return _cases([(attempt, told[_cached_read(attempt).text]) for attempt in attempts], fresh=False)
 
 
 def refreshed_case(attempt: Attempt) -> UnknownOutcome:
-    """The case with what the service tells now, or told last."""
+    """The case with what the provider reports now, or last reported if it cannot be read."""
     return _cases([(attempt, _cached_read(attempt).told_now(_evidence_reader(attempt)))], fresh=True)[0]
 
 
@@ -163,7 +162,7 @@ def _cases(told: list[tuple[Attempt, CachedValue[CaseEvidence]]], *, fresh: bool
 
 
 def _nearest_candidates(attempt: Attempt, records: list[TransactionRecord]) -> list[CandidateTransaction]:
-    """The transactions that differ least, the nearest first; those that differ much are left out."""
+    """The transactions with the fewest differing fields first; those with too many are left out."""
     kind, payload = _content(attempt.operation)
     if not isinstance(kind, MoneyKind):
         return []
@@ -179,7 +178,7 @@ def _nearest_candidates(attempt: Attempt, records: list[TransactionRecord]) -> l
 def _candidates(
     attempt: Attempt, records: list[TransactionRecord], owners: dict[str, Operation]
 ) -> list[CandidateTransaction]:
-    """The same with whose they are; one that belongs to this very operation is its own."""
+    """The same with their owners; one that belongs to this operation counts as its own."""
     others = {pk: owner for pk, owner in owners.items() if owner != attempt.operation}
     return [
         replace(candidate, claimed_by=others.get(candidate.record.transaction_id))
@@ -188,7 +187,7 @@ def _candidates(
 
 
 def _owners(records: list[TransactionRecord]) -> dict[str, Operation]:
-    """The operations that transactions belong to already."""
+    """The operations that have claimed these transactions."""
     ids = {record.transaction_id for record in records}
     if not ids:
         return {}
@@ -197,7 +196,7 @@ def _owners(records: list[TransactionRecord]) -> dict[str, Operation]:
 
 
 def _pending_resolutions(attempts: list[Attempt]) -> list[Operation]:
-    """Resolutions of these that wait for their countersignature."""
+    """Resolutions of these attempts that are waiting for approval."""
     about = [str(attempt.operation_id) for attempt in attempts]
     pending = Operation.objects.filter(kind=ResolutionKind.name, status=Status.PENDING)
     return list(pending.filter(payload__operation__in=about).select_related("maker")) if about else []
@@ -208,7 +207,7 @@ def _blocked_balance(attempt: Attempt) -> str | None:
 
 
 def _blocked_counts(balances: set[str]) -> dict[str, int]:
-    """How many countersigned operations wait to leave each of these balances."""
+    """How many approved operations each of these balances keeps waiting."""
     if not balances:
         return {}
     debiting = [kind.name for kind in KINDS.values() if isinstance(kind, MoneyKind)]
@@ -229,7 +228,7 @@ CASES_ON_A_PAGE = 5
 @require_safe
 @permission_required(permissions.VIEW, raise_exception=True)
 def investigation(request: StaffRequest) -> HttpResponse:
-    """Every operation whose outcome people have to look at, the oldest first, as last known."""
+    """Every operation whose outcome people have to examine, the oldest first, as last reported."""
     found = unknown_outcomes(selectors.visible_operations(request.user))
     page = keyset_page(found, order=OLDEST_FIRST, cursor=request.GET.get("cursor"), size=CASES_ON_A_PAGE)
     return render(request, "operations/investigation.html", {"page": page, "cases": cached_cases(page.rows)})
@@ -238,7 +237,7 @@ def investigation(request: StaffRequest) -> HttpResponse:
 @require_safe
 @permission_required(permissions.VIEW, raise_exception=True)
 def case(request: StaffRequest, pk: UUID) -> HttpResponse:
-    """One case on a page of its own; with `?read=1` what the service tells now. A closed one leads to its operation."""
+    """One case on its own page; `?read=1` reads the provider. A closed one redirects to its operation."""
     operation = get_object_or_404(selectors.visible_operations(request.user), pk=pk)
     attempt = unknown_outcomes(selectors.visible_operations(request.user)).filter(operation=operation).first()
     if attempt is None:
@@ -254,7 +253,7 @@ def case(request: StaffRequest, pk: UUID) -> HttpResponse:
 @require_safe
 @permission_required(permissions.VIEW, raise_exception=True)
 def evidence(request: StaffRequest, pk: UUID) -> HttpResponse:
-    """What the service shows of one case now, or what it showed last. Nothing (204) once the case is closed."""
+    """What the provider shows of one case now, or last showed. 204 once the case is closed."""
     attempt = unknown_outcomes(selectors.visible_operations(request.user)).filter(operation=pk).first()
     if attempt is None:
         get_object_or_404(selectors.visible_operations(request.user), pk=pk)

@@ -1,4 +1,4 @@
-"""The list of operations: its tabs, its filters, and filters saved under a name (those of transactions, too)."""
+"""The list of operations: its tabs, its filters, and saved filters (those of transactions, too)."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -41,7 +41,7 @@ TABS: dict[str, tuple[str, Callable[[User], Q]]] = {
 
 @dataclass(frozen=True)
 class OperationFilter:
-    """What a list or a report of operations is narrowed to; empty means everything."""
+    """The filters of a list or report of operations; empty means all."""
 
     kind: str = ""
     status: str = ""
@@ -54,7 +54,7 @@ class OperationFilter:
     within: Q = field(default_factory=Q)
 
     def apply(self, operations: QuerySet[Operation]) -> QuerySet[Operation]:
-        """The operations that match all of it; times are of the preparation, `until` excluded."""
+        """The operations that match every filter; times are those of preparation, `until` excluded."""
         chosen = {
             "kind": self.kind,
             "status": self.status,
@@ -72,12 +72,12 @@ class OperationFilter:
 
 
 def _recipient_of(reference: str) -> Subquery:
-    """Whom this operation pays: links name it instead of an account number, which would stand in logs."""
+    """The recipient of this operation. Links carry its reference, since URLs are logged."""
     return Subquery(Operation.objects.filter(reference=reference).values("beneficiary_key"))
 
 
 def saved_filters_for(user: User, of: FilteredList) -> QuerySet[SavedFilter]:
-    """This person's own of one list, and what people who are still here share; own first."""
+    """This user's own of one list, and those that active colleagues share; own first."""
     shared = Q(is_shared=True, person__is_active=True)
     found = SavedFilter.objects.filter(Q(person=user) | shared, of=of).select_related("person")
     return found.annotate(is_own=Q(person=user)).order_by("-is_own", "name", "pk")
@@ -86,7 +86,7 @@ def saved_filters_for(user: User, of: FilteredList) -> QuerySet[SavedFilter]:
 class OperationFilterForm(ListFilterForm):
     """The filters of the list of operations; a report of operations reads the same names.
 
-    Browsers send the first choice of a list where nothing was chosen: in each it is the one that leaves nothing out.
+    Browsers submit the first choice if none was selected: in each list it is the one that filters nothing.
     """
 
     not_narrowing = frozenset({"tab"})
@@ -115,7 +115,7 @@ class OperationFilterForm(ListFilterForm):
     )
 
     def chosen(self, user: User) -> OperationFilter:
-        """What to narrow the list to. Call only on a valid form."""
+        """The filter to apply. Call only on a valid form."""
         values = self.cleaned_data
         return OperationFilter(
             within=TABS[values["tab"] or ALL_TAB][1](user),
@@ -145,7 +145,7 @@ SAVED_SHOWN = 8
 @require_safe
 @permission_required(permissions.VIEW, raise_exception=True)
 def operation_list(request: StaffRequest) -> HttpResponse:
-    """One tab of operations, narrowed by the filters in the address; only the rows where htmx asks."""
+    """One tab of operations, narrowed by the filters in the URL; only the rows for htmx."""
     form = OperationFilterForm({**request.GET.dict(), "tab": _tab(request)})
     found = selectors.visible_operations(request.user)
     found = form.chosen(request.user).apply(found) if form.is_valid() else found.none()
@@ -162,12 +162,12 @@ def operation_list(request: StaffRequest) -> HttpResponse:
 
 
 def _tabs(person: User) -> list[tuple[str, str]]:
-    """Name and label of the tabs; nothing can wait for somebody who takes no decisions."""
+    """Name and label of the tabs; without "waiting" for a user who takes no decisions."""
     return [(name, label) for name, (label, _) in TABS.items() if name != "waiting" or may_decide_any(person)]
 
 
 def _tab(request: StaffRequest) -> str:
-    """The tab in the address, or the first one this person has."""
+    """The tab in the URL, or the first one this user has."""
     names = [name for name, _ in _tabs(request.user)]
     asked = request.GET.get("tab", "")
     return asked if asked in names else names[0]
@@ -180,7 +180,7 @@ MAX_SAVED_FILTERS = 20
 def save_filter(
     actor: User, *, of: FilteredList, name: str, filters: dict[str, str], is_shared: bool
 ) -> SavedFilter:
-    """Keep the filters under a name. Raises FilterError if the person has that name, or as many as one may keep."""
+    """Save the filters. Raises SavedFilterError if the name is used already, or the limit is reached."""
     User.objects.get_locked(actor.pk)
     if SavedFilter.objects.filter(person=actor).count() >= MAX_SAVED_FILTERS:
         raise SavedFilterError(
@@ -191,14 +191,17 @@ def save_filter(
 
 @transaction.atomic
 def rename_filter(pk: int, *, actor: User, name: str, is_shared: bool) -> SavedFilter:
-    """Change the name of one's own, and who sees it. Raises FilterError, and SavedFilter.DoesNotExist for another's."""
+    """Change the name and visibility of one's own filter.
+
+    Raises SavedFilterError; SavedFilter.DoesNotExist for another user's.
+    """
     saved = SavedFilter.objects.select_for_update().get(pk=pk, person=actor)
     saved.name, saved.is_shared = name, is_shared
     return _store_filter(saved)
 
 
 def delete_filter(pk: int, *, actor: User) -> None:
-    """Forget one's own; nothing happens if it is gone or another's."""
+    """Delete one's own filter; does nothing if it does not exist or is another user's."""
     SavedFilter.objects.filter(pk=pk, person=actor).delete()
 
 
@@ -229,7 +232,7 @@ SAVED_FILTER_URLS = {
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def saved_filter_list(request: StaffRequest, of: FilteredList) -> HttpResponse:
-    """All saved filters of one list; with filters in the address, also the form that saves these."""
+    """All saved filters of one list; with filters in the URL, also the form that saves these."""
     if not request.user.has_perm(LIST_PERMISSIONS[of]):
         raise PermissionDenied
     present = LIST_FORMS[of](request.GET)
@@ -250,7 +253,7 @@ def saved_filter_list(request: StaffRequest, of: FilteredList) -> HttpResponse:
 @require_POST
 @permission_required(permissions.VIEW, raise_exception=True)
 def saved_filter_rename(request: StaffRequest, pk: int) -> HttpResponse:
-    """Change the name of one's own, and who sees it; if that cannot be, its form stays open with what was typed."""
+    """Rename one's own filter or change its visibility; if refused, its form keeps the input."""
     saved = get_object_or_404(SavedFilter, pk=pk, person=request.user)
     form = SavedFilterForm(request.POST, auto_id=f"filter_{pk}_%s")
     if form.is_valid():
@@ -270,7 +273,7 @@ def saved_filter_rename(request: StaffRequest, pk: int) -> HttpResponse:
 @require_POST
 @permission_required(permissions.VIEW, raise_exception=True)
 def saved_filter_delete(request: StaffRequest, pk: int) -> HttpResponse:
-    """Forget one's own; back to the page of its list, or to that of operations if it is gone already."""
+    """Delete one's own filter; back to its list, or to that of operations if it does not exist."""
     saved = SavedFilter.objects.filter(pk=pk, person=request.user).first()
     delete_filter(pk, actor=request.user)
     messages.success(request, "The filter is deleted.")
@@ -286,7 +289,7 @@ def _saved_filters_page(
     status: int = 200,
     refused: Mapping[int, SavedFilterForm] = MappingProxyType({}),
 ) -> HttpResponse:
-    """All saved filters, each with the form that changes it: the refused one, where there is one."""
+    """All saved filters, each with the form that changes it; the refused form, if there is one."""
     saved = [
         (one, LIST_FORMS[of](one.filters), refused.get(one.pk) or _rename_form(one))
         for one in saved_filters_for(request.user, of)

@@ -1,4 +1,4 @@
-"""The overview: balances, what waits for this person, what needs attention, and operations by status."""
+"""The overview: balances, what waits for this user, what needs attention, and operations by status."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -33,11 +33,11 @@ from payments_gateway import GatewayError
 SHOWN_PER_GROUP = 6
 ENDED_WITHIN = timedelta(days=30)
 URGENT_WITHIN = timedelta(hours=1)
-"""Of the time that is left to decide and send; a conversion has thirty minutes in all."""
+"""The remaining time below which an operation is urgent; a conversion has thirty minutes in all."""
 
 
 class GroupName(StrEnum):
-    """What an open operation is to the person who looks; to each person it is one of these."""
+    """The groups of open operations on the overview; each operation is in one of them for each user."""
 
     WAITING = "waiting"
     ATTENTION = "attention"
@@ -46,9 +46,9 @@ class GroupName(StrEnum):
 
 @dataclass(frozen=True)
 class OperationGroup:
-    """The first operations of a group, and how many there are in all.
+    """The first operations of a group, and the number of all.
 
-    What is urgent comes first and has `is_urgent`, then what was prepared the longest time ago.
+    Urgent ones come first and have `is_urgent`; then the oldest.
     """
 
     first: list[Operation] = field(default_factory=list)
@@ -57,7 +57,7 @@ class OperationGroup:
 
 @dataclass(frozen=True)
 class StatusCount:
-    """How many operations have one status. `share` is a whole percentage of the most frequent, for a bar."""
+    """The number of operations of one status. `share` is a percentage of the most frequent one, for a bar."""
 
     status: str
     label: str
@@ -66,7 +66,7 @@ class StatusCount:
 
 
 def open_operations(person: User) -> Mapping[GroupName, OperationGroup]:
-    """The first open operations of each group, for this person. One query."""
+    """The first open operations of each group, for this user. One query."""
     found: dict[GroupName, list[Any]] = {group: [] for group in GroupName}
     for operation in _first_of_each_group(person):
         found[GroupName(operation.group)].append(operation)
@@ -83,7 +83,8 @@ def _first_of_each_group(person: User) -> QuerySet[Any]:
         default=Value(GroupName.UNDER_WAY),
     )
     order = ("-is_urgent", "prepared_at", "id")
-    found = visible_operations(person).filter(IS_OPEN).defer("payload")  # the longest member, and not shown
+    # the largest column, and not shown
+    found = visible_operations(person).filter(IS_OPEN).defer("payload")
     numbered = found.annotate(group=group, is_urgent=is_urgent).annotate(
         in_all=Window(Count("pk"), partition_by="group"),
         place=Window(RowNumber(), partition_by="group", order_by=order),
@@ -92,9 +93,9 @@ def _first_of_each_group(person: User) -> QuerySet[Any]:
 
 
 def status_counts(now: datetime) -> tuple[list[StatusCount], list[StatusCount]]:
-    """How many operations are open now, and how many ended in the last thirty days, by status. One query.
+    """The numbers of open operations and of those closed in the last thirty days, by status. One query.
 
-    Both are counted from an index that holds no others: of all that ended earlier nothing is read.
+    Both are counted from partial indexes, so operations closed earlier are not read.
     """
     lately = _by_status(Q(closed_at__gte=now - ENDED_WITHIN))
     counts = dict(_by_status(IS_OPEN).union(lately, all=True))
@@ -102,7 +103,7 @@ def status_counts(now: datetime) -> tuple[list[StatusCount], list[StatusCount]]:
 
 
 def _by_status(within: Q) -> QuerySet[Operation, tuple[str, int]]:
-    """Grouped by an expression, lest SQLite takes the index of all operations by status because it is in order."""
+    """Grouped by an expression, to keep SQLite from using the index of all operations by status."""
     status = Coalesce("status", Value(""))
     return Operation.objects.filter(within).order_by().values_list(status).annotate(number=Count("*"))
 
@@ -115,7 +116,7 @@ def _status_counts(counts: Mapping[str, int], among: frozenset[Status]) -> list[
 
 @require_safe
 def overview(request: StaffRequest) -> HttpResponse:
-    """What this person may see of it, from small tables alone: neither the service nor the whole mirror is read."""
+    """The overview, from small tables only: neither the provider nor the whole mirror is read."""
     person, now = request.user, timezone.now()
     context = {
         "greeting": _greeting(timezone.localtime().hour),
@@ -129,7 +130,7 @@ def overview(request: StaffRequest) -> HttpResponse:
 @require_safe
 @permission_required("ledger.view_balance", raise_exception=True)
 def balances(request: StaffRequest) -> HttpResponse:
-    """The balances as the service tells them now, or the last known ones if it does not answer."""
+    """The balances as the provider reports them now, or last reported if it does not answer."""
     context: dict[str, object] = {"fresh": True}
     try:
         ledger_services.refresh_balances()
@@ -158,7 +159,7 @@ def _operations_context(person: User, now: datetime) -> dict[str, object]:
     return {
         "decides": may_decide_any(person),
         "waiting": groups[GroupName.WAITING],
-        "waiting_count": groups[GroupName.WAITING].in_all,  # in the frame of the page, too
+        "waiting_count": groups[GroupName.WAITING].in_all,  # shown in the page header, too
         "attention": groups[GroupName.ATTENTION],
         "under_way": groups[GroupName.UNDER_WAY],
         "open_now": open_now,

@@ -16,7 +16,7 @@ from backoffice.operations.pages.operation.forms import reason_field
 
 
 class PauseForm(forms.Form):
-    """Why all sending stops."""
+    """The reason for pausing."""
 
     reason = reason_field(
         label="Why sending stops",
@@ -29,7 +29,7 @@ class PauseForm(forms.Form):
 @require_http_methods(["GET", "HEAD", "POST"])
 @permission_required(permissions.PAUSE, raise_exception=True)
 def pause(request: StaffRequest) -> HttpResponse:
-    """Stop all sending at once, with a reason; or see who stopped it and why."""
+    """Pause all payments at once, with a reason; or show who paused them and why."""
     form = PauseForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         try:

@@ -1,4 +1,4 @@
-"""Payments created here, with their state as the provider last reported it. Nothing is decided on that state."""
+"""Payments created here, as the provider last reported them. No decision depends on that."""
 
 import time
 from collections.abc import Sequence
@@ -37,9 +37,9 @@ _MAX_READS, _READS_DEADLINE = 10, 5.0
 
 @dataclass(frozen=True)
 class CreatedPayment:
-    """One payment. `told` is what the service said of it, as plain texts by name, at the moment `at`.
+    """One payment. `told` is what the provider reported, as text by name, at the moment `at`.
 
-    `is_reread`: it was asked again after the creation. `problem`: why it tells nothing newer, if it was asked.
+    `is_reread`: it was read again after the creation. `problem`: why a read failed.
     """
 
     operation: Operation
@@ -50,7 +50,7 @@ class CreatedPayment:
 
     @property
     def expires_at(self) -> datetime | None:
-        """Until when the address is watched, where the service told it."""
+        """When the deposit address expires, if the provider reported it."""
         text = self.told.get("expires_at", "")
         return datetime.fromisoformat(text) if text else None
 
@@ -62,7 +62,7 @@ class CreatedPayment:
 
     @property
     def incoming(self) -> str:
-        """`USDT 100.00`, or empty if the service told no amount; so are the other three."""
+        """`USDT 100.00`, or empty if no amount was reported; the next three properties have the same form."""
         return self._amount("incoming_amount", "incoming_currency")
 
     @property
@@ -83,16 +83,16 @@ class CreatedPayment:
 
 
 def payment_operations(user: User) -> QuerySet[Operation]:
-    """Operations that created a payment, with the attempt whose answer tells of it; two queries."""
+    """Operations that created a payment, with the attempt whose answer describes it; two queries."""
     succeeded = Attempt.objects.filter(outcome=Outcome.SUCCEEDED)
     found = visible_operations(user).filter(kind=PaymentKind.name, status=Status.SUCCEEDED)
     return found.prefetch_related(Prefetch("attempts", succeeded))
 
 
 def created_payment(operation: Operation, *, ask: bool = False) -> CreatedPayment | None:
-    """The payment that this operation created, as last told; None if it created none.
+    """The payment that this operation created, as last reported; None if it created none.
 
-    With `ask` the service is asked first, if it can be. Never raises GatewayError.
+    With `ask` the provider is read first, if possible. Never raises GatewayError.
     """
     if operation.kind != PaymentKind.name:
         return None
@@ -107,7 +107,7 @@ def created_payment(operation: Operation, *, ask: bool = False) -> CreatedPaymen
 
 
 def created_payments(operations: Sequence[Operation], *, ask: bool) -> list[CreatedPayment]:
-    """The payments of a page. With `ask`, up to ten that may have changed are asked for, for five seconds in all."""
+    """The payments of a page. `ask` reads up to ten that may have changed, within five seconds in all."""
     until, asked, found = time.monotonic() + _READS_DEADLINE, 0, []
     for operation in operations:
         made = created_payment(operation)
@@ -135,7 +135,7 @@ PER_PAGE = 20
 @require_safe
 @permission_required(permissions.VIEW, raise_exception=True)
 def payments(request: StaffRequest) -> HttpResponse:
-    """The list as last told; htmx asks the service, and so does `?read=1` without JavaScript."""
+    """The list as last reported; htmx refreshes it, and so does `?read=1` without JavaScript."""
     return render(request, "operations/payments.html", _listed(request, ask="read" in request.GET))
 
 
@@ -143,7 +143,7 @@ def payments(request: StaffRequest) -> HttpResponse:
 @require_safe
 @permission_required(permissions.VIEW, raise_exception=True)
 def payments_refresh(request: StaffRequest) -> HttpResponse:
-    """The rows alone, with what the service tells now of those that may have changed."""
+    """The rows alone, with those that may have changed read from the provider."""
     return render(request, "operations/_payments.html", _listed(request, ask=True))
 
 
@@ -151,7 +151,7 @@ def payments_refresh(request: StaffRequest) -> HttpResponse:
 @require_safe
 @permission_required(permissions.VIEW, raise_exception=True)
 def payment_refresh(request: StaffRequest, pk: UUID) -> HttpResponse:
-    """What the service tells now of the payment that an operation created; 404 if it created none."""
+    """The payment that an operation created, as the provider reports it now; 404 if it created none."""
     made = created_payment(get_object_or_404(payment_operations(request.user), pk=pk), ask=True)
     if made is None:
         raise Http404("This operation created no payment")

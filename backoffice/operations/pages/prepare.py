@@ -36,7 +36,7 @@ from backoffice.operations.workflow.prepare import (
 
 
 class AccountChoiceForm(forms.Form):
-    """Which of the saved and recent accounts to use, and a text to find it by where there are many."""
+    """The choice among saved and recent accounts, with a search text if there are many."""
 
     prefix = "known"
 
@@ -72,7 +72,7 @@ class AccountChoiceForm(forms.Form):
 
     @property
     def is_long(self) -> bool:
-        """Whether the list needs a text to find something in it."""
+        """Whether the list is long enough to need a search text."""
         return self.known.has_more or bool(self._typed("text"))
 
     def clean_account(self) -> AccountOption:
@@ -92,7 +92,7 @@ SHOWN_REPEATS = 3
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def prepare(request: StaffRequest, kind_name: str) -> HttpResponse:
-    """The form; and, by the button that was pressed, its check, its review, or the operation itself."""
+    """The form; and, by the submitted button, its check, its review, or the operation itself."""
     kind = _kind(request, kind_name)
     if request.method != "POST":
         return _form_page(request, kind, kind.form_type(initial=_prefilled(request, kind)))
@@ -102,7 +102,7 @@ def prepare(request: StaffRequest, kind_name: str) -> HttpResponse:
 
 @require_POST
 def check(request: StaffRequest, kind_name: str) -> HttpResponse:
-    """What the service says about the form so far, while it is being filled in."""
+    """The provider's checks of the form so far, while it is being filled in."""
     kind = _kind(request, kind_name)
     context = {"kind": kind, "form": _as_typed(request, kind), "check": _checked(request, kind)}
     try:
@@ -112,7 +112,7 @@ def check(request: StaffRequest, kind_name: str) -> HttpResponse:
 
 
 def _check(request: StaffRequest, kind: OperationKind[Any]) -> HttpResponse:
-    """The same without JavaScript: the form as typed, without complaints about what is still empty."""
+    """The same without JavaScript: the form as typed, without errors for fields that are still empty."""
     return _form_page(request, kind, _as_typed(request, kind), check=_checked(request, kind))
 
 
@@ -121,7 +121,7 @@ def _edit(request: StaffRequest, kind: OperationKind[Any]) -> HttpResponse:
 
 
 def _fill_in_account(request: StaffRequest, kind: OperationKind[Any]) -> HttpResponse:
-    """The form with the chosen account filled in, all else as typed, and at once what the bank says of the account."""
+    """The form with the chosen account filled in, all else as typed, and the bank's holder of the account."""
     choice = AccountChoiceForm(request.POST, user=request.user)
     if not choice.is_valid():
         return _form_page(request, kind, _as_typed(request, kind), status=422, choice=choice)
@@ -145,9 +145,9 @@ def _review(request: StaffRequest, kind: OperationKind[Any]) -> HttpResponse:
 
 
 def _prepare(request: StaffRequest, kind: OperationKind[Any]) -> HttpResponse:
-    """Store what was reviewed. If it is not what was reviewed any more, it is reviewed again.
+    """Store what was reviewed. If the content has changed since, it is reviewed again.
 
-    The same form sent again is answered with its operation, before the service is asked about anything.
+    The same form submitted again is answered with its operation, before the provider is read.
     """
     submission, form = _submission(request), kind.form_type(request.POST)
     before = earlier_submission(request.user, submission, request.POST.get("digest", ""))
@@ -184,7 +184,7 @@ def _store(request: StaffRequest, kind: OperationKind[Any], form: KindForm, subm
 
 
 def _unexplained_repeats(request: StaffRequest, kind: OperationKind[Any], form: KindForm) -> list[Operation]:
-    """What was paid the same within a day, if the form does not say why it is paid again; it is told so."""
+    """The same payments within a day, if the form does not say why it is paid again; the form is informed."""
     payload = form.payload()
     if payload.repeat_reason:
         return []
@@ -204,8 +204,11 @@ def _refused(request: StaffRequest, kind: OperationKind[Any], form: KindForm, **
 def _form_page(
     request: StaffRequest, kind: OperationKind[Any], form: KindForm, *, status: int = 200, **shown: Any
 ) -> HttpResponse:
-    """The page with the form. `shown`: `check` is the form as the service answered it, `repeats` what was paid before,
-    `waiting` the operation with the same content, `choice` the choice of an account and `chosen` the one filled in."""
+    """The page with the form.
+
+    `shown`: `check` is the form after the provider's checks, `repeats` the same payments before, `waiting`
+    the operation with the same content, `choice` the choice of an account and `chosen` the one filled in.
+    """
     context = {
         "kind": kind,
         "form": form,
@@ -242,7 +245,7 @@ def _review_page(
 
 
 def _kind(request: StaffRequest, name: str) -> OperationKind[Any]:
-    """The kind; 404 if there is none of this name, 403 if this person may not prepare it."""
+    """The kind; 404 if there is none of this name, 403 if this user may not prepare it."""
     if name not in KINDS:
         raise Http404("There is no such kind of operation")
     if not request.user.has_perm(KINDS[name].permission):
@@ -261,12 +264,12 @@ def _as_typed(request: StaffRequest, kind: OperationKind[Any]) -> KindForm:
 
 
 def _prefilled(request: StaffRequest, kind: OperationKind[Any]) -> dict[str, Any]:
-    """What a link says (`?currency=NGN`), or what an earlier operation had (`?copy=`); people see it first."""
+    """Initial values from the query string (`?currency=NGN`) or an earlier operation (`?copy=`)."""
     return {**request.GET.dict(), **_copied_values(request, kind)}
 
 
 def _copied_values(request: StaffRequest, kind: OperationKind[Any]) -> dict[str, Any]:
-    """The values to prepare the same again; 404 if they cannot be read any more."""
+    """The values to prepare the same again; 404 if the content is no longer readable."""
     original = _original(request, kind)
     try:
         return kind.initial(read_content(original)[1]) if original else {}
@@ -275,7 +278,7 @@ def _copied_values(request: StaffRequest, kind: OperationKind[Any]) -> dict[str,
 
 
 def _original(request: StaffRequest, kind: OperationKind[Any]) -> Operation | None:
-    """The operation named by `?copy=`; 404 if it is not of this kind or this person may not see it."""
+    """The operation named by `?copy=`; 404 if it is of another kind or this user may not see it."""
     pk = _uuid(request.GET.get("copy", ""))
     return (
         get_object_or_404(selectors.visible_operations(request.user), pk=pk, kind=kind.name) if pk else None
@@ -283,7 +286,7 @@ def _original(request: StaffRequest, kind: OperationKind[Any]) -> Operation | No
 
 
 def _account_choice_values(request: StaffRequest) -> dict[str, str]:
-    """What was chosen and typed before in the choice of an account."""
+    """The chosen account and the search text, as submitted."""
     return {
         name: request.POST.get(f"{AccountChoiceForm.prefix}-{name}", "")
         for name in AccountChoiceForm.base_fields
@@ -291,7 +294,7 @@ def _account_choice_values(request: StaffRequest) -> dict[str, str]:
 
 
 def _submission(request: StaffRequest) -> UUID:
-    """The id that the filled-in form came with, so that sending it twice finds the same operation; or a new one."""
+    """The form's submission id, so that sending it twice finds the same operation; or a new one."""
     return _uuid(request.POST.get("submission", "")) or uuid4()
 
 

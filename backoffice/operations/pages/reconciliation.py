@@ -24,7 +24,7 @@ def _currencies() -> list[tuple[str, str]]:
 
 
 class ReconciliationFilterForm(ListFilterForm):
-    """The filters. Days are those of UTC, whoever looks, because the sums are kept so."""
+    """The filters. Days are UTC for every user, since the totals are stored by UTC day."""
 
     since = day_field("From, in UTC")
     until = day_field("To, in UTC")
@@ -34,7 +34,7 @@ class ReconciliationFilterForm(ListFilterForm):
     currency = forms.ChoiceField(required=False, label="Currency", choices=_currencies)
 
     def chosen(self) -> ReconciliationFilter:
-        """What to narrow it to. Call only on a valid form."""
+        """The filter to apply. Call only on a valid form."""
         values = self.cleaned_data
         return ReconciliationFilter(values["verdict"], values["currency"], values["since"], values["until"])
 
@@ -42,7 +42,7 @@ class ReconciliationFilterForm(ListFilterForm):
 @require_safe
 @permission_required(kept.REQUIRED_PERMISSIONS, raise_exception=True)
 def reconciliation(request: StaffRequest) -> HttpResponse:
-    """The sums by day and the list, narrowed by the filters in the address; without the frame where htmx asks."""
+    """The sums by day and the list, narrowed by the filters in the URL; without the page frame for htmx."""
     form = ReconciliationFilterForm(request.GET)
     state = kept.reconciliation_state()
     context: dict[str, object] = {"form": form, "state": state, "mirror": mirror_state()}

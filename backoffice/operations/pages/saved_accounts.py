@@ -1,4 +1,4 @@
-"""Saved bank accounts: choose one (or a recently paid one) when preparing; list, save, rename and delete them."""
+"""Saved bank accounts: choose a saved or recent one when preparing; list, save, rename, delete."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ from backoffice.operations.states import NOT_EXECUTED, Status
 
 
 class SavedAccountForm(forms.Form):
-    """What the team calls a bank account."""
+    """The team's name for a bank account."""
 
     name = forms.CharField(
         max_length=60, widget=forms.TextInput(attrs={"autocomplete": "off"}), label="Name of the account"
@@ -41,14 +41,12 @@ class SavedAccountForm(forms.Form):
 
 RECENT = timedelta(days=180)
 RECENT_SHOWN, SAVED_SHOWN = 6, 20
-_SEARCHED_OPERATIONS = (
-    200  # of the newest operations; what went only to other accounts before them is no longer recent
-)
+_SEARCHED_OPERATIONS = 200  # the newest operations that are searched for recent accounts
 
 
 @dataclass(frozen=True)
 class AccountOption:
-    """An account that a form can be filled in with. `ref` names it in the form, so that its number need not."""
+    """An account that a form can be filled in with. `ref` names it in the form instead of its number."""
 
     ref: str
     name: str
@@ -58,7 +56,7 @@ class AccountOption:
 
     @property
     def values(self) -> dict[str, str]:
-        """What it fills in. The holder is the one known so far: if the bank names another one now, the form says so."""
+        """The values it fills in, with the last known holder; the form warns if the bank reports another."""
         bank_code, account_number = parse_bank_account_key(self.beneficiary_key)
         return {
             "bank_code": bank_code,
@@ -70,7 +68,7 @@ class AccountOption:
 
 @dataclass(frozen=True)
 class AccountOptions:
-    """What there is to choose from. `has_more`: further saved accounts, which a text would find."""
+    """The accounts to choose from. `has_more`: further saved accounts, which a search text would find."""
 
     saved: list[AccountOption]
     recent: list[AccountOption]
@@ -78,14 +76,14 @@ class AccountOptions:
 
 
 def account_options(user: User, text: str = "") -> AccountOptions:
-    """Saved accounts by name, recent ones newest first, all with the text in them, a bounded number of each."""
+    """Saved accounts by name and recent ones newest first that contain the text, a limited number of each."""
     saved = [_saved_option(account) for account in _saved_with(text)[: SAVED_SHOWN + 1]]
     recent = [account for account in _recent_accounts(user) if text.casefold() in account.label.casefold()]
     return AccountOptions(saved[:SAVED_SHOWN], recent[:RECENT_SHOWN], has_more=len(saved) > SAVED_SHOWN)
 
 
 def account_option(user: User, ref: str) -> AccountOption | None:
-    """The account that a form names; None if it is not there (any more), or not for this person to see."""
+    """The account that a form names; None if it no longer exists or this user may not see it."""
     origin, _, pk = ref.partition("-")
     try:
         if origin == "saved":
@@ -98,12 +96,12 @@ def account_option(user: User, ref: str) -> AccountOption | None:
 
 
 def is_savable(operation: Operation) -> bool:
-    """Whether it pays a bank account and did not come to nothing, which is no recommendation for an account."""
+    """Whether it pays a bank account and was not rejected, cancelled, expired or failed."""
     return (operation.beneficiary_key or "").startswith(BANK_PREFIX) and operation.status not in NOT_EXECUTED
 
 
 def with_saved_name(operations: QuerySet[Operation]) -> QuerySet[Operation]:
-    """The same, each saying as `saved_as` what the team calls the account that it pays."""
+    """The same, each with `saved_as`: the team's name for the account that it pays."""
     saved = SavedAccount.objects.filter(beneficiary_key=OuterRef("beneficiary_key"))
     return operations.annotate(saved_as=Subquery(saved.values("name")[:1]))
 
@@ -121,7 +119,7 @@ def _saved_with(text: str) -> QuerySet[SavedAccount]:
 
 
 def _payouts(user: User) -> QuerySet[Operation]:
-    """Operations of the last months to bank accounts, but for those that came to nothing."""
+    """Operations of the last months to bank accounts, except those that were not executed."""
     found = visible_operations(user).select_related(None)
     since = timezone.now() - RECENT
     return found.filter(beneficiary_key__startswith=BANK_PREFIX, prepared_at__gte=since).exclude(
@@ -171,10 +169,10 @@ MAX_SAVED_ACCOUNTS = 500
 
 @transaction.atomic
 def save_account(operation_id: UUID, *, actor: User, name: str) -> SavedAccount:
-    """Keep the account that an operation pays, with its holder as the bank named it to that operation.
+    """Save the account that an operation pays, with its holder as the bank named it to that operation.
 
-    Raises SavedAccountError if the operation vouches for no account, if the name or the account is kept already, or if
-    as many are as may be; UnreadableContentError; Operation.DoesNotExist.
+    Raises SavedAccountError if the operation has no account to save, if the name or the account is saved
+    already, or if the limit is reached; UnreadableContentError; Operation.DoesNotExist.
     """
     operation = Operation.objects.get(pk=operation_id)
     if not is_savable(operation):
@@ -199,7 +197,7 @@ def save_account(operation_id: UUID, *, actor: User, name: str) -> SavedAccount:
 
 @transaction.atomic
 def rename_account(pk: int, *, actor: User, name: str) -> SavedAccount:
-    """Call it something else. Raises SavedAccountError if the name is taken; SavedAccount.DoesNotExist."""
+    """Rename a saved account. Raises SavedAccountError if the name is taken; SavedAccount.DoesNotExist."""
     saved = SavedAccount.objects.select_for_update().get(pk=pk)
     before, saved.name = saved.name, name
     _store(saved)
@@ -209,7 +207,7 @@ def rename_account(pk: int, *, actor: User, name: str) -> SavedAccount:
 
 @transaction.atomic
 def delete_account(pk: int, *, actor: User) -> None:
-    """Forget it; nothing happens if it is gone. Operations to the account stay as they are."""
+    """Delete a saved account, if it exists. Operations to the account are not changed."""
     saved = SavedAccount.objects.select_for_update().filter(pk=pk).first()
     if saved is None:
         return
@@ -235,7 +233,7 @@ NEWEST_SAVED_FIRST = ("-saved_at", "-id")
 @require_safe
 @permission_required(permissions.PREPARE, raise_exception=True)
 def saved_accounts(request: StaffRequest) -> HttpResponse:
-    """All of them, the newest first."""
+    """All saved accounts, the newest first."""
     saved = SavedAccount.objects.select_related("saved_by")
     page = keyset_page(saved, order=NEWEST_SAVED_FIRST, cursor=request.GET.get("cursor"), size=PER_PAGE)
     return render(request, "operations/saved_accounts.html", {"page": page})
@@ -244,7 +242,7 @@ def saved_accounts(request: StaffRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @permission_required(permissions.PREPARE, raise_exception=True)
 def saved_account(request: StaffRequest, pk: int) -> HttpResponse:
-    """One of them, to be called something else or deleted."""
+    """One saved account, to be renamed or deleted."""
     saved = get_object_or_404(SavedAccount.objects.select_related("saved_by"), pk=pk)
     if request.method != "POST":
         return _saved_account_page(request, saved, SavedAccountForm(initial={"name": saved.name}))

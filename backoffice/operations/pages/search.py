@@ -1,7 +1,7 @@
 """One search over operations, transactions, recipients, own accounts and people.
 
-References, account numbers and transaction ids are found by an index, whatever their age. Words are searched in the
-newest operations only. The provider is not asked: its transactions come from the mirror.
+References, account numbers and transaction ids are found by an index, whatever their age. Words are searched
+in the newest operations only. The provider is not read: its transactions come from the mirror.
 """
 
 import re
@@ -42,7 +42,7 @@ Row = TypeVar("Row")
 
 SHOWN_PER_SECTION = 10
 WORDS_SEARCHED_IN = 5_000
-_ACCOUNT = re.compile(r"[0-9]{8,}|(?=.*[0-9])[0-9a-z]{20,}")  # the number of one, or an address
+_ACCOUNT = re.compile(r"[0-9]{8,}|(?=.*[0-9])[0-9a-z]{20,}")  # an account number, or an address
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -56,8 +56,7 @@ class Hits(Generic[Row]):
 
 @dataclass(frozen=True)
 class PaidRecipient:
-    """Somebody who was paid: what it is called, how often, when the last of it was prepared, and one operation's
-    reference to find the others by."""
+    """A paid recipient: name, how often, when last, and one operation's reference to find the others by."""
 
     name: str
     detail: str
@@ -68,7 +67,7 @@ class PaidRecipient:
 
 @dataclass(frozen=True)
 class SearchResults:
-    """What was found of each sort. `transactions` are attempts of ours."""
+    """The results by category. `transactions` are attempts of ours."""
 
     operations: Hits[Operation]
     transactions: Hits[Attempt]
@@ -82,7 +81,7 @@ class SearchResults:
 
 
 def search_everything(user: User, text: str) -> SearchResults:
-    """At most ten of each sort, out of what this person may see."""
+    """At most ten of each category that this user may see."""
     may_see_accounts = user.has_perm("ledger.view_balance")
     return SearchResults(
         operations=_operations(user, text),
@@ -94,9 +93,9 @@ def search_everything(user: User, text: str) -> SearchResults:
 
 
 def search_mirror(user: User, text: str) -> Hits[Transaction]:
-    """The service's own records by the whole id, a part of a name, or a part of the business id: the newest ten.
+    """The ten newest mirrored transactions with this id, part of a name, or part of the business id.
 
-    Apart from the rest, because it costs as much as all of that together.
+    A query of its own, since it costs as much as all the others together.
     """
     if not is_searchable(text) or not user.has_perm("ledger.view_transaction"):
         return Hits([], has_more=False)
@@ -110,15 +109,15 @@ def search_mirror(user: User, text: str) -> Hits[Transaction]:
 
 
 def operation_with_reference(found: SearchResults, text: str) -> Operation | None:
-    """The operation whose reference the text is, in whatever case and with or without its hyphen."""
+    """The operation whose reference the text is, ignoring case and the hyphen."""
     reference = parse_reference(text)
     return next((row for row in found.operations.rows if row.reference == reference), None)
 
 
 def list_query(found: SearchResults, text: str) -> str:
-    """The filter, as in an address, by which the list finds all of it and not only the newest; empty if there is none.
+    """The query string that makes the list show all results and not only the newest; empty if there is none.
 
-    An account is named by an operation that pays it, because addresses of pages stand in logs.
+    An account is named by an operation that pays it, since URLs are logged.
     """
     account = normalise_account(text)
     paying = [row.reference for row in found.operations.rows if row.beneficiary_account == account]
@@ -126,7 +125,7 @@ def list_query(found: SearchResults, text: str) -> str:
 
 
 def text_query(text: str) -> str:
-    """The text as a filter in an address; empty where it may be the number of an account."""
+    """The text as a filter in a URL; empty if it may be an account number."""
     return "" if _ACCOUNT.fullmatch(normalise_account(text)) else urlencode({"text": text})
 
 
@@ -138,13 +137,13 @@ def _operations(user: User, text: str) -> Hits[Operation]:
 
 
 def _attempts_with_transaction(user: User, text: str) -> Hits[Attempt]:
-    """What the service's id leads to: one attempt at most, for the id is unique."""
+    """The attempt with this transaction id: one at most, since the id is unique."""
     found = Attempt.objects.filter(service_transaction_id=text, operation__in=visible_operations(user))
     return _hits(list(found.select_related("operation")))
 
 
 def _paid_recipients(user: User, text: str) -> Hits[PaidRecipient]:
-    """Who was paid, the one paid last first."""
+    """Recipients that were paid, the last paid first."""
     recent = Q(counterparty__icontains=text) & _is_among_the_newest()
     paid = visible_operations(user).filter(
         Q(beneficiary_account=normalise_account(text)) | recent,
@@ -168,7 +167,7 @@ def _paid_recipients(user: User, text: str) -> Hits[PaidRecipient]:
 
 
 def _people(user: User, text: str) -> Hits[User]:
-    """Colleagues, for those who may see them."""
+    """Colleagues, for users who may see them."""
     if not user.has_perm("accounts.view_user"):
         return Hits([], has_more=False)
     found = User.objects.filter(Q(full_name__icontains=text) | Q(email__icontains=text))
@@ -180,7 +179,7 @@ def _hits(rows: list[Row]) -> Hits[Row]:
 
 
 def _is_among_the_newest() -> Q:
-    """Prepared at the time of the `NEWEST`th newest operation or later: a range of the index, whatever the filter."""
+    """Whether it is among the newest operations: a range of the index, whatever the filter."""
     newest = Operation.objects.order_by(*NEWEST_FIRST).values("prepared_at")
     return Q(
         prepared_at__gte=Coalesce(Subquery(newest[WORDS_SEARCHED_IN - 1 : WORDS_SEARCHED_IN]), Value(_EPOCH))
@@ -188,7 +187,7 @@ def _is_among_the_newest() -> Q:
 
 
 class SearchForm(forms.Form):
-    """What to look for everywhere."""
+    """The text to search for."""
 
     q = forms.CharField(
         min_length=2,
@@ -211,9 +210,9 @@ class SearchForm(forms.Form):
 @require_http_methods(["GET", "HEAD", "POST"])
 @permission_required(permissions.VIEW, raise_exception=True)
 def search(request: StaffRequest) -> HttpResponse:
-    """What was found, by sort; a reference leads to its operation at once, and no text to the form alone.
+    """The results by category. A reference redirects to its operation; no text shows the form alone.
 
-    A POST only reads: it keeps account numbers out of addresses, and so out of logs and histories.
+    A POST only reads: it keeps account numbers out of URLs, and so out of logs and histories.
     """
     if not request.POST.get("q"):
         return render(request, "operations/search.html", {"form": SearchForm()})
@@ -238,7 +237,7 @@ def search(request: StaffRequest) -> HttpResponse:
 
 
 def _mirror_results(request: StaffRequest, form: SearchForm, text: str) -> HttpResponse:
-    """What the service lists: htmx fills it in below the rest, and a button asks for it without JavaScript."""
+    """The results from the mirror: loaded by htmx below the others, or by a button without JavaScript."""
     listed = search_mirror(request.user, text)
     context = {"form": form, "text": text, "listed": listed, "more": text_query(text)}
     template = "operations/_search_transactions.html" if request.htmx else "operations/search.html"

@@ -1,6 +1,6 @@
-"""The list and the page of the provider's transactions (from the mirror), each with the operation that caused it.
+"""The list and the page of the mirrored transactions, each with the operation that caused it.
 
-A row is rendered in one string: as a template of many parts it takes several times longer than the query.
+A row is rendered as one string: a template of many parts takes several times longer than the query.
 """
 
 import json
@@ -97,7 +97,7 @@ class TransactionRow:
 
 
 def _transaction_url(pk: int) -> str:
-    """The page of one transaction. Looking its pattern up for each row would take as long as all the rest."""
+    """The URL of one transaction. Reversing it for each row would take as long as all the rest."""
     return _url_pattern().format(pk)
 
 
@@ -135,7 +135,7 @@ _TIMES = {*TIME_COLUMNS, "missing_since"}
 
 @dataclass(frozen=True)
 class ChangeText:
-    """One change: name, text before and text since of each member in words, and all of it as it is kept."""
+    """One change: name, old and new text of each field, and the whole change as it is stored."""
 
     seen_at: datetime
     members: list[tuple[str, str, str]]
@@ -143,7 +143,7 @@ class ChangeText:
 
 
 def transaction_facts(one: Transaction) -> list[tuple[str, str]]:
-    """What it is about, under names for people."""
+    """The main fields, under names for people."""
     is_converted = one.from_currency not in ("", one.currency)
     told = {
         "Type": one.type,
@@ -158,14 +158,14 @@ def transaction_facts(one: Transaction) -> list[tuple[str, str]]:
 
 
 def reported_fields(one: Transaction) -> list[tuple[str, str, str]]:
-    """Every member that the service told: its name in words, the service's own name, and the value that is kept."""
+    """Every reported field: its name in words, the provider's own name, and the stored value."""
     values = ((name, field.alias or name) for name, field in TransactionRecord.model_fields.items())
     told = [(_FIELD_NAMES[name], member, _raw_text(getattr(one, name))) for name, member in values]
     return [(name, member, text) for name, member, text in told if text]
 
 
 def transaction_changes(one: Transaction) -> list[ChangeText]:
-    """What it said before, the newest change first."""
+    """Earlier reported values, the newest change first."""
     return [_change_text(one, change) for change in one.changes.all()]
 
 
@@ -182,7 +182,7 @@ def _change_text(one: Transaction, change: TransactionChange) -> ChangeText:
 
 
 def _value_text(one: Transaction, name: str, value: object) -> str:
-    """The value for people, whether it comes from the row or from the text of a change; empty for none."""
+    """The value in words, whether it comes from the row or from the text of a change; empty for none."""
     if value is None or value == "":
         return ""
     if name in _TIMES:
@@ -214,7 +214,7 @@ VIEW_TRANSACTION = "ledger.view_transaction"
 @require_safe
 @permission_required(VIEW_TRANSACTION, raise_exception=True)
 def transactions(request: StaffRequest) -> HttpResponse:
-    """One page of the list, narrowed by the filters in the address; only the rows where htmx asks."""
+    """One page of the list, narrowed by the filters in the URL; only the rows for htmx."""
     form, jump = TransactionListForm(request.GET), JumpToDayForm(request.GET)
     if form.is_valid() and form.is_in_time and jump.day:
         return redirect(f"{request.path}?{_url_at_day(request, form, jump.day)}")
@@ -230,7 +230,8 @@ def transactions(request: StaffRequest) -> HttpResponse:
     only_rows = request.htmx and not request.htmx.history_restore_request
     template = "operations/_transactions.html" if only_rows else "operations/transactions.html"
     if page is None:
-        return push_url(render(request, template, context, status=422), False)  # what is refused is not kept
+        # a refused filter is not put into the URL
+        return push_url(render(request, template, context, status=422), False)
     return render(request, template, context)
 
 
@@ -238,7 +239,7 @@ def transactions(request: StaffRequest) -> HttpResponse:
 @require_safe
 @permission_required(VIEW_TRANSACTION, raise_exception=True)
 def transactions_count(request: StaffRequest) -> HttpResponse:
-    """How many there are and what they add up to, for the page to ask when it is there."""
+    """The count and sums, loaded after the page."""
     form = TransactionListForm(request.GET)
     context = {"form": form, **(_sums(form) if form.is_valid() else {})}
     return render(request, "operations/_transaction_count.html", context)
@@ -247,7 +248,7 @@ def transactions_count(request: StaffRequest) -> HttpResponse:
 @require_safe
 @permission_required(VIEW_TRANSACTION, raise_exception=True)
 def transaction(request: StaffRequest, pk: int) -> HttpResponse:
-    """All that the service told of one, what it told before, and the operation behind it."""
+    """Everything reported about one transaction, its changes, and the operation that caused it."""
     found = get_object_or_404(Transaction, pk=pk)
     context = {
         "transaction": found,
@@ -263,7 +264,7 @@ def transaction(request: StaffRequest, pk: int) -> HttpResponse:
 
 
 def _transaction_page(request: StaffRequest, form: TransactionListForm) -> Page[Transaction] | None:
-    """None with the reason in the form, where what is asked for has no quick answer."""
+    """None with the reason in the form, if the request cannot be answered quickly."""
     try:
         return transaction_page(form.chosen(), order=form.order, cursor=request.GET.get("cursor"))
     except FilterTooBroadError as exc:
@@ -277,7 +278,7 @@ def _sums(form: TransactionListForm) -> dict[str, object]:
 
 
 def _count(form: TransactionListForm) -> TransactionCount | None:
-    """None where counting them takes too long."""
+    """None if counting takes too long."""
     try:
         return transaction_count(form.chosen())
     except FilterTooBroadError:
@@ -285,7 +286,7 @@ def _count(form: TransactionListForm) -> TransactionCount | None:
 
 
 def _summary(form: TransactionListForm) -> VolumeSummary | None:
-    """None where adding them up takes too long."""
+    """None if adding up takes too long."""
     try:
         return volume_summary(form.chosen())
     except FilterTooBroadError:
@@ -293,7 +294,7 @@ def _summary(form: TransactionListForm) -> VolumeSummary | None:
 
 
 def _url_at_day(request: StaffRequest, form: TransactionListForm, day: date) -> str:
-    """The same address, at the page where the chosen day begins."""
+    """The same URL, at the page where the chosen day begins."""
     address = request.GET.copy()
     address["cursor"] = cursor_at_day(day, form.chosen(), form.order)
     del address["jump"]

@@ -1,7 +1,7 @@
 """Check closed attempts again at the provider, and raise an incident when it contradicts the record.
 
-Changes nothing but the time of the next check. One read of the list serves all due attempts of a currency.
-To be replaced by reconciliation over the mirror.
+Changes nothing but the time of the next check. One read of the list serves all due attempts of a currency. To
+be replaced by reconciliation over the mirror.
 """
 
 from collections import defaultdict
@@ -31,16 +31,17 @@ from backoffice.operations.models.reason_codes import IncidentKind, listed_trans
 from backoffice.operations.states import Outcome
 from payments_gateway import GatewayError, TransactionRecord
 
-RETRY_AFTER = timedelta(minutes=15)  # where the list could not be read, or another attempt is in doubt
+# the list could not be read, or the transaction may belong to an attempt without one
+RETRY_AFTER = timedelta(minutes=15)
 LEASE = timedelta(minutes=10)
 AT_ONCE = 500
 
 
 def recheck_closed_due() -> int:
-    """Look again at the closed attempts whose time has come; how many were looked at.
+    """Check the closed attempts that are due again; returns how many were leased.
 
-    May be called at any time and by several processes: each attempt is looked at by the one that wins its turn. What
-    goes wrong with one stops no other; it is looked at again after the lease.
+    May be called at any time by several processes: each attempt is checked by the process that leases it. A
+    failure of one does not affect the others; it is checked again after the lease.
     """
     due = Attempt.objects.filter(watch_next_at__lte=clock.now(), closed_at__isnull=False)
     won = [
@@ -52,7 +53,7 @@ def recheck_closed_due() -> int:
     for attempt in won:
         by_currency[attempt.operation.currency if _is_listed(attempt) else ""].append(attempt)
     for attempt in by_currency.pop("", []):
-        _schedule_recheck(attempt, None)  # the list shows nothing of it
+        _schedule_recheck(attempt, None)  # the list does not show this kind
     by_first = {attempts[0]: (currency, attempts) for currency, attempts in by_currency.items()}
 
     def watch_together(first: Attempt) -> None:
@@ -67,17 +68,16 @@ def recheck_closed_due() -> int:
 
 @dataclass(frozen=True)
 class ListReading:
-    """What the list shows that can concern some attempts, and how far back it was read."""
+    """The records of one read of the list that may concern some attempts, and the oldest time read."""
 
     records: list[TransactionRecord]
     oldest: datetime | None
 
     def of(self, transaction_id: str | None) -> TransactionRecord | None:
-        """The record of this id."""
         return next((record for record in self.records if record.transaction_id == transaction_id), None)
 
     def reaches(self, attempt: Attempt) -> bool:
-        """Whether what happened at the time of the attempt would be in it."""
+        """Whether the read goes back far enough to include the attempt's transaction."""
         return not attempt.watermark_transaction_id or (
             self.oldest is not None and self.oldest <= _watermark_time(attempt)
         )
@@ -109,7 +109,7 @@ def _recheck_together(currency: str, attempts: Sequence[Attempt]) -> None:
 def _contradictions(
     attempt: Attempt, reading: ListReading, lookalikes: list[TransactionRecord]
 ) -> Iterator[tuple[IncidentKind, TransactionRecord | None]]:
-    """Everything in the list that contradicts the end on record."""
+    """Every record in the list that contradicts the recorded outcome."""
     own = reading.of(attempt.service_transaction_id)
     debits = [record for record in lookalikes if record.status != "failed"]
     if attempt.outcome == Outcome.SUCCEEDED:
@@ -126,9 +126,9 @@ def _contradictions(
 
 
 def _read(currency: str, attempts: Sequence[Attempt]) -> ListReading:
-    """The list back to the oldest of these attempts, or further where one's transaction is not found there.
+    """The list back to the oldest of these attempts, or further back if a named transaction is not found.
 
-    Raises GatewayError, ListMovesError.
+    Raises GatewayError, UnstableListError.
     """
     named = {attempt.service_transaction_id for attempt in attempts} - {None}
     reading = _read_back(currency, min(map(_watermark_time, attempts)) - CLOCK_SKEW, attempts)
@@ -152,12 +152,12 @@ def _read_back(currency: str, back_to: datetime, attempts: Sequence[Attempt]) ->
 
 
 def _lookalikes(attempt: Attempt, reading: ListReading) -> list[TransactionRecord]:
-    """Transactions of the attempt's time that are this operation by content, and no attempt's own."""
+    """Unclaimed transactions in the attempt's search window that match the operation by content."""
     return exclude_claimed([record for record in reading.records if _may_be(attempt, record)])
 
 
 def _attempts_without_transaction(currency: str) -> list[Attempt]:
-    """Attempts of which nobody knows yet which transaction is theirs: what looks like theirs may well be it."""
+    """Open attempts whose transaction is not known: a matching record may be theirs."""
     return list(Attempt.objects.filter(UNMATCHED, operation__currency=currency).select_related("operation"))
 
 
@@ -174,7 +174,7 @@ def _may_be(attempt: Attempt, record: TransactionRecord) -> bool:
 
 
 def _is_listed(attempt: Attempt) -> bool:
-    """Whether the service's list can show it at all."""
+    """Whether the provider's list can show this attempt at all."""
     try:
         kind, _ = read_content(attempt.operation)
     except UnreadableContentError:
@@ -183,7 +183,7 @@ def _is_listed(attempt: Attempt) -> bool:
 
 
 def list_evidence(attempt: Attempt, record: TransactionRecord | Transaction | None) -> dict[str, object]:
-    """The end on record beside what the list shows, None for nothing: the same values whoever finds it."""
+    """The recorded outcome and what the list shows, equal for every caller so that it is stored once."""
     on_record = recorded_end(attempt.number, attempt.outcome, attempt.service_transaction_id)
     if record is None:
         return {"on_record": on_record, "in_list": None}
@@ -203,7 +203,7 @@ def _next_recheck(attempt: Attempt, now: datetime) -> datetime | None:
 
 
 def _lease_recheck(attempt: Attempt) -> bool:
-    """Win the right to look now, by compare-and-set; a process that dies leaves it to another after the lease."""
+    """Lease the check by compare-and-set; if the process dies, another checks after the lease."""
     leased_until = clock.now() + LEASE
     won = Attempt.objects.filter(pk=attempt.pk, watch_next_at=attempt.watch_next_at).update(
         watch_next_at=leased_until

@@ -1,13 +1,16 @@
-"""What reconciliation means: our attempts compared with the mirror of the provider's transactions. Pure; reads nothing.
+"""The rules of reconciliation: our attempts compared with the mirror. Pure; reads nothing.
 
 An attempt that moved money has one transaction, known by its id. It is
+
 * matched: currency, amount, fee, end and (where reported) recipient agree;
-* mismatched: one of them differs; after a resolution only money and end are compared, since people signed the rest;
-* missing at provider: a read of the list that reaches back far enough, begun an hour after the attempt closed,
-  does not show it, or the list no longer shows it;
+* mismatched: one of them differs; after a resolution only money and end are compared, since people approved
+  the rest;
+* missing at provider: a read of the list that reaches back far enough, begun an hour after the attempt
+  closed, does not show it, or the list no longer shows it;
 * pending: no such read has ended yet, or it is still processing at the provider only.
 
-A transaction that did not come in, belongs to no attempt and is not older than the first operation here is
+A transaction that is not incoming, belongs to no attempt and is not older than the first operation here is
+
 * pending while it may be that of an open attempt whose transaction the provider has not named;
 * unrecognised otherwise, whatever its status: nobody prepared it here. That raises an incident.
 
@@ -39,7 +42,7 @@ _OPPOSITE = {"fulfilled": "failed", "failed": "fulfilled"}
 
 @dataclass(frozen=True)
 class ComparisonResult:
-    """A verdict, and all that is kept with it."""
+    """A verdict, with the values that are stored beside it."""
 
     verdict: ReconciliationResult
     occurred_at: datetime
@@ -50,14 +53,14 @@ class ComparisonResult:
 
     @property
     def day(self) -> date:
-        """The day of UTC on which it counts."""
+        """The UTC day to whose totals it belongs."""
         return self.occurred_at.astimezone(UTC).date()
 
 
 def compare_attempt(attempt: Attempt, listed: Transaction | None, mirror: Mirror) -> ComparisonResult | None:
-    """What became of this attempt at the service, by the record of its id; None where there is none to look for.
+    """Compare an attempt with the record of its transaction id; None if it has no transaction to compare.
 
-    The mirror's state must be from before the record was looked for, lest it promises what was not there yet.
+    `mirror` must be read before `listed`, otherwise it may claim a read that did not yet include the record.
     """
     if not _must_have_transaction(attempt):
         return None
@@ -84,10 +87,11 @@ def compare_attempt(attempt: Attempt, listed: Transaction | None, mirror: Mirror
 def compare_transaction(
     listed: Transaction, begins_at: datetime | None, in_doubt: Iterable[Attempt]
 ) -> ComparisonResult | None:
-    """What a record is that no attempt of ours has; None where that is nothing to explain.
+    """Compare a transaction that no attempt has claimed; None if it needs no explanation.
 
-    `in_doubt` are the open attempts whose transaction the service has not named. They must be from after the record
-    was read, and that no attempt has it from after those: so one that finds its own meanwhile is in one of the two.
+    `in_doubt` are the open attempts whose transaction the provider has not named. Read them after the record,
+    and check that no attempt has claimed the record after reading them: an attempt that claims it meanwhile
+    is then in one of the two.
     """
     if listed.direction == INCOMING or begins_at is None or listed.occurred_at < begins_at:
         return None
@@ -101,7 +105,7 @@ def compare_transaction(
 
 
 def _unusual_details(listed: Transaction) -> Iterator[Difference]:
-    """What is not usual of it. Its status stands here also because people are told again when it is another."""
+    """What is unusual about it. The status is included so that a change of it raises a further incident."""
     if not listed.direction:
         yield difference(DifferenceCode.DIRECTION_NOT_PROVIDED)
     if listed.status != "fulfilled":
@@ -109,7 +113,7 @@ def _unusual_details(listed: Transaction) -> Iterator[Difference]:
 
 
 def _must_have_transaction(attempt: Attempt) -> bool:
-    """Whether it has a transaction, or must have had one."""
+    """Whether it has a transaction, or succeeded and so must have one."""
     is_done = attempt.balance is not None and attempt.outcome == Outcome.SUCCEEDED
     return attempt.service_transaction_id is not None or is_done
 
@@ -123,7 +127,7 @@ def _compare_unlisted(attempt: Attempt, mirror: Mirror) -> ComparisonResult:
 
 
 def _is_list_read_since(attempt: Attempt, mirror: Mirror) -> bool:
-    """Whether the list was read, as far back as the attempt's transaction can stand, long after the attempt closed."""
+    """Whether the list was read back to the attempt's search window, long enough after it closed."""
     if attempt.closed_at is None or mirror.loaded_at is None or mirror.day_at is None:
         return False
     if mirror.day_at < attempt.closed_at + MISSING_AFTER:
@@ -134,8 +138,8 @@ def _is_list_read_since(attempt: Attempt, mirror: Mirror) -> bool:
 
 
 def _is_end_missing(attempt: Attempt, listed: Transaction) -> bool:
-    """Whether it ended here, and the record has a word that is no end: perhaps from before, until it was read again."""
-    is_settled_by_people = attempt.resolution_id is not None  # they signed what the word means
+    """Whether the attempt is closed but the mirror shows no final status (yet)."""
+    is_settled_by_people = attempt.resolution_id is not None  # people approved what the status means
     return attempt.closed_at is not None and not is_settled_by_people and listed.status not in _OPPOSITE
 
 
@@ -159,7 +163,7 @@ def _differences(attempt: Attempt, listed: Transaction) -> Iterator[Difference]:
 
 
 def _recipient_differences(attempt: Attempt, listed: Transaction) -> Iterator[Difference]:
-    """Where the record tells of somebody else than was signed; the other traits are held against each other above."""
+    """Differences in the recipient and other match fields; money is compared by `_differences`."""
     try:
         kind, payload = read_content(attempt.operation)
     except UnreadableContentError:

@@ -1,8 +1,8 @@
 """Keep the comparisons current: compare what changed since the last round, and everything once a day.
 
-Changes are read from four feeds, each in commit order: new mirror rows, the mirror's history of changes, the audit
-log, and what was pending. So a round costs as much as has happened. One process compares at a time; comparing
-twice gives the same result.
+Changes are read from four feeds, each in commit order: new mirror rows, the mirror's history of changes, the
+audit log, and what was pending. So the cost of a round depends only on what has changed. One process compares
+at a time; comparing twice gives the same result.
 """
 
 import time
@@ -30,9 +30,8 @@ from backoffice.operations.reconciliation.store import Compared, raise_incidents
 
 ROUND_INTERVAL = timedelta(seconds=10)
 FULL_PASS_INTERVAL = timedelta(days=1)
-TIME_BUDGET_SECONDS = (
-    5.0  # seconds: so long one call compares, and so long it tells people, while there is more
-)
+# Seconds one call spends on comparing, and again on raising incidents, while there is more.
+TIME_BUDGET_SECONDS = 5.0
 BATCH_SIZE = 500  # of each feed in one transaction
 ROWS_PER_STEP = 20_000  # rows of the mirror that one step passes over
 _OPERATION = Operation._meta.label_lower
@@ -40,21 +39,21 @@ _OPERATION = Operation._meta.label_lower
 
 @dataclass
 class ReconciliationScope:
-    """What is judged anew in one step: ids of attempts and of the mirror's rows. `is_cut`: more is waiting."""
+    """The ids of attempts and mirror rows to compare in one step. `is_cut`: more is waiting."""
 
     attempts: set[int] = field(default_factory=set)
     rows: set[int] = field(default_factory=set)
     is_cut: bool = False
 
     def take(self, kept: QuerySet[Comparison]) -> None:
-        """What these are about."""
+        """Add the attempts and rows of these comparisons."""
         for attempt, row in kept.values_list("attempt_id", "transaction_id"):
             self.attempts |= set() if attempt is None else {attempt}
             self.rows |= set() if row is None else {row}
 
 
 def reconcile_due() -> int:
-    """Compare what is new, if nobody has for some seconds; 1 if this call did it."""
+    """Reconcile unless a round ran within `ROUND_INTERVAL`; 1 if this call did."""
     last = ReconciliationState.objects.filter(pk=1).values_list("at", flat=True).first()
     if last is not None and last > clock.now() - ROUND_INTERVAL:
         return 0
@@ -63,9 +62,9 @@ def reconcile_due() -> int:
 
 
 def reconcile() -> None:
-    """Compare whatever is new, and go on with the walk through everything, up to the end or for some seconds.
+    """Compare what is new and continue the daily full pass, to the end or for `TIME_BUDGET_SECONDS`.
 
-    Then tell people in the same way, whatever is left to compare.
+    Then raise incidents within the same budget, even if there is more to compare.
     """
     until = time.monotonic() + TIME_BUDGET_SECONDS
     while _step() and time.monotonic() < until:
@@ -77,10 +76,10 @@ def reconcile() -> None:
 
 @transaction.atomic(durable=True)
 def _step() -> bool:
-    """Judge one stretch of every feed; whether there is more."""
+    """Compare one batch of every feed; returns whether there is more."""
     leases.lock_until_commit("reconciliation")
     state = _state()
-    mirror = Mirror.objects.filter(pk=1).first() or Mirror()  # read first: see `judged_attempt`
+    mirror = Mirror.objects.filter(pk=1).first() or Mirror()  # read first: see `compare_attempt`
     if state.begins_at is None:
         state.begins_at = _first_preparation()
     scope = _scope(state, mirror)
@@ -91,7 +90,7 @@ def _step() -> bool:
 
 
 def _state() -> ReconciliationState:
-    """As it stands; the first time, everything that is here is left to the walk."""
+    """The stored state; at first, existing rows are left to the full pass."""
     state = ReconciliationState.objects.filter(pk=1).first()
     if state is None:
         state = ReconciliationState(
@@ -115,7 +114,7 @@ def _first_preparation() -> datetime | None:
 
 
 def _scope(state: ReconciliationState, mirror: Mirror) -> ReconciliationScope:
-    """The next stretch of each feed; the state then stands behind it."""
+    """Read the next batch of each feed, and advance the state past it."""
     scope = ReconciliationScope()
     state.rows_to = _read_rows(scope, state.rows_to, state.begins_at)
     state.changes_to = _read_changes(scope, state.changes_to)
@@ -130,12 +129,11 @@ def _scope(state: ReconciliationState, mirror: Mirror) -> ReconciliationScope:
 
 
 def _read_rows(scope: ReconciliationScope, behind: int, begins_at: datetime | None) -> int:
-    """Rows that did not come in, of our time; where the next stretch begins."""
+    """Add the next outgoing rows since the first operation; returns where the next batch begins."""
     newest = _newest(Transaction.objects.all())
     stretch = Transaction.objects.filter(pk__gt=behind).order_by("pk").values_list("pk", flat=True)
-    to = min(
-        [newest, *stretch[ROWS_PER_STEP - 1 : ROWS_PER_STEP]]
-    )  # so many rows, not ids: those may have wide gaps
+    # Limits the number of rows, not the range of ids, which may have wide gaps.
+    to = min([newest, *stretch[ROWS_PER_STEP - 1 : ROWS_PER_STEP]])
     found: list[int] = []
     if begins_at is not None and to > behind:
         rows = Transaction.objects.filter(pk__gt=behind, pk__lte=to, occurred_at__gte=begins_at)
@@ -157,7 +155,7 @@ def _read_changes(scope: ReconciliationScope, behind: int) -> int:
 
 
 def _read_entries(scope: ReconciliationScope, behind: int) -> int:
-    """Attempts of the operations to which something happened."""
+    """Add the attempts of operations that have new audit entries."""
     entries = Entry.objects.filter(position__gt=behind).order_by("position")
     found = list(entries.values_list("position", "target_type", "target_id")[:BATCH_SIZE])
     touched = {UUID(target) for _, kind, target in found if kind == _OPERATION}
@@ -169,7 +167,7 @@ def _read_entries(scope: ReconciliationScope, behind: int) -> int:
 def _next_batch(
     scope: ReconciliationScope, rows: QuerySet[Any], behind: int | None
 ) -> tuple[list[int], int | None]:
-    """The next of these, and where those after them begin; None behind the last one."""
+    """The next batch of ids, and where the following one begins; None at the end."""
     following = rows.filter(pk__gt=behind or 0).order_by("pk")
     found = list(following.values_list("pk", flat=True)[:BATCH_SIZE])
     is_cut = len(found) == BATCH_SIZE
@@ -178,7 +176,7 @@ def _next_batch(
 
 
 def _read_all_rows(scope: ReconciliationScope, behind: int, state: ReconciliationState) -> int | None:
-    """The next rows of all, with what has a verdict among them; None behind the last one that is no news."""
+    """Add the next rows of the full pass and those with a comparison; None when it is complete."""
     to = _read_rows(scope, behind, state.begins_at)
     judged = Comparison.objects.filter(transaction__gt=behind, transaction__lte=to)
     scope.rows.update(judged.values_list("transaction_id", flat=True))
@@ -186,11 +184,11 @@ def _read_all_rows(scope: ReconciliationScope, behind: int, state: Reconciliatio
 
 
 def _read_unsettled(scope: ReconciliationScope, state: ReconciliationState, mirror: Mirror) -> None:
-    """The next of what time alone decides, of what may turn up yet, and of attempts that got a transaction and go on.
+    """Add the next pending and missing comparisons, and open attempts that have a transaction.
 
-    Of those no feed tells: what turns up may claim to be from before our time, or to have come in. Attempts wait for
-    the mirror to have moved since the last walk through them began, since before the first load all of them may be too
-    early.
+    No feed reports these: time alone decides them, or a transaction appears that claims to be incoming or
+    older than the first operation. Comparisons of attempts are revisited only if the mirror was refreshed
+    since the last pass over them, since before its first load all of them may be pending.
     """
     early_rows = Comparison.objects.filter(verdict=ReconciliationResult.PENDING, attempt__isnull=True)
     kept, state.early_rows_to = _next_batch(scope, early_rows, state.early_rows_to)
@@ -208,7 +206,7 @@ def _read_unsettled(scope: ReconciliationScope, state: ReconciliationState, mirr
 
 
 def _compare(scope: ReconciliationScope, begins_at: datetime | None, mirror: Mirror) -> None:
-    """Give everything in the scope, and what hangs together with it, the verdict that it deserves now."""
+    """Compare everything in the scope, and the attempts and rows that are linked to it."""
     scope.take(_stored_comparisons(scope.attempts, scope.rows))
     rows = Transaction.objects.in_bulk(scope.rows)
     in_doubt = _attempts_without_named_transaction()
@@ -226,7 +224,7 @@ def _compare(scope: ReconciliationScope, begins_at: datetime | None, mirror: Mir
 
 
 def _attempts_without_named_transaction() -> list[Attempt]:
-    """Open, and not named by the service: what was only taken for theirs may be another's while theirs may come."""
+    """Open attempts whose transaction the provider has not named; a matched one may be another's."""
     may_come = Q(started_at__gt=clock.now() - Attempt.MAY_TAKE - Attempt.SKEW)
     unnamed = Attempt.objects.filter(
         Q(service_transaction_id__isnull=True) | may_come,

@@ -23,11 +23,12 @@ from backoffice.operations.models.reconciliation import (
 from backoffice.operations.reconciliation.rules import INCOMING
 
 REQUIRED_PERMISSIONS = (permissions.VIEW, "ledger.view_transaction")
-"""It tells of operations and of the service's transactions, so whoever reads it may see both."""
+"""Reconciliation shows both operations and the provider's transactions, so a reader needs both permissions.
+"""
 DAYS_ZONE = ZoneInfo("UTC")
-"""Days are those of this zone, whoever looks, because the sums are kept so."""
+"""Days are UTC for every reader, since the totals are stored by UTC day."""
 NEWEST_COMPARISONS_FIRST = ("-occurred_at", "-id")
-DAYS_SHOWN = timedelta(days=13)  # so many before the last one
+DAYS_SHOWN = timedelta(days=13)  # before the last day
 CACHED_SECONDS = 5.0
 _LAST_INCIDENT = Incident.objects.filter(
     transaction=OuterRef("transaction"), followed_by__isnull=True
@@ -36,7 +37,7 @@ _LAST_INCIDENT = Incident.objects.filter(
 
 @dataclass(frozen=True)
 class ReconciliationFilter:
-    """What the list and the sums are narrowed to; empty means everything. Both days are of UTC, and included."""
+    """The filters of the list and the totals; empty means all. Both days are UTC and inclusive."""
 
     verdict: str = ""
     currency: str = ""
@@ -44,7 +45,7 @@ class ReconciliationFilter:
     until: date | None = None
 
     def comparisons(self) -> QuerySet[Comparison]:
-        """The verdicts, each with what it is about, and with the last incident about a movement of nobody's."""
+        """The filtered comparisons, with their subjects and the last incident of unrecognised ones."""
         found = Comparison.objects.select_related("attempt__operation", "transaction").annotate(
             incident=Subquery(_LAST_INCIDENT.values("pk")),
             noted_at=Subquery(_LAST_INCIDENT.values("seen_at")),
@@ -62,27 +63,24 @@ class ReconciliationFilter:
         return found
 
     def totals(self) -> QuerySet[VerdictTotal]:
-        """The sums of its days and currency, of every verdict."""
+        """The totals of the filtered days and currency, of every verdict."""
         chosen = {"currency": self.currency, "day__gte": self.since, "day__lte": self.until}
         return VerdictTotal.objects.filter(**{name: value for name, value in chosen.items() if value})
 
 
 @dataclass
 class ComparisonTotal:
-    """How many, and how much."""
-
     count: int = 0
     amount: Decimal = Decimal(0)
 
     def add(self, count: int, amount: Decimal) -> None:
-        """So many more."""
         self.count += count
         self.amount = EXACT.add(self.amount, amount)
 
 
 @dataclass
 class ReconciliationDay:
-    """One UTC day of one currency: a total for each verdict, and what came from outside."""
+    """One UTC day of one currency: a total for each verdict, and the incoming transactions."""
 
     day: date
     currency: str
@@ -100,7 +98,7 @@ class ReconciliationDay:
 def daily_totals(
     chosen: ReconciliationFilter, begins_at: datetime | None, today: date
 ) -> list[ReconciliationDay]:
-    """The last two weeks of what is chosen, the newest first: days and currencies of our time with anything on them."""
+    """The filtered totals of the last two weeks since the first operation, the newest day first."""
     if begins_at is None:
         return []
     until = chosen.until or today
@@ -119,7 +117,7 @@ def daily_totals(
 
 
 def _incoming_totals(few: ReconciliationFilter) -> QuerySet[DayTotal, tuple[date, str, int, Decimal]]:
-    """From the mirror's own sums."""
+    """Totals of incoming transactions, as the mirror keeps them."""
     within = DayTotal.objects.filter(
         day__gte=few.since, day__lte=few.until, facet__direction=INCOMING, count__gt=0
     )
@@ -129,37 +127,37 @@ def _incoming_totals(few: ReconciliationFilter) -> QuerySet[DayTotal, tuple[date
 
 
 def verdict_counts(chosen: ReconciliationFilter) -> list[tuple[str, str, int]]:
-    """Verdict, label and number of each among what is chosen, whatever verdict the list is narrowed to."""
+    """Verdict, label and count of each, ignoring the verdict that the list is filtered by."""
     found = dict(chosen.totals().order_by().values_list("verdict").annotate(number=Sum("count")))
     return [(verdict.value, verdict.label, found.get(verdict.value, 0)) for verdict in ReconciliationResult]
 
 
 def reconciliation_state() -> ReconciliationState:
-    """How far it has come; empty before the first round."""
+    """The progress of reconciliation; empty before the first round."""
     return ReconciliationState.objects.filter(pk=1).first() or ReconciliationState()
 
 
 def compared_up_to() -> datetime | None:
-    """What the service listed up to this moment is compared; None before its whole list was here."""
+    """Everything listed up to this moment is compared; None before the first full load of the mirror."""
     told, compared = synced_until(), reconciliation_state().mirror_as_of
     return min(told, compared) if told and compared else None
 
 
 def unrecognised_count() -> int:
-    """How many movements at the service nobody prepared here, and nobody has taken note of."""
+    """How many unrecognised transactions have an incident that is not acknowledged."""
     open_ones = Incident.objects.filter(transaction__isnull=False, seen_at__isnull=True)
     return open_ones.order_by().values("transaction").distinct().count()
 
 
 class _Cache:
-    """What this process counted last for its pages, and until when it counts."""
+    """The count this process read last, and until when that read is valid."""
 
     number = 0
     until = float("-inf")
 
 
 def cached_unrecognised_count() -> int:
-    """The same for the frame of every page, some seconds old at most."""
+    """The same count for display on every page, at most `CACHED_SECONDS` old."""
     now = time.monotonic()
     if now >= _Cache.until:
         _Cache.number, _Cache.until = unrecognised_count(), now + CACHED_SECONDS
@@ -167,7 +165,7 @@ def cached_unrecognised_count() -> int:
 
 
 def clear_count_cache() -> None:
-    """Count them anew for the next page of this process."""
+    """Make the next page of this process count again."""
     _Cache.until = float("-inf")
 
 

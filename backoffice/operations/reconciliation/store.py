@@ -1,4 +1,4 @@
-"""Write comparisons so that rows and daily sums agree at every commit, and raise incidents for what people must see."""
+"""Write comparisons, keep the daily sums equal to them at every commit, and raise incidents."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -22,7 +22,7 @@ from backoffice.operations.models.reconciliation import (
 from backoffice.operations.reconciliation.closed_checks import list_evidence
 from backoffice.operations.reconciliation.rules import ComparisonResult
 
-# What is ended here and there, where the watch reports the same.
+# The incident kinds that `closed_checks` raises for the same contradiction: status here and at the provider.
 _CONTRARY = {
     ("fulfilled", "failed"): IncidentKind.NOW_FAILED,
     ("failed", "fulfilled"): IncidentKind.NOW_EXECUTED,
@@ -35,10 +35,11 @@ _STORED_FIELDS = ("verdict", "occurred_at", "day", "currency", "amount", "fee", 
 
 
 def store_comparisons(kept: Iterable[Comparison], judged: Iterable[Compared]) -> None:
-    """Make the rows that are kept say what was judged. What says it already is not written.
+    """Replace the stored comparisons `kept` by the results `judged`; unchanged rows are not written.
 
-    In the caller's transaction, which holds the turn. People are told afterwards: an incident is an entry in the audit
-    log, and whoever locks rows behind such an entry may wait for somebody who waits for the log.
+    Runs in the caller's transaction, which holds the lock. Incidents are raised afterwards
+    (`raise_incidents`): each writes to the audit log, and locking rows after an audit entry can deadlock with
+    a caller that waits for the log.
     """
     before = {_key(row.attempt_id, row.transaction_id): row for row in kept}
     after = {}
@@ -51,7 +52,7 @@ def store_comparisons(kept: Iterable[Comparison], judged: Iterable[Compared]) ->
     sums: dict[TotalKey, ExactSum] = defaultdict(ExactSum)
     for row in gone:
         sums[_total_key(row)].subtract(row.amount, row.fee)
-    # First those that go: what was nobody's movement may be an attempt's by now.
+    # Deletions first: an unrecognised transaction may belong to an attempt by now.
     Comparison.objects.filter(pk__in=[row.pk for row in gone]).delete()
     _detach_transactions(old for old, row in changed if old and old.transaction_id != row.transaction_id)
     for old, row in changed:
@@ -66,10 +67,10 @@ def store_comparisons(kept: Iterable[Comparison], judged: Iterable[Compared]) ->
 
 
 def raise_incidents(at_most: int, *, behind: int) -> int | None:
-    """Raise an incident for each verdict that people have to look at; where the next ones begin, None for no more.
+    """Raise an incident for each flagged comparison; returns where to continue, None at the end.
 
-    Each in a transaction of its own, by whoever wins it, as it stands then. Of the same thing people are told once
-    (`incidents`); what cannot be told stops no other, however many there are.
+    Each in its own transaction, with the comparison's current values, by whichever process clears the flag
+    first. Duplicates are not raised (`lifecycle.incidents`), and a failure of one does not affect the others.
     """
     found = Comparison.objects.filter(needs_telling=True, pk__gt=behind).order_by("pk")
     pks = list(found.values_list("pk", flat=True)[:at_most])
@@ -100,7 +101,7 @@ def _differs(old: Comparison | None, row: Comparison) -> bool:
 
 
 def _detach_transactions(rows: Iterable[Comparison]) -> None:
-    """Let go of transactions that change hands, so that the next one can have them."""
+    """Unlink transactions that are reassigned, so that the unique constraint lets another row have them."""
     held = [row.pk for row in rows if row.transaction_id is not None and row.attempt_id is not None]
     Comparison.objects.filter(pk__in=held).update(transaction=None)
 
@@ -145,7 +146,7 @@ def _transaction_evidence(movement: Transaction) -> dict[str, object]:
 
 
 def _contradictions(row: Comparison, attempt: Attempt) -> dict[IncidentKind, dict[str, object]]:
-    """What contradicts the record, each with what shows it: as the watch shows it where that may report the same."""
+    """The incident kinds of this row, with evidence equal to that of `closed_checks` where both apply."""
     if row.verdict == ReconciliationResult.MISSING_AT_PROVIDER:
         return {IncidentKind.NOT_LISTED: list_evidence(attempt, None)}
     differences: dict[IncidentKind, list[Difference]] = defaultdict(list)

@@ -22,9 +22,9 @@ _SAID = ("comment", "reason", "refusal", "answer", "check")
 
 @register.simple_tag
 def kinds_open_to(person: User) -> list[AnyKind]:
-    """The kinds that this person may prepare and have sent, in the order of the registry.
+    """The kinds that this user may prepare and that are sent, in the order of the registry.
 
-    What is applied here begins on the page of what it is about.
+    Local kinds are offered on the page of what they change.
     """
     return [
         kind
@@ -35,36 +35,35 @@ def kinds_open_to(person: User) -> list[AnyKind]:
 
 @register.simple_tag
 def kinds_in_menu(person: User) -> list[AnyKind]:
-    """Those of them that are daily work. The others begin on the page of what they change, or under Operations."""
+    """Those for the menu. The others are offered on the page of what they change, or under Operations."""
     return [kind for kind in kinds_open_to(person) if kind.section == KindSection.MONEY]
 
 
 @register.simple_block_tag
 def written_once(content: str) -> str:
-    """What stands between the tags, to be kept by `as` and shown in several places."""
+    """The rendered block, to be stored by `as` and shown in several places."""
     return content
 
 
 @register.filter
 def kind_label(name: str) -> str:
-    """`Withdrawal` for `withdrawal`; the bare name of a kind that a later release no longer knows."""
+    """`Withdrawal` for `withdrawal`; the bare name of a kind that this release does not know."""
     return KINDS[name].label if name in KINDS else name
 
 
 @register.filter
 def verdict_tone(verdict: str) -> str:
-    """The tone of a result's badge."""
     return _TONES[ReconciliationResult(verdict)]
 
 
 @register.filter
 def in_groups(text: str) -> list[str]:
-    """The text in pieces of four characters, for two people to compare."""
+    """The text in groups of four characters, for two people to compare."""
     return GroupedCode(text).groups
 
 
 @register.filter
 def words(entry: Entry) -> str:
-    """What was said with it: the comment, the reason, or what the service answered."""
+    """The text that an entry carries: the comment, the reason, or the provider's answer."""
     said = next((name for name in _SAID if entry.detail.get(name)), None)
     return SENTENCES.get(said, str)(entry.detail[said]) if said else ""

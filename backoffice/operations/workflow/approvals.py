@@ -1,7 +1,7 @@
-"""Approve, approve and send, reject, cancel, expire: one operation, or several at once.
+"""Approve, approve and send, reject, cancel or expire an operation; approve or reject several at once.
 
-The last approval applies a kind that is never sent. In bulk each is decided on its own: a refusal of one does not
-affect the others.
+The last approval applies a kind that is never sent. In bulk each operation is decided on its own: a refusal
+of one does not affect the others.
 """
 
 import logging
@@ -49,7 +49,7 @@ def add_approval(
     comment: str,
     confirmation: str,
 ) -> Operation:
-    """Countersign inside the caller's transaction; the last one needed makes it approved. Nothing is sent here."""
+    """Approve inside the caller's transaction; the last approval needed sets `approved`. Sends nothing."""
     operation = Operation.objects.get_locked(operation_id)
     policy.check_may_approve(actor, operation, digest=digest, second_factor_at=second_factor_at)
     policy.check_confirmation(operation, confirmation)
@@ -78,7 +78,7 @@ def add_approval(
 def reject_operation(
     operation_id: UUID, *, actor: User, digest: str, second_factor_at: datetime | None, reason: str
 ) -> Operation:
-    """Close a pending operation with a reason that its maker will read.
+    """Reject a pending operation, with a reason for its preparer.
 
     Raises as `approve_operation`, and ReasonMissingError.
     """
@@ -94,9 +94,9 @@ def reject_operation(
 @audit_refusals(OperationAction.CANCEL)
 @transaction.atomic
 def cancel_operation(operation_id: UUID, *, actor: User) -> Operation:
-    """Take back what one prepared, as long as nothing was sent; a waiting token is destroyed.
+    """Cancel an operation of which nothing was sent; a waiting release is deleted with its one-time code.
 
-    Raises NotAllowedError, WrongStatusError.
+    Raises PermissionMissingError, WrongStatusError.
     """
     operation = Operation.objects.get_locked(operation_id)
     policy.check_may_cancel(actor, operation)
@@ -108,7 +108,7 @@ def cancel_operation(operation_id: UUID, *, actor: User) -> Operation:
 
 @transaction.atomic
 def expire_operation(operation_id: UUID) -> Operation | None:
-    """Close an operation whose time to be decided and sent has run out; None if it is not so, or no longer."""
+    """Expire an operation past its expiry; None if it is not, or is no longer pending or approved."""
     operation = Operation.objects.get_locked(operation_id)
     if not operation.is_past(clock.now()):
         return None
@@ -131,19 +131,21 @@ def approve_operation(
     comment: str = "",
     confirmation: str = "",
 ) -> Operation:
-    """Add one countersignature. With the last one needed it is ready to be sent, or applied if it is never sent.
+    """Add one approval; the last one needed makes it ready to send, or applies a local kind.
 
-    `confirmation` is what the kind wants typed from the content. Raises NotAllowedError, SelfApprovalError,
-    AlreadyApprovedError, WrongStatusError, ExpiredError, ContentChangedError, SecondFactorStaleError,
-    ConfirmationWrongError, and what applying it raises: then the countersignature is not given either.
+    `confirmation` is the value that the kind requires the approver to type. Raises PermissionMissingError,
+    SelfApprovalError, AlreadyApprovedError, WrongStatusError, ExpiredError, ContentChangedError,
+    SecondFactorStaleError, ConfirmationWrongError, and what applying it raises: then the approval is rolled
+    back too.
     """
     settles = _resolution_in(operation_id)
     if settles:
         check_meaning_unchanged(settles)
     with transaction.atomic():
         if settles:
-            # The operation first and the head of the log last, as whoever else may close it at this moment does. The
-            # entry about the countersignature locks the head to the end, so it would be too late afterwards.
+            # Lock order: operations first, the head of the audit log last, as in every other service that
+            # closes this operation. The audit entry of the approval locks the head until the end of the
+            # transaction, so it would be too late to lock the operation after it.
             Operation.objects.get_locked(settles.operation)
         operation = add_approval(operation_id, actor, digest, second_factor_at, comment, confirmation)
         if operation.status == Status.APPROVED:
@@ -152,11 +154,11 @@ def approve_operation(
 
 
 def _resolution_in(operation_id: UUID) -> ResolutionPayload | None:
-    """What is signed, if it is how another operation ended."""
+    """The content of this operation if it is a resolution of another operation; None otherwise."""
     operation = Operation.objects.filter(pk=operation_id).first()
     if operation is None:
         return None
-    with suppress(UnreadableContentError):  # which the countersignature itself is refused for
+    with suppress(UnreadableContentError):  # the approval itself is refused for this reason
         payload = read_content(operation)[1]
         return payload if isinstance(payload, ResolutionPayload) else None
     return None
@@ -169,7 +171,7 @@ _EFFECTS: dict[LocalEffect, Callable[[Operation, Any, User], None]] = {
 
 
 def _apply_local_effect(operation: Operation, actor: User) -> None:
-    """Do what a kind of our own is for, and close it. Other kinds wait for the word to send."""
+    """Apply an operation of a local kind and close it. Other kinds wait for their release."""
     kind, payload = read_content(operation)
     if not isinstance(kind, LocalKind):
         return
@@ -190,9 +192,10 @@ def approve_and_release_operation(
     comment: str = "",
     confirmation: str = "",
 ) -> Operation:
-    """Give the last countersignature and the word to send in one: both happen or neither.
+    """Give the last approval and the release in one transaction: both happen or neither.
 
-    Raises as `approve_operation` and `release_operation`; WrongStatusError too if further people must countersign.
+    Raises as `approve_operation` and `release_operation`; WrongStatusError too if further approvals are
+    needed.
     """
     operation = add_approval(operation_id, actor, digest, second_factor_at, comment, confirmation)
     if operation.status != Status.APPROVED:
@@ -207,14 +210,12 @@ _NOT_CONFIRMED = "The database did not confirm it. Look at the operation before 
 
 
 class BulkDecision(StrEnum):
-    """What can be decided about many at once."""
-
     APPROVE = "approve"
     REJECT = "reject"
 
 
 class BulkOutcome(StrEnum):
-    """What became of one of them. The value is the tone in which it is shown."""
+    """The result for one operation. The value is the CSS tone in which it is shown."""
 
     DONE = "good"
     DONE_BEFORE = "info"
@@ -223,7 +224,7 @@ class BulkOutcome(StrEnum):
 
 @dataclass(frozen=True)
 class SelectedOperation:
-    """An operation, and the digest of the content that the person saw."""
+    """An operation, and the digest of the content that the user saw."""
 
     operation: Operation
     digest: str
@@ -231,7 +232,7 @@ class SelectedOperation:
 
 @dataclass(frozen=True)
 class BulkResult:
-    """The result for one operation, in words."""
+    """The result for one operation, with the sentence for the screen."""
 
     operation: Operation
     result: BulkOutcome
@@ -241,10 +242,10 @@ class BulkResult:
 def approve_operations(
     choices: Iterable[SelectedOperation], *, actor: User, second_factor_at: datetime | None, comment: str = ""
 ) -> list[BulkResult]:
-    """Countersign each as `approve_operation` does; one line for each, in their order. Nothing is sent.
+    """Approve each as `approve_operation` does; one result for each, in their order. Nothing is sent.
 
-    What has to be looked at alone (`policy.check_in_bulk`) is refused. What this person has countersigned before is
-    only reported, so the same request again changes nothing.
+    Operations that must be approved individually (`policy.check_may_approve_in_bulk`) are refused.
+    Idempotent: what this user has approved before is only reported.
     """
 
     def decide(choice: SelectedOperation) -> str:
@@ -270,9 +271,9 @@ def approve_operations(
 def reject_operations(
     choices: Iterable[SelectedOperation], *, actor: User, second_factor_at: datetime | None, reason: str
 ) -> list[BulkResult]:
-    """Reject each as `reject_operation` does, with the same reason; one line for each, in their order.
+    """Reject each as `reject_operation` does, with the same reason; one result for each, in their order.
 
-    What this person has rejected before is only reported.
+    What this user has rejected before is only reported.
     """
 
     def decide(choice: SelectedOperation) -> str:
@@ -303,7 +304,7 @@ def _bulk_result(
     was_decided: Callable[[SelectedOperation], bool],
     before: str,
 ) -> BulkResult:
-    """Asks again after a refusal: the same request may have run at the same moment."""
+    """After a refusal, check again whether the same request was processed concurrently."""
     if was_decided(choice):
         return BulkResult(choice.operation, BulkOutcome.DONE_BEFORE, before)
     try:

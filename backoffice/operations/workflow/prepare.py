@@ -1,5 +1,5 @@
-"""Prepare an operation, and find duplicates of it: same content pending, same recipient and amount within a day, same
-operation with an unknown outcome.
+"""Prepare an operation, and find its duplicates: same content pending, same recipient and amount within a
+day, same operation with an unknown outcome.
 """
 
 from datetime import timedelta
@@ -41,8 +41,11 @@ REPEAT_WINDOW = timedelta(hours=24)
 
 
 def repeated_payments(beneficiary_key: str, debit: Debit | None) -> QuerySet[Operation]:
-    """Operations that pay the same amount to the same beneficiary, the newest first: all that are open, however long
-    they have been waiting, and those that were sent within the last day. Those that came to nothing do not count."""
+    """Operations that pay the same amount to the same recipient, the newest first.
+
+    Counts all that are open, however old, and those sent within `REPEAT_WINDOW`; not those that were not
+    executed.
+    """
     if not beneficiary_key or debit is None:
         return Operation.objects.none()
     lately = Attempt.objects.filter(operation=OuterRef("pk"), started_at__gt=clock.now() - REPEAT_WINDOW)
@@ -56,14 +59,14 @@ def repeated_payments(beneficiary_key: str, debit: Debit | None) -> QuerySet[Ope
 
 
 def duplicates_with_unknown_outcome(kind: OperationKind[Any], payload: Payload) -> QuerySet[Operation]:
-    """Operations that are the same as this, were sent, and of which nobody knows whether they happened."""
+    """Duplicates of this content that were sent and whose outcome is unknown."""
     return Operation.objects.filter(_is_duplicate(kind, payload), status__in=OUTCOME_UNKNOWN).order_by(
         *NEWEST_FIRST
     )
 
 
 def resolved_duplicate(kind: OperationKind[Any], payload: Payload) -> Operation | None:
-    """The last one that is the same as this and was sent, if two people settled that it did not happen."""
+    """The last duplicate that was sent, if two people resolved it as not executed."""
     by_people = Attempt.objects.filter(resolution__isnull=False).values("operation")
     alike = Operation.objects.filter(_is_duplicate(kind, payload))
     settled = alike.filter(pk__in=by_people, status=Status.FAILED).order_by(*NEWEST_FIRST).first()
@@ -74,7 +77,7 @@ def resolved_duplicate(kind: OperationKind[Any], payload: Payload) -> Operation 
 
 
 def _is_duplicate(kind: OperationKind[Any], payload: Payload) -> Q:
-    """They pay the same amount to the same beneficiary; or, whoever is paid, they have the same content."""
+    """Operations with the same amount and recipient, or with the same content."""
     stake, key = kind.at_stake(payload), kind.counterparty(payload).key
     same = Q(content_key=content_key(kind.name, payload.compared()))
     if stake is not None and key:
@@ -83,7 +86,7 @@ def _is_duplicate(kind: OperationKind[Any], payload: Payload) -> Q:
 
 
 def earlier_submission(user: User, submission: UUID, digest: str) -> Operation | None:
-    """What this person prepared by this very form with this content; None for another content or another person."""
+    """What this user prepared with this form and content; None for other content or another user."""
     operation = Operation.objects.filter(pk=submission, maker=user).first()
     return operation if operation is not None and operation.digest == digest else None
 
@@ -93,12 +96,13 @@ def earlier_submission(user: User, submission: UUID, digest: str) -> Operation |
 def prepare_operation(
     operation_id: UUID, *, actor: User, kind: str, payload: Payload, prepared_from: UUID | None = None
 ) -> Operation:
-    """Store a pending operation for others to countersign. Nothing is sent.
+    """Store a pending operation for others to approve. Nothing is sent.
 
-    The id comes with the form, so the same form sent twice finds the same operation. Raises NotAllowedError,
-    SubmissionReusedError if the id stands for other content, SameContentWaitsError if another operation with the same
-    content is not decided or sent yet, SameInDoubtError if the outcome of the same is not known, PaidBeforeError if the
-    same was paid within a day and no reason is given. Where people settled that the same did not happen, it is named.
+    The id comes with the form, so a form sent twice finds the same operation. Raises PermissionMissingError,
+    SubmissionReusedError if the id has other content, DuplicatePendingError if another operation with the
+    same content is pending or approved, DuplicateUnknownError if a duplicate's outcome is unknown,
+    PaidBeforeError if the same was paid within a day and no reason is given. A duplicate that was resolved as
+    not executed is linked as `prepared_from`.
     """
     policy.check_may_prepare(actor, kind)
     digest = content_digest(operation_id, kind, payload.stored())
@@ -127,7 +131,7 @@ def _existing_submission(operation_id: UUID, actor: User, digest: str) -> Operat
 
 
 def _resolved_duplicate(kind: OperationKind[Any], payload: Payload, *, but: UUID) -> Operation | None:
-    """The same before this one, if people settled that it did not happen. Raises SameInDoubtError."""
+    """The last duplicate that was resolved as not executed. Raises DuplicateUnknownError."""
     in_doubt = duplicates_with_unknown_outcome(kind, payload).exclude(pk=but).first()
     if in_doubt is not None:
         raise DuplicateUnknownError(in_doubt.reference, in_doubt.pk)
@@ -135,11 +139,10 @@ def _resolved_duplicate(kind: OperationKind[Any], payload: Payload, *, but: UUID
 
 
 def _check_not_repeated(operation_id: UUID, kind: OperationKind[Any], payload: Payload) -> None:
-    """Raises PaidBeforeError if the same waits or was paid within a day and nobody says why it is paid again."""
+    """Raise PaidBeforeError if the same payment is open or was made within a day, and no reason is given."""
     beneficiary = kind.counterparty(payload).key
-    lock_until_commit(
-        f"beneficiary:{beneficiary}"
-    )  # two at once, of which neither sees the other, would both be stored
+    # Without this lock, two concurrent duplicates would not see each other and both be stored.
+    lock_until_commit(f"beneficiary:{beneficiary}")
     repeats = repeated_payments(beneficiary, kind.at_stake(payload))
     if not payload.repeat_reason and repeats.exclude(pk=operation_id).exists():
         raise PaidBeforeError
@@ -177,7 +180,7 @@ def _draft(
 
 
 def _insert_once(operation: Operation) -> bool:
-    """Insert the operation; False if its id is there already, be it by a request that runs at the same moment."""
+    """Insert the operation; False if its id exists already, also when a concurrent request inserts it."""
     try:
         with transaction.atomic():
             operation.save(force_insert=True)
@@ -192,7 +195,7 @@ def _insert_once(operation: Operation) -> bool:
 
 
 def _unused_reference(letter: str) -> str:
-    """A reference nobody has; the unique constraint has the last word."""
+    """A reference that is not in use; the unique constraint decides in the end."""
     for _ in range(20):
         reference = new_reference(letter)
         if not Operation.objects.filter(reference=reference).exists():

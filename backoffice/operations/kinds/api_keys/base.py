@@ -1,6 +1,6 @@
-"""Shared by the kinds about API keys: the keys as the provider lists them, the choice of one, and how a key ends.
+"""Shared by the kinds about API keys: the listed keys, the choice of one, and how a key ends.
 
-The provider lists keys by a short hash only, and reports neither scope nor last use. The scope is known where an
+The provider lists keys by a short hash only, and reports neither scope nor last use. The scope is known if an
 operation of ours created the key.
 """
 
@@ -22,7 +22,7 @@ from payments_gateway import GatewayError, KeyInfo, NotSentError
 
 CREATING_KIND = "api_key_create"
 FORM_DEADLINE = 2 * PAGE_OPENING_TIMEOUT  # one read, without which there is nothing to choose
-_FIRST_EXPIRY_YEAR = 1971  # an end at the beginning of the count of seconds is none
+_FIRST_EXPIRY_YEAR = 1971  # an expiry at the Unix epoch means none
 _SCOPES_CACHED_SECONDS = 3600
 _SCOPES_RETRY_SECONDS = 60
 _DEFAULT_SCOPES = {"Master": "M", "GetOnly": "G", "Withdrawal": "W", "NoWithdrawal": "N"}
@@ -37,7 +37,7 @@ UNKNOWN_SCOPE = "Not told by the service"
 
 @dataclass(frozen=True)
 class ListedKey:
-    """One key of the service's list. `scope` is in plain words, or says that it is not known."""
+    """One key of the provider's list. `scope` is in plain words, or says that it is not known."""
 
     short_hash: str
     name: str
@@ -48,7 +48,7 @@ class ListedKey:
 
     @property
     def label(self) -> str:
-        """One line that tells it from every other."""
+        """One line that distinguishes it from every other key."""
         end = f" · ends {local_time(self.expires_at)}" if self.expires_at else ""
         ended = " · invalidated" if self.ended_at else ""
         used = " · in use by Countersign" if self.is_in_use else ""
@@ -56,12 +56,12 @@ class ListedKey:
 
 
 def list_keys(*, patience: float) -> list[ListedKey]:
-    """The keys as the service lists them now (GET /user/api-keys). Raises GatewayError."""
+    """The keys as the provider lists them now (GET /user/api-keys). Raises GatewayError."""
     return describe_keys(gateway(deadline=patience).api_keys.list())
 
 
 def describe_keys(listed: Iterable[KeyInfo]) -> list[ListedKey]:
-    """What the service lists, with what this installation knows of it besides."""
+    """The listed keys, with the scope and use that are known here."""
     made, own = scopes_of_own_keys(), short_hash_in_use()
     return [
         ListedKey(
@@ -77,13 +77,13 @@ def describe_keys(listed: Iterable[KeyInfo]) -> list[ListedKey]:
 
 
 def expiry_of(key: KeyInfo) -> datetime | None:
-    """When the key ends by itself; None for one that does not, however the service writes that."""
+    """When the key expires; None if it does not, in any of the provider's notations."""
     moment = key.expires_at
     return moment if key.is_expirable is not False and moment and moment.year >= _FIRST_EXPIRY_YEAR else None
 
 
 def short_hash_in_use() -> str:
-    """The short hash of the key that Countersign itself calls with; empty if our database does not tell now."""
+    """The short hash of the key that Countersign itself uses; empty if it cannot be read."""
     try:
         return key_in_use().short_hash
     except NotSentError:
@@ -91,7 +91,7 @@ def short_hash_in_use() -> str:
 
 
 def scopes_of_own_keys() -> dict[str, str]:
-    """Short hash -> scope in words, of every key that an operation of ours made."""
+    """Short hash -> scope in words, of every key that an operation of ours created."""
     attempts = Attempt.objects.filter(operation__kind=CREATING_KIND, result__isnull=False).only("result")
     results = [attempt.result or {} for attempt in attempts]
     return {result["short_hash"]: result["scope"] for result in results if result.get("short_hash")}
@@ -100,7 +100,7 @@ def scopes_of_own_keys() -> dict[str, str]:
 def available_scopes() -> Mapping[str, str]:
     """Code -> plain words of what a key can be allowed. Never fails.
 
-    The service's own list, asked for once an hour; while it cannot be had, the last one known or the usual one.
+    The provider's own list, read once an hour; if it cannot be read, the last one known, or the defaults.
     """
     known: Mapping[str, str] | None = cache.get("scopes:known")
     is_fresh = known is not None and cache.get("scopes:fresh", False)
@@ -110,7 +110,7 @@ def available_scopes() -> Mapping[str, str]:
 
 
 def describe_scope(name: str) -> str:
-    """What a scope allows; the service's own name for one that we have no words for."""
+    """What a scope allows in words; the provider's own name if it is not described here."""
     return f"{_SCOPE_DESCRIPTIONS[name]} ({name})" if name in _SCOPE_DESCRIPTIONS else name
 
 
@@ -128,7 +128,7 @@ KEYS_UNREADABLE = "The service's list of keys cannot be read now. Nothing was pr
 
 
 def rotation_field() -> forms.CharField:
-    """The guided rotation that the operation is a step of, if it is one. Filled in by a link, not by people."""
+    """The guided rotation that the operation is a step of, if any. Filled in by a link."""
     return forms.CharField(required=False, widget=forms.HiddenInput, max_length=36)
 
 
@@ -149,9 +149,9 @@ class RotationForm(KindForm):
 
 
 class KeyChoiceForm(RotationForm):
-    """Names one of the service's keys. Only what the service lists can be chosen."""
+    """Asks for one of the provider's keys. Only listed keys can be chosen."""
 
-    ended_too = False  # whether keys that were invalidated can be chosen, too
+    ended_too = False  # whether invalidated keys can be chosen, too
 
     short_hash = forms.ChoiceField(
         label="API key",
@@ -175,7 +175,7 @@ class KeyChoiceForm(RotationForm):
         self._offer([(key.short_hash, key.label) for key in self.keys.values()])
 
     def clean(self) -> dict[str, Any]:
-        """Refuse where the list cannot be read: nobody could tell which key is meant."""
+        """Refuse the form if the list cannot be read, since the chosen key could not be identified."""
         values = super().clean() or self.cleaned_data
         if not self.is_readable:
             self.add_error("short_hash", KEYS_UNREADABLE)
@@ -198,14 +198,14 @@ class KeyChoiceForm(RotationForm):
 
 
 class KeyEndPayload(Payload):
-    """The key that ends, as the service listed it when this was prepared."""
+    """The key that ends, as the provider listed it when this was prepared."""
 
     SEEN = frozenset({"name", "scope", "expires", "is_known_here", "knows_own_key"})
 
     short_hash: str
     name: str
     scope: str
-    expires: str  # ISO 8601, so that everybody reads it in a time zone of their own; empty for never
+    expires: str  # ISO 8601, so that every reader sees it in their own time zone; empty for never
     is_known_here: bool  # whether this installation has the key itself
     knows_own_key: bool  # whether the list showed which key Countersign itself uses
     rotation: str = ""
@@ -228,7 +228,7 @@ class KeyEndForm(KeyChoiceForm):
 
 
 class KeyEndKind(ChangeKind[KeyEndPayload]):
-    """Ends a key of the service's list; a kind says how."""
+    """Ends a key of the provider's list; each kind defines how."""
 
     payload_type = KeyEndPayload
     form_type = KeyEndForm
@@ -274,5 +274,5 @@ class KeyEndKind(ChangeKind[KeyEndPayload]):
 
 
 def rotation_facts(rotation: str) -> Facts:
-    """That the operation is a step of a guided rotation, where it is one."""
+    """The rotation that the operation is a step of, if any."""
     return [("Part of", f"the guided rotation {rotation[:8]}")] if rotation else []

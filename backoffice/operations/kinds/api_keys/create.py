@@ -33,7 +33,7 @@ _ALL_RIGHTS = describe_scope("Master")
 
 
 class ApiKeyCreatePayload(Payload):
-    """What the key is to be. `keys_before` are the short hashes of the list then: a new key is none of them."""
+    """The key to create. `keys_before` (short hashes) allow the new key to be recognised."""
 
     SEEN = frozenset({"keys_before"})
 
@@ -48,7 +48,7 @@ class ApiKeyCreatePayload(Payload):
 
 
 class ApiKeyCreateForm(RotationForm):
-    """Asks which way, and for a named key what it is to be."""
+    """Asks which way to create it, and for a named key its name, scope and expiry."""
 
     way = forms.ChoiceField(label="Which kind of key", choices=_METHODS, initial="named")
     key_name = forms.CharField(
@@ -75,14 +75,14 @@ class ApiKeyCreateForm(RotationForm):
         scope.choices = [("", "Choose what it may do"), *self.scopes.items()]
 
     def clean_key_name(self) -> str:
-        """Printable text: it comes back in lists, logs and files."""
+        """Printable text only: the name is shown in lists, logs and files."""
         name = str(self.cleaned_data["key_name"])
         if not name.isprintable():
             raise forms.ValidationError("A name is one line of printable characters.")
         return name
 
     def clean(self) -> dict[str, Any]:
-        """Check what a named key needs, and read which keys there are already."""
+        """Check what a named key needs, and read the existing keys."""
         values = super().clean() or self.cleaned_data
         if values.get("way") == "named":
             self._check_named(values)
@@ -133,7 +133,7 @@ class ApiKeyCreateForm(RotationForm):
 
 
 class ApiKeyCreateKind(ChangeKind[ApiKeyCreatePayload]):
-    """Needs the service's one-time token. The key is sealed for the person who had it sent, and is nowhere else."""
+    """Needs the one-time code. The key is encrypted for the releasing user and stored nowhere else."""
 
     name = "api_key_create"
     label = "API key"
@@ -188,11 +188,11 @@ class ApiKeyCreateKind(ChangeKind[ApiKeyCreatePayload]):
         return SendReceipt(is_final=True, result=_result(payload, created), secret=created.key)
 
     def is_done(self, gateway: PaymentsGateway, payload: ApiKeyCreatePayload) -> bool:
-        """Whether the list has the key; without a name, whether one key is new that no other operation made."""
+        """Whether the list has the key; if it has no name, whether exactly one new key is unaccounted for."""
         return _find_created_key(payload, gateway.api_keys.list()) is not None
 
     def told_besides(self, gateway: PaymentsGateway, payload: ApiKeyCreatePayload) -> dict[str, str]:
-        """What the list of keys tells, which the answer did not."""
+        """The details of the key that the answer did not include, from the list of keys."""
         return details_from_list(payload, gateway.api_keys.list())
 
     def outcome_facts(self, payload: ApiKeyCreatePayload, result: dict[str, str]) -> Facts:
@@ -211,7 +211,7 @@ def _request(payload: ApiKeyCreatePayload) -> KeyRequest:
 
 
 def _result(payload: ApiKeyCreatePayload, created: CreatedKey) -> dict[str, str]:
-    """What may be known of the new key, and shown: everything but the key. What is empty, the list tells later."""
+    """The result to store and show: everything but the key itself. The list completes empty values later."""
     return {
         "name": payload.key_name,
         "short_hash": "",
@@ -221,7 +221,7 @@ def _result(payload: ApiKeyCreatePayload, created: CreatedKey) -> dict[str, str]
 
 
 def details_from_list(payload: ApiKeyCreatePayload, listed: list[KeyInfo]) -> dict[str, str]:
-    """What the list tells of the new key; nothing if it cannot be told from every other."""
+    """The list's details of the new key; nothing if it cannot be identified."""
     key = _find_created_key(payload, listed)
     if key is None:
         return {}
@@ -233,7 +233,7 @@ def details_from_list(payload: ApiKeyCreatePayload, listed: list[KeyInfo]) -> di
 
 
 def _find_created_key(payload: ApiKeyCreatePayload, listed: list[KeyInfo]) -> KeyInfo | None:
-    """The one key of the list that is new and can only be this one."""
+    """The only listed key that is new and can be this one."""
     explained = {*payload.keys_before, *scopes_of_own_keys()}
     new = [key for key in listed if key.short_hash not in explained]
     if payload.way == "named":
@@ -249,7 +249,7 @@ def _expiry_text(payload: ApiKeyCreatePayload) -> str:
 
 
 def _printable(text: str) -> str:
-    """The text without what a database may refuse: with the answer the key would be lost."""
+    """Removes characters that a database may refuse: a failed insert would lose the key."""
     return "".join(letter for letter in text if letter.isprintable())[:NAME_MAX]
 
 

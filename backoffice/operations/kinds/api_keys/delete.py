@@ -8,13 +8,13 @@ from payments_gateway import PaymentsGateway
 
 
 class ApiKeyDeleteForm(KeyEndForm):
-    """Keys that were invalidated can be deleted, too."""
+    """Invalidated keys can be deleted, too."""
 
     ended_too = True
 
 
 class ApiKeyDeleteKind(KeyEndKind):
-    """Takes no token."""
+    """Needs no one-time code."""
 
     name = "api_key_delete"
     label = "API key deletion"
@@ -32,5 +32,5 @@ class ApiKeyDeleteKind(KeyEndKind):
         return self.ended()
 
     def is_done(self, gateway: PaymentsGateway, payload: KeyEndPayload) -> bool:
-        """A key that is listed no more is deleted."""
+        """A key that is no longer listed is deleted."""
         return all(key.short_hash != payload.short_hash for key in gateway.api_keys.list())

@@ -9,7 +9,7 @@ from payments_gateway import NotSentError, PaymentsGateway
 
 
 class ApiKeyInvalidateKind(KeyEndKind):
-    """Takes no token. The service is given the key itself where this installation has it, otherwise its short hash."""
+    """Needs no one-time code. Sends the key itself if this installation has it, otherwise its short hash."""
 
     name = "api_key_invalidate"
     label = "API key invalidation"
@@ -32,7 +32,7 @@ class ApiKeyInvalidateKind(KeyEndKind):
         return self.ended()
 
     def is_done(self, gateway: PaymentsGateway, payload: KeyEndPayload) -> bool:
-        """A key that is listed no more, or with the moment of its end, works no more."""
+        """A key that is no longer listed, or listed with the time of its end, no longer works."""
         listed = [key for key in gateway.api_keys.list() if key.short_hash == payload.short_hash]
         return all(key.deleted_at is not None for key in listed)
 

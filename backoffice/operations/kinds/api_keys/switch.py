@@ -22,7 +22,7 @@ _GONE = "The key is not kept here any more: it was shown to a person or taken in
 
 
 class ApiKeySwitchPayload(Payload):
-    """The key to switch to: `made:` and the operation that made it, or `kept:` and a former key of ours."""
+    """The key to switch to: `made:` and the creating operation, or `kept:` and a former key."""
 
     SEEN = frozenset({"key_name", "short_hash", "scope", "replaced_name", "replaced_hash"})
 
@@ -36,7 +36,7 @@ class ApiKeySwitchPayload(Payload):
 
 
 class ApiKeySwitchForm(RotationForm):
-    """Chooses among the keys that are sealed here and not in use."""
+    """Asks for one of the keys that are stored here and not in use."""
 
     target = forms.ChoiceField(
         label="Switch to",
@@ -59,7 +59,7 @@ class ApiKeySwitchForm(RotationForm):
         return chosen.model_copy(update={"rotation": self.cleaned_data["rotation"]})
 
     def clean(self) -> dict[str, Any]:
-        """Refuse where the key in use cannot be told: nobody could say what is replaced."""
+        """Refuse the form if the key in use is unknown: the approver could not see what is replaced."""
         values = super().clean() or self.cleaned_data
         try:
             own = credentials.key_in_use()
@@ -72,7 +72,7 @@ class ApiKeySwitchForm(RotationForm):
 
 
 class ApiKeySwitchKind(ChangeKind[ApiKeySwitchPayload]):
-    """Calls nothing that changes anything at the service, and takes no token of it."""
+    """Changes nothing at the provider, and needs no one-time code."""
 
     name = "api_key_switch"
     label = "API key switch"
@@ -82,7 +82,7 @@ class ApiKeySwitchKind(ChangeKind[ApiKeySwitchPayload]):
     payload_type = ApiKeySwitchPayload
     form_type = ApiKeySwitchForm
     is_decided_alone = True
-    is_sent_blindly = True  # the way out when the service refuses the key in use
+    is_sent_blindly = True  # the remedy if the provider refuses the key in use
 
     def sentence(self, payload: ApiKeySwitchPayload) -> str:
         return f"Let Countersign call the service with the API key {_key_label(payload.key_name, payload.short_hash)}"
@@ -109,9 +109,10 @@ class ApiKeySwitchKind(ChangeKind[ApiKeySwitchPayload]):
     def send(
         self, gateway: PaymentsGateway, payload: ApiKeySwitchPayload, token: SecretStr | None
     ) -> SendReceipt:
-        """Try the key, then take it into use in one commit that also destroys the copy kept for showing.
+        """Try the key, then take it into use in one commit that also deletes the copy kept for showing.
 
-        Raises RejectedError if the service refuses the key, NotSentError if it could not be tried or is gone.
+        Raises RejectedError if the provider refuses the key, NotSentError if it could not be tried or is
+        gone.
         """
         row = _sealed_row(payload)
         try_key(SecretStr(row.unsealed()))
@@ -128,7 +129,7 @@ class ApiKeySwitchKind(ChangeKind[ApiKeySwitchPayload]):
         )
 
     def is_done(self, gateway: PaymentsGateway, payload: ApiKeySwitchPayload) -> bool:
-        """Whether this very key is in use."""
+        """Whether exactly this key is in use."""
         credentials.clear_key_cache()
         own = credentials.key_in_use()
         return payload.target in {f"{CREATED}:{own.made_by}", f"{FORMER}:{own.pk}"}
@@ -142,7 +143,7 @@ class ApiKeySwitchKind(ChangeKind[ApiKeySwitchPayload]):
 
 
 def _delete_copy(row: GatewayKey) -> None:
-    """Destroy the copy that was kept for showing. Raises NotSentError if it was shown meanwhile."""
+    """Delete the copy that was kept for showing. Raises NotSentError if it was shown meanwhile."""
     deleted, _ = Secret.objects.filter(operation=row.made_by).delete()
     if not deleted:
         raise NotSentError(_GONE)
@@ -151,7 +152,7 @@ def _delete_copy(row: GatewayKey) -> None:
 def try_key(key: SecretStr) -> list[str]:
     """Read the balances with this key and return their currencies. Nothing changes.
 
-    Raises RejectedError if the service refuses the key, NotSentError if it cannot be read now.
+    Raises RejectedError if the provider refuses the key, NotSentError if it cannot be read now.
     """
     try:
         with gateway_for_key(key, deadline=PAGE_TIMEOUT) as client:
@@ -161,7 +162,7 @@ def try_key(key: SecretStr) -> list[str]:
 
 
 def sealed_keys() -> list[ApiKeySwitchPayload]:
-    """Every key that is sealed here and not in use: made and not shown yet, or a former one."""
+    """Every key stored here and not in use: created and not shown yet, or a former one."""
     waiting = Secret.objects.filter(operation__kind=CREATING_KIND).select_related("operation")
     made = [_created_target(secret) for secret in waiting.order_by("-kept_at")]
     kept = [_target(f"{FORMER}:{row.pk}", row.name, row.short_hash, "") for row in credentials.former_keys()]
@@ -195,7 +196,7 @@ def _target(target: str, name: str, short_hash: str, scope: str) -> ApiKeySwitch
 
 
 def _sealed_row(payload: ApiKeySwitchPayload) -> GatewayKey:
-    """The sealed key as the row that is to be in use. Raises NotSentError if it is not here, or cannot be opened."""
+    """The stored key as the row to take into use. Raises NotSentError if it is gone or unreadable."""
     where, _, pk = payload.target.partition(":")
     try:
         if where == FORMER:

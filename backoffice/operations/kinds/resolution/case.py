@@ -1,4 +1,4 @@
-"""What a resolution decides and what the two people sign: the attempt, the verdict, the provider's record of it."""
+"""What a resolution decides and two people approve: the attempt, the verdict, the evidence."""
 
 from datetime import datetime
 from decimal import Decimal
@@ -17,27 +17,26 @@ from backoffice.operations.states import NEEDS_ATTENTION, Status
 
 
 class ResolutionChoice(StrEnum):
-    """What the proposer says."""
-
     HAPPENED = "happened"
     ABSENT = "did_not_happen"
 
 
 class ResolvedEnd(StrEnum):
-    """How what happened ended."""
+    """The outcome of the operation that is resolved."""
 
     SUCCEEDED = "succeeded"
     FAILED = "failed"
 
 
+# Outcomes by the status of a transaction.
 KNOWN_ENDS = {
     "fulfilled": ResolvedEnd.SUCCEEDED,
     "failed": ResolvedEnd.FAILED,
-}  # by the status of a transaction
+}
 
 
 class TransactionEvidence(BaseModel):
-    """The service's record as it stood when the resolution was proposed. `differs` names what does not fit."""
+    """The provider's record when the resolution was proposed. `differs` names the mismatched fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
@@ -54,12 +53,12 @@ class TransactionEvidence(BaseModel):
 
     @property
     def word(self) -> str:
-        """The service's word for how it stands, as sentences quote it."""
+        """The provider's status, as sentences quote it."""
         return f"“{self.status}”" if self.status else "having no status"
 
 
 class ClaimedTransaction(BaseModel):
-    """The transaction that was taken for the attempt, and how the service showed it then; None: not at all."""
+    """The transaction that the attempt had claimed, and how it was listed then (None: not at all)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
@@ -68,10 +67,11 @@ class ClaimedTransaction(BaseModel):
 
 
 class ResolutionPayload(Payload):
-    """The operation and its attempt, what became of it, the evidence and the reason.
+    """The operation and its attempt, the verdict, the evidence and the reason.
 
-    `named` is the evidence of what did not happen although the attempt had a transaction: that it is not executed.
-    `meaning` is what people say of a status that is not known here; there is one exactly where it is needed.
+    `named` is set for "not executed" if the attempt has a transaction: the evidence that it was not executed.
+    `meaning` is the outcome that people give an unknown status of the provider; it is set exactly if it is
+    needed.
     """
 
     operation: UUID
@@ -87,7 +87,7 @@ class ResolutionPayload(Payload):
 
     @model_validator(mode="after")
     def _says_how_it_ended(self) -> Self:
-        """Raises ValueError where the end of what happened is not told, or told twice."""
+        """Raises ValueError unless exactly one of the provider's status and `meaning` gives the outcome."""
         is_told = self.transaction is None or self.transaction.status in KNOWN_ENDS
         if is_told == (self.meaning is not None):
             raise ValueError("the end is told by the service's word, or else by people")
@@ -95,7 +95,7 @@ class ResolutionPayload(Payload):
 
     @property
     def end(self) -> ResolvedEnd:
-        """How what happened ended, by the service's word or by what people say of it."""
+        """The outcome, by the provider's status or by the meaning that people give it."""
         if self.verdict == ResolutionChoice.ABSENT:
             return ResolvedEnd.FAILED
         if self.transaction is None:
@@ -103,12 +103,12 @@ class ResolutionPayload(Payload):
         return self.meaning or KNOWN_ENDS[self.transaction.status]
 
     def compared(self) -> dict[str, Any]:
-        """One proposal about one operation waits at a time, whatever it says."""
+        """Only one resolution of an operation may be pending, whatever its verdict."""
         return {"operation": str(self.operation)}
 
 
 def open_attempt(operation_id: UUID | None) -> tuple[Operation | None, Attempt | None]:
-    """The operation whose outcome is open, and the attempt that is in question."""
+    """The operation with an unknown outcome and its open attempt; None for both if it may not be resolved."""
     attempts = Attempt.objects.select_related("operation").filter(
         operation=operation_id, closed_at__isnull=True
     )
@@ -119,17 +119,17 @@ def open_attempt(operation_id: UUID | None) -> tuple[Operation | None, Attempt |
 
 
 def may_be_resolved(operation: Operation, attempt: Attempt) -> bool:
-    """Whether people may say what became of this open attempt.
+    """Whether people may resolve this open attempt.
 
-    What the service accepted is the machine's to follow, unless it named no transaction and ours can come no more: then
-    it holds its balance, and perhaps no look will ever tell.
+    A `processing` operation is followed automatically, unless the provider named no transaction and ours can
+    no longer be executed: then it blocks its balance, and no check may ever close it.
     """
     is_nameless = operation.status == Status.PROCESSING and attempt.service_transaction_id is None
     return operation.status in NEEDS_ATTENTION or (is_nameless and clock.now() >= attempt.may_come_until)
 
 
 def money_kind(operation: Operation) -> tuple[MoneyKind[Any], Any] | None:
-    """Kind and content, where the service's list of transactions can show the operation."""
+    """Kind and content, if the provider's list of transactions can show the operation."""
     try:
         kind, payload = read_content(operation)
     except UnreadableContentError:

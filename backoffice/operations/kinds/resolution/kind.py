@@ -36,10 +36,9 @@ from backoffice.operations.models.operations import TRANSACTION_ID_LENGTH, Attem
 from backoffice.operations.permissions import RESOLVE
 from payments_gateway import GatewayError, TransactionRecord
 
-PROCESSING = "processing"  # of a transaction: money is moving
-NAMED_SEARCH_WINDOW = timedelta(
-    days=1
-)  # by so much one that is known by its id may differ from our watermark
+PROCESSING = "processing"  # the status of a transaction that is still being executed
+# How much older than our watermark a transaction may be that is known by its id.
+NAMED_SEARCH_WINDOW = timedelta(days=1)
 
 
 _LIST_UNREADABLE = "The service's list cannot be read now. Nothing was prepared; try again."
@@ -54,7 +53,7 @@ MEANINGS = {
 
 
 class _VerdictSelect(forms.RadioSelect):
-    """What did not happen cannot be chosen while it still may."""
+    """Disables "not executed" while the provider may still execute the operation."""
 
     def create_option(self, name: str, value: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
         option = super().create_option(name, value, *args, **kwargs)
@@ -64,7 +63,7 @@ class _VerdictSelect(forms.RadioSelect):
 
 
 class ResolutionForm(KindForm):
-    """Asks what became of it, and reads the transaction from the service."""
+    """Asks for the outcome, and reads the transaction from the provider."""
 
     operation = forms.UUIDField(widget=forms.HiddenInput)
     verdict = forms.ChoiceField(
@@ -94,7 +93,7 @@ class ResolutionForm(KindForm):
 
     seen: TransactionEvidence | None = None
     named: ClaimedTransaction | None = None
-    asks_for_meaning = False  # whether the service shows the transaction under a word that is not known here
+    asks_for_meaning = False  # whether the transaction has a status that is not known here
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -111,17 +110,17 @@ class ResolutionForm(KindForm):
 
     @property
     def asks_for_transaction(self) -> bool:
-        """Whether the service's list shows what happened, so that the transaction has to be named."""
+        """Whether the provider's list shows this kind, so that the transaction has to be named."""
         operation = self.target
         return operation is not None and money_kind(operation) is not None
 
     @property
     def target(self) -> Operation | None:
-        """The operation that is settled; None if it is not open to that."""
+        """The operation to resolve; None if it may not be resolved."""
         return open_attempt(_uuid(self["operation"].value()))[0]
 
     def clean(self) -> dict[str, Any]:
-        """Hold what is said against what is known here and at the service."""
+        """Check the answer against the record here and at the provider."""
         values = super().clean() or self.cleaned_data
         self.settled, self.attempt = open_attempt(values.get("operation"))
         if self.settled is None or self.attempt is None:
@@ -161,7 +160,7 @@ class ResolutionForm(KindForm):
             self._check_not_executed(operation, attempt, attempt.service_transaction_id)
 
     def _check_not_executed(self, operation: Operation, attempt: Attempt, transaction_id: str) -> None:
-        """Read how the service shows the transaction that was taken for it, which becomes part of what is signed."""
+        """Read how the claimed transaction is listed; this becomes part of what is approved."""
         try:
             listed = provider_list.transactions_since(
                 operation.currency, attempt.sought_from - NAMED_SEARCH_WINDOW
@@ -212,7 +211,7 @@ class ResolutionForm(KindForm):
         self._check_failed(self.seen, attempt, values.get("meaning", ""))
 
     def _check_meaning(self, seen: TransactionEvidence, meaning: str) -> None:
-        """People say how it ended where the service's word does not tell it, and only there."""
+        """Require a meaning if the provider's status does not give the outcome, and only then."""
         self.asks_for_meaning = seen.status not in KNOWN_ENDS
         if self.asks_for_meaning:
             self["meaning"].label = f"What {seen.word} means"
@@ -230,7 +229,7 @@ class ResolutionForm(KindForm):
             )
 
     def _check_failed(self, seen: TransactionEvidence, attempt: Attempt, meaning: str) -> None:
-        """A failed one may be another's, and ours come yet: then `failed` would hide a debit."""
+        """Refuse a failed transaction while ours may still be executed: `failed` would hide a debit."""
         end = meaning if self.asks_for_meaning else KNOWN_ENDS[seen.status]
         if end == ResolvedEnd.FAILED and clock.now() < attempt.may_come_until:
             self.add_error(
@@ -243,7 +242,7 @@ class ResolutionForm(KindForm):
 def _listed_transaction(
     operation: Operation, attempt: Attempt, transaction_id: str
 ) -> TransactionRecord | None:
-    """The transaction as the service's list shows it now. Raises GatewayError."""
+    """The transaction as the provider lists it now. Raises GatewayError."""
     listed = provider_list.transactions_since(operation.currency, attempt.sought_from)
     return _record_with_id(listed.records, transaction_id)
 
@@ -253,7 +252,7 @@ def _record_with_id(records: list[TransactionRecord], transaction_id: str) -> Tr
 
 
 def _mismatched_labels(operation: Operation, attempt: Attempt, record: TransactionRecord) -> list[str]:
-    """What of the transaction does not fit what was sent."""
+    """The labels of the fields that do not match."""
     of_attempt = attempt_match_fields(attempt, record)
     kind_and_payload = money_kind(operation)
     if kind_and_payload is None:
@@ -263,7 +262,7 @@ def _mismatched_labels(operation: Operation, attempt: Attempt, record: Transacti
 
 
 def _evidence_problem(attempt: Attempt, record: TransactionRecord | None) -> str:
-    """Why the service's record does not carry the resolution; empty if it does."""
+    """Why the provider's record is no evidence for the resolution; empty if it is."""
     if record is None:
         return "The service's list does not show this transaction in the time after it was sent. Nothing was prepared."
     if not attempt.is_new_since(record.transaction_id) or (
@@ -298,7 +297,7 @@ def _uuid(value: object) -> UUID | None:
 
 
 class ResolutionKind(LocalKind[ResolutionPayload]):
-    """Two people settle what the machine could not."""
+    """Two people resolve an unknown outcome."""
 
     name = "resolution"
     label = "Resolution"
@@ -337,7 +336,7 @@ class ResolutionKind(LocalKind[ResolutionPayload]):
         }
 
     def cautions(self, payload: ResolutionPayload) -> list[str]:
-        """What does not fit, and that there is nothing to settle any more."""
+        """The fields that do not match, and a warning if the outcome is known by now."""
         seen = payload.transaction or (payload.named.shown if payload.named else None)
         differs = [f"Does not fit what was sent: {', '.join(seen.differs)}."] if seen and seen.differs else []
         if seen and payload.meaning:

@@ -11,7 +11,7 @@ from backoffice.operations.monitoring.inspection import InspectionReport, inspec
 
 
 class Command(BaseCommand):
-    """Inspects what is open, what closed lately, a part of the rest and the log's new entries; or everything."""
+    """Checks the invariants for open, recently closed and some other operations; or for all of them."""
 
     help = __doc__
 

@@ -1,6 +1,7 @@
-"""The page of one operation, its polling, and the actions on it: approve, reject, release, cancel, check status.
+"""The page of one operation: approve, reject, release, cancel, check status, and its polling.
 
-Each action is a form that is submitted once; refused, the page comes back with the reason and what was typed.
+Each action is a form that is submitted once; if refused, the page is shown again with the reason and the
+input.
 """
 
 from collections.abc import Callable, Sequence
@@ -71,7 +72,7 @@ def detail(request: StaffRequest, pk: UUID) -> HttpResponse:
 @require_safe
 @permission_required(permissions.VIEW, raise_exception=True)
 def live(request: StaffRequest, pk: UUID) -> HttpResponse:
-    """Nothing (204) while the operation is as the open page shows it; otherwise all of it anew."""
+    """204 while the open page is up to date; otherwise its whole content."""
     operation = operation_or_404(request, pk)
     if request.GET.get("seen") == fingerprint(operation, queue_position(operation)):
         return HttpResponse(status=204)
@@ -80,7 +81,7 @@ def live(request: StaffRequest, pk: UUID) -> HttpResponse:
 
 
 def operation_or_404(request: StaffRequest, pk: UUID) -> Operation:
-    """The operation with all that its page shows; 404 if this person may not see it."""
+    """The operation with all that its page shows; 404 if this user may not see it."""
     return get_object_or_404(with_saved_name(selectors.operation_page(request.user)), pk=pk)
 
 
@@ -91,7 +92,7 @@ def render_page(
     refused: BaseDecisionForm | None = None,
     saving: SavedAccountForm | None = None,
 ) -> HttpResponse:
-    """The whole page; with a refused form (422) what was typed stays, and the reason stands beside it."""
+    """The whole page; a refused form (422) keeps its input and shows the reason."""
     context = _context(request, operation, refused=refused)
     if saving is not None:
         context["saving"] = saving
@@ -130,14 +131,16 @@ def _context(
 
 
 def _may_save(person: User, operation: Operation) -> bool:
-    """Whether this person may keep the account that it pays under a name."""
+    """Whether this user may save the account that it pays."""
     return person.has_perm(permissions.PREPARE) and is_savable(operation)
 
 
 @dataclass(frozen=True)
 class KindTexts:
-    """What the kind says about one operation: all that is signed, what to beware of, and what the service made in
-    each attempt. Nothing if the content cannot be read."""
+    """What the kind shows of one operation: its facts, its cautions, and the result of each attempt.
+
+    Empty if the content cannot be read.
+    """
 
     facts: Facts | None = None
     cautions: Sequence[str] = ()
@@ -158,7 +161,7 @@ def _kind_texts(operation: Operation) -> KindTexts:
 
 
 def decision_requirements(operation: Operation) -> DecisionRequirements:
-    """What its kind asks of whoever decides about it; nothing if the content cannot be read."""
+    """What the kind requires for a decision; nothing if the content cannot be read."""
     try:
         kind, payload = read_content(operation)
     except UnreadableContentError:
@@ -172,12 +175,12 @@ def _form(
     request: StaffRequest,
     wants: DecisionRequirements,
 ) -> BaseDecisionForm:
-    """The refused form where it is of this type, otherwise an empty one."""
+    """The refused form if it is of this type, otherwise an empty one."""
     return refused if isinstance(refused, form_type) else form_type(request=request, wants=wants)
 
 
 def audit_timeline(operation: Operation) -> list[Entry]:
-    """The audit entries of one operation, oldest first, each with its actor's name as it was then."""
+    """The audit entries of one operation, oldest first, each with its actor's name at the time."""
     return list(
         Entry.objects.filter(target_type=operation._meta.label_lower, target_id=str(operation.pk)).order_by(
             "position"
@@ -253,7 +256,7 @@ def release(request: StaffRequest, pk: UUID) -> HttpResponse:
 @require_POST
 @permission_required(permissions.VIEW, raise_exception=True)
 def cancel(request: StaffRequest, pk: UUID) -> HttpResponse:
-    """Take back what one prepared, by whoever may prepare operations of its kind."""
+    """Cancel the operation, as its preparer or anyone with the same permission where that is allowed."""
     operation = operation_or_404(request, pk)
     if not request.user.has_perm(permission_for(operation.kind)):
         raise PermissionDenied
@@ -269,7 +272,7 @@ def cancel(request: StaffRequest, pk: UUID) -> HttpResponse:
 @require_POST
 @permission_required(permissions.VIEW, raise_exception=True)
 def check_status(request: StaffRequest, pk: UUID) -> HttpResponse:
-    """Have the service's list of transactions read now, instead of at the next turn of the timer."""
+    """Read the provider's list of transactions now, instead of at the next scheduled check."""
     if not may_check_status(request.user):
         raise PermissionDenied
     operation = operation_or_404(request, pk)
@@ -300,9 +303,9 @@ def _run_decision(
     names: tuple[str, ...],
     done: Callable[[Operation], str],
 ) -> HttpResponse:
-    """Call the service of this action; on refusal the page comes back with the reason and what was typed.
+    """Call the service of this action; if refused, show the page again with the reason and the input.
 
-    Services put what they refuse on record themselves; what the form refuses is put on record here.
+    Services audit what they refuse; what the form refuses is audited here.
     """
     pk = operation.pk
     if not form.is_valid():
@@ -323,7 +326,7 @@ def _run_decision(
 
 
 def _form_problems(form: BaseDecisionForm) -> OperationError:
-    """The fields that are wrong, in one reason."""
+    """The errors of the form as one reason."""
     return OperationError(Refusal.FORM_INVALID, fields=", ".join(form.errors))
 
 
@@ -346,7 +349,7 @@ def _rejected_message(operation: Operation) -> str:
 @require_POST
 @permission_required(permissions.PREPARE, raise_exception=True)
 def saved_account_create(request: StaffRequest, pk: UUID) -> HttpResponse:
-    """Keep the account that this operation pays; refused, the operation's page says why beside the name."""
+    """Save the account that this operation pays; if refused, the page shows the reason beside the name."""
     operation = operation_or_404(request, pk)
     form = SavedAccountForm(request.POST)
     if form.is_valid():

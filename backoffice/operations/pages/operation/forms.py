@@ -1,4 +1,4 @@
-"""Forms of decisions about one operation. Each asks for a second factor unless one is at most five minutes old."""
+"""Forms of decisions about one operation. Each asks for a second factor unless one is still fresh."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,16 +14,16 @@ from backoffice.operations.kinds.base import TypedConfirmation
 
 @dataclass(frozen=True)
 class DecisionRequirements:
-    """What a decision about one operation asks for, beside the person's own second factor."""
+    """What a decision about one operation requires, besides the user's own second factor."""
 
     token: bool = False
     confirmation: TypedConfirmation | None = None
 
 
 class BaseDecisionForm(forms.Form):
-    """Something that a person does to exactly the content seen, with a second factor at most five minutes old."""
+    """A decision about exactly the content seen, with a second factor at most five minutes old."""
 
-    digest = forms.CharField(required=False)  # of the content on the page; the service refuses any other
+    digest = forms.CharField(required=False)  # of the content on the page; the services refuse any other
     code = forms.CharField(
         label="Your authenticator code",
         help_text="Asked for again because the last one is more than five minutes old.",
@@ -43,7 +43,7 @@ class BaseDecisionForm(forms.Form):
             del self.fields["code"]
 
     def clean(self) -> dict[str, Any]:
-        """Use up the code only when everything else is in order."""
+        """Check the second factor last, so that a code is not used up by an otherwise invalid form."""
         values = super().clean() or self.cleaned_data
         code = values.pop("code", None)
         if code and not self.errors and not confirm_second_factor(self.request, code):
@@ -54,7 +54,7 @@ class BaseDecisionForm(forms.Form):
 
 
 def otp_field(*, required: bool, help_text: str) -> forms.CharField:
-    """The one-time token that the service asks for."""
+    """The provider's one-time code."""
     return forms.CharField(
         label="The service's token",
         required=required,
@@ -68,7 +68,7 @@ def otp_field(*, required: bool, help_text: str) -> forms.CharField:
 def reason_field(
     *, help_text: str, missing: str, label: str | None = None, max_length: int = 500
 ) -> forms.CharField:
-    """What somebody must say in their own words; `missing` is what is said to whoever says nothing."""
+    """A reason in the user's own words; `missing` is the error message for none."""
     return forms.CharField(
         label=label,
         max_length=max_length,
@@ -79,7 +79,7 @@ def reason_field(
 
 
 class ApprovalForm(BaseDecisionForm):
-    """To countersign, and to send in the same step. Asks for what the operation's kind wants and for nothing else."""
+    """Approve, or approve and send. Asks only for what the operation's kind requires."""
 
     token = otp_field(required=False, help_text="Only for “Approve and send”.")
     confirmation = forms.CharField(
@@ -101,7 +101,7 @@ class ApprovalForm(BaseDecisionForm):
 
 
 class ApproveAndSendForm(ApprovalForm):
-    """The same form, sent by the button that needs the token as well."""
+    """The same form, submitted by the button that also needs the one-time code."""
 
     def clean_token(self) -> SecretStr:
         token = super().clean_token()
@@ -113,7 +113,7 @@ class ApproveAndSendForm(ApprovalForm):
 
 
 class RejectionForm(BaseDecisionForm):
-    """To close a pending operation with a reason. Stands beside another form, so its ids are its own."""
+    """Reject with a reason. It is shown beside another form, so it has its own ids."""
 
     reason = reason_field(
         help_text="The person who prepared it reads this.",
@@ -125,7 +125,7 @@ class RejectionForm(BaseDecisionForm):
 
 
 class ReleaseForm(BaseDecisionForm):
-    """To send an approved operation."""
+    """Send an approved operation."""
 
     token = otp_field(
         required=True,

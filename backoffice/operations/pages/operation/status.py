@@ -1,6 +1,6 @@
-"""What the status of an operation means to a person: its steps, the offered actions, and why it was not sent.
+"""What the status of an operation means to a user: its steps, the offered actions, and why it was not sent.
 
-Also the fingerprint by which an open page notices a change.
+Also the fingerprint by which an open page detects a change.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.policy import has_approved, has_preparer_lost_permission, may_check_status
 from backoffice.operations.states import AWAITING_PROVIDER, Outcome, Status
 
-POLL_SECONDS_MACHINE = 2  # seconds between looks while a machine has to act
+POLL_SECONDS_MACHINE = 2  # between polls while a worker or the provider has to act
 POLL_SECONDS_PEOPLE = 5
 
 
@@ -56,7 +56,7 @@ _STOPPED = {Status.REJECTED, Status.EXPIRED, Status.CANCELLED, Status.UNKNOWN, S
 
 
 def steps(operation: Operation, turn: QueuePosition | None) -> list[OperationStep]:
-    """The steps with a short note each, for the stepper: four, and three where nothing is sent."""
+    """The steps with a short note each: four, or three for kinds that are never sent."""
     status = Status(operation.status)
     reached = _REACHED.get(status, 2 if operation.decided_at else 1)
     at_reached = "stopped" if status in _STOPPED else "now"
@@ -67,40 +67,40 @@ def steps(operation: Operation, turn: QueuePosition | None) -> list[OperationSte
 
 
 def last_attempt(operation: Operation) -> Attempt | None:
-    """The newest try to send, out of what is prefetched."""
+    """The newest attempt, from the prefetched ones."""
     attempts = list(operation.attempts.all())
     return attempts[-1] if attempts else None
 
 
 def approvals_missing(operation: Operation) -> int:
-    """How many more people must countersign."""
+    """How many more approvals are needed."""
     return max(operation.approvals_needed - len(operation.approvals.all()), 0)
 
 
 def is_released(operation: Operation) -> bool:
-    """Whether the word to send is given and still stands: no worker has taken it up, and its time has not run out."""
+    """Whether there is a release that is neither claimed nor expired."""
     return hasattr(operation, "release") and operation.release.expires_at > timezone.now()
 
 
 def has_approval_lost_validity(operation: Operation) -> bool:
-    """Whether the maker or somebody who countersigned may no longer sign, so that it is not sent."""
+    """Whether the preparer or an approver has lost the permission, so that it is not sent."""
     return has_preparer_lost_permission(operation) or not all(
         getattr(approval, "still_entitled", True) for approval in operation.approvals.all()
     )
 
 
 def needs_otp(operation: Operation) -> bool:
-    """Whether the service asks for its one-time token; False for a kind that this release does not know."""
+    """Whether the provider requires its one-time code; False for a kind that this release does not know."""
     return operation.kind in KINDS and KINDS[operation.kind].needs_token
 
 
 def is_applied_here(operation: Operation) -> bool:
-    """Whether it is never sent: the last countersignature applies it."""
+    """Whether it is never sent: the last approval applies it."""
     return isinstance(KINDS.get(operation.kind), LocalKind)
 
 
 def fingerprint(operation: Operation, turn: QueuePosition | None) -> str:
-    """Changes whenever the page of the operation would look different; an open page compares it."""
+    """Changes whenever the page of the operation would; an open page compares it."""
     attempts = list(operation.attempts.all())
     checks = sum(attempt.checks for attempt in attempts)
     parts = (
@@ -119,14 +119,14 @@ def fingerprint(operation: Operation, turn: QueuePosition | None) -> str:
 
 
 def _text_hash(operation: Operation) -> str:
-    """A short mark of what is told in words: why it has not left, and what the last look found."""
+    """A short hash of the sentences shown: the blocker, and the result of the last check."""
     release, attempt = getattr(operation, "release", None), last_attempt(operation)
     words = (release.blocker_sentence if release else None, attempt.last_check if attempt else None)
     return sha256(repr(words).encode()).hexdigest()[:12]
 
 
 def poll_seconds(operation: Operation) -> int:
-    """Seconds between two looks of an open page: often while machines work, seldom while people think."""
+    """Seconds between polls of an open page: fewer while a worker or the provider has to act."""
     waits_for_people = operation.status in {Status.PENDING, Status.APPROVED, Status.REVIEW}
     return POLL_SECONDS_PEOPLE if waits_for_people and not is_released(operation) else POLL_SECONDS_MACHINE
 
@@ -185,7 +185,7 @@ def _confirmed_note(operation: Operation) -> str:
 
 @dataclass(frozen=True)
 class DecisionPanel:
-    """A title, a sentence, and the controls that are shown. The services check every right again."""
+    """A title, a sentence, and the controls to show. The services check every permission again."""
 
     title: str
     text: str
@@ -227,14 +227,14 @@ _TEXTS: dict[Status, tuple[str, str]] = {
 }
 
 
-# A release that stands in the log last and is no longer there has run out, though nobody has swept it away yet.
+# A release that is the last in the log and has no row any more expired, even if that is not recorded yet.
 _RELEASE_EXPIRED = {Action.OPERATION_RELEASED, Action.OPERATION_RELEASE_LAPSED}
 _OTHER_PERSON_SENDS = "Somebody who may send, and who did not prepare it, has to give the word."
 _PREPARE_AGAIN = "Whoever prepared it has to cancel it and prepare it again."
 
 
 def panel_for(person: User, operation: Operation, turn: QueuePosition | None) -> DecisionPanel:
-    """What this person sees beside the facts. Reads nothing that `selectors.operation_page` has not fetched."""
+    """What this user sees beside the facts. Uses only what `selectors.operation_page` has fetched."""
     title, text = _title_and_text(person, operation, turn)
     decides = policy.may_decide(person, operation) and not has_approved(person, operation)
     return DecisionPanel(
@@ -261,7 +261,7 @@ def _may_be_resolved(operation: Operation) -> bool:
 
 
 def without_decisions(panel: DecisionPanel) -> DecisionPanel:
-    """The same where nobody can see what would be signed or sent: no decision, no sending, no copy."""
+    """The same for unreadable content: no decision, no sending, no copy."""
     if panel.may_decide or panel.may_release:
         title, text = "Nothing can be decided", "Nobody can see what would be signed or sent."
         panel = replace(panel, title=title, text=text, may_decide=False, may_release=False)
@@ -269,10 +269,10 @@ def without_decisions(panel: DecisionPanel) -> DecisionPanel:
 
 
 def reason_not_sent(operation: Operation, timeline: Sequence[Entry], turn: QueuePosition | None) -> str:
-    """Why an approved operation is not sent although somebody gave the word, and what to do; empty if nobody did.
+    """Why an approved operation was released but not sent, and what to do; empty if it was never released.
 
-    The newest entry that can tell it does: the word may have been given more than once. Where a countersignature is
-    lost, the panel itself says all there is to say.
+    The newest entry with a reason decides, since there may have been several releases. If an approval is no
+    longer valid, the panel itself explains it.
     """
     if operation.status != Status.APPROVED or is_released(operation) or has_approval_lost_validity(operation):
         return ""
@@ -302,7 +302,7 @@ def _refused_at_claim(refusal: dict[str, str]) -> str:
 
 
 def _advice_if_sendable(turn: QueuePosition | None, advice: str) -> str:
-    """What to do, unless the panel says that it cannot leave now."""
+    """The advice, unless the panel says that it cannot be sent now."""
     return "" if cached_pause() or _blocking_operation(turn) else f" {advice}"
 
 
@@ -322,7 +322,7 @@ def _is_last_approval(operation: Operation) -> bool:
 
 
 def _may_repeat(person: User, operation: Operation) -> bool:
-    """Whether a copy makes sense: not of what was applied here, which is done once and for all."""
+    """Whether a copy makes sense: not of a local kind that was applied."""
     is_done_for_good = operation.status == Status.SUCCEEDED and is_applied_here(operation)
     return operation.is_closed and not is_done_for_good and person.has_perm(permission_for(operation.kind))
 
@@ -333,12 +333,12 @@ def _may_release(person: User, operation: Operation, turn: QueuePosition | None)
 
 
 def _cannot_be_sent_now(operation: Operation, turn: QueuePosition | None) -> bool:
-    """Whether the word to send is not asked for: nothing leaves, or its token would run out before its turn."""
+    """Whether no release is offered: payments are paused, or its code would expire before its turn."""
     return cached_pause() is not None or (_blocking_operation(turn) is not None and needs_otp(operation))
 
 
 def _blocking_operation(turn: QueuePosition | None) -> Operation | None:
-    """The operation whose open outcome holds the balance."""
+    """The operation whose open outcome blocks the balance."""
     return turn.held_by if turn else None
 
 

@@ -1,4 +1,4 @@
-"""The sweeper: does every second what is due in the database, without a broker."""
+"""The sweeper: does what is due in the database, every second, without a broker."""
 
 import logging
 import signal
@@ -20,7 +20,7 @@ from backoffice.reports import jobs as reports
 from backoffice.webhooks import jobs as webhooks
 
 logger = logging.getLogger(__name__)
-SENDER_THREADS = 4  # threads that send: one slow call to the service holds up none but itself
+SENDER_THREADS = 4  # threads that send: a slow call to the provider delays only its own operation
 _JOBS_BELOW_REPORTS = (
     *operations.JOBS,
     *ledger.JOBS,
@@ -33,10 +33,10 @@ JOBS_ONCE = (*_JOBS_BELOW_REPORTS, *reports.JOBS_ONCE)
 
 
 class Command(BaseCommand):
-    """Sends what the doorbell missed, closes what is open, expires what is late, looks again at what is closed.
+    """Sends, checks and expires what is due, and checks closed operations again.
 
-    Inspects what must always hold, keeps what the service tells and reconciles it with operations, and makes files in
-    the background. Any number may run.
+    Also checks the invariants, syncs the provider's data, reconciles it with operations, and makes files in
+    the background. Any number of sweepers may run.
     """
 
     help = __doc__
@@ -52,7 +52,7 @@ class Command(BaseCommand):
             done = sum(isolation.run_isolated(job) or 0 for job in JOBS_ONCE)
             self.stdout.write(f"{done} due and done")
             return
-        stop = background.stop_requested  # whatever takes long looks at it between two pieces
+        stop = background.stop_requested  # long jobs check it between two steps
         stop.clear()
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, lambda *_: stop.set())
@@ -64,7 +64,7 @@ class Command(BaseCommand):
 
 
 def _repeat(job: Callable[[], int], stop: threading.Event, pause: float) -> None:
-    """Do the job until told to stop. A job that fails is logged and tried again; its age is a metric."""
+    """Run the job until asked to stop. A job that fails is logged and tried again; its age is a metric."""
     try:
         while not stop.wait(pause):
             _run_round(job)
