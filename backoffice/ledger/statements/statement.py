@@ -30,7 +30,7 @@ MAX_COUNTED = 10_000
 _A_DAY = timedelta(days=1)
 _CLOCK_TOLERANCE = timedelta(
     minutes=2
-)  # so far the service's clock and ours may be apart, and a balance may change meanwhile
+)  # allows for clock differences, and for balance changes during the read
 _END_OF_TIME = datetime(9999, 1, 1, tzinfo=UTC)
 
 
