@@ -1,6 +1,4 @@
-"""Balances of the merchant: refresh them from the provider, store quarter-hour snapshots, and compute
-trends.
-"""
+"""Balances of the merchant: refresh from the provider, store quarter-hour snapshots, compute trends."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,8 +21,7 @@ SNAPSHOT_RETRY_AFTER = timedelta(minutes=1)
 
 
 def refresh_balances() -> list[Balance]:
-    """Read every balance from the provider and store it, also as a snapshot if the current quarter-hour has
-    none.
+    """Read and store every balance, also as a snapshot if the current quarter-hour has none.
 
     Raises GatewayError; then nothing is changed.
     """

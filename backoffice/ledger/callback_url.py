@@ -12,9 +12,7 @@ _CALLBACK_URL = CachedRead("callback", TypeAdapter(str))
 
 
 def refresh_callback_url() -> CachedValue[str]:
-    """The callback URL set at the provider, read now, or as last reported if that fails; empty if none is
-    set.
-    """
+    """The callback URL, read now, or as last reported if that fails; empty if none is set."""
     return _CALLBACK_URL.told_now(fetch_callback_url)
 
 

@@ -1,5 +1,4 @@
-"""Filter forms of the ledger: transactions, their list, and currency with period for statements and
-continuity.
+"""Filter forms of the ledger: transactions, and currency with period for statements and continuity.
 
 Used by the pages here, by the transaction pages of operations, and by reports.
 """

@@ -12,8 +12,9 @@ _PAYMENT_KEPT_SECONDS = 24 * 60 * 60
 
 
 def can_read_payments() -> bool:
-    """Whether the provider profile has the capability `payment` (GET /payment/{paymentId}, not in the
-    specification).
+    """Whether the provider profile has the capability `payment` (GET /payment/{paymentId}).
+
+    It is not in the specification.
     """
     return "payment" in provider_profile().capabilities
 

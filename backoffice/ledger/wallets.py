@@ -24,9 +24,7 @@ def cached_wallet() -> CachedValue[Wallet]:
 
 @dataclass(frozen=True)
 class FilteredAddresses:
-    """The addresses of one currency and network, or of all, and the currencies and networks to choose
-    from.
-    """
+    """The addresses of one currency and network, or of all, and the available choices."""
 
     addresses: list[WalletAddress]
     currencies: list[str]

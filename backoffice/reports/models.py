@@ -188,9 +188,7 @@ class ExportJob(models.Model):
 
     @property
     def stage(self) -> str:
-        """What is announced to screen readers: the state and, while running, every quarter of the estimated
-        rows.
-        """
+        """Announced to screen readers: the state and, while running, every quarter of the rows."""
         if self.state != ExportState.RUNNING or not self.estimate:
             return self.state
         return f"{min(3, 4 * self.rows // self.estimate) * 25} %"

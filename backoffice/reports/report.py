@@ -97,9 +97,7 @@ class ReportDeclaration(Generic[Filters]):
         return self.own_zone or asked_in
 
     def as_of(self) -> datetime | None:
-        """Up to when the mirror is complete; None if that is unknown, or if the report does not read the
-        mirror.
-        """
+        """Up to when the mirror is complete; None if unknown, or if it does not read the mirror."""
         return self.told_up_to() if self.told_up_to else None
 
     @property

@@ -40,9 +40,7 @@ class ListPosition:
 
 @dataclass
 class ListStep:
-    """The rows of some pages that are merged in one transaction, and the position after the last of these
-    pages.
-    """
+    """The rows of some pages, merged in one transaction, and the position after these pages."""
 
     place: ListPosition
     rows: dict[str, MirrorRow] = field(default_factory=dict)

@@ -179,9 +179,7 @@ def update_totals(differences: TotalDifferences) -> None:
 
 
 def _chain_link(row: MirrorRow, now: datetime) -> chain.ChainLink:
-    """The new row as a link of the balance chain, equal to what `chain_reader` will read from the
-    database.
-    """
+    """The new row as a link of the balance chain, as `chain_reader` will read it."""
     told = row.record
     adds = chain.balance_effect(row.words[3], row.amount, row.fee) if told.created_at else None
     before = None if told.previous_balance is None else as_stored(told.previous_balance)
@@ -214,9 +212,7 @@ def _total_differences(
 logger = logging.getLogger(__name__)
 
 MAX_MISSING = 10_000
-"""If more transactions than this are missing, the provider's list is probably broken, so none of them is
-marked.
-"""
+"""If more transactions are missing, the list is probably broken, so none of them is marked."""
 MARKED_PER_TRANSACTION = 200
 """Rows marked in one transaction, so that a concurrent merge waits only a fraction of a second."""
 

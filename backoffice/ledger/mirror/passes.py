@@ -1,5 +1,6 @@
-"""The three ways the sync reads: rounds (newest pages), full passes (whole list, daily), day passes (last
-day, hourly).
+"""The rounds and passes of the sync.
+
+A round reads the newest pages, a full pass the whole list (daily), a day pass the last day (hourly).
 
 A round ends at a run of records that are known unchanged. A pass is read in many short turns and resumes
 where a killed process stopped. The two kinds of pass keep separate positions, so neither delays the other.

@@ -1,5 +1,4 @@
-"""Convert a provider record to a mirror row: direction, counterparty, column values and a digest to detect
-changes.
+"""Convert provider records to mirror rows, with direction, counterparty and a digest to detect changes.
 
 Runs for every record of every page, so each value is computed once, and nothing that an unchanged row does
 not need.
@@ -42,9 +41,7 @@ def direction(record: TransactionRecord) -> str:
 
 
 def counterparty(record: TransactionRecord) -> str:
-    """The other party of the transaction: the sender of an incoming one, the recipient of an outgoing one;
-    may be empty.
-    """
+    """The sender of an incoming transaction, the recipient of an outgoing one; may be empty."""
     return counterparty_by_direction(record, direction(record))
 
 

@@ -52,9 +52,7 @@ class MirrorState:
 
     @property
     def difference(self) -> int:
-        """How many more transactions the provider counts than the mirror holds, without missing ones;
-        normally zero.
-        """
+        """The provider's count minus the mirror's rows that are not missing; normally zero."""
         return 0 if self.listed is None else self.listed - (self.rows - self.missing)
 
     @property
@@ -69,8 +67,7 @@ class MirrorState:
 
 
 def synced_until() -> datetime | None:
-    """The mirror holds everything that the provider listed up to this time; None before the first load is
-    complete.
+    """The time up to which the mirror is complete; None before the first load has ended.
 
     It is the earlier of our clock and the provider's, because record times come from the provider's clock.
     """

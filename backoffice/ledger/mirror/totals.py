@@ -1,6 +1,4 @@
-"""Day totals by UTC day and facet: updated by the difference with every row written, and verified against the
-rows.
-"""
+"""Day totals by UTC day and facet: updated with every row written, and verified against the rows."""
 
 from collections import defaultdict
 from collections.abc import Iterator

@@ -54,9 +54,7 @@ class MergeWriter(Protocol):
     """Bulk writes for one database engine. Everything runs in the caller's transaction."""
 
     def note(self, rows: Sequence[MirrorRow]) -> None:
-        """Replace the contents of the temporary table `mirror_told` with the ids and digests of these
-        rows.
-        """
+        """Replace the contents of the temporary table `mirror_told` with their ids and digests."""
 
     def write(self, writings: Sequence[RowWrite], now: datetime) -> None:
         """Insert the rows, or update those whose transaction ids exist."""
@@ -66,8 +64,7 @@ class MergeWriter(Protocol):
 
 
 def unsettled_rows(known_before: datetime | None) -> list[tuple[int, int | None]]:
-    """Of the noted rows, those that are not stored unchanged: index among the noted rows, and primary key or
-    None.
+    """Index and primary key (or None) of the noted rows that are not stored unchanged.
 
     With `known_before`, also those first seen at that time or later.
     """
@@ -203,9 +200,7 @@ def _parameters(writing: RowWrite, now: datetime) -> list[Any]:
 
 
 def _sqlite_time(value: datetime | None) -> str | None:
-    """In the format that Django stores on SQLite; calling the connection's adapter for each value is ten
-    times slower.
-    """
+    """As Django stores it on SQLite; the connection's adapter is ten times slower."""
     return None if value is None else str(value.astimezone(UTC).replace(tzinfo=None))
 
 

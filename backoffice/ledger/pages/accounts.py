@@ -62,9 +62,7 @@ _FIAT_KINDS, _CRYPTO_KINDS = ("conversion", "withdrawal", "transfer"), ("wallet_
 
 @dataclass(frozen=True)
 class BalanceCard:
-    """One currency on the page: its balance, its trend, and the kinds of operation that can be prepared from
-    it.
-    """
+    """One currency on the page: balance, trend, and the kinds of operation that can be prepared."""
 
     balance: Balance
     trend: BalanceTrend

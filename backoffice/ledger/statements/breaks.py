@@ -66,9 +66,7 @@ def run_ends(links: list[ChainLink], others: list[datetime]) -> set[datetime]:
 def _existing_between(
     links: Mapping[str, list[ChainLink]], newest_before: int
 ) -> Mapping[str, list[datetime]] | None:
-    """The times of older records between the first and the last new one, by currency; None if there are too
-    many.
-    """
+    """The times of older records among the new ones, by currency; None if there are too many."""
     places = [
         Q(currency=currency, occurred_at__gte=some[0].at, occurred_at__lte=some[-1].at)
         for currency, some in links.items()
@@ -140,9 +138,7 @@ _COMPARED_FIELDS = ("currency", "at", "kind", "expected", "found", "before_id", 
 
 @dataclass(frozen=True)
 class ExaminedPart:
-    """A part of one currency's chain, after `since` and up to `until` (None: no limit), and the breaks found
-    in it.
-    """
+    """A part of one currency's chain and its breaks: after `since`, up to `until` (None: no limit)."""
 
     currency: str
     since: datetime | None

@@ -33,9 +33,7 @@ MAX_RECORDS_WITHOUT_LANDMARK = 1_000
 
 
 class ChainLink(NamedTuple):
-    """A record as a link of the chain: the balance `before` and `after` it, both None if it cannot be
-    placed.
-    """
+    """A link of the chain: the balance `before` and `after` a record, None if it cannot be placed."""
 
     pk: int
     at: datetime
@@ -65,9 +63,7 @@ class ChainStep(NamedTuple):
 
     @property
     def broken(self) -> ChainBreak | None:
-        """The break, if both balances are known and the link starts with another balance than the previous
-        one left.
-        """
+        """The break, if both balances are known and differ."""
         if self.previous is None or self.previous.after is None or self.link.before is None:
             return None
         if self.previous.after == self.link.before:
@@ -87,8 +83,7 @@ class ChainMoment(NamedTuple):
 
 
 class Landmark(NamedTuple):
-    """A point where the chain can be resumed: its last link, and the number of links since the last true
-    landmark.
+    """A point where the chain can be resumed: its last link, and the links since the last true landmark.
 
     `unsettled` is 0 for a true landmark, and positive for a moment that was left unchecked.
     """
@@ -98,9 +93,7 @@ class Landmark(NamedTuple):
 
 
 class ChainSegment(NamedTuple):
-    """Links that are put in order together: up to a landmark, or to the end of the history if `landmark` is
-    None.
-    """
+    """Links that are ordered together: up to a landmark, or to the end of the history (None)."""
 
     steps: list[ChainStep]
     landmark: Landmark | None
@@ -160,9 +153,7 @@ def lookback_limit() -> int:
 
 
 def last_landmark(links: list[ChainLink], *, is_all: bool) -> Landmark | None:
-    """The last landmark in these links, of which earlier ones may be missing unless `is_all`; None if it
-    cannot be found.
-    """
+    """The last landmark in these links, if it can be found; unless `is_all`, earlier links may be missing."""
     history = list(moments(links))
     if not is_all and history[0].links[0].after is not None:
         del history[
@@ -173,9 +164,7 @@ def last_landmark(links: list[ChainLink], *, is_all: bool) -> Landmark | None:
 
 
 def walk(history: Iterable[ChainMoment], landmark: Landmark | None = None) -> Iterator[ChainSegment]:
-    """The history after this landmark, or all of it, split after every landmark: each segment is ordered by
-    itself.
-    """
+    """The history after this landmark, or all of it, split into segments after every landmark."""
     previous, unsettled = landmark or (None, 0)
     stretch: list[ChainMoment] = []
     for moment, here in landmarks(history, unsettled):
@@ -258,8 +247,7 @@ def _breaks(order: list[ChainLink]) -> int:
 
 
 def _starts(courses: list[_Path], links: list[ChainLink], following: list[ChainLink]) -> list[Decimal]:
-    """The balances its first link may start with: those left by earlier links, and those that no link of it
-    leads to.
+    """The balances its first link may start with: left by earlier links, or not led to by its own.
 
     If its links only form a circle, it may start with any balance that the following moment starts with.
     """
@@ -270,8 +258,7 @@ def _starts(courses: list[_Path], links: list[ChainLink], following: list[ChainL
 
 
 def in_order(links: list[ChainLink], start: Decimal) -> list[ChainLink]:
-    """Order the links so that each follows from the one before where possible, beginning with the balance
-    `start`.
+    """Order the links so that each follows from the one before where possible, beginning with `start`.
 
     Links that cannot be reached from there begin at a balance that more links start with than lead to, or
     form a circle.

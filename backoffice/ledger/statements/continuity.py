@@ -1,5 +1,4 @@
-"""Balance continuity: breaks by currency, period and day, their number, and a daily check of the stored
-breaks.
+"""Balance continuity: breaks by currency, period and day, and a daily check of the stored breaks.
 
 `breaks` updates them with every merge. The daily check finds breaks among rows that are older than that code,
 and repairs what a defect may have left.
@@ -149,9 +148,7 @@ def filtered_breaks(currency: str, since: datetime | None, until: datetime | Non
 
 
 def breaks_by_day(breaks: QuerySet[BalanceBreak]) -> list[DailyBreaks] | None:
-    """Sums by day, newest first, in the current time zone; None if there are more than `MAX_SUMMED_BREAKS`
-    breaks.
-    """
+    """Sums by local day, newest first; None if there are more than `MAX_SUMMED_BREAKS` breaks."""
     rows = list(
         breaks.order_by().values_list("currency", "at", "direction", "difference")[: MAX_SUMMED_BREAKS + 1]
     )
@@ -170,8 +167,7 @@ def breaks_by_day(breaks: QuerySet[BalanceBreak]) -> list[DailyBreaks] | None:
 
 
 def unplaceable_count(currency: str, since: datetime | None, until: datetime | None) -> CappedCount:
-    """The number of records without a direction, a balance before them, or a time, which cannot be placed in
-    the chain.
+    """Count the records that cannot be placed: without a direction, a previous balance, or a time.
 
     They never count as a break, and the chain restarts after each (`chain`).
     """

@@ -63,8 +63,7 @@ class ReportedBalance:
 
 @dataclass(frozen=True)
 class Statement:
-    """One currency from `since` up to `until`, which is excluded; None is the beginning or the end of the
-    history.
+    """One currency from `since` up to, but excluding, `until`; None is the start or end of the history.
 
     `opening` and `closing` are None if no record shows them. `is_first`: there is no record before the
     period, so its opening balance is that of its first record. Sums include everything that the provider
@@ -124,8 +123,7 @@ class Statement:
 
 
 def build_statement(currency: str, since: datetime | None, until: datetime | None) -> Statement:
-    """Build the statement from the day totals, the partial days at both ends, and the records that cannot be
-    placed.
+    """Build the statement from day totals, partial days at both ends, and unplaceable records.
 
     Counts at most `MAX_COUNTED` breaks and unplaceable records. The cost grows with the days of the period,
     whose totals are added up (`volumes`), not with its transactions.

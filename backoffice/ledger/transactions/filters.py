@@ -1,5 +1,6 @@
-"""Filters and sort orders of the transaction list, and the known facets (currency, type, status,
-direction).
+"""Filters and sort orders of the transaction list, and the facets that exist.
+
+A facet is a combination of currency, type, status and direction.
 """
 
 import re
@@ -45,9 +46,7 @@ ORDERS: dict[str, tuple[str, Order]] = {
 MIN_TEXT_LENGTH = 3
 """Shorter texts match too many names, and no trigram index covers them."""
 _INDEXED = re.compile(r"[^\W_]{3}|[\W_][^\W_]|[^\W_]{2}[\W_]")
-"""What the trigram index of names contains: three letters or digits in a row, word starts, and the last two
-of a word.
-"""
+"""What the index of names contains: three letters or digits in a row, word starts and word ends."""
 
 
 def is_searchable(text: str) -> bool:

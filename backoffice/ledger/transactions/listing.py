@@ -100,9 +100,7 @@ def _uses_planner(chosen: TransactionFilter) -> bool:
 
 
 def _approximate_count(chosen: TransactionFilter) -> int:
-    """Estimate from the day totals, which count whole days, or from the database's planner for other
-    filters.
-    """
+    """Estimate from the day totals (whole days), or from the database's planner."""
     if chosen.names_somebody or (chosen.least, chosen.most) != (None, None):
         return _planner_estimate(chosen)
     totals = DayTotal.objects.filter(facet__in=chosen.facets_of(filters.known_facets()))

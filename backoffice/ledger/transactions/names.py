@@ -12,8 +12,9 @@ from backoffice.ledger.transactions.filters import TransactionFilter
 from backoffice.ledger.transactions.sql import Sql, all_conditions, fetch_rows, select
 
 MAX_MERGED_NAMES, MAX_LISTED_NAMES = 500, 5_000
-"""Up to the first number of combinations, each becomes a key of a merge; up to the second, a list that each
-row is checked against.
+"""Limits for matching combinations of names.
+
+Up to the first, each is a key of a merge; up to the second, a list that each row is checked against.
 """
 _NAMES = Sql("ledger_names named")
 

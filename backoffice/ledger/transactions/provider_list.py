@@ -1,6 +1,4 @@
-"""Read the provider's transaction list live: the watermark before sending, and the transactions since a
-time.
-"""
+"""Read the provider's transaction list live: the watermark before sending, recent transactions."""
 
 import itertools
 import time
@@ -53,9 +51,7 @@ def read_watermark(currency: str, *, lately: timedelta = timedelta()) -> Waterma
 
 
 def _recent_since(currency: str, newest: TransactionPage, back_to: datetime) -> tuple[TransactionRecord, ...]:
-    """The records since `back_to`, starting with this page; reads further pages if the whole page is that
-    recent.
-    """
+    """The records since `back_to`, from this page and, if all of it is that recent, further pages."""
     found = [record for record in newest.records if not record.created_at or record.created_at >= back_to]
     is_full = len(found) == len(newest.records) < newest.total  # the provider may return fewer than requested
     return tuple(recent_transactions(currency, back_to=back_to) if is_full else found)

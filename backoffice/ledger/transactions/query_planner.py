@@ -61,9 +61,7 @@ class FacetSum(NamedTuple):
 
 
 class CandidateSet(NamedTuple):
-    """Rows that include every match unless there are too many, and the conditions still to be checked for
-    each row.
-    """
+    """Rows that include every match unless too many, and the conditions to check for each row."""
 
     rows: Sql
     besides: list[Sql]
@@ -80,9 +78,7 @@ class FilterTooBroadError(Exception):
 
 
 class AccessPaths:
-    """The index scans for a filter: by time or amount, over all rows or per facet, and by names if they are
-    few.
-    """
+    """The index scans for a filter: by time or amount, over all rows or per facet, or by few names."""
 
     def __init__(self, chosen: TransactionFilter, said: NameMatch | None) -> None:
         ids = chosen.facets_of(filters.known_facets())
@@ -160,8 +156,9 @@ def planned_reader(chosen: TransactionFilter) -> RowReader[Transaction]:
 
 
 def count_matches(chosen: TransactionFilter, *, most: int) -> tuple[int, bool]:
-    """The number of matches, and whether it is complete: counting stops beyond `most` and at the end of a
-    bounded scan.
+    """The number of matches, and whether it is complete.
+
+    Counting stops beyond `most` and at the end of a bounded scan.
     """
     with query_timeout():
         ways = AccessPaths(chosen, match_names(chosen))

@@ -78,8 +78,7 @@ class IndexKeys(NamedTuple):
 
 @dataclass(frozen=True)
 class IndexScan:
-    """A scan of one index for some keys; the index holds the transactions of each key in this order (and in
-    reverse).
+    """A scan of one index for some keys; each key's transactions are indexed in this order.
 
     Without keys, an index over all transactions. `within` are conditions that the index itself applies;
     `besides` must be checked for each row. `alone` selects one more row, which no key leads to.

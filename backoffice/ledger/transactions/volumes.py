@@ -25,9 +25,7 @@ FacetTotals = tuple[int, int, Decimal, Decimal]
 
 @dataclass(frozen=True)
 class DirectionVolume:
-    """The sum of one currency in one direction, without fees; the direction is empty where it is not
-    known.
-    """
+    """The sum of one currency in one direction, without fees; an unknown direction is empty."""
 
     currency: str
     direction: str

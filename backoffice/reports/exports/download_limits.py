@@ -1,6 +1,4 @@
-"""Limits of downloads that are produced while a person waits: how many at once, and from how many rows they
-run in the background.
-"""
+"""Limits of direct downloads: how many run at once, and from how many rows an export runs in background."""
 
 import json
 from threading import BoundedSemaphore

@@ -1,6 +1,4 @@
-"""Convert an export request to stored texts (URL, export, schedule) and back, checking the person's
-permissions.
-"""
+"""Convert an export request to stored texts (URL, export, schedule) and back, checking permissions."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -52,9 +52,7 @@ class ExportLeaseLostError(Exception):
 
 
 class ExportLease:
-    """Renews the lease in a thread, which stops with its process, and publishes the number of rows
-    written.
-    """
+    """Renews the lease in a thread, which ends with its process, and publishes the row count."""
 
     def __init__(self, job: ExportJob) -> None:
         self.rows = 0

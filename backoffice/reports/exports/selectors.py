@@ -43,8 +43,7 @@ def past_period_end(report: AnyReport, wish: Mapping[str, Any], now: datetime) -
 
 
 def waiting_for_sync(now: datetime) -> Q:
-    """Waiting exports whose period the mirror does not cover yet, or for which the first load is not
-    complete.
+    """Waiting exports whose period the mirror does not cover yet, or before the first load is complete.
 
     After `MAX_SYNC_WAIT` an export runs anyway, and the file's freshness text says what may be missing.
     """
@@ -57,8 +56,9 @@ def waiting_for_sync(now: datetime) -> Q:
 
 
 def freshness_text(job: ExportJob) -> str:
-    """Up to when the mirror was synced when this file was started, and what may be missing; empty for other
-    reports.
+    """How far the mirror was synced when the file was started, and what may be missing.
+
+    Empty for reports that do not read the mirror.
     """
     if job.report not in REPORTS or REPORTS[job.report].told_up_to is None:
         return ""

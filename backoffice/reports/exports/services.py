@@ -1,6 +1,4 @@
-"""Request, repeat, cancel, open and remove background exports; delete expired files and files of killed
-runners.
-"""
+"""Request, repeat, cancel, open and remove background exports; delete expired and abandoned files."""
 
 import shutil
 import time

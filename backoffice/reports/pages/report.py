@@ -1,6 +1,4 @@
-"""The page of a report: choose filters and columns, then download the file or request it in the
-background.
-"""
+"""The page of a report: choose filters and columns, then download or export in background."""
 
 from dataclasses import dataclass
 from functools import partial

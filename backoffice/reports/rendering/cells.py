@@ -33,8 +33,7 @@ _TO_THE_MINUTE_OF_THE_OFFSET = len("2026-03-01T10:30:00.000250+01:00")
 
 
 def cell_text(value: object) -> str:
-    """The value as text: times in the current time zone, amounts without grouping, exponent or trailing
-    zeros.
+    """The value as text: times in the current time zone, amounts without grouping or exponent.
 
     A text that a spreadsheet would run as a formula is prefixed with an apostrophe.
     """
@@ -234,7 +233,5 @@ _ON_SQLITE: dict[type[Field], CellExpression] = {
 
 
 def quotes_every_cell(columns: int) -> bool:
-    """Whether every cell is quoted: with one column, an empty line would not be read as a row with an empty
-    cell.
-    """
+    """Whether every cell is quoted: an empty line would not be read as a row with one empty cell."""
     return columns == 1

@@ -1,6 +1,4 @@
-"""CSV (RFC 4180, UTF-8), encoded in Python or by PostgreSQL's COPY: both produce the same bytes for the same
-rows.
-"""
+"""CSV (RFC 4180, UTF-8), encoded in Python or by PostgreSQL's COPY, with identical bytes."""
 
 import csv
 import io

@@ -1,5 +1,4 @@
-"""E-mails of scheduled reports: to the recipient when a file is ready, to the schedule's owner when it
-failed.
+"""E-mails of scheduled reports: to the recipient if a file is ready, to the owner if it failed.
 
 An e-mail contains a link that requires sign-in and how fresh the file is, but no figures.
 """

@@ -20,9 +20,7 @@ _EXIT_CODE_BUSY = 3  # exit code if other processes hold the sync lease all the 
 
 
 class Command(BaseCommand):
-    """The sweeper and beat do the same automatically; this command shows progress and may run
-    concurrently.
-    """
+    """Run the sync in the foreground with progress; may run beside the sweeper and beat."""
 
     help = __doc__
 
