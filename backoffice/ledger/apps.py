@@ -2,7 +2,7 @@ from django.apps import AppConfig
 
 
 class LedgerConfig(AppConfig):
-    """What the service says of the merchant's money."""
+    """Balances, accounts and the mirror of the provider's transactions."""
 
     name = "backoffice.ledger"
     label = "ledger"

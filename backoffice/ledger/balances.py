@@ -1,6 +1,4 @@
-"""Balances of the merchant: refresh them from the provider, keep quarter-hour snapshots, read them, and draw their
-trend.
-"""
+"""Balances of the merchant: refresh from the provider, store quarter-hour snapshots, compute trends."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +21,7 @@ SNAPSHOT_RETRY_AFTER = timedelta(minutes=1)
 
 
 def refresh_balances() -> list[Balance]:
-    """Read every balance from the service and keep it, also as a snapshot where this quarter of an hour has none.
+    """Read and store every balance, also as a snapshot if the current quarter-hour has none.
 
     Raises GatewayError; then nothing is changed.
     """
@@ -31,10 +29,12 @@ def refresh_balances() -> list[Balance]:
 
 
 def take_due_snapshot() -> int:
-    """Read the balances if this quarter of an hour has no snapshot yet; how many currencies were read.
+    """Read the balances if the current quarter-hour has no snapshot yet.
 
-    May be called at any time and by several processes: one of them asks, at most once a minute while the service
-    cannot be read, and the database keeps one snapshot per currency and quarter whoever asks.
+    Returns the number of currencies read.
+
+    Safe to call at any time and concurrently: one process reads, at most once a minute while reads fail, and
+    the database keeps one snapshot per currency and quarter-hour.
     """
     now = clock.now()
     if BalanceSnapshot.objects.filter(slot=snapshot_slot(now)).exists() or not try_acquire(
@@ -48,7 +48,7 @@ def take_due_snapshot() -> int:
 
 
 def snapshot_slot(moment: datetime) -> datetime:
-    """The beginning of the quarter of an hour that the moment lies in."""
+    """The beginning of the moment's quarter-hour."""
     return moment.replace(minute=moment.minute - moment.minute % 15, second=0, microsecond=0)
 
 
@@ -78,30 +78,30 @@ def _columns(balance: TheirBalance, now: datetime) -> dict[str, object]:
 
 
 def stored_balances() -> list[Balance]:
-    """The balances as last kept, by currency; empty before the first read."""
+    """The balances as last reported, by currency; empty before the first read."""
     return list(Balance.objects.all())
 
 
 def snapshots_since(moment: datetime) -> list[BalanceSnapshot]:
-    """The snapshots of every currency that began at that moment or later, newest first."""
+    """The snapshots of every currency whose quarter-hour began at or after `moment`, newest first."""
     return list(BalanceSnapshot.objects.filter(slot__gte=moment))
 
 
 def current_balance(currency: str, *, patience: float = PAGE_TIMEOUT) -> Decimal | None:
-    """The balance the service tells now, or None if it names no such currency. Raises GatewayError."""
+    """The balance that the provider reports now; None if it has no such currency. Raises GatewayError."""
     balances = gateway(deadline=patience).balances.list(currency)
     found = [balance for balance in balances if balance.currency == currency]
     return found[0].amount if found else None
 
 
-WIDTH, HEIGHT, MARGIN = 240, 48, 4  # units of the drawing
+WIDTH, HEIGHT, MARGIN = 240, 48, 4  # units of the SVG drawing
 TREND_PERIOD = timedelta(hours=24)
 LONG_TREND_PERIOD = timedelta(days=30)
 
 
 @dataclass(frozen=True)
 class BalanceTrend:
-    """One currency over some time. `points` are those of an SVG polyline, empty with fewer than two readings."""
+    """The trend of one balance. `points` are those of an SVG polyline, empty with fewer than two readings."""
 
     points: str
     sentence: str
@@ -109,14 +109,14 @@ class BalanceTrend:
 
 @dataclass(frozen=True)
 class BalanceReading:
-    """What a balance was at one moment."""
+    """A balance at one moment."""
 
     at: datetime
     amount: Decimal
 
 
 class _StoredBalance(NamedTuple):
-    """What the service told of one balance at one moment, in the columns of `Balance`."""
+    """A balance as reported at one moment, in the columns of `Balance`."""
 
     currency: str
     amount: Decimal
@@ -127,7 +127,10 @@ class _StoredBalance(NamedTuple):
 
 
 def balances_with_long_trend(now: datetime) -> list[tuple[Balance, BalanceTrend]]:
-    """Every balance as last kept, by currency, with its trend up to then. One query of some hundred short rows."""
+    """Every balance as last reported, by currency, with its thirty-day trend.
+
+    One query of a few hundred short rows.
+    """
     earlier = (
         BalanceSnapshot.objects.filter(slot__in=_slots(now)).order_by().values_list(*_StoredBalance._fields)
     )
@@ -139,9 +142,10 @@ def balances_with_long_trend(now: datetime) -> list[tuple[Balance, BalanceTrend]
 
 
 def _slots(now: datetime) -> list[datetime]:
-    """Where the readings of thirty days are looked for: every hour of the last day, twice in each day before.
+    """The snapshot times of the thirty-day trend: every hour of the last day, and twice a day before that.
 
-    And every quarter of the hours in which the thirty days begin, since the sentence tells what came of them.
+    Plus every quarter-hour in the first three hours, because the sentence compares the last reading with the
+    first.
     """
     hour = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
     slots = [hour - timedelta(hours=back) for back in range(LONG_TREND_PERIOD // timedelta(hours=1))]
@@ -155,7 +159,7 @@ def balance_trend(
     *,
     reach: timedelta = TREND_PERIOD,
 ) -> BalanceTrend:
-    """The trend of a balance up to its last reading; snapshots of other currencies and of other times do not count."""
+    """The trend of a balance up to its last reading. Snapshots of other currencies and times are ignored."""
     since = balance.as_of - reach
     earlier = [
         BalanceReading(snapshot.as_of, snapshot.amount)
@@ -181,7 +185,7 @@ def _points(readings: Sequence[BalanceReading], since: datetime, reach: timedelt
 
 
 def _y(above: Decimal, span: Decimal) -> int:
-    """From the top down; a balance that never moved lies in the middle."""
+    """The y coordinate, from the top down; a balance that never changed is drawn in the middle."""
     share = above / span if span else Decimal("0.5")
     return HEIGHT - MARGIN - int(share * (HEIGHT - 2 * MARGIN))
 
@@ -199,6 +203,6 @@ def _sentence(readings: Sequence[BalanceReading], currency: str) -> str:
 
 
 def _duration_text(span: timedelta) -> str:
-    """`23 h`, or `30 d` where there is more than two days of it."""
+    """`23 h`, or `30 d` for more than two days."""
     hours = max(1, round(span / timedelta(hours=1)))
     return f"{hours} h" if hours <= 48 else f"{round(hours / 24)} d"

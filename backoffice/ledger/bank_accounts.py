@@ -1,4 +1,4 @@
-"""Bank accounts: the merchant's own, the holder of any other, and the banks that money can be withdrawn to."""
+"""Bank accounts: the merchant's own, the name on any other account, and the banks that accept withdrawals."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,24 +21,24 @@ OWN_ACCOUNTS = CachedRead("accounts", TypeAdapter(list[Account]))
 
 
 _ACCOUNTS_PER_PAGE = (
-    100  # on the first page, which is all that is read: the accounts that the service opened are few
+    100  # of the first page, the only one read: the merchant has few accounts at the provider
 )
 
 
 def refresh_own_accounts() -> CachedValue[list[Account]]:
-    """The merchant's accounts, now or as last told."""
+    """The merchant's accounts, read now, or as last reported if that fails."""
     return OWN_ACCOUNTS.told_now(fetch_own_accounts)
 
 
 def cached_own_accounts() -> CachedValue[list[Account]]:
-    """The same as last told, without asking."""
+    """The merchant's accounts as last reported, without a request."""
     return OWN_ACCOUNTS.last_told()
 
 
 def resolve_account_holder(account_number: str, bank_code: str) -> AccountHolder:
-    """Who holds this bank account (POST /bank/resolve), remembered for two minutes.
+    """The name of the holder of this bank account (POST /bank/resolve), cached for two minutes.
 
-    Raises RejectedError if the service knows no such account, another GatewayError if it cannot tell now.
+    Raises RejectedError if the provider finds no such account, another GatewayError if it cannot answer.
     """
     key = f"holder:{bank_code}:{account_number}"
     known: AccountHolder | None = cache.get(key)
@@ -53,9 +53,9 @@ def resolve_account_holder(account_number: str, bank_code: str) -> AccountHolder
 def fetch_own_accounts(
     account_name: str | None = None, *, client: PaymentsGateway | None = None
 ) -> list[Account]:
-    """Accounts that the service opened for the merchant, all or those of one name (GET {base_url_v4}/account).
+    """The merchant's accounts at the provider, all or those of one name (GET {base_url_v4}/account).
 
-    Raises GatewayError. Without `client` it is asked with the patience of a page.
+    Raises GatewayError. Without `client`, the request uses `PAGE_TIMEOUT`.
     """
     found = (client or gateway(deadline=PAGE_TIMEOUT)).accounts.list(
         account_name=account_name, page=1, per_page=_ACCOUNTS_PER_PAGE
@@ -76,10 +76,10 @@ def fetch_own_account_numbers(
 
 
 def banks() -> Mapping[str, str]:
-    """Code and name of each bank that money can be withdrawn to. Never fails.
+    """Code and name of each bank that accepts withdrawals. Never fails.
 
-    The service's own list, asked for once an hour, where the deployment says that it has one. While it cannot be
-    had, it is asked for once a minute, by one page at a time, and the last list known stands in; our own, at worst.
+    The provider's own list, read once an hour, if the deployment declares that it has one. While it cannot be
+    read, one request a minute retries it, and the last list read is used, or the built-in list `BANKS`.
     """
     if not gateway(deadline=PAGE_OPENING_TIMEOUT).extras.is_on("banks"):
         return BANKS
@@ -91,7 +91,7 @@ def banks() -> Mapping[str, str]:
 
 
 def _fetch_banks() -> Mapping[str, str] | None:
-    """The service's list of banks now, remembered; None if it cannot be had or is empty."""
+    """Read and cache the provider's list of banks; None if it cannot be read or is empty."""
     try:
         listed = gateway(deadline=PAGE_OPENING_TIMEOUT).extras.banks()
     except GatewayError:
@@ -114,7 +114,7 @@ class OwnAccount:
 
 
 def search_own_accounts(text: str, account_number: str) -> list[OwnAccount]:
-    """Own accounts with the text in their name, or of this number, as the service told them within a day."""
+    """Own accounts with the text in their name, or with this number, in the list cached for a day."""
     told = OWN_ACCOUNTS.last_told().value or []
     return [
         OwnAccount(account.account_name, asset.currency, asset.address)

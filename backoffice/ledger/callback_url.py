@@ -1,4 +1,4 @@
-"""The callback URL that the provider sends webhooks to: read it, and compare it with this installation's address."""
+"""The callback URL to which the provider sends webhooks: read it, and check that it is this installation's."""
 
 from urllib.parse import urlsplit
 
@@ -12,22 +12,22 @@ _CALLBACK_URL = CachedRead("callback", TypeAdapter(str))
 
 
 def refresh_callback_url() -> CachedValue[str]:
-    """The address that the service sends webhooks to, now or as last told; empty if none is set."""
+    """The callback URL, read now, or as last reported if that fails; empty if none is set."""
     return _CALLBACK_URL.told_now(fetch_callback_url)
 
 
 def cached_callback_url() -> CachedValue[str]:
-    """The same as last told, without asking."""
+    """The callback URL as last reported, without a request."""
     return _CALLBACK_URL.last_told()
 
 
 def fetch_callback_url(*, patience: float = PAGE_TIMEOUT) -> str:
-    """The address that the service sends webhooks to now; empty if none is set. Raises GatewayError."""
+    """The callback URL set at the provider; empty if none is set. Raises GatewayError."""
     return gateway(deadline=patience).callbacks.url()
 
 
 def callback_url_context(told: CachedValue[str]) -> dict[str, object]:
-    """What a page shows of the address: as it was told, and whether it is ours."""
+    """The template context of the callback URL: its last value, and whether it is this installation's."""
     return {
         "told": told,
         "is_ours": is_own_address(told.value) if told.value else None,
@@ -36,25 +36,25 @@ def callback_url_context(told: CachedValue[str]) -> dict[str, object]:
 
 
 def is_own_address(address: str) -> bool | None:
-    """Whether the address is at COUNTERSIGN_PUBLIC_URL or below it; None while nobody has said where we are.
+    """Whether the address is at or below COUNTERSIGN_PUBLIC_URL; None if that is not set.
 
-    Scheme, host and port must be the same, and the path must begin with ours.
+    Scheme, host and port must be equal, and the path must begin with ours.
     """
     if not settings.PUBLIC_URL:
         return None
     try:
         is_same_origin = _origin(address) == _origin(settings.PUBLIC_URL)
     except ValueError:
-        return False  # whatever the service holds there, it is no web address
+        return False  # the provider's value is not a URL
     ours = urlsplit(settings.PUBLIC_URL).path.rstrip("/")
     return is_same_origin and f"{urlsplit(address).path}/".startswith(f"{ours}/")
 
 
 def is_same_address(one: str, other: str) -> bool:
-    """Whether both lead to the same place, by RFC 3986 (6.2.2.1 and 6.2.3): nothing else is taken for the same.
+    """Whether two URLs are equivalent by RFC 3986 (6.2.2.1 and 6.2.3), and by no other rule.
 
-    Scheme and host are the same in any case of letters, and with a dot behind the host; a usual port is the same as
-    none, and no path the same as `/`. What is no web address is the same as itself only.
+    Scheme and host are compared without case or a trailing dot of the host; a default port equals no port,
+    and an empty path equals `/`. A text that is not a URL equals only itself.
     """
     if one == other:
         return True

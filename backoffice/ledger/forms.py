@@ -1,4 +1,4 @@
-"""Filter forms of the ledger: transactions, their list, and a currency with a period for statements and continuity.
+"""Filter forms of the ledger: transactions, and currency with period for statements and continuity.
 
 Used by the pages here, by the transaction pages of operations, and by reports.
 """
@@ -23,15 +23,16 @@ from backoffice.ledger.transactions.filters import (
 )
 
 _DIRECTIONS = (("in", "In"), ("out", "Out"))
-# Filters stand in the address, and so in logs and histories, where account numbers do not belong. The service tells
-# none with its transactions, so nothing is lost; by the same pattern the browser does not even send one.
+# Filters are part of the URL, and so of logs and histories, where account numbers do not belong. The
+# provider's transactions contain none, so nothing is lost; with the same pattern the browser does not even
+# send one.
 _NO_ACCOUNT = r"(?![\d\s\-]{8,}$).*"
 _GROUPED = re.compile(r"[0-9]{1,3}(,[0-9]{3})+(\.[0-9]+)?")
 _ADVICE = "Account numbers do not belong into an address. Use the search at the top, or the whole id under Transaction."
 
 
 def _facet_choices(column: str, everything: str) -> Callable[[], list[tuple[str, str]]]:
-    """The words that the service has used so far, as choices."""
+    """The values that have occurred in transactions, as choices."""
 
     def choices() -> list[tuple[str, str]]:
         words = {str(getattr(facet, column)) for facet in known_facets()}
@@ -41,10 +42,13 @@ def _facet_choices(column: str, everything: str) -> Callable[[], list[tuple[str,
 
 
 class AmountField(forms.DecimalField):
-    """An amount to look for, in digits, or grouped as amounts are shown here. What moves money takes digits alone."""
+    """An amount to search for, in digits or with grouping commas.
+
+    Amounts that move money accept digits only.
+    """
 
     def to_python(self, value: Any) -> Any:
-        """`1,234,567.89` is what `1234567.89` is; commas in other places are refused."""
+        """Accept `1,234,567.89` as `1234567.89`; commas in other places are invalid."""
         text = str(value or "").strip()
         return super().to_python(text.replace(",", "") if _GROUPED.fullmatch(text) else value)
 
@@ -89,7 +93,7 @@ def _text_field(label: str, placeholder: str, **attributes: str) -> forms.CharFi
 
 
 class TransactionFilterForm(ListFilterForm):
-    """The filters of the mirror's transactions, for their list and for a report of them."""
+    """The filters of mirrored transactions, for their list and their report."""
 
     text = _text_field("Search", "Part of a name, or a whole id", type="search")
     currency = forms.ChoiceField(required=False, choices=_facet_choices("currency", "Any currency"))
@@ -107,7 +111,7 @@ class TransactionFilterForm(ListFilterForm):
     )
 
     def clean(self) -> dict[str, Any]:
-        """Refuse an amount range that ends before it begins."""
+        """Reject an amount range that ends before it begins."""
         values = super().clean()
         least, most = values.get("least"), values.get("most")
         if least is not None and most is not None and least > most:
@@ -115,7 +119,7 @@ class TransactionFilterForm(ListFilterForm):
         return values
 
     def chosen(self) -> TransactionFilter:
-        """Which transactions. Call only on a valid form."""
+        """The filter. Call only on a valid form."""
         values = {name: self.cleaned_data[name] for name in _FILTER_FIELDS}
         since, until = self.cleaned_data["since"], self.cleaned_data["until"]
         return TransactionFilter(
@@ -135,7 +139,7 @@ _NEIGHBOURS = {
 
 
 class TransactionListForm(TransactionFilterForm):
-    """The same, and how the list is ordered."""
+    """The transaction filters and the sort order of the list."""
 
     sort = forms.ChoiceField(
         required=False, label="Order", choices=[(name, label) for name, (label, _) in ORDERS.items()]
@@ -149,43 +153,43 @@ class TransactionListForm(TransactionFilterForm):
 
     @property
     def fields_beside_text(self) -> list[forms.BoundField]:
-        """What stands in the fold."""
+        """The fields in the collapsible part of the form."""
         return [field for field in self.visible_fields() if field.name != "text"]
 
     @property
     def before(self) -> str:
-        """What the page before this one has, in a word."""
+        """The label of the link to the previous page."""
         return _NEIGHBOURS[self.cleaned_data["sort"]][0]
 
     @property
     def behind(self) -> str:
-        """What the next page has."""
+        """The label of the link to the next page."""
         return _NEIGHBOURS[self.cleaned_data["sort"]][1]
 
     @property
     def is_in_time(self) -> bool:
-        """Whether a day has its place in this order."""
+        """Whether the order is one by time, so that the list can jump to a day."""
         return self.order[0].lstrip("-") == "occurred_at"
 
 
 class JumpToDayForm(forms.Form):
-    """A day to go to within the list: no filter, so that a day that makes no sense takes no list away."""
+    """A day to jump to within the list. It is not a filter, so an invalid day does not hide the list."""
 
     jump = day_field("Go to")
 
     @property
     def day(self) -> date | None:
-        """None where no day is asked for, or one that makes no sense: then the field says so."""
+        """The day; None if there is none or it is invalid, which the field then reports."""
         return self.cleaned_data["jump"] if self.is_valid() else None
 
 
 class CurrencyPeriodForm(ListFilterForm):
-    """A currency and a period, for statements and for the breaks of the balances, as pages and as reports."""
+    """A currency and a period, for the pages and reports of statements and continuity."""
 
     currency = forms.ChoiceField(required=False, choices=_facet_choices("currency", "Every currency"))
 
     @property
     def moments(self) -> tuple[datetime | None, datetime | None]:
-        """Where the period begins, and where it has ended. Call only on a valid form."""
+        """The start of the period and its end, which is excluded. Call only on a valid form."""
         since, until = self.cleaned_data["since"], self.cleaned_data["until"]
         return start_of_day(since) if since else None, end_of_day(until) if until else None

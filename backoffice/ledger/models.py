@@ -1,6 +1,6 @@
 """Tables of the ledger: balances and their snapshots, and the mirror of the provider's transactions.
 
-The provider is the authority; nothing here is edited by people. `balances` writes balances, `mirror` everything else.
+The provider is the authority; people edit nothing here. `balances` writes balances, `mirror` everything else.
 """
 
 from decimal import Decimal
@@ -13,7 +13,7 @@ from backoffice.core.web.formatting import format_amount
 
 
 class Balance(models.Model):
-    """One currency of the merchant, as the service last told it."""
+    """One currency of the merchant, as last reported by the provider."""
 
     currency = models.CharField(max_length=12, primary_key=True)
     amount = ExactDecimalField()
@@ -32,10 +32,10 @@ class Balance(models.Model):
 
 
 class BalanceSnapshot(models.Model):
-    """One currency as it was in one quarter of an hour; the first reading in it stays."""
+    """The balance of one currency in one quarter-hour; the first reading of the quarter-hour is kept."""
 
     currency = models.CharField(max_length=12)
-    slot = models.DateTimeField()  # the beginning of the quarter
+    slot = models.DateTimeField()  # the beginning of the quarter-hour
     amount = ExactDecimalField()
     total_received = ExactDecimalField()
     total_sent = ExactDecimalField()
@@ -58,20 +58,20 @@ class BalanceSnapshot(models.Model):
 
 
 FINAL_STATUSES = ("fulfilled", "failed")
-"""The statuses after which the service is not expected to change a record. All others are looked for again."""
+"""The statuses after which the provider is not expected to change a record. All others are checked again."""
 
 UNPLACEABLE = Q(previous_balance__isnull=True) | Q(created_at__isnull=True) | Q(direction="")
-"""Records that cannot be placed in the chain. Ask in these very words: there is an index of them."""
+"""Records that cannot be placed in the balance chain. Use exactly this condition: a partial index has it."""
 
 
 class Facet(models.Model):
-    """One combination of currency, type, status and direction that some transaction has or had: a few hundred rows."""
+    """One combination of currency, type, status and direction that occurs or occurred: a few hundred rows."""
 
     id = models.AutoField(primary_key=True)
     currency = models.TextField()
     type = models.TextField()
     status = models.TextField()
-    direction = models.TextField()  # "in", "out", or empty where nothing tells (ledger/direction.py)
+    direction = models.TextField()  # "in", "out", or empty if unknown (mirror/rows.py)
 
     class Meta:
         default_permissions = ()
@@ -85,16 +85,18 @@ class Facet(models.Model):
 
 
 class Transaction(models.Model):
-    """One record of the service's list, as last told. Its four facets stand here again, for reading and for CSV.
+    """One record of the provider's list, as last reported.
 
-    `amount` carries no sign: `direction` tells which way it went. `occurred_at` is the service's `created_at`, or the
-    moment at which the record was first seen where the service tells none. Lists sort by it or by the amount, then by
-    `id`. A record that left the service's list stays, with `missing_since`.
+    Its facet's values are repeated, for reading and for CSV.
+
+    `amount` is unsigned: `direction` shows whether it was received or sent. `occurred_at` is the provider's
+    `created_at`, or the time the record was first seen if the provider gives none. Lists sort by it or by the
+    amount, then by `id`. A record that is missing at the provider is kept, with `missing_since`.
     """
 
     id = models.BigAutoField(primary_key=True)
     transaction_id = models.TextField()
-    # No constraint in the database: the sync alone writes both tables, ten million rows of one.
+    # No database constraint: only the sync writes both tables, one of which has ten million rows.
     facet = models.ForeignKey(
         Facet, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False
     )
@@ -117,23 +119,24 @@ class Transaction(models.Model):
 
     sender = models.TextField()
     username = models.TextField()
-    counterparty = models.TextField()  # who was at the other end (ledger/direction.py)
+    counterparty = models.TextField()  # the other party's name (mirror/rows.py)
     is_from_registered_user = models.BooleanField(null=True)
     business_id = models.TextField()
     version = models.TextField()
 
-    digest = models.BinaryField()  # of all members as told: a row whose digest is told again is not written
+    digest = models.BinaryField()  # of all reported fields: an unchanged row is not written
     first_seen_at = models.DateTimeField()
     changed_at = models.DateTimeField(null=True)
-    missing_since = models.DateTimeField(null=True)  # a whole reading of the service's list was without it
+    missing_since = models.DateTimeField(null=True)  # a whole full pass did not contain it
 
     class Meta:
-        default_permissions = ()  # "view_transaction" is declared with the balances
+        default_permissions = ()  # "view_transaction" is declared on Balance
         ordering = ("-occurred_at", "-id")
         constraints = [models.UniqueConstraint(fields=["transaction_id"], name="transaction_once")]
         indexes = [
             models.Index(fields=["-occurred_at", "-id"], name="transaction_newest"),
-            # Each facet in the order of lists, with what its rows are besides asked for (walking.py).
+            # Each facet in list order, with the other columns that filters need
+            # (transactions/query_planner.py).
             models.Index(fields=["facet", "occurred_at", "id", "amount"], name="transaction_by_facet"),
             models.Index(fields=["facet", "amount", "id", "occurred_at"], name="transaction_by_amount"),
             models.Index(fields=["currency", "occurred_at", "id"], name="transaction_by_currency"),
@@ -152,9 +155,9 @@ class Transaction(models.Model):
 
 
 class TransactionChange(models.Model):
-    """What a record said before it changed and what it says since: the changed members alone, as texts.
+    """The fields of a record that changed, before and after, as texts.
 
-    Never updated and never deleted: database triggers refuse both.
+    Append-only: database triggers reject updates and deletes.
     """
 
     transaction = models.ForeignKey(Transaction, on_delete=models.PROTECT, related_name="changes")
@@ -172,10 +175,10 @@ class TransactionChange(models.Model):
 
 
 class DayTotal(models.Model):
-    """How many transactions of one facet occurred on one day in UTC, and their amounts and fees added up exactly.
+    """Count and exact sums of the transactions of one facet on one UTC day.
 
-    Those that the service lists no more do not count. Kept by difference in the transaction that writes the rows, so it
-    always agrees with them.
+    Missing transactions do not count. Updated by the difference in the transaction that writes the rows, so
+    it always agrees with them.
     """
 
     day = models.DateField()
@@ -195,14 +198,14 @@ class DayTotal(models.Model):
 
 
 class BalanceBreak(models.Model):
-    """A place where the chain of balances breaks: `after` begins with another balance than `before` left.
+    """A break of the balance chain: `after` starts with another balance than `before` left.
 
-    Kept by the transaction that writes the rows, so it always agrees with them (books/breaks.py). `difference` carries
-    no sign: its `direction` is the way that money went of which no record tells.
+    Updated in the transaction that writes the rows, so it always agrees with them (statements/breaks.py).
+    `difference` is unsigned: `direction` shows which way money moved that no record explains.
     """
 
     class Kind(models.TextChoices):
-        """What is known of it."""
+        """The likely cause of a break."""
 
         GAP = "gap", "Something is missing"
         VANISHED = "vanished", "A record has left the list"
@@ -216,7 +219,7 @@ class BalanceBreak(models.Model):
     expected = DecimalSumField()
     found = ExactDecimalField()
     difference = DecimalSumField()
-    direction = models.TextField()  # "in" where more was found than expected, otherwise "out"
+    direction = models.TextField()  # "in" if more was found than expected, otherwise "out"
     before = models.ForeignKey(Transaction, on_delete=models.CASCADE, related_name="+", db_constraint=False)
     after = models.OneToOneField(
         Transaction, on_delete=models.CASCADE, related_name="broken_chain", db_constraint=False
@@ -236,14 +239,14 @@ class BalanceBreak(models.Model):
 
     @property
     def explanation(self) -> str:
-        """What it means, in a sentence."""
+        """The cause in one sentence."""
         went = "came in" if self.direction == "in" else "went out"
         amount = f"{self.currency} {format_amount(self.difference, self.currency)}"
         return _EXPLANATIONS[self.kind].format(amount=amount, went=went)
 
     @property
     def signed(self) -> Decimal:
-        """The difference, with a minus where less was found than expected."""
+        """The difference, negative if less was found than expected."""
         difference: Decimal = self.difference
         return difference if self.direction == "in" else -difference
 
@@ -262,11 +265,11 @@ _EXPLANATIONS: dict[str, str] = {
 
 
 class ContinuityCheck(models.Model):
-    """How far the chain of one currency has been held against its rows, from the beginning, once a day."""
+    """The progress of the daily check of one currency's stored breaks against its rows."""
 
     currency = models.TextField(primary_key=True)
-    reached = models.DateTimeField(null=True)  # what is before it is done; None between two checks
-    whole_at = models.DateTimeField(null=True)  # when the last one came to its end
+    reached = models.DateTimeField(null=True)  # checked up to here; None between two checks
+    whole_at = models.DateTimeField(null=True)  # end of the last complete check
 
     class Meta:
         default_permissions = ()
@@ -276,29 +279,29 @@ class ContinuityCheck(models.Model):
 
 
 class Mirror(models.Model):
-    """How the sync stands: one row. All times but `service_time` are the database's.
+    """The state of the sync: one row. All times but `service_time` are by the database's clock.
 
-    A *round* reads the newest pages until it meets a stretch that it knows. A *pass* goes deeper, page by page over
-    many rounds, and a killed process goes on where it was: `pass_page` is the page to be read next, and `day_page`
-    that of the pass through the last day, which goes on beside it.
+    A *round* reads the newest pages up to a run of known records. A *pass* reads further, page by page over
+    many turns, and resumes after a crash: `pass_page` is the next page of the full pass, `day_page` that of
+    the day pass, which progresses independently.
     """
 
     class Depth(models.TextChoices):
-        """What a pass through the whole list is for."""
+        """The purpose of a full pass."""
 
         WHOLE = "whole", "the whole list"
         COUNT = "count", "the whole list, noting each record, to find those that left it"
 
     rows = models.BigIntegerField(default=0)
-    listed = models.BigIntegerField(null=True)  # how many the service counted last
-    as_of = models.DateTimeField(null=True)  # when the last round that succeeded began
-    service_time = models.DateTimeField(null=True)  # the service's own clock then
-    loaded_at = models.DateTimeField(null=True)  # when the whole list was here for the first time
-    problem = models.TextField(blank=True)  # why the last attempt failed; empty after one that succeeded
+    listed = models.BigIntegerField(null=True)  # the provider's last count
+    as_of = models.DateTimeField(null=True)  # start of the last successful round
+    service_time = models.DateTimeField(null=True)  # the provider's clock then
+    loaded_at = models.DateTimeField(null=True)  # when the whole list was mirrored for the first time
+    problem = models.TextField(blank=True)  # error of the last sync; empty after a success
     problem_at = models.DateTimeField(null=True)
 
-    round_begun_at = models.DateTimeField(null=True)  # of a round that has not ended: see `newest`
-    wanted_at = models.DateTimeField(null=True)  # somebody asked for a round at this moment
+    round_begun_at = models.DateTimeField(null=True)  # start of an unfinished round (mirror/passes.py)
+    wanted_at = models.DateTimeField(null=True)  # when a round was last requested
     lease_holder = models.UUIDField(null=True)
     lease_since = models.DateTimeField(null=True)
     lease_until = models.DateTimeField(null=True)
@@ -308,15 +311,15 @@ class Mirror(models.Model):
     pass_page = models.BigIntegerField(default=1)
     pass_pages = models.BigIntegerField(default=0)
     pass_total = models.BigIntegerField(default=0)
-    pass_read = models.BigIntegerField(default=0)  # records, those of pages that were read again included
-    pass_tries = models.PositiveSmallIntegerField(default=0)  # how often it ended with less than was counted
-    whole_at = models.DateTimeField(null=True)  # when the last pass through the whole list ended
-    whole_begun_at = models.DateTimeField(null=True)  # and when it had begun
+    pass_read = models.BigIntegerField(default=0)  # records, including those of pages read again
+    pass_tries = models.PositiveSmallIntegerField(default=0)  # passes that ended with too few rows
+    whole_at = models.DateTimeField(null=True)  # end of the last full pass
+    whole_begun_at = models.DateTimeField(null=True)  # start of the last full pass
 
     day_begun_at = models.DateTimeField(null=True)  # empty between passes
     day_page = models.BigIntegerField(default=1)
     day_total = models.BigIntegerField(default=0)
-    day_at = models.DateTimeField(null=True)  # when the last one that came to its end began
+    day_at = models.DateTimeField(null=True)  # start of the last completed day pass
 
     class Meta:
         default_permissions = ()
@@ -327,9 +330,12 @@ class Mirror(models.Model):
 
 
 class Sighting(models.Model):
-    """A transaction that the service's list had since the present `COUNT` pass began. Empty between such passes."""
+    """A transaction seen in the provider's list since the current `COUNT` pass began.
 
-    transaction_id = models.BigIntegerField(primary_key=True)  # the row's `id`
+    Empty between such passes.
+    """
+
+    transaction_id = models.BigIntegerField(primary_key=True)  # the transaction's primary key
 
     class Meta:
         default_permissions = ()

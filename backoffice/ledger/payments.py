@@ -1,4 +1,4 @@
-"""What off-ramp payments need from the provider: the present state of a payment, and the merchant's business id."""
+"""Provider reads for off-ramp payments: the state of a payment, and the merchant's business id."""
 
 from django.conf import settings
 from django.core.cache import cache
@@ -12,12 +12,15 @@ _PAYMENT_KEPT_SECONDS = 24 * 60 * 60
 
 
 def can_read_payments() -> bool:
-    """Whether the dialect's capabilities name `payment` (GET /payment/{paymentId}, beyond the specification)."""
+    """Whether the provider profile has the capability `payment` (GET /payment/{paymentId}).
+
+    It is not in the specification.
+    """
     return "payment" in provider_profile().capabilities
 
 
 def refresh_payment(payment_id: str) -> CachedValue[Payment]:
-    """The payment, now or as last told. Ask only if it can be asked for. Never raises GatewayError."""
+    """The payment, read now, or as last reported if that fails. Call only if `can_read_payments()`."""
     try:
         told = CachedValue(gateway(deadline=PAGE_PART_TIMEOUT).extras.payment(payment_id), timezone.now())
     except GatewayError as exc:
@@ -28,7 +31,7 @@ def refresh_payment(payment_id: str) -> CachedValue[Payment]:
 
 
 def cached_payment(payment_id: str) -> CachedValue[Payment]:
-    """The same as last told to this process, without asking. What was told when it was created is in the database."""
+    """The payment as last cached, without a request. The state at its creation is in the database."""
     known: CachedValue[Payment] | None = cache.get(_payment_cache_key(payment_id))
     return known or CachedValue()
 
@@ -42,10 +45,10 @@ _BUSINESS_ID_KEPT_SECONDS = 60 * 60
 
 
 def business_id() -> str:
-    """The id as configured; otherwise the one that the newest transactions name, remembered for an hour.
+    """The configured business id, otherwise the one in the newest transactions, cached for an hour.
 
-    Every transaction record carries it, and nothing else in the specification does before the first payment. Empty
-    if they name none, or not all the same: then people must say which. Raises GatewayError.
+    Every transaction record contains it, and nothing else in the specification does before the first payment.
+    Empty if they contain none, or several: then it must be entered. Raises GatewayError.
     """
     if settings.GATEWAY_BUSINESS_ID:
         return settings.GATEWAY_BUSINESS_ID

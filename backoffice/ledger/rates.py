@@ -1,4 +1,4 @@
-"""Exchange rates: the last known rate of a conversion, and rates with a key that a payment can ask for."""
+"""Exchange rates: the last known rate of a conversion, and rates with a key that a payment can refer to."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,10 +15,10 @@ _RATE_KEPT_SECONDS = 300
 
 @dataclass(frozen=True)
 class ConversionRate:
-    """Units of one currency for one of another, and where it comes from.
+    """Units of one currency for one unit of another, and the source of the rate.
 
-    `reached` is the direction of the conversion that brought it, which may be the opposite one with another margin;
-    None where the service told the rate itself. `at` is when, where that is known.
+    `reached` is the direction of the conversion it was derived from, which may be the opposite one with
+    another margin; None if the provider reported the rate itself. `at` is its time, if known.
     """
 
     number: Decimal
@@ -27,10 +27,10 @@ class ConversionRate:
 
 
 def last_rate(from_currency: str, to_currency: str) -> ConversionRate | None:
-    """The rate from the one currency into the other, as last known; None if it is not known now. Never fails.
+    """The last known rate from one currency into the other; None if it is unknown. Never fails.
 
-    The service's own rates where the deployment says that it tells them, otherwise what the newest conversion brought.
-    Remembered for some minutes, so that what was reviewed is what is prepared.
+    The provider's own rate, if the deployment declares that it has rates, otherwise that of the newest
+    conversion. Cached for some minutes, so that the rate reviewed is the rate prepared.
     """
     key = f"known-rate:{from_currency}:{to_currency}"
     known: ConversionRate | None = cache.get(key)
@@ -55,9 +55,9 @@ def _provider_rate(from_currency: str, to_currency: str) -> ConversionRate | Non
 
 
 def _rate_of_newest_conversion(from_currency: str, to_currency: str) -> ConversionRate | None:
-    """What the newest conversion in this direction brought; where there is none, the newest in the opposite one.
+    """The rate of the newest conversion in this direction, or else of the newest in the opposite direction.
 
-    The record of what was received tells both amounts.
+    The record of the currency received contains both amounts.
     """
     records = gateway(deadline=FORM_HINT_TIMEOUT).transactions.page(type="conversion", per_page=20).records
     there, back = (from_currency, to_currency), (to_currency, from_currency)
@@ -81,7 +81,7 @@ _KEYED_RATE_RETRY_SECONDS = 60
 
 @dataclass(frozen=True)
 class KeyedRate:
-    """What one unit of the first currency is worth in the second, and the key of exactly this rate."""
+    """The value of one unit of the first currency in the second, and the key of exactly this rate."""
 
     from_currency: str
     to_currency: str
@@ -90,9 +90,9 @@ class KeyedRate:
 
 
 def keyed_rate(from_currency: str, to_currency: str) -> KeyedRate | None:
-    """The rate of now with its key; None where the deployment says that the service tells none, or it does not now.
+    """The present rate with its key; None if the deployment declares no rates, or the provider reports none.
 
-    A service that does not tell it is asked again after a minute, so that it does not hold up every page.
+    After a failure the next request is made a minute later, so that not every page is delayed.
     """
     name = f"keyed:{from_currency}:{to_currency}"
     known: KeyedRate | None = cache.get(name)

@@ -13,18 +13,18 @@ _WALLET = CachedRead("wallet", TypeAdapter(Wallet))
 
 
 def refresh_wallet() -> CachedValue[Wallet]:
-    """The wallet with all its addresses, now or as last told (GET /wallet)."""
+    """The wallet with all its addresses (GET /wallet), read now, or as last reported if that fails."""
     return _WALLET.told_now(lambda: gateway(deadline=PAGE_TIMEOUT).wallets.get())
 
 
 def cached_wallet() -> CachedValue[Wallet]:
-    """The same as last told, without asking."""
+    """The wallet as last reported, without a request."""
     return _WALLET.last_told()
 
 
 @dataclass(frozen=True)
 class FilteredAddresses:
-    """The addresses of one currency and one network, or of all, and what there is to choose from."""
+    """The addresses of one currency and network, or of all, and the available choices."""
 
     addresses: list[WalletAddress]
     currencies: list[str]
@@ -32,7 +32,7 @@ class FilteredAddresses:
 
 
 def filter_addresses(wallet: Wallet | None, *, currency: str, network: str) -> FilteredAddresses:
-    """The addresses that fit; an empty text fits everything. What the service left empty fits only that."""
+    """The addresses that match. An empty filter matches all; an address without the value matches no other."""
     addresses = wallet.addresses if wallet else ()
     return FilteredAddresses(
         [

@@ -10,7 +10,7 @@ from django.core.checks import CheckMessage, Warning, register
 
 @register(deploy=True)
 def check_public_url(**_of_django: Any) -> Iterable[CheckMessage]:
-    """Without it no message of a schedule could say where its file is, so none is sent."""
+    """Without a public URL, e-mails of schedules could not link to their file, so none are sent."""
     if settings.PUBLIC_URL:
         return []
     return [
@@ -23,7 +23,7 @@ def check_public_url(**_of_django: Any) -> Iterable[CheckMessage]:
 
 
 class ReportsConfig(AppConfig):
-    """What people take away: the reports, as files."""
+    """Reports, their export as files, and scheduled reports."""
 
     name = "backoffice.reports"
     label = "reports"

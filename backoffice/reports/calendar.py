@@ -12,7 +12,7 @@ _SHORTEST_MONTH, _LONGEST_MONTH = 28, 31
 
 
 class Frequency(TextChoices):
-    """How often."""
+    """How often a schedule runs."""
 
     DAILY = "daily", "Every day"
     WEEKLY = "weekly", "Every week"
@@ -20,7 +20,7 @@ class Frequency(TextChoices):
 
 
 class RelativePeriod(TextChoices):
-    """Which days, seen from the day on which it is due."""
+    """A period relative to the due day."""
 
     AS_IT_STANDS = "as_it_stands", "Everything"
     YESTERDAY = "yesterday", "Yesterday"
@@ -30,7 +30,10 @@ class RelativePeriod(TextChoices):
 
 
 def period_days(period: RelativePeriod, today: date) -> ReportPeriod:
-    """The first and the last day. On the first of a month, "this month until yesterday" is the whole month before."""
+    """The first and last day.
+
+    On the first of a month, "this month until yesterday" is the whole previous month.
+    """
     yesterday = today - timedelta(days=1)
     match period:
         case RelativePeriod.YESTERDAY:
@@ -47,7 +50,7 @@ def period_days(period: RelativePeriod, today: date) -> ReportPeriod:
 
 
 def frequency_text(frequency: str, day: int) -> str:
-    """`Every Monday`, `Every month on day 31 or its last`: how often, with the day of the week or of the month."""
+    """`Every Monday`, or `Every month on day 31 or its last`: frequency with weekday or day of the month."""
     match frequency:
         case Frequency.WEEKLY:
             return f"Every {WEEKDAYS[day - 1]}"
@@ -57,10 +60,10 @@ def frequency_text(frequency: str, day: int) -> str:
 
 
 def next_due(frequency: Frequency, *, day: int, hour: int, zone: ZoneInfo, after: datetime) -> datetime:
-    """The first due moment after that one, in UTC.
+    """The first due time after `after`, in UTC.
 
-    An hour that the clocks leave out is the moment at which they go forward; one that comes twice is its first time.
-    A month without the day is due on its last.
+    A local time skipped by daylight saving is due when the clocks go forward; one that occurs twice is due
+    the first time. In a month without the day, the last day is due.
     """
     today = after.astimezone(zone).date()
     for ahead in range(2 * _LONGEST_MONTH + 1):
@@ -74,7 +77,7 @@ def next_due(frequency: Frequency, *, day: int, hour: int, zone: ZoneInfo, after
 def latest_due(
     frequency: Frequency, *, day: int, hour: int, zone: ZoneInfo, first: datetime, now: datetime
 ) -> datetime:
-    """The last due moment that is not after `now`, of those from `first` on, which is one of them."""
+    """The latest due time up to `now`, beginning with `first`, which is itself a due time."""
     due = first
     while (following := next_due(frequency, day=day, hour=hour, zone=zone, after=due)) <= now:
         due = following
@@ -96,5 +99,8 @@ def _last_of_month(day: date) -> int:
 
 
 def _due_moment(day: date, hour: int, zone: ZoneInfo) -> datetime:
-    """The hour of that day in UTC. The zone reads a time left out by the offset before it: that is later, not lost."""
+    """The hour of that day in UTC.
+
+    A skipped local time gets the offset before the change, so it is later, not lost.
+    """
     return datetime.combine(day, time(hour), zone).astimezone(UTC)

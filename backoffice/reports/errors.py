@@ -2,28 +2,28 @@
 
 
 class ReportError(Exception):
-    """Base of everything below. Nothing was changed."""
+    """Base of the errors below. Nothing was changed."""
 
 
 class ReportNotAllowedError(ReportError):
-    """The person may not read the report (any longer)."""
+    """The person may not, or may no longer, read the report."""
 
 
 class FileTooLongError(ReportError):
-    """More rows than this kind of file can hold, or than one file may take."""
+    """The data exceeds a limit of the file format."""
 
 
 class ExportGoneError(ReportError):
-    """The export is not in a state in which this can be done."""
+    """The export's state does not permit the action."""
 
 
 class QuotaExceededError(ReportError):
-    """So much waits or is kept, or so little of the disk is free, that no more may come."""
+    """A quota of exports, or the reserve of disk space, is used up."""
 
 
 class DownloadsBusyError(ReportError):
-    """All places for files that are sent while somebody waits are taken."""
+    """All slots for concurrent downloads are in use."""
 
 
 class ScheduleError(ReportError):
-    """The schedule cannot be what was asked for."""
+    """The schedule's settings are invalid."""

@@ -1,4 +1,4 @@
-"""Tables of background exports and schedules, and the states of an export with the only transitions between them."""
+"""Tables of background exports and schedules, and the permitted state transitions of an export."""
 
 import uuid
 from pathlib import Path
@@ -15,7 +15,7 @@ from backoffice.reports.report import FileFormat
 
 
 class ExportState(TextChoices):
-    """Where an export stands. The same word in code, database, screen and audit log."""
+    """The state of an export. The same word in code, database, screen and audit log."""
 
     WAITING = "waiting", "Waiting"
     RUNNING = "running", "Running"
@@ -28,8 +28,8 @@ class ExportState(TextChoices):
 
 TRANSITIONS: dict[ExportState, frozenset[ExportState]] = {
     ExportState.WAITING: frozenset({ExportState.RUNNING, ExportState.FAILED, ExportState.CANCELLED}),
-    # To running again when the lease of a killed worker ran out, and back to waiting when its worker was told to end:
-    # another one starts anew, from nothing.
+    # Back to running when the lease of a killed worker expired, and back to waiting when its worker was
+    # stopped: in both cases another worker starts from the beginning.
     ExportState.RUNNING: frozenset(
         {
             ExportState.WAITING,
@@ -50,7 +50,7 @@ ACTIVE_STATES = frozenset({ExportState.WAITING, ExportState.RUNNING})
 
 
 def states_before(state: ExportState) -> frozenset[ExportState]:
-    """The states from which it may come to this one."""
+    """The states from which this state can be reached."""
     return frozenset(earlier for earlier, onward in TRANSITIONS.items() if state in onward)
 
 
@@ -59,21 +59,21 @@ def _no_filters() -> dict[str, list[str]]:
 
 
 class Schedule(models.Model):
-    """A report that is made again and again, for each of its recipients by that person's own rights.
+    """A report produced regularly, for each recipient with that person's own permissions.
 
-    `next_at` is the turn: whoever moves it on makes the exports of that moment.
+    `next_at` is the next due time: the process that advances it requests the exports for that time.
     """
 
     owner = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
     name = models.CharField(max_length=80)
     report = models.CharField(max_length=40)
-    filters = models.JSONField(default=_no_filters)  # names and texts, as in an address
-    columns = models.JSONField(default=list)  # headings; none of them: all
+    filters = models.JSONField(default=_no_filters)  # names and values, as in a query string
+    columns = models.JSONField(default=list)  # headings; empty: all columns
     format = models.CharField(max_length=4, choices=FileFormat, default=FileFormat.CSV)
     has_mark = models.BooleanField(default=False)
     period = models.CharField(max_length=16, choices=RelativePeriod, default=RelativePeriod.AS_IT_STANDS)
     frequency = models.CharField(max_length=8, choices=Frequency)
-    day = models.PositiveSmallIntegerField(default=1)  # of the week, Monday 1, or of the month
+    day = models.PositiveSmallIntegerField(default=1)  # day of the week (Monday is 1) or of the month
     hour = models.PositiveSmallIntegerField()
     time_zone = models.CharField(max_length=64, validators=[validate_time_zone])
     recipients = models.ManyToManyField(User, related_name="+")
@@ -82,7 +82,7 @@ class Schedule(models.Model):
     last_at = models.DateTimeField(null=True)
     last_outcome = models.CharField(
         max_length=500, blank=True
-    )  # whom it did not reach the last time, and why
+    )  # recipients that got no file in the last run, and why
 
     class Meta:
         default_permissions = ()
@@ -102,10 +102,10 @@ class Schedule(models.Model):
 
 
 class ExportJob(models.Model):
-    """One report on its way to a file, for one person.
+    """One background export of a report, for one person.
 
-    A runner holds it by `runner` until `lease_until`, by the database's clock. The file is there, whole and under its
-    final name, before the state says `done`; whatever a killed runner left is not.
+    The runner `runner` holds it until `lease_until`, by the database's clock. The file is complete and under
+    its final name before the state is `done`; a partial file of a killed runner never is.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -121,16 +121,14 @@ class ExportJob(models.Model):
     estimate = models.PositiveBigIntegerField(null=True)
     problem = models.CharField(max_length=300, blank=True)
 
-    name = models.CharField(max_length=120, blank=True)  # under which it is downloaded
-    stored_as = models.CharField(max_length=80, blank=True)  # a random name in the folder of exports
+    name = models.CharField(max_length=120, blank=True)  # file name of the download
+    stored_as = models.CharField(max_length=80, blank=True)  # random name in the export folder
     size = models.PositiveBigIntegerField(null=True)
     sha256 = models.CharField(max_length=64, blank=True)
 
-    # Of reports that read what the service lists.
-    covers_until = models.DateTimeField(
-        null=True
-    )  # where its days end, if they were over when it was asked for
-    as_of = models.DateTimeField(null=True)  # up to when the list was here when it was begun
+    # Only for reports that read the mirror.
+    covers_until = models.DateTimeField(null=True)  # end of its period, if past when requested
+    as_of = models.DateTimeField(null=True)  # how far the mirror was synced when it started
 
     created_at = models.DateTimeField()
     started_at = models.DateTimeField(null=True)
@@ -142,7 +140,7 @@ class ExportJob(models.Model):
 
     schedule = models.ForeignKey(Schedule, on_delete=models.SET_NULL, null=True, related_name="exports")
     due_at = models.DateTimeField(null=True)
-    mail_at = models.DateTimeField(null=True)  # when to tell the person by e-mail; null: not, or done
+    mail_at = models.DateTimeField(null=True)  # when to send the e-mail; null: none, or sent
 
     class Meta:
         default_permissions = ()
@@ -175,44 +173,44 @@ class ExportJob(models.Model):
 
     @property
     def file(self) -> Path:
-        """Where the file lies. Only a job that is done has one."""
+        """Path of the file. Only an export that is done has one."""
         return export_folder() / self.stored_as
 
     @property
     def is_under_way(self) -> bool:
-        """Whether it will still come to something by itself."""
+        """Whether it is waiting or running."""
         return ExportState(self.state) in ACTIVE_STATES
 
     @property
     def has_rows(self) -> bool:
-        """Whether its rows are those of a file that is being made, is there or was there."""
+        """Whether `rows` counts rows of a file that is being written, exists or existed."""
         return self.state in {ExportState.RUNNING, ExportState.DONE, ExportState.EXPIRED, ExportState.REMOVED}
 
     @property
     def stage(self) -> str:
-        """What is announced of it: its state, and while it is made, every quarter of the rows that are expected."""
+        """Announced to screen readers: the state and, while running, every quarter of the rows."""
         if self.state != ExportState.RUNNING or not self.estimate:
             return self.state
         return f"{min(3, 4 * self.rows // self.estimate) * 25} %"
 
     @property
     def wish(self) -> dict[str, Any]:
-        """What was asked for, to ask for it again."""
+        """What was requested, to request it again."""
         names = ("report", "filters", "columns", "format", "has_mark", "time_zone", "estimate")
         return {name: getattr(self, name) for name in names}
 
 
 def export_folder() -> Path:
-    """The folder of finished files, which nobody but this installation reads."""
+    """The folder of finished files, readable only by this system user."""
     path = Path(settings.DATA_DIR) / "exports"
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     return path
 
 
 def change_state(job: ExportJob, to: ExportState, **changes: Any) -> bool:
-    """Move the export on, if nobody has since it was read (compare and set); whether it was this call.
+    """Compare-and-set the state; returns whether this call did it.
 
-    Compared are the state and who runs it, so a runner that lost its lease moves nothing.
+    State and runner must be unchanged since `job` was read, so a runner that lost its lease changes nothing.
     """
     if job.state not in states_before(to):
         return False

@@ -1,4 +1,4 @@
-"""What a report is (one declaration: columns, filters, permissions, query), and what a person requests of one."""
+"""The declaration of a report (columns, filters, permissions, query), and a person's request for one."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -24,19 +24,19 @@ BATCH = 1000
 
 @dataclass(frozen=True)
 class ReportPeriod:
-    """The first and the last day that a report is about; None where it is open."""
+    """The first and last day of a report; None if it is open at that end."""
 
     since: date | None = None
     until: date | None = None
 
 
 def form_period(form: PeriodForm, _today: date) -> ReportPeriod:
-    """The two days that the person chose."""
+    """The two days chosen in the form."""
     return ReportPeriod(form.cleaned_data["since"], form.cleaned_data["until"])
 
 
 def period_lookups(field: str, form: PeriodForm) -> dict[str, datetime]:
-    """What narrows this field to the chosen days, for `filter`."""
+    """Lookups for `filter` that restrict this field to the chosen days."""
     since, until = form.cleaned_data["since"], form.cleaned_data["until"]
     return {
         **({f"{field}__gte": start_of_day(since)} if since else {}),
@@ -45,22 +45,22 @@ def period_lookups(field: str, form: PeriodForm) -> dict[str, datetime]:
 
 
 def labelled(field: str, choices: type[TextChoices]) -> Case:
-    """The words for the code in this field, made by the database."""
+    """The label for the code in this field, as a database expression."""
     words = [When(**{field: code}, then=Value(str(label))) for code, label in choices.choices]
     return Case(*words, default=F(field), output_field=TextField())
 
 
 def no_period(_form: forms.Form, _today: date) -> ReportPeriod:
-    """No days: what the report is about is what it is now."""
+    """For a report of the current state, without days."""
     return ReportPeriod()
 
 
 @dataclass(frozen=True)
 class Column(Generic[Row]):
-    """A heading, what stands under it in a sentence, and where it comes from.
+    """The heading, description and source of a column.
 
-    In a `StoredReport` the value is the name of a field (`maker__full_name`) or an expression of the database; in a
-    `Report` a function of the row.
+    In a `StoredReport` the value is a field name (such as `approver__full_name`) or a database expression; in
+    a `ComputedReport` it is a function of the row.
     """
 
     header: str
@@ -74,13 +74,13 @@ class Column(Generic[Row]):
 
     @property
     def expression(self) -> Combinable:
-        """The value as an expression of the database."""
+        """The value as a database expression."""
         return F(self.value) if isinstance(self.value, str) else cast(Combinable, self.value)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReportDeclaration(Generic[Filters]):
-    """What every report says of itself. Every function gets a valid form, and a person who has all `permissions`."""
+    """What every report declares. Its functions get a valid form, and a person who has all `permissions`."""
 
     name: str
     title: str
@@ -89,15 +89,15 @@ class ReportDeclaration(Generic[Filters]):
     form: type[Filters]
     columns: tuple[Column[Any], ...]
     period: Callable[[Filters, date], ReportPeriod]
-    own_zone: ZoneInfo | None = None  # of its days, where they are not those of who asks
-    told_up_to: Callable[[], datetime | None] | None = None  # if it reads what the service lists, see `as_of`
+    own_zone: ZoneInfo | None = None  # time zone of its days, if it is not that of the person
+    told_up_to: Callable[[], datetime | None] | None = None  # for reports that read the mirror, see `as_of`
 
     def zone_of_days(self, asked_in: ZoneInfo) -> ZoneInfo:
-        """The zone in which its days begin and end, for somebody who asks in this one."""
+        """The time zone in which its days begin and end, for a person in the zone `asked_in`."""
         return self.own_zone or asked_in
 
     def as_of(self) -> datetime | None:
-        """Up to when everything that the service listed can be read in it; None if that is not known, or not asked."""
+        """Up to when the mirror is complete; None if unknown, or if it does not read the mirror."""
         return self.told_up_to() if self.told_up_to else None
 
     @property
@@ -106,25 +106,24 @@ class ReportDeclaration(Generic[Filters]):
         return [column.header for column in self.columns]
 
     def chosen(self, headers: list[str]) -> tuple[Column[Any], ...]:
-        """The columns under these headings, in the order of the declaration; all of them for none."""
+        """The columns with these headings, in declaration order; all columns if none is given."""
         return tuple(one for one in self.columns if one.header in headers) or self.columns
 
     def may_be_read_by(self, user: User) -> bool:
-        """Whether the person has every right that it asks for."""
         return user.has_perms(self.permissions)
 
     @property
     def has_days(self) -> bool:
-        """Whether it can be narrowed to a first and a last day."""
+        """Whether it can be restricted to a period."""
         return issubclass(self.form, PeriodForm)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ComputedReport(ReportDeclaration[Filters], Generic[Row, Filters]):
-    """A table whose rows this program works out one by one.
+    """A table whose rows are computed in Python one by one.
 
-    `rows` yields what the person may see, lazily. What it raises before the first row is told on a page, and what it
-    raises later breaks the file off. `counted` is a query with as many rows, where there is one.
+    `rows` yields lazily what the person may see. An error before the first row is shown on a page; a later
+    one cuts the file off. `counted` is a query with the same number of rows, if there is one.
     """
 
     rows: Callable[[User, Filters], Iterator[Row]]
@@ -133,10 +132,10 @@ class ComputedReport(ReportDeclaration[Filters], Generic[Row, Filters]):
 
 @dataclass(frozen=True, kw_only=True)
 class StoredReport(ReportDeclaration[Filters]):
-    """A table that the database can tell by itself, to the last cell: so it writes the file as well.
+    """A table that the database can produce completely, as text cells, so that it can write the file itself.
 
-    `query` is what the person may see. Every column is a field or an expression over it, of a kind that `sql_cells`
-    knows; `order` names columns that are together unique.
+    `query` is what the person may see. Every column is a field or an expression over it, of a type that
+    `rendering.cells` supports; `order` names columns that are unique together.
     """
 
     query: Callable[[User, Filters], QuerySet[Any]]
@@ -147,10 +146,10 @@ AnyReport = ComputedReport[Any, Any] | StoredReport[Any]
 
 
 def in_batches(queryset: QuerySet[Stored], *, order: tuple[str, ...]) -> Iterator[Stored]:
-    """Every row of the query, holding one batch at a time.
+    """Every row of the query, holding one batch in memory.
 
-    Batches, not one open cursor: between two of them the connection is free, so nothing keeps SQLite from
-    writing or makes PostgreSQL set the whole result aside first.
+    Keyset batches instead of one open cursor: the connection is free between two batches, so SQLite can write
+    and PostgreSQL need not materialise the whole result first.
     """
     cursor: str | None = None
     while True:
@@ -162,17 +161,15 @@ def in_batches(queryset: QuerySet[Stored], *, order: tuple[str, ...]) -> Iterato
 
 
 class FileFormat(models.TextChoices):
-    """The kinds of file."""
-
     CSV = "csv", "CSV"
     XLSX = "xlsx", "Excel (XLSX)"
 
 
 @dataclass(frozen=True)
 class ExportRequest:
-    """One export: a report for a person, narrowed by a valid form, with times in this zone.
+    """One export: a report for a person, restricted by a valid form, with times in this zone.
 
-    `has_mark` puts the byte order mark before a CSV, by which some versions of Excel know UTF-8.
+    `has_mark` adds the byte order mark to a CSV, by which some versions of Excel detect UTF-8.
     """
 
     report: AnyReport
@@ -190,5 +187,5 @@ class ExportRequest:
 
     @property
     def filters(self) -> dict[str, str]:
-        """What narrows it, for the record."""
+        """The filters, for the audit log."""
         return {name: str(value) for name, value in self.form.cleaned_data.items() if value}

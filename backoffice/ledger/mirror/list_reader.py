@@ -1,5 +1,6 @@
-"""Read the provider's list page by page, in steps that can be resumed after a kill. Each step is merged before the
-next.
+"""Read the provider's list page by page, in steps that can be resumed after a crash.
+
+Each step is merged before the next one is read.
 """
 
 import time
@@ -14,24 +15,24 @@ from backoffice.ledger.mirror.rows import MirrorRow, UnstorableRecordError, rows
 from payments_gateway import GatewayError, PageReader, TransactionPage
 
 PER_PAGE = 100
-"""The specification shows no bounds of a page: so many are what we know to be given."""
+"""The specification gives no maximum page size; the provider is known to accept this one."""
 
 
 PAGE_DEADLINE = 20.0  # seconds for one page
 
 
 def read_page(number: int, lease: SyncLease) -> TransactionPage:
-    """One page of the list. Raises GatewayError, and LeaseLostError before anybody is asked."""
+    """One page of the list. Raises GatewayError, and SyncLeaseLostError before any request is made."""
     lease.renew()
     return gateway(deadline=PAGE_DEADLINE).transactions.page(page=number, per_page=PER_PAGE)
 
 
-_RECORDS_PER_STEP = 1000  # records merged in one transaction, with the place that was reached
+_RECORDS_PER_STEP = 1000  # records merged in one transaction, together with the new position
 
 
 @dataclass(frozen=True)
 class ListPosition:
-    """The page to be read next, and how many records the service counted when it became that."""
+    """The next page to read, and the total that the provider reported when the page before it was read."""
 
     page: int = 1
     total: int = 0
@@ -39,16 +40,16 @@ class ListPosition:
 
 @dataclass
 class ListStep:
-    """What is merged at once: the rows of some pages, and the place behind the last of them."""
+    """The rows of some pages, merged in one transaction, and the position after these pages."""
 
     place: ListPosition
     rows: dict[str, MirrorRow] = field(default_factory=dict)
-    read: int = 0  # records, those that came twice included
-    pages: int = 0  # that the service has in all
+    read: int = 0  # records, including repeated ones
+    pages: int = 0  # total number of pages at the provider
     is_last: bool = False
 
     def take(self, page: TransactionPage, reader: PageReader) -> None:
-        """One page more, unless it cannot be read or kept. Raises ReadFailedError, UnfitRecordError."""
+        """Add one page. Raises ReadFailedError or UnstorableRecordError if it cannot be read or stored."""
         records = reader.take(page)
         self.rows |= rows_of(records)
         self.read += len(records)
@@ -59,11 +60,11 @@ class ListStep:
 def read_steps(
     place: ListPosition, lease: SyncLease, *, until: float, is_enough: Callable[[TransactionPage], bool]
 ) -> Iterator[ListStep]:
-    """Read on up to this moment of the monotonic clock, to the end of the list or to a page that is enough.
+    """Yield steps until this monotonic time, the end of the list, or a page for which `is_enough` is true.
 
-    A page at least, however late it is. Each step has to be merged before the next one is asked for. What was read
-    before a page that fails is a step as well: only then that failure is raised, and the next reading begins there.
-    Raises GatewayError, UnfitRecordError, LeaseLostError.
+    At least one page is read, even after `until`. The caller merges each step before it requests the next. If
+    a page fails, the pages read before it are yielded as a step first; then the error is raised, and the next
+    run continues there. Raises GatewayError, UnstorableRecordError, SyncLeaseLostError.
     """
     reader, page = _resume_at(place, lease)
     while True:
@@ -95,7 +96,7 @@ def _fill_step(
     until: float,
     is_enough: Callable[[TransactionPage], bool],
 ) -> None:
-    """The page that overlaps with what was read before, if there is one, and further ones."""
+    """Fill a step with the overlap page (already read), if there is one, and the pages after it."""
     is_overlap = page is not None
     while True:
         page = page or read_page(reader.number, lease)
@@ -108,7 +109,10 @@ def _fill_step(
 
 
 def _resume_at(place: ListPosition, lease: SyncLease) -> tuple[PageReader, TransactionPage | None]:
-    """A reader at the page that comes next and the page, or at an earlier one if the list has become shorter since."""
+    """A reader at the next page, and the page before it, already read, as overlap.
+
+    If the list has become shorter since, the reader starts at an earlier page and there is no overlap page.
+    """
     if place.page == 1:
         return PageReader(PER_PAGE), None
     page = read_page(place.page - 1, lease)

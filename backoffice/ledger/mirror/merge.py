@@ -1,7 +1,7 @@
-"""Merge provider records into the mirror, and mark those that left the provider's list as missing.
+"""Merge provider records into the mirror, and mark transactions that are missing at the provider.
 
-Rows, history of changes, day totals and breaks agree at every commit. A missing transaction stays, with the moment it
-went missing, and counts in no total.
+Rows, change history, day totals and balance breaks are consistent at every commit. A missing transaction is
+kept, with the time since when it is missing, and counts in no total.
 """
 
 import itertools
@@ -34,9 +34,10 @@ from payments_gateway import TransactionRecord
 
 
 def facet_ids(wanted: Iterable[FacetKey]) -> dict[FacetKey, int]:
-    """The id of each of these facets; those that are new are made. In a transaction of the sync's own.
+    """Map each facet to its id, creating new facets. Runs in the caller's transaction.
 
-    Read anew each time, some hundreds of rows: what a process remembered could have been rolled back.
+    The few hundred rows are read each time: ids cached in the process could belong to a rolled-back
+    transaction.
     """
     missing = set(wanted) - set(known := _stored_facets())
     if not missing:
@@ -59,7 +60,10 @@ _WRITERS: dict[str, MergeWriter] = {"postgresql": PostgresqlWriter(), "sqlite": 
 
 @dataclass(frozen=True)
 class MergeResult:
-    """What a merge did. `is_known` says of each record, in the order told, whether it was here just so before."""
+    """Counts of a merge.
+
+    `is_known` holds, in input order, whether each record was already stored unchanged.
+    """
 
     new: int
     changed: int
@@ -68,7 +72,10 @@ class MergeResult:
 
 @dataclass(frozen=True)
 class RecordChange:
-    """A record that was here otherwise, or was missing. Nothing is `after` if only its spelling differs."""
+    """A record that is stored with other values, or was missing.
+
+    `after` is empty if only the spelling differs.
+    """
 
     known: Transaction
     row: MirrorRow
@@ -79,16 +86,19 @@ class RecordChange:
 def merge_records(
     records: Iterable[TransactionRecord], *, known_before: datetime | None = None
 ) -> MergeResult:
-    """The same as `merge_rows` of the rows of these records. Raises UnfitRecordError."""
+    """Convert the records to rows and call `merge_rows`. Raises UnstorableRecordError."""
     return merge_rows(rows_of(records), known_before=known_before)
 
 
 def merge_rows(told: Mapping[str, MirrorRow], *, known_before: datetime | None = None) -> MergeResult:
-    """Make the mirror say of these records, by their ids, what the service told, and of the others what it said.
+    """Store these records, keyed by transaction id, as the provider reports them.
 
-    In the caller's transaction; whoever else merges waits for its end. Rows that say it already are not written. A
-    record that changed gets a `TransactionChange`; the totals go along. With `known_before`, what was first seen at
-    that moment or later does not count as known. Whoever told them, a `COUNT` pass that is under way has seen them.
+    Other rows are not touched.
+
+    Runs in the caller's transaction and locks out other merges until it ends. Unchanged rows are not written.
+    A changed record gets a `TransactionChange`, and the totals are updated. With `known_before`, a row first
+    seen at or after that time does not count as known. While a `COUNT` pass is in progress, every record of
+    any merge counts as seen.
     """
     rows = list(told.values())
     leases.lock_until_commit("mirror")
@@ -112,7 +122,10 @@ def merge_rows(told: Mapping[str, MirrorRow], *, known_before: datetime | None =
 
 
 def _changes(known: Mapping[int, MirrorRow]) -> list[RecordChange]:
-    """Those of the rows that differ from what stands there; what was merely seen too lately does not."""
+    """The rows that differ from what is stored.
+
+    Rows that are unsettled only because of `known_before` are not included.
+    """
     stored = Transaction.objects.in_bulk(list(known))
     return [
         _change(stored[pk], row)
@@ -139,7 +152,7 @@ def _json_value(value: object) -> object:
 
 def _write(writer: MergeWriter, new: list[MirrorRow], changes: list[RecordChange], now: datetime) -> None:
     facets = facet_ids({row.words for row in (*new, *(change.row for change in changes))})
-    # The service lists the newest first: of two of the same moment, the later one gets the higher id.
+    # The provider lists the newest first: of two records of the same time, the later one gets the higher id.
     writings = [RowWrite(row, facets[row.words], None) for row in reversed(new)]
     writings += [
         RowWrite(change.row, facets[change.row.words], now if change.after else None) for change in changes
@@ -160,13 +173,13 @@ def _write(writer: MergeWriter, new: list[MirrorRow], changes: list[RecordChange
 
 
 def update_totals(differences: TotalDifferences) -> None:
-    """Let the totals of days go along with their rows, in the transaction that writes these."""
+    """Apply these differences to the day totals, in the transaction that writes the rows."""
     if sums := differences.that_differ():
         _WRITERS[connection.vendor].add(sums)
 
 
 def _chain_link(row: MirrorRow, now: datetime) -> chain.ChainLink:
-    """The new row as a part of the chain of balances, as `books.reading` will read it."""
+    """The new row as a link of the balance chain, as `chain_reader` will read it."""
     told = row.record
     adds = chain.balance_effect(row.words[3], row.amount, row.fee) if told.created_at else None
     before = None if told.previous_balance is None else as_stored(told.previous_balance)
@@ -174,7 +187,7 @@ def _chain_link(row: MirrorRow, now: datetime) -> chain.ChainLink:
 
 
 def _moved_moments(changes: list[RecordChange]) -> Iterator[tuple[str, datetime]]:
-    """Where the chain of balances may be another one since these changed."""
+    """The currency and time, before and after, of every change that may affect the balance chain."""
     for change in changes:
         if not breaks.CHAIN_FIELDS.isdisjoint(change.after):
             yield change.known.currency, change.known.occurred_at
@@ -189,7 +202,7 @@ def _total_differences(
         differences.at(row.record.created_at or now, facets[row.words]).add(row.amount, row.fee)
     for change in changes:
         known, row = change.known, change.row
-        if not known.missing_since:  # what the service did not list was taken out of them then
+        if not known.missing_since:  # a missing row was subtracted from the totals when it was marked
             differences.at(known.occurred_at, known.facet_id).subtract(known.amount, known.fee)
         moment = row.record.created_at or known.occurred_at
         differences.at(moment, facets[row.words]).add(row.amount, row.fee)
@@ -199,27 +212,27 @@ def _total_differences(
 logger = logging.getLogger(__name__)
 
 MAX_MISSING = 10_000
-"""A list that lost more than so many is more likely broken than right: then none of them is marked."""
+"""If more transactions are missing, the list is probably broken, so none of them is marked."""
 MARKED_PER_TRANSACTION = 200
-"""So many in one transaction: whoever merges meanwhile waits a fraction of a second, wherever in the chain they are."""
+"""Rows marked in one transaction, so that a concurrent merge waits only a fraction of a second."""
 
 
 def missing_count() -> int:
-    """How many transactions are here that the service does not list any more."""
+    """The number of mirrored transactions that are missing at the provider."""
     return Transaction.objects.filter(missing_since__isnull=False).count()
 
 
 def clear_sightings() -> None:
-    """For another `COUNT` pass."""
+    """Forget which rows were seen, before a new `COUNT` pass begins."""
     Sighting.objects.all().delete()
 
 
 def mark_missing(lease: SyncLease, begun_at: datetime) -> None:
-    """Mark what was here when the `COUNT` pass began and in no page read since, with an entry in its history.
+    """Mark transactions that were stored before the `COUNT` pass began and appeared in no page since.
 
-    It is taken out of the totals, and comes back into them if the service lists it again (`merging`). Some at a time,
-    each of which is a durable transaction of its own: whoever comes after one that was broken off marks the rest, since
-    what was seen is remembered until the pass has ended. Raises LeaseLostError.
+    Each gets an entry in its history and is subtracted from the totals; a merge restores it if the provider
+    lists it again. Works in durable transactions of `MARKED_PER_TRANSACTION` rows. Sightings are kept until
+    the pass has ended, so an interrupted run can be repeated and marks the rest. Raises SyncLeaseLostError.
     """
     lost = list(_unseen_transactions(begun_at).values_list("pk", flat=True)[: MAX_MISSING + 1])
     if len(lost) > MAX_MISSING:
@@ -233,7 +246,7 @@ def mark_missing(lease: SyncLease, begun_at: datetime) -> None:
 
 
 def _mark_missing(pks: list[int]) -> None:
-    """Rows, their history, totals and breaks, in the caller's transaction."""
+    """Update rows, history, totals and breaks, in the caller's transaction."""
     here = Transaction.objects.filter(pk__in=pks, missing_since__isnull=True)
     lost = list(here.only("currency", "occurred_at", "facet_id", "amount", "fee"))
     now = clock.now()

@@ -1,10 +1,12 @@
-"""What the sync reads: the newest pages (a round), the whole list once a day (a full pass), the last day once an hour.
+"""The rounds and passes of the sync.
 
-A round ends at a run of records that are known unchanged. A pass runs over many turns and resumes where a killed
-process stopped; the two passes keep separate positions, so neither holds up the other. New records push others to
-later pages, which only repeats some; a record can be skipped only when others vanish, and then the total says so
-(`payments_gateway/resources/transactions.py`). A full pass ends by comparing the number of rows with the provider's
-count.
+A round reads the newest pages, a full pass the whole list (daily), a day pass the last day (hourly).
+
+A round ends at a run of records that are known unchanged. A pass is read in many short turns and resumes
+where a killed process stopped. The two kinds of pass keep separate positions, so neither delays the other.
+New records push others to later pages, which only repeats some; a record can be skipped only when others
+disappear, and then the total shows it (`payments_gateway/resources/transactions.py`). A full pass ends by
+comparing the number of rows with the provider's count.
 """
 
 from collections.abc import Callable
@@ -30,14 +32,18 @@ from backoffice.ledger.models import Mirror
 from payments_gateway import PageReader, TransactionPage, TransactionRecord
 
 KNOWN_RUN_LENGTH = 200
-"""So many records in a row must be here as they are told: the list is not strictly in order."""
+"""A round ends after this many unchanged records in a row.
+
+The list is not strictly ordered, so one is not enough.
+"""
 
 
 def read_newest(lease: SyncLease) -> None:
-    """Merge everything that is new at the beginning of the list, and what changed there.
+    """Run one round: merge the new and changed records at the beginning of the list.
 
-    A round that is broken off leaves its beginning behind, and what it merged is no known stretch for the next one:
-    below it may be records that nobody has read. Raises GatewayError, UnfitRecordError, LeaseLostError.
+    An interrupted round leaves `round_begun_at` set. Rows that it merged do not count as known in the next
+    round, because there may be unread records below them. Raises GatewayError, UnstorableRecordError,
+    SyncLeaseLostError.
     """
     began, known_before = _begin_round(lease)
     reader, in_a_row, newest = PageReader(PER_PAGE), 0, None
@@ -52,14 +58,17 @@ def read_newest(lease: SyncLease) -> None:
 def merge_with_lease(
     lease: SyncLease, records: list[TransactionRecord], known_before: datetime
 ) -> MergeResult:
-    """Merge, if the lease is held still. Raises LeaseLostError, UnfitRecordError."""
+    """Merge in a durable transaction that holds the lease.
+
+    Raises SyncLeaseLostError, UnstorableRecordError.
+    """
     with transaction.atomic(durable=True):
         lease.prove()
         return merge_records(records, known_before=known_before)
 
 
 def _begin_round(lease: SyncLease) -> tuple[datetime, datetime]:
-    """When this round begins, and before which moment a row must have been here to be known."""
+    """When this round begins, and before which time a row must have been first seen to count as known."""
     now = clock.now()
     mine = Mirror.objects.filter(pk=1, lease_holder=lease.holder)
     mine.update(round_begun_at=Coalesce("round_begun_at", now))
@@ -73,7 +82,7 @@ def _end_round(lease: SyncLease, began: datetime, newest: TransactionPage | None
 
 
 def _known_run(before: int, is_known: list[bool]) -> int:
-    """How many known records in a row there are now at the end of what was read."""
+    """The number of known records in a row at the end of what was read so far."""
     if all(is_known):
         return before + len(is_known)
     return is_known[::-1].index(False)
@@ -85,13 +94,13 @@ PassDepth = Mirror.Depth
 
 
 def is_full_pass_due(mirror: Mirror) -> bool:
-    """Whether one is under way, or the last one ended a day ago."""
+    """Whether a full pass is in progress, or the last one ended at least `FULL_PASS_INTERVAL` ago."""
     is_late = mirror.whole_at is None or mirror.whole_at <= clock.now() - FULL_PASS_INTERVAL
     return bool(mirror.pass_depth) or is_late
 
 
 def begin_full_pass(lease: SyncLease, depth: PassDepth = PassDepth.WHOLE, *, tries: int = 0) -> None:
-    """Start at the first page. Raises LeaseLostError."""
+    """Set the position to the first page and clear the sightings. Raises SyncLeaseLostError."""
     with transaction.atomic(durable=True):
         lease.prove()
         clear_sightings()
@@ -107,9 +116,11 @@ def begin_full_pass(lease: SyncLease, depth: PassDepth = PassDepth.WHOLE, *, tri
 
 
 def continue_full_pass(lease: SyncLease, *, until: float, tell: Callable[[Mirror], object]) -> None:
-    """Read on in the pass as `steps` does; one begins if none is under way. Raises what that raises.
+    """Continue the full pass with `read_steps`, beginning one if none is in progress.
 
-    `tell` hears of every step. Whoever comes next goes on behind the last step that was merged.
+    Raises what `read_steps` raises.
+
+    Calls `tell` after every step. The next call continues after the last merged step.
     """
     if not Mirror.objects.get(pk=1).pass_depth:
         begin_full_pass(lease)
@@ -121,7 +132,8 @@ def continue_full_pass(lease: SyncLease, *, until: float, tell: Callable[[Mirror
         if step.is_last:
             _end_full_pass(lease, mirror)
     if place.page == 1:
-        read_newest(lease)  # what came before the first page was read is here, so it has to be counted, too
+        # Records added before page 1 was read are stored already, so they must count in `listed`.
+        read_newest(lease)
 
 
 def _merge_full_pass_step(lease: SyncLease, step: ListStep) -> None:
@@ -137,8 +149,8 @@ def _merge_full_pass_step(lease: SyncLease, step: ListStep) -> None:
 
 
 def _end_full_pass(lease: SyncLease, mirror: Mirror) -> None:
-    """Write down that it ended, or begin another pass if what is here is not what the service counts."""
-    read_newest(lease)  # what came meanwhile is counted, too
+    """Record that the pass ended, or begin another one if the row count differs from the provider's count."""
+    read_newest(lease)  # include records added during the pass in the provider's count
     if mirror.pass_depth == PassDepth.COUNT:
         mark_missing(lease, mirror.pass_begun_at or clock.now())
     surplus = _surplus()
@@ -151,13 +163,13 @@ def _end_full_pass(lease: SyncLease, mirror: Mirror) -> None:
 
 
 def _surplus() -> int:
-    """How many more transactions are here than the service counted last, without those that left its list."""
+    """Rows that are not marked missing, minus the provider's last count."""
     mirror = Mirror.objects.get(pk=1)
     return mirror.rows - missing_count() - (mirror.listed or 0)
 
 
 def _record_full_pass(lease: SyncLease) -> None:
-    """Of the last day it says what stood there when it began, and no more (`day`)."""
+    """Record the end of a full pass. It covers the last day only as of its own beginning, hence `day_at`."""
     now = clock.now()
     with transaction.atomic(durable=True):
         lease.prove()
@@ -173,20 +185,23 @@ def _record_full_pass(lease: SyncLease) -> None:
 
 
 DAY_PASS_INTERVAL = timedelta(hours=1)
-DAY_PASS_REACH = timedelta(hours=25)  # an hour more than a day, for clocks that disagree
+DAY_PASS_REACH = timedelta(hours=25)  # an hour more than a day, to allow for clock differences
 
 
 def is_day_pass_due(mirror: Mirror) -> bool:
-    """Whether it is under way, or the last one that came to its end began an hour ago.
+    """Whether a day pass is in progress, or the last completed one began at least `DAY_PASS_INTERVAL` ago.
 
-    The first reading of the whole list begins with the last day, so it stands for one.
+    The first full pass starts with the last day, so it counts as a day pass.
     """
     began = mirror.day_at or mirror.pass_begun_at
     return mirror.day_begun_at is not None or (began is not None and began <= clock.now() - DAY_PASS_INTERVAL)
 
 
 def continue_day_pass(lease: SyncLease, *, until: float, tell: Callable[[Mirror], object]) -> None:
-    """Read on in it as `steps` does, from its beginning if none is under way. Raises what that raises."""
+    """Continue the day pass with `read_steps`, beginning one if none is in progress.
+
+    Raises what `read_steps` raises.
+    """
     mirror = Mirror.objects.get(pk=1)
     place = ListPosition(mirror.day_page, mirror.day_total) if mirror.day_begun_at else ListPosition()
     begun_at = mirror.day_begun_at or clock.now()
@@ -204,11 +219,15 @@ def continue_day_pass(lease: SyncLease, *, until: float, tell: Callable[[Mirror]
             Mirror.objects.filter(pk=1).update(**reached)
         tell(Mirror.objects.get(pk=1))
     if place.page == 1:
-        read_newest(lease)  # what came before the first page was read is here, so it has to be counted, too
+        # Records added before page 1 was read are stored already, so they must count in `listed`.
+        read_newest(lease)
 
 
 def _is_older_than(moment: datetime) -> Callable[[TransactionPage], bool]:
-    """Whether a whole page is: the list is not strictly in order."""
+    """A predicate: every record of the page is older than `moment`.
+
+    One is not enough, as the list is not strictly ordered.
+    """
 
     def is_enough(page: TransactionPage) -> bool:
         times = [record.created_at for record in page.records]

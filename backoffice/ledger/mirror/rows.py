@@ -1,7 +1,7 @@
-"""One provider record as a mirror row: direction, counterparty, column values, and the digest that tells it is
-unchanged.
+"""Convert provider records to mirror rows, with direction, counterparty and a digest to detect changes.
 
-Runs for every record of every page, so each value is computed once and nothing that an unchanged row does not need.
+Runs for every record of every page, so each value is computed once, and nothing that an unchanged row does
+not need.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,12 +20,13 @@ _BETWEEN_USERS = {"transfer", "internalTransfer"}
 
 
 def direction(record: TransactionRecord) -> str:
-    """`in` or `out`, seen from the merchant, or empty where nothing tells.
+    """`in` or `out`, from the merchant's side, or empty where the record does not show it.
 
-    The service has no member for it, and amounts carry no sign; should one carry a minus, it went out. A conversion
-    is two records: what was given in its own currency, and what was received, which names another currency as its
-    origin. Of transfers between users both ends must be named: in what came in, the receiver is the merchant. Of a
-    type that the specification does not know, at most that it went out is told: what came in raises no alarm.
+    The provider has no field for it, and amounts are unsigned; a negative amount counts as `out`. A
+    conversion is two records: the sold side in its own currency, and the bought side, whose `from_currency`
+    is another currency. A transfer between users counts as `in` only if both names are present and the
+    recipient is the merchant. A type that the specification does not list can be `out` but never `in`:
+    incoming transactions raise no alarm, so an unknown type must not count as one.
     """
     if record.amount < 0:
         return "out"
@@ -40,12 +41,12 @@ def direction(record: TransactionRecord) -> str:
 
 
 def counterparty(record: TransactionRecord) -> str:
-    """Who sent what came in, or received what went out, as far as the record names somebody."""
+    """The sender of an incoming transaction, the recipient of an outgoing one; may be empty."""
     return counterparty_by_direction(record, direction(record))
 
 
 def counterparty_by_direction(record: TransactionRecord, way: str) -> str:
-    """The counterparty of a record whose direction is known already."""
+    """The counterparty of a record whose direction is already computed."""
     is_senders = way == "in" or (not way and _is_us(record.username))
     return record.sender if is_senders else record.username
 
@@ -63,22 +64,25 @@ DECIMAL_COLUMNS = ("amount", "fee", "previous_balance", "sender_previous_balance
 TIME_COLUMNS = ("created_at", "updated_at")
 RECORD_COLUMNS = (*TEXT_COLUMNS, *DECIMAL_COLUMNS, *TIME_COLUMNS, "is_from_registered_user")
 COPY_NULL = r"\N"
-_VERSION = b"1"  # a release that derives something in another way changes it, and every row is written anew
+_VERSION = b"1"  # change it when a derived value is computed differently: every row is then rewritten
 _TABS = len(TEXT_COLUMNS) - 1
 _ESCAPES = str.maketrans({"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"})
-_LONGEST_KEY = 500  # characters: of what is indexed, PostgreSQL takes no more than 2,700 bytes
-_SHORT_TEXTS = 400  # characters of all texts together, of which no part can be too long
-_PLAIN_DIGITS = 18  # characters of a number that needs no rounding, whatever it is
+_LONGEST_KEY = 500  # characters: PostgreSQL cannot index more than about 2,700 bytes
+_SHORT_TEXTS = 400  # characters of all texts together, below which no single one can be too long
+_PLAIN_DIGITS = 18  # characters: a number this short never needs rounding
 
 FacetKey = tuple[str, str, str, str]
 
 
 class UnstorableRecordError(Exception):
-    """A record that the tables have no room for. The message names it, and says why."""
+    """A record that does not fit the table's columns. The message names the record and the reason."""
 
 
 class MirrorRow(NamedTuple):
-    """A record to be mirrored. `line` is what COPY reads, in the order of `TOLD`; `words` name its facet."""
+    """A record to store.
+
+    `line` is its COPY line, in the order of `RECORD_COLUMNS`; `words` is the key of its facet.
+    """
 
     record: TransactionRecord
     words: FacetKey
@@ -87,17 +91,17 @@ class MirrorRow(NamedTuple):
 
     @property
     def amount(self) -> Decimal:
-        """As the database will give it back."""
+        """The unsigned amount, rounded as the database stores it."""
         return as_stored(self.record.amount).copy_abs()
 
     @property
     def fee(self) -> Decimal | None:
-        """As the database will give it back."""
+        """The fee, rounded as the database stores it."""
         return None if self.record.fee is None else as_stored(self.record.fee)
 
     @property
     def values(self) -> dict[str, Any]:
-        """The columns of `TOLD`, as the database will give them back."""
+        """The values of `RECORD_COLUMNS`, rounded as the database stores them."""
         told = dict(self.record.__dict__)
         told |= {name: as_stored(told[name]) for name in DECIMAL_COLUMNS if told[name] is not None}
         told["amount"] = told["amount"].copy_abs()
@@ -107,12 +111,15 @@ class MirrorRow(NamedTuple):
 
 
 def rows_of(records: Iterable[TransactionRecord]) -> dict[str, MirrorRow]:
-    """The row of each record by its id; of one that comes twice, the one told later. Raises UnfitRecordError."""
+    """The row of each record by transaction id; the last one wins for a repeated id.
+
+    Raises UnstorableRecordError.
+    """
     return {record.transaction_id: row_of(record) for record in records}
 
 
 def row_of(record: TransactionRecord) -> MirrorRow:
-    """The row of one record. Raises UnfitRecordError."""
+    """The row of one record. Raises UnstorableRecordError."""
     told = record.__dict__
     way = direction(record)
     words = (told["currency"], told["type"], told["status"], way)
@@ -137,7 +144,7 @@ def row_of(record: TransactionRecord) -> MirrorRow:
 
 
 def as_stored(number: Decimal) -> Decimal:
-    """The number as the database keeps it. Raises ValueError where it has no room."""
+    """The number rounded as the database stores it. Raises ValueError if it is too large."""
     text = str(number)
     return number if len(text) <= _PLAIN_DIGITS and "E" not in text else rounded_for_storage(number)
 

@@ -1,4 +1,4 @@
-"""State of the mirror: how fresh it is, how far the first load is, what is missing. Read-only."""
+"""The state of the mirror: how fresh it is, how far the first load is, what is missing. Read-only."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,10 +14,10 @@ LATE_AFTER = timedelta(minutes=5)
 
 @dataclass(frozen=True)
 class MirrorState:
-    """The sync at one moment. `as_of` is None until the newest pages were read for the first time.
+    """The state of the sync at one moment. `as_of` is None before the first round.
 
-    Everything that the service listed at `as_of` is here, once the whole list `is_loaded`. `missing` are transactions
-    that are here and left its list; `difference` is how many more it counts than are here, usually none.
+    Once `is_loaded`, everything that the provider listed at `as_of` is in the mirror. `missing` counts
+    mirrored transactions that the provider does not list any more.
     """
 
     now: datetime
@@ -36,23 +36,23 @@ class MirrorState:
 
     @property
     def is_late(self) -> bool:
-        """Whether what happened in the last five minutes is not here; a first load has as long to begin."""
+        """Whether the mirror is more than `LATE_AFTER` behind. A first load has the same time to begin."""
         begun = self.as_of or self.begun_at
         return begun is None or begun < self.now - LATE_AFTER
 
     @property
     def is_all_right(self) -> bool:
-        """Whether nothing has to be said but how fresh it is."""
+        """Whether there is nothing to report except the time of the last sync."""
         return self.is_loaded and not (self.is_late or self.problem or self.difference)
 
     @property
     def seconds_behind(self) -> float:
-        """The age of what is here; endless before the first round."""
+        """The age of the mirror's data; infinite before the first round."""
         return (self.now - self.as_of).total_seconds() if self.as_of else float("inf")
 
     @property
     def difference(self) -> int:
-        """How many more transactions the service counted than are here and in its list."""
+        """The provider's count minus the mirror's rows that are not missing; normally zero."""
         return 0 if self.listed is None else self.listed - (self.rows - self.missing)
 
     @property
@@ -62,14 +62,14 @@ class MirrorState:
 
     @property
     def percent(self) -> int:
-        """How far the pass that is under way has come, by its pages."""
+        """Progress of the full pass, by pages."""
         return min(100, 100 * (self.page - 1) // self.pages) if self.pages else 0
 
 
 def synced_until() -> datetime | None:
-    """Everything that the service listed up to this moment is here; None before its whole list was.
+    """The time up to which the mirror is complete; None before the first load has ended.
 
-    By whichever of the two clocks is behind: a record's time is the service's.
+    It is the earlier of our clock and the provider's, because record times come from the provider's clock.
     """
     mirror = Mirror.objects.filter(pk=1, loaded_at__isnull=False).first()
     if mirror is None or mirror.as_of is None:
@@ -78,7 +78,7 @@ def synced_until() -> datetime | None:
 
 
 def mirror_state() -> MirrorState:
-    """As the sync left it, in one query."""
+    """Read the current state in one query."""
     gone = Transaction.objects.filter(missing_since__isnull=False).order_by().values(one=Value(1))
     number = gone.annotate(number=Count("pk")).values("number")
     stored = Mirror.objects.filter(pk=1).annotate(missing=Coalesce(Subquery(number), 0)).first()

@@ -1,13 +1,16 @@
-"""Keep the mirror in sync with the provider's list. Called by the sweeper, by a doorbell task and by a command, also at
-the same time.
+"""Keep the mirror in sync with the provider's list.
 
-Promises, once the whole list was loaded and while the provider answers:
+Called by the sweeper, a background task and a management command, also concurrently.
 
-* A new transaction is here within a minute, and at once after one of our operations settles.
-* One that changes, or appears later than its time, is here within a minute among the newest two hundred, within an
-  hour if it is of the last day, otherwise within a day plus the time that reading the whole list takes.
-* One that leaves the provider's list is marked missing within two such readings, stays, and counts in no total.
-* A page that cannot be read does not keep the rest of the list from being read.
+Guarantees, once the whole list is loaded and while the provider answers:
+
+* A new transaction is mirrored within a minute, and at once after one of our operations settles.
+* A transaction that changes, or appears later than its own time, is mirrored within a minute if it is among
+  the newest two hundred, within an hour if it is of the last day, otherwise within a day plus the time of a
+  full pass.
+* A transaction that leaves the provider's list is marked missing within two full passes. It is kept, and
+  counts in no total.
+* A page that cannot be read does not prevent the rest of the list from being read.
 """
 
 import logging
@@ -29,10 +32,10 @@ logger = logging.getLogger(__name__)
 
 SYNC_TASK = "ledger.mirror"
 ROUND_INTERVAL = timedelta(minutes=1)
-TURN_SECONDS = 5.0  # seconds: so long a pass reads before others may have the turn
+TURN_SECONDS = 5.0  # how long a pass reads before it releases the lease
 MAX_WAIT_SECONDS = (
     LEASE_DURATION.total_seconds() + TURN_SECONDS
-)  # seconds for the turn of a command: a killed process has it for less
+)  # how long a command waits for the lease: longer than a killed process can hold it
 _POLL_SECONDS = 0.2  # seconds
 OnProgress = Callable[[Mirror], object]
 _PASSES = (
@@ -42,14 +45,16 @@ _PASSES = (
 
 
 class SyncBusyError(Exception):
-    """Other processes read the list all the time. The message says since when."""
+    """Other processes held the lease all the time. The message says since when."""
 
 
 def sync_if_due() -> int:
-    """Read what is due: the newest pages every minute, and for some seconds on in a pass; 1 if this call did it.
+    """Run a round every minute and a pass for `TURN_SECONDS`, whatever is due.
 
-    Then, as a pass takes hours, the breaks that are kept are held against some of the rows. May be called at any time
-    and by several processes: one of them reads.
+    Returns 1 if this call read.
+
+    Then runs the continuity check that is due, if any. Safe to call at any time and concurrently: one process
+    reads.
     """
     mirror, _ = Mirror.objects.get_or_create(pk=1)
     have_read = _sync_once() if _is_due(mirror) else 0
@@ -58,9 +63,9 @@ def sync_if_due() -> int:
 
 
 def sync_now() -> int:
-    """Read the newest pages now, because something has happened at the service; 1 if this call did it.
+    """Run a round now, because something happened at the provider. Returns 1 if this call read.
 
-    If another process is reading, it reads them once more as soon as it is through.
+    If another process is reading, that process runs one more round before it releases the lease.
     """
     Mirror.objects.get_or_create(pk=1)
     Mirror.objects.filter(pk=1).update(wanted_at=clock.now())
@@ -68,17 +73,18 @@ def sync_now() -> int:
 
 
 def request_sync() -> None:
-    """Have the newest pages read by whoever comes by next, as soon as this is committed; the doorbell is rung, too."""
+    """Request a round: recorded in the database, and enqueued as a task when this transaction commits."""
     Mirror.objects.get_or_create(pk=1)
     Mirror.objects.filter(pk=1).update(wanted_at=clock.now())
     enqueue_on_commit(SYNC_TASK, "")
 
 
 def load_all(tell: OnProgress) -> None:
-    """Read until the whole list is here, from where the last reading of it ended; `tell` hears of every step.
+    """Read until the whole list is mirrored, continuing an earlier load; calls `tell` with the progress.
 
-    Others may read meanwhile: then it waits for its turn, no longer than `WAITS`, and tells how far they are. Raises
-    GatewayError, UnfitRecordError, TakenError; what was merged until then stays, and the next reading goes on there.
+    If another process reads, waits for the lease up to `MAX_WAIT_SECONDS` and reports its progress. Raises
+    GatewayError, UnstorableRecordError, SyncBusyError; what was merged stays, and the next load continues
+    there.
     """
     while True:
         _sync_holding(_wait_for_lease(tell), TURN_SECONDS, tell)
@@ -89,17 +95,17 @@ def load_all(tell: OnProgress) -> None:
 
 
 def restart_full_pass() -> None:
-    """Read the whole list once more, from its beginning, whoever comes by next. Raises TakenError."""
+    """Begin a full pass from the first page; the next sync continues it. Raises SyncBusyError."""
     lease = _wait_for_lease()
     passes.begin_full_pass(lease)
     lease.give_up()
 
 
 def _wait_for_lease(tell: OnProgress = lambda _: None) -> SyncLease:
-    """The turn, as soon as others let go of it. Raises TakenError.
+    """Acquire the lease, waiting until it is free. Raises SyncBusyError.
 
-    Only a command waits, with a person before it: whoever comes by tries once. No lock or transaction is open, and
-    nothing tells that a lease is given up on either engine: hence it looks again every now and then.
+    Only a command waits; all other callers try once. It polls, without a lock or transaction, because neither
+    database engine can notify a waiting process that the lease was released.
     """
     until = time.monotonic() + MAX_WAIT_SECONDS
     while (lease := SyncLease.take()) is None:
@@ -119,12 +125,12 @@ def _sync_once() -> int:
     try:
         _sync_holding(lease, TURN_SECONDS)
     except (GatewayError, UnstorableRecordError):
-        return 0  # kept for people to see, and tried again in a minute
+        return 0  # stored for display, and retried in a minute
     return 1
 
 
 def _sync_holding(lease: SyncLease, seconds: float, tell: OnProgress = lambda _: None) -> None:
-    """Read what is due. A problem is kept for people to see, and raised."""
+    """Read what is due. An error is stored for display, and raised."""
     try:
         _read_due(lease, seconds, tell)
     except SyncLeaseLostError:
@@ -138,7 +144,7 @@ def _sync_holding(lease: SyncLease, seconds: float, tell: OnProgress = lambda _:
 
 def _read_due(lease: SyncLease, seconds: float, tell: OnProgress) -> None:
     mirror = Mirror.objects.get(pk=1)
-    # Before a first load has brought something, a round would read the whole list at once.
+    # Before the first load has stored anything, a round would read the whole list in one go.
     if (mirror.rows or mirror.loaded_at) and _round_is_due(mirror):
         read_newest(lease)
     due = [read_on for is_due, read_on in _PASSES if is_due(mirror)]
@@ -153,7 +159,7 @@ def _read_due(lease: SyncLease, seconds: float, tell: OnProgress) -> None:
 def _try_pass(
     read_on: Callable[..., None], lease: SyncLease, seconds: float, tell: OnProgress
 ) -> Exception | None:
-    """Read on in a pass; what goes wrong with one stops no other."""
+    """Continue one pass, and return its error, so that an error in one pass does not prevent the other."""
     try:
         read_on(lease, until=time.monotonic() + seconds, tell=tell)
     except (GatewayError, UnstorableRecordError) as exc:
@@ -162,7 +168,7 @@ def _try_pass(
 
 
 def _is_due(mirror: Mirror) -> bool:
-    """After a problem only once a minute, unless somebody asks."""
+    """Whether anything is due. After an error only once a minute, unless a round was requested since."""
     if mirror.problem_at and clock.now() < mirror.problem_at + ROUND_INTERVAL:
         return mirror.wanted_at is not None and mirror.wanted_at > mirror.problem_at
     return passes.is_full_pass_due(mirror) or passes.is_day_pass_due(mirror) or _round_is_due(mirror)

@@ -1,4 +1,4 @@
-"""Totals by UTC day and facet: kept by difference with the rows that the provider lists, and verified against them."""
+"""Day totals by UTC day and facet: updated with every row written, and verified against the rows."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -10,12 +10,12 @@ from backoffice.core.fields import EXACT
 from backoffice.ledger.models import DayTotal, Transaction
 
 TotalKey = tuple[date, int]
-"""The day in UTC, and the id of the facet."""
+"""The UTC day and the facet id."""
 
 
 @dataclass
 class ExactSum:
-    """How many, and their amounts and fees added up; a difference may be negative."""
+    """A count and the sums of amounts and fees; as a difference, each may be negative."""
 
     count: int = 0
     amount: Decimal = Decimal(0)
@@ -28,14 +28,12 @@ class ExactSum:
         return f"{self.count} of {self.amount:f}, fees {self.fee:f}"
 
     def add(self, amount: Decimal, fee: Decimal | None) -> None:
-        """One more."""
         self.count += 1
         self.amount = EXACT.add(self.amount, amount)
         if fee is not None:
             self.fee = EXACT.add(self.fee, fee)
 
     def subtract(self, amount: Decimal, fee: Decimal | None) -> None:
-        """One less."""
         self.count -= 1
         self.amount = EXACT.subtract(self.amount, amount)
         if fee is not None:
@@ -44,22 +42,22 @@ class ExactSum:
 
 @dataclass
 class TotalDifferences:
-    """What the totals change by, gathered row by row."""
+    """Changes to the day totals, collected row by row."""
 
     sums: dict[TotalKey, ExactSum] = field(default_factory=lambda: defaultdict(ExactSum))
 
     def at(self, occurred_at: datetime, facet_id: int) -> ExactSum:
-        """The sum in which a transaction counts: its day is that of UTC, whoever looks."""
+        """The sum for the UTC day and facet of a transaction, whatever the viewer's time zone."""
         return self.sums[utc_day(occurred_at), facet_id]
 
     def that_differ(self) -> dict[TotalKey, ExactSum]:
-        """Those that are not nothing."""
+        """The differences that are not zero."""
         return {key: found for key, found in self.sums.items() if found}
 
 
 @dataclass(frozen=True)
 class TotalDiscrepancy:
-    """A total that does not agree with its rows."""
+    """A stored day total that differs from the sum of its rows."""
 
     day: date
     facet_id: int
@@ -71,14 +69,16 @@ class TotalDiscrepancy:
 
 
 def utc_day(moment: datetime) -> date:
-    """The day in UTC: one rule everywhere."""
+    """The UTC day of a moment. Day totals use it everywhere."""
     return moment.astimezone(UTC).date()
 
 
 def total_discrepancies() -> Iterator[TotalDiscrepancy]:
-    """Every total that differs from the rows, counted anew: for a command, minutes for ten million rows.
+    """Every day total that differs from its rows.
 
-    In a transaction that sees one state of the database, or while no sync runs.
+    Reads all rows: minutes for ten million, so only for a command.
+
+    Run it in a transaction with a consistent snapshot, or while no sync runs.
     """
     counted = TotalDifferences()
     listed = Transaction.objects.filter(missing_since__isnull=True).order_by()

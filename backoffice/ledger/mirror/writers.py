@@ -1,5 +1,7 @@
-"""How each database engine writes many mirror rows at once: PostgreSQL by COPY into a temporary table and one merge
-statement, SQLite by `executemany` in the transaction that holds the write lock.
+"""Bulk writes to the mirror for each database engine.
+
+PostgreSQL: COPY into a temporary table and one merge statement. SQLite: `executemany` in the transaction that
+holds the write lock.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -41,7 +43,7 @@ _RECORD_SIGHTINGS = """
 
 @dataclass(frozen=True)
 class RowWrite:
-    """A row to be inserted, or to take the place of what was told before. `changed_at` is None if nothing changed."""
+    """A row to insert or update. `changed_at` is None if its values did not change."""
 
     row: MirrorRow
     facet_id: int
@@ -49,22 +51,22 @@ class RowWrite:
 
 
 class MergeWriter(Protocol):
-    """How one engine takes many rows at once. Everything happens in the caller's transaction."""
+    """Bulk writes for one database engine. Everything runs in the caller's transaction."""
 
     def note(self, rows: Sequence[MirrorRow]) -> None:
-        """Put id and digest of these, and nothing else, into the temporary table `mirror_told`."""
+        """Replace the contents of the temporary table `mirror_told` with their ids and digests."""
 
     def write(self, writings: Sequence[RowWrite], now: datetime) -> None:
-        """Insert the rows, or update those whose ids are known."""
+        """Insert the rows, or update those whose transaction ids exist."""
 
     def add(self, sums: Mapping[TotalKey, ExactSum]) -> None:
-        """Add each sum to its total."""
+        """Add each sum to its day total."""
 
 
 def unsettled_rows(known_before: datetime | None) -> list[tuple[int, int | None]]:
-    """Of the rows that were noted, those that are not here as they were told: place among them, and id or None.
+    """Index and primary key (or None) of the noted rows that are not stored unchanged.
 
-    With `known_before` also those that were first seen at that moment or later.
+    With `known_before`, also those first seen at that time or later.
     """
     moment = connection.ops.adapt_datetimefield_value(known_before)
     with connection.cursor() as cursor:
@@ -73,12 +75,12 @@ def unsettled_rows(known_before: datetime | None) -> list[tuple[int, int | None]
 
 
 def record_sightings() -> None:
-    """Remember of every row that was noted that the service's list has it."""
+    """Record for every noted row that the provider lists it."""
     with connection.cursor() as cursor:
         cursor.execute(_RECORD_SIGHTINGS)
 
 
-_COPY_BLOCK = 500  # lines that are given to the connection at once: some 100 kB
+_COPY_BLOCK = 500  # lines sent to the connection at once, about 100 kB
 _COPY_COLUMNS = ", ".join(WRITTEN_COLUMNS)
 _POSTGRESQL_TABLES = f"""
     CREATE TEMPORARY TABLE IF NOT EXISTS mirror_told
@@ -101,7 +103,7 @@ _POSTGRESQL_ADD_TOTALS = """
 
 
 class PostgresqlWriter:
-    """See `Writer`."""
+    """See `MergeWriter`."""
 
     def note(self, rows: Sequence[MirrorRow]) -> None:
         with connection.cursor() as cursor:
@@ -132,7 +134,7 @@ def _copy_line(writing: RowWrite, place: int) -> str:
 
 
 def _copy(into: str, lines: Iterable[str]) -> None:
-    """Send the lines in blocks: a call for each would cost more than everything else."""
+    """Send the lines in blocks: one call per line would dominate the run time."""
     rest = iter(lines)
     with connection.cursor() as cursor, cursor.copy(f"COPY {into} FROM STDIN") as copy:
         while block := "".join(islice(rest, _COPY_BLOCK)):
@@ -151,7 +153,7 @@ _DAYS_AT_ONCE = 500
 
 
 class SqliteWriter:
-    """See `Writer`."""
+    """See `MergeWriter`."""
 
     def note(self, rows: Sequence[MirrorRow]) -> None:
         keys = [(place, row.record.transaction_id, row.digest) for place, row in enumerate(rows)]
@@ -165,7 +167,10 @@ class SqliteWriter:
             cursor.executemany(_SQLITE_MERGE, [_parameters(writing, now) for writing in writings])
 
     def add(self, sums: Mapping[TotalKey, ExactSum]) -> None:
-        """Read, added up here and written: SQLite has no exact numbers, and nobody else writes meanwhile."""
+        """Add up in Python, since SQLite has no exact decimals.
+
+        The write lock excludes concurrent changes.
+        """
         known = {(total.day, total.facet_id): total for total in _totals_of(sorted({day for day, _ in sums}))}
         DayTotal.objects.bulk_create(
             [_added_total(known.get(key), key, found) for key, found in sums.items()],
@@ -195,7 +200,7 @@ def _parameters(writing: RowWrite, now: datetime) -> list[Any]:
 
 
 def _sqlite_time(value: datetime | None) -> str | None:
-    """As Django keeps it on SQLite; asking its connection for each costs ten times as much."""
+    """As Django stores it on SQLite; the connection's adapter is ten times slower."""
     return None if value is None else str(value.astimezone(UTC).replace(tzinfo=None))
 
 

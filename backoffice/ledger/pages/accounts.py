@@ -35,7 +35,7 @@ from payments_gateway import AccountHolder, GatewayError, RejectedError, Wallet
 
 
 class AccountHolderForm(forms.Form):
-    """A bank account, to learn who holds it."""
+    """The bank account whose holder is to be resolved."""
 
     bank_code = forms.ChoiceField(label="Bank")
     account_number = forms.CharField(
@@ -55,13 +55,14 @@ class AccountHolderForm(forms.Form):
 
 
 VIEW = "ledger.view_balance"
-# The kinds of operation that take money from a balance; the template offers those that exist and that the person may.
+# The kinds of operation that debit a balance; the template offers those that exist and that the person may
+# prepare.
 _FIAT_KINDS, _CRYPTO_KINDS = ("conversion", "withdrawal", "transfer"), ("wallet_transfer",)
 
 
 @dataclass(frozen=True)
 class BalanceCard:
-    """One currency on the page: the balance, how it went, and what may be prepared from it."""
+    """One currency on the page: balance, trend, and the kinds of operation that can be prepared."""
 
     balance: Balance
     trend: BalanceTrend
@@ -71,7 +72,7 @@ class BalanceCard:
 @require_safe
 @permission_required(VIEW, raise_exception=True)
 def balances(request: HttpRequest) -> HttpResponse:
-    """The balances as last known; htmx asks the service, and so does `?read=1` without JavaScript."""
+    """The balances as last reported. htmx then reads them anew; `?read=1` does so without JavaScript."""
     shown = _refreshed_balances() if "read" in request.GET else _balance_cards(stored_balances())
     return render(request, "ledger/balances.html", shown)
 
@@ -80,14 +81,17 @@ def balances(request: HttpRequest) -> HttpResponse:
 @require_safe
 @permission_required(VIEW, raise_exception=True)
 def balances_now(request: HttpRequest) -> HttpResponse:
-    """The balances as the service tells them now, or the last known ones if it does not answer."""
+    """The balances read now, or as last reported if that fails."""
     return render(request, "ledger/_balances.html", _refreshed_balances())
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @permission_required(VIEW, raise_exception=True)
 def bank_accounts(request: HttpRequest) -> HttpResponse:
-    """Whose account is it; and the merchant's own accounts. A POST only reads: it keeps numbers out of addresses."""
+    """Resolve the holder of an account, and list the merchant's own.
+
+    POST only reads: it keeps numbers out of URLs.
+    """
     form = AccountHolderForm(request.POST if request.method == "POST" else None)
     holder = _resolve_holder(form) if form.is_bound and form.is_valid() else None
     told = refresh_own_accounts() if "read" in request.GET else cached_own_accounts()
@@ -99,7 +103,7 @@ def bank_accounts(request: HttpRequest) -> HttpResponse:
 @require_safe
 @permission_required(VIEW, raise_exception=True)
 def own_accounts(request: HttpRequest) -> HttpResponse:
-    """The merchant's own accounts as the service tells them now, or as it last told them."""
+    """The merchant's own accounts read now, or as last reported if that fails."""
     return render(request, "ledger/_accounts.html", {"told": refresh_own_accounts(), "fresh": True})
 
 
@@ -107,7 +111,7 @@ def own_accounts(request: HttpRequest) -> HttpResponse:
 @require_safe
 @permission_required(VIEW, raise_exception=True)
 def callback(request: HttpRequest) -> HttpResponse:
-    """The callback address as the service tells it now, or as it last told it."""
+    """The callback URL read now, or as last reported if that fails."""
     context = callback_url_context(callback_url.refresh_callback_url()) | {"fresh": True}
     return render(request, "ledger/_callback.html", context)
 
@@ -133,7 +137,7 @@ def _balance_cards(known: list[Balance]) -> dict[str, Any]:
 
 
 def _resolve_holder(form: AccountHolderForm) -> AccountHolder | None:
-    """Who holds the account; None with the reason in the form."""
+    """The holder of the account; None with the reason as a form error."""
     values = form.cleaned_data
     try:
         return resolve_account_holder(values["account_number"], values["bank_code"])
@@ -150,7 +154,7 @@ MAX_ADDRESSES = 50
 @require_safe
 @permission_required(VIEW, raise_exception=True)
 def wallets(request: HttpRequest) -> HttpResponse:
-    """The addresses as last told; htmx asks the service, and so does `?read=1` without JavaScript."""
+    """The addresses as last reported. htmx then reads them anew; `?read=1` does so without JavaScript."""
     is_read = "read" in request.GET
     told = refresh_wallet() if is_read else cached_wallet()
     return render(request, "ledger/wallets.html", _wallet_context(request, told) | {"fresh": is_read})
@@ -160,14 +164,14 @@ def wallets(request: HttpRequest) -> HttpResponse:
 @require_safe
 @permission_required(VIEW, raise_exception=True)
 def wallets_now(request: HttpRequest) -> HttpResponse:
-    """The addresses as the service tells them now, or as it last told them."""
+    """The addresses read now, or as last reported if that fails."""
     return render(
         request, "ledger/_wallets.html", _wallet_context(request, refresh_wallet()) | {"fresh": True}
     )
 
 
 def _wallet_context(request: HttpRequest, told: CachedValue[Wallet]) -> dict[str, Any]:
-    """The addresses that fit the address bar, and the one whose QR code is drawn: one of them, never any other."""
+    """The addresses that match the query string, and the one whose QR code is drawn, always one of these."""
     asked = {name: request.GET.get(name, "") for name in ("currency", "network")}
     found = filter_addresses(told.value, **asked)
     wanted = request.GET.get("show", "")

@@ -40,9 +40,9 @@ class StatementLine:
 @require_safe
 @permission_required(VIEW, raise_exception=True)
 def statements(request: HttpRequest) -> HttpResponse:
-    """Every currency of the period in short, or one with its movements.
+    """A summary of every currency in the period, or one currency with its movements.
 
-    The period is this month as long as nothing is chosen; a choice without days is the whole history.
+    The default period is this month; a query without days means the whole history.
     """
     today = timezone.localdate()
     form = CurrencyPeriodForm(request.GET if request.GET else {"since": today.replace(day=1), "until": today})
@@ -60,7 +60,7 @@ def statements(request: HttpRequest) -> HttpResponse:
 @require_safe
 @permission_required(VIEW, raise_exception=True)
 def continuity(request: HttpRequest) -> HttpResponse:
-    """The breaks, newest first, and what they add up to by currency and day."""
+    """The breaks, newest first, with their sums by currency and day."""
     form = CurrencyPeriodForm(request.GET)
     context: dict[str, object] = {"form": form}
     with chain_reader.consistent_read():
@@ -91,7 +91,7 @@ def _statements_context(form: CurrencyPeriodForm, cursor: str | None) -> dict[st
 
 
 def _statement_lines(currency: str, rows: list[Transaction]) -> list[StatementLine]:
-    """The movements of a page, those of one moment in the order that all balances around them tell."""
+    """The movements of a page; those of one moment are in chain order."""
     if not rows:
         return []
     shown = {row.pk: row for row in rows}
@@ -106,5 +106,5 @@ def _statement_lines(currency: str, rows: list[Transaction]) -> list[StatementLi
 @require_safe
 @permission_required("ledger.view_transaction", raise_exception=True)
 def sync_status(request: HttpRequest) -> HttpResponse:
-    """The box alone, which asks for itself: often while the list is read for the first time."""
+    """The sync status panel, which polls this URL: frequently during the first load."""
     return render(request, "ledger/_sync_status.html", {"mirror": mirror_state()})

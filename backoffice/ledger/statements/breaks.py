@@ -1,9 +1,9 @@
-"""Keep the stored breaks of the balance chain equal to what the rows show, at every commit.
+"""Keep the stored balance breaks consistent with the rows at every commit.
 
-A new, changed, moved or missing row can only matter between the landmark before it and the first one after it that was
-there without it (`chain`), so only that part is read again. Of a run of new records that follow from each other, with
-no other record between them, only the ends are examined. Everything happens in the caller's transaction, which holds
-the "mirror" lock.
+A new, changed, moved or missing row can only affect the chain between the landmark before it and the first
+landmark after it that existed without it (`chain`), so only that part is read again. In a run of new records
+that follow from each other, with no other record between them, only the ends are examined. Everything runs in
+the caller's transaction, which holds the "mirror" lock.
 """
 
 from bisect import bisect_left, bisect_right
@@ -26,16 +26,16 @@ from backoffice.ledger.statements.chain import ChainBreak, ChainLink, Landmark, 
 from backoffice.ledger.statements.chain_reader import landmark_before, segments_after
 
 MAX_EXISTING_BETWEEN = 200
-"""Where more records than so many were there before, among the new ones, each of the new ones is examined."""
+"""If there are more existing records than this among the new ones, every new record is examined."""
 
 
 def moments_to_examine(
     arrived: Iterable[tuple[str, ChainLink]], newest_before: int
 ) -> Iterator[tuple[str, datetime]]:
-    """Currency and moment of those that have to be examined. One query.
+    """Currency and time of the new records that must be examined. One query.
 
-    The links tell the currency, come in the order in which the records were written, and have no ids yet;
-    `newest_before` is the highest id that was there before.
+    `arrived` is in the order in which the records were written, with links that have no ids yet;
+    `newest_before` is the highest id that existed before them.
     """
     links: dict[str, list[ChainLink]] = defaultdict(list)
     for currency, link in arrived:
@@ -51,7 +51,10 @@ def moments_to_examine(
 
 
 def run_ends(links: list[ChainLink], others: list[datetime]) -> set[datetime]:
-    """The moments at which a run begins or ends, of links in their order; `others` are those of other records."""
+    """The times at which a run of `links` begins or ends.
+
+    `links` are sorted; `others` are the times of other records.
+    """
     ends = {links[0].at, links[-1].at}
     for one, following in pairwise(links):
         are_apart = bisect_left(others, one.at) < bisect_right(others, following.at)
@@ -63,7 +66,7 @@ def run_ends(links: list[ChainLink], others: list[datetime]) -> set[datetime]:
 def _existing_between(
     links: Mapping[str, list[ChainLink]], newest_before: int
 ) -> Mapping[str, list[datetime]] | None:
-    """When the records occurred that were there before, between the first and the last new one; None if too many."""
+    """The times of older records among the new ones, by currency; None if there are too many."""
     places = [
         Q(currency=currency, occurred_at__gte=some[0].at, occurred_at__lte=some[-1].at)
         for currency, some in links.items()
@@ -84,11 +87,11 @@ def _existing_between(
 
 _MONEY_FIELDS = ("amount", "fee", "previous_balance", "direction", "currency", "created_at")
 _MissingEffects = list[tuple[datetime, Decimal]]
-"""When records occurred that left the list, and what each added."""
+"""The times of missing records, and what each added to the balance."""
 
 
 def classify_breaks(currency: str, broken: list[ChainBreak]) -> list[BalanceBreak.Kind]:
-    """The kind of each of these breaks, which come in order of time. Three queries, however many there are."""
+    """The kind of each of these breaks, which are sorted by time. Three queries, whatever their number."""
     around = [link.pk for one in broken for link in (one.before, one.after)]
     changed = set(_changed_records(around))
     fees = dict(Transaction.objects.filter(pk__in=around).values_list("pk", "fee"))
@@ -110,7 +113,7 @@ def _classify(
 
 
 def _changed_records(pks: list[int]) -> Iterator[int]:
-    """Those of the records that told other money, or another time, before."""
+    """The records whose amounts or time changed after they were first mirrored."""
     changes = TransactionChange.objects.filter(transaction__in=pks).order_by()
     for pk, after in changes.values_list("transaction_id", "after"):
         if any(name in after for name in _MONEY_FIELDS):
@@ -128,14 +131,14 @@ def _missing_effects(currency: str, broken: list[ChainBreak]) -> _MissingEffects
 CHAIN_FIELDS = frozenset(
     {"amount", "fee", "previous_balance", "direction", "currency", "created_at", "missing_since"}
 )
-"""The members of a record that the chain depends on."""
+"""The fields that the chain depends on."""
 _PARTS_AT_ONCE = 20
 _COMPARED_FIELDS = ("currency", "at", "kind", "expected", "found", "before_id", "after_id")
 
 
 @dataclass(frozen=True)
 class ExaminedPart:
-    """A part of one currency's chain, behind `since` and up to `until`, each None for its end, and what broke in it."""
+    """A part of one currency's chain and its breaks: after `since`, up to `until` (None: no limit)."""
 
     currency: str
     since: datetime | None
@@ -144,7 +147,7 @@ class ExaminedPart:
 
 
 def update_breaks(touched: Iterable[tuple[str, datetime]]) -> None:
-    """Make the kept breaks agree with the rows, after rows of these currencies were written at these moments."""
+    """Update the stored breaks after rows of these currencies were written at these times."""
     moments: dict[str, set[datetime]] = defaultdict(set)
     for currency, moment in touched:
         moments[currency].add(moment)
@@ -157,7 +160,7 @@ def update_breaks(touched: Iterable[tuple[str, datetime]]) -> None:
 
 
 def store_breaks(examined: list[ExaminedPart]) -> int:
-    """Write what was found there in the place of what was kept of there; how many rows that changed."""
+    """Replace the stored breaks of these parts with the breaks found. Returns the number of rows changed."""
     gone, new = break_differences(examined)
     if gone:
         BalanceBreak.objects.filter(pk__in=[broken.pk for broken in gone]).delete()
@@ -166,7 +169,7 @@ def store_breaks(examined: list[ExaminedPart]) -> int:
 
 
 def break_differences(examined: list[ExaminedPart]) -> tuple[list[BalanceBreak], list[BalanceBreak]]:
-    """What is kept of there and was not found, and what was found there and is not kept."""
+    """The stored breaks that were not found, and the found breaks that are not stored."""
     kept = {broken.after_id: broken for broken in _stored_breaks(examined)}
     found = {broken.after_id: broken for part in examined for broken in _new_breaks(part)}
     same = {pk for pk in kept.keys() & found.keys() if _is_same(kept[pk], found[pk])}
@@ -177,7 +180,7 @@ def break_differences(examined: list[ExaminedPart]) -> tuple[list[BalanceBreak],
 
 
 def examine_chain(currency: str, landmark: Landmark | None, most: float = float("inf")) -> ExaminedPart:
-    """The chain behind this landmark, for about so many records, up to a landmark or to its end."""
+    """Examine the chain after this landmark, for about `most` records, up to a landmark or to the end."""
     broken: list[ChainBreak] = []
     links, since = 0, landmark.last.at if landmark else None
     for stretch in segments_after(currency, landmark):
@@ -194,7 +197,7 @@ def _parts_around(currency: str, moments: set[datetime]) -> Iterator[ExaminedPar
         landmark = landmark_before(currency, waiting[0])
         broken: list[ChainBreak] = []
         until: datetime | None = None
-        behind = 0  # records behind the last of these moments
+        behind = 0  # records after the last of these moments
         for stretch in segments_after(currency, landmark):
             broken += breaks_in(stretch.steps)
             until = stretch.steps[-1].link.at
@@ -211,12 +214,16 @@ def _parts_around(currency: str, moments: set[datetime]) -> Iterator[ExaminedPar
 
 
 def _is_landmark_still(landmark: Landmark | None, behind: int) -> bool:
-    """Whether it was one before a change so many records ahead of it: a moment that was given up depends on those."""
+    """Whether it also was a landmark before a change that lies `behind` records earlier.
+
+    A moment that was left unchecked is a landmark only because of the records before it, so the change may
+    affect it.
+    """
     return landmark is not None and (not landmark.unsettled or behind > chain.MAX_RECORDS_WITHOUT_LANDMARK)
 
 
 def _stored_breaks(examined: list[ExaminedPart]) -> Iterator[BalanceBreak]:
-    """What is kept of these parts, with one query for some of them at a time."""
+    """The stored breaks of these parts, one query for several parts."""
     for first in range(0, len(examined), _PARTS_AT_ONCE):
         there = reduce(or_, map(_part_condition, examined[first : first + _PARTS_AT_ONCE]))
         yield from BalanceBreak.objects.filter(there).order_by()

@@ -1,13 +1,16 @@
-"""The chain of balances: each record of a currency begins with the balance that the record before it left. Pure.
+"""The balance chain: each record of a currency starts with the balance that the record before it left.
 
-`balance_effect` is the one rule for what a record adds to the balance. Records of the same moment have no given
-order; the order is the one in which each follows from the one before, if any exists (an Eulerian path, found by
-Hierholzer's algorithm). So a break is reported only where no order of the records of one moment explains the balances.
+Pure functions.
 
-A record without a balance before it, a direction or a time cannot be placed: its moment is not checked, and the chain
-starts anew after it. It also starts anew after a landmark: a moment whose own balances determine its order, such as a
-single record. Where no landmark comes for long, moments are left unchecked up to the next one, so that nobody ever has
-to read far.
+`balance_effect` is the one rule for what a record adds to the balance. Records of the same moment have no
+given order; the order used is the one in which each follows from the one before, if any exists (an Eulerian
+path, found by Hierholzer's algorithm). So a break is reported only where no order of the records of one
+moment explains the balances.
+
+A record without a balance before it, a direction or a time cannot be placed: its moment is not checked, and
+the chain restarts after it. It also restarts after a landmark: a moment whose own balances determine its
+order, such as a single record. If there is no landmark for long, moments are left unchecked up to the next
+one, which limits how far a reader must look back.
 """
 
 from collections import Counter, defaultdict
@@ -21,13 +24,16 @@ from typing import NamedTuple
 from backoffice.core.fields import EXACT
 
 MAX_RECORDS_PER_MOMENT = 200
-"""Records of one moment. Where there are more, the service tells no moments but days, and nothing is checked."""
+"""Records of one moment.
+
+If there are more, the provider reports days rather than times, and nothing is checked.
+"""
 MAX_RECORDS_WITHOUT_LANDMARK = 1_000
-"""Records without a landmark. Behind so many the moments up to the next one are left unchecked."""
+"""Records without a landmark. After this many, the moments up to the next landmark are left unchecked."""
 
 
 class ChainLink(NamedTuple):
-    """A record as a part of the chain: the balance `before` and `after` it, both None where it cannot be placed."""
+    """A link of the chain: the balance `before` and `after` a record, None if it cannot be placed."""
 
     pk: int
     at: datetime
@@ -36,7 +42,7 @@ class ChainLink(NamedTuple):
 
 
 class ChainBreak(NamedTuple):
-    """Two records one behind the other that do not fit: a balance was expected, and another one found."""
+    """Two consecutive records that do not match: the balance expected and the balance found."""
 
     before: ChainLink
     after: ChainLink
@@ -45,19 +51,19 @@ class ChainBreak(NamedTuple):
 
     @property
     def difference(self) -> Decimal:
-        """What came in, or went out with a minus, that no record tells."""
+        """The amount received, or sent if negative, that no record shows."""
         return EXACT.subtract(self.found, self.expected)
 
 
 class ChainStep(NamedTuple):
-    """A link at its place in the order, behind the one before it; None at the beginning of the history."""
+    """A link and the link before it in the order; None at the beginning of the history."""
 
     link: ChainLink
     previous: ChainLink | None
 
     @property
     def broken(self) -> ChainBreak | None:
-        """Where it begins with another balance than the one before it left, as far as both are told."""
+        """The break, if both balances are known and differ."""
         if self.previous is None or self.previous.after is None or self.link.before is None:
             return None
         if self.previous.after == self.link.before:
@@ -66,10 +72,10 @@ class ChainStep(NamedTuple):
 
 
 class ChainMoment(NamedTuple):
-    """All links that tell the same moment: in their order where their own balances tell it, otherwise by `pk`.
+    """All links of the same moment: in chain order if their own balances determine it, otherwise by `pk`.
 
-    Either all of them can be placed, or none. `is_landmark`: what it leaves does not depend on what came before, so
-    that the chain can be taken up there.
+    Either all of them can be placed, or none. `is_landmark`: the balance after it does not depend on earlier
+    records, so the chain can be read from there.
     """
 
     links: list[ChainLink]
@@ -77,14 +83,17 @@ class ChainMoment(NamedTuple):
 
 
 class Landmark(NamedTuple):
-    """Where the chain was taken up: the last link there, and how many there are without one if it was given up."""
+    """A point where the chain can be resumed: its last link, and the links since the last true landmark.
+
+    `unsettled` is 0 for a true landmark, and positive for a moment that was left unchecked.
+    """
 
     last: ChainLink
     unsettled: int = 0
 
 
 class ChainSegment(NamedTuple):
-    """What is put in order together: up to a landmark, or to the end of the history where it is None."""
+    """Links that are ordered together: up to a landmark, or to the end of the history (None)."""
 
     steps: list[ChainStep]
     landmark: Landmark | None
@@ -92,7 +101,7 @@ class ChainSegment(NamedTuple):
 
 @dataclass(frozen=True)
 class _Path:
-    """One way through the moments so far: how many breaks it has, and where it stands."""
+    """One possible order of the moments so far: its number of breaks and its last link."""
 
     breaks: int
     last: ChainLink | None
@@ -101,9 +110,9 @@ class _Path:
 
 
 def balance_effect(direction: str, amount: Decimal, fee: Decimal | None) -> Decimal | None:
-    """What a record adds to the balance, whatever its status: the fee comes on top, and what failed comes back later.
+    """What a record adds to the balance, whatever its status; None if its direction is unknown.
 
-    None where nothing tells which way it went.
+    The fee is charged on top of the amount. A failed record counts, because its refund is a later record.
     """
     if direction not in {"in", "out"}:
         return None
@@ -111,14 +120,14 @@ def balance_effect(direction: str, amount: Decimal, fee: Decimal | None) -> Deci
 
 
 def make_link(pk: int, at: datetime, before: Decimal | None, adds: Decimal | None) -> ChainLink:
-    """The link of a record; one that cannot be placed has neither balance."""
+    """The link of a record; both balances are None if it cannot be placed."""
     if before is None or adds is None:
         return ChainLink(pk, at, None, None)
     return ChainLink(pk, at, before, EXACT.add(before, adds))
 
 
 def moments(links: Iterable[ChainLink]) -> Iterator[ChainMoment]:
-    """The links by their moments; they come in order of time and `pk`."""
+    """Group the links, which are sorted by time and `pk`, by moment."""
     for _, group in groupby(links, key=lambda one: one.at):
         yield _moment(list(group))
 
@@ -126,10 +135,11 @@ def moments(links: Iterable[ChainLink]) -> Iterator[ChainMoment]:
 def landmarks(
     history: Iterable[ChainMoment], unsettled: int = 0
 ) -> Iterator[tuple[ChainMoment, Landmark | None]]:
-    """The moments, each with the landmark that it is, if it is one.
+    """The moments, each with its landmark, if it is one.
 
-    `unsettled` is how many links without one came before; behind too many of them moments are given up, and each of
-    these is one. So what a moment is depends on so many links before it and on no others.
+    `unsettled` is the number of links since the last landmark before them. Beyond
+    `MAX_RECORDS_WITHOUT_LANDMARK`, moments are left unchecked, and each of them is a landmark. So what a
+    moment is depends on a limited number of earlier links.
     """
     for moment in history:
         unsettled = 0 if moment.is_landmark else unsettled + len(moment.links)
@@ -138,21 +148,23 @@ def landmarks(
 
 
 def lookback_limit() -> int:
-    """Of so many links in a row, wherever they begin, enough are whole moments to see the last landmark."""
+    """This many consecutive links always contain enough whole moments to find the last landmark."""
     return MAX_RECORDS_WITHOUT_LANDMARK + MAX_RECORDS_PER_MOMENT + 1
 
 
 def last_landmark(links: list[ChainLink], *, is_all: bool) -> Landmark | None:
-    """The last one in these, which are some of the history if not all; None if it cannot be seen in them."""
+    """The last landmark in these links, if it can be found; unless `is_all`, earlier links may be missing."""
     history = list(moments(links))
     if not is_all and history[0].links[0].after is not None:
-        del history[0]  # more of it may lie further back; what cannot be placed is no other for that
+        del history[
+            0
+        ]  # its earlier links may be missing; a moment that cannot be placed is a landmark in any case
     found = [landmark for _, landmark in landmarks(history) if landmark]
     return found[-1] if found else None
 
 
 def walk(history: Iterable[ChainMoment], landmark: Landmark | None = None) -> Iterator[ChainSegment]:
-    """The history behind this landmark, or all of it, cut behind every landmark: each stretch has its own order."""
+    """The history after this landmark, or all of it, split into segments after every landmark."""
     previous, unsettled = landmark or (None, 0)
     stretch: list[ChainMoment] = []
     for moment, here in landmarks(history, unsettled):
@@ -165,7 +177,7 @@ def walk(history: Iterable[ChainMoment], landmark: Landmark | None = None) -> It
 
 
 def steps(stretch: list[ChainMoment], previous: ChainLink | None) -> list[ChainStep]:
-    """The links of one stretch in the order with the fewest breaks, behind the link of the landmark before it."""
+    """The links of one segment in the order with the fewest breaks, following `previous`."""
     order = (
         stretch[0].links if len(stretch) == 1 and stretch[0].is_landmark else _best_order(stretch, previous)
     )
@@ -173,7 +185,7 @@ def steps(stretch: list[ChainMoment], previous: ChainLink | None) -> list[ChainS
 
 
 def breaks_in(steps: list[ChainStep]) -> list[ChainBreak]:
-    """Where they do not fit."""
+    """The breaks among these steps."""
     return [broken for step in steps if (broken := step.broken)]
 
 
@@ -208,7 +220,7 @@ def _links_of_path(course: _Path | None) -> list[ChainLink]:
 
 
 def _extend_paths(courses: list[_Path], moment: ChainMoment, following: ChainMoment | None) -> list[_Path]:
-    """The best course to each balance that this moment can leave."""
+    """The path with the fewest breaks to each balance that this moment can leave."""
     found: dict[Decimal | None, _Path] = {}
     for order in _orders(courses, moment, following):
         inside, end = _breaks(order), order[-1].after
@@ -222,7 +234,7 @@ def _extend_paths(courses: list[_Path], moment: ChainMoment, following: ChainMom
 def _orders(
     courses: list[_Path], moment: ChainMoment, following: ChainMoment | None
 ) -> Iterator[list[ChainLink]]:
-    """Those that are tried: of a landmark its own, of others from every balance that it may begin with."""
+    """The orders to try: a landmark's own, otherwise one for every balance that the moment may start with."""
     if moment.is_landmark:
         yield moment.links
         return
@@ -235,9 +247,9 @@ def _breaks(order: list[ChainLink]) -> int:
 
 
 def _starts(courses: list[_Path], links: list[ChainLink], following: list[ChainLink]) -> list[Decimal]:
-    """The balances that its first link may begin with: those that were left, and those that nothing in it leads to.
+    """The balances its first link may start with: left by earlier links, or not led to by its own.
 
-    Where it only leads round in a circle, it may begin wherever the following one goes on.
+    If its links only form a circle, it may start with any balance that the following moment starts with.
     """
     left = {course.last.after for course in courses if course.last is not None}
     chosen = left | set(_surplus_starts(links)) | {one.before for one in following}
@@ -246,9 +258,10 @@ def _starts(courses: list[_Path], links: list[ChainLink], following: list[ChainL
 
 
 def in_order(links: list[ChainLink], start: Decimal) -> list[ChainLink]:
-    """These so that each follows from the one before, as far as any order can: the first begins with `start`.
+    """Order the links so that each follows from the one before where possible, beginning with `start`.
 
-    What cannot be reached from there begins where more of them begin than lead to, or goes round in a circle.
+    Links that cannot be reached from there begin at a balance that more links start with than lead to, or
+    form a circle.
     """
     leading: dict[Decimal | None, list[ChainLink]] = defaultdict(list)
     for one in reversed(links):
@@ -260,7 +273,7 @@ def in_order(links: list[ChainLink], start: Decimal) -> list[ChainLink]:
 
 
 def _surplus_starts(links: list[ChainLink]) -> list[Decimal]:
-    """The balances that more of these begin with than lead to, in order."""
+    """The balances that more of these links start with than lead to, sorted."""
     surplus = Counter(one.before for one in links)
     surplus.subtract(one.after for one in links)
     return [one for one in _balances(links) if surplus[one] > 0]
@@ -271,7 +284,7 @@ def _balances(links: list[ChainLink]) -> list[Decimal]:
 
 
 def _follow_links(leading: dict[Decimal | None, list[ChainLink]], start: Decimal) -> list[ChainLink]:
-    """All links that can be reached from there, one behind the other."""
+    """All links that can be reached from this balance, in order."""
     trail: list[ChainLink] = []
     open_ends: list[tuple[Decimal | None, ChainLink | None]] = [(start, None)]
     while open_ends:

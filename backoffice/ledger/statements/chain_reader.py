@@ -1,6 +1,4 @@
-"""Read the balance chain of one currency from the mirror, in batches. Records missing at the provider are not part of
-it.
-"""
+"""Read the balance chain of one currency from the mirror, in batches. Missing records are not part of it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,16 +29,16 @@ _LOOKBACK = 10
 
 @contextmanager
 def consistent_read() -> Iterator[None]:
-    """Whatever is read in the block is of the same moment, though the sync merges meanwhile. Nothing may be written.
+    """All reads in the block see one snapshot, even while the sync merges. Nothing may be written.
 
-    Within a transaction of the caller's it is left to that one.
+    Inside a transaction of the caller it has no effect.
     """
     if connection.in_atomic_block:
         yield
         return
     is_postgresql = connection.vendor == "postgresql"
     with connection.cursor() as cursor:
-        # By hand: Django would begin as a writer on SQLite, and with a moment for each question on PostgreSQL.
+        # Raw SQL, because Django would start a write transaction on SQLite and READ COMMITTED on PostgreSQL.
         cursor.execute(
             "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY" if is_postgresql else "BEGIN DEFERRED"
         )
@@ -52,14 +50,14 @@ def consistent_read() -> Iterator[None]:
 
 
 def listed_transactions(currency: str) -> QuerySet[Transaction]:
-    """The records of this currency that the service lists, in order of time."""
+    """The records of this currency that the provider lists, ordered by time."""
     return Transaction.objects.filter(currency=currency, missing_since__isnull=True).order_by(*CHAIN_ORDER)
 
 
 def reader_of_whole_moments(rows: QuerySet[Transaction]) -> RowReader[Transaction]:
-    """Reads them, in order of time, so that a page ends where a moment does: only as a whole it has an order.
+    """A reader whose pages end at the end of a moment, because only a whole moment can be ordered.
 
-    What tells the same moment as a whole page is cut all the same.
+    A moment that fills a whole page is split all the same.
     """
     read_any = queryset_reader(rows)
 
@@ -74,12 +72,15 @@ def reader_of_whole_moments(rows: QuerySet[Transaction]) -> RowReader[Transactio
 
 
 def chain_link_of(row: Transaction) -> ChainLink:
-    """The record as a part of the chain."""
+    """The record as a link of the chain."""
     return _make_link([getattr(row, name) for name in _COLUMNS])
 
 
 def landmark_before(currency: str, moment: datetime) -> Landmark | None:
-    """The last landmark before that moment; None if there is none. Reads no further back than `chain.reach`."""
+    """The last landmark before that time, if any.
+
+    Reads no further back than `chain.lookback_limit()` records.
+    """
     rows = listed_transactions(currency).filter(occurred_at__lt=moment).reverse()
     size = _LOOKBACK
     while True:
@@ -92,23 +93,23 @@ def landmark_before(currency: str, moment: datetime) -> Landmark | None:
 
 
 def segments_after(currency: str, landmark: Landmark | None) -> Iterator[chain.ChainSegment]:
-    """What stands behind this landmark, or everything, by stretches."""
+    """The history after this landmark, or all of it, by segments."""
     return chain.walk(chain.moments(_links(currency, landmark.last.at if landmark else None)), landmark)
 
 
 def links_after(currency: str, landmark: Landmark | None) -> Iterator[ChainLink]:
-    """The same, link by link."""
+    """The history after this landmark, or all of it, link by link."""
     return (step.link for stretch in segments_after(currency, landmark) for step in stretch.steps)
 
 
 def links_between(currency: str, first: datetime, last: datetime) -> Iterator[ChainLink]:
-    """The chain from the one moment to the other, both included, in its order."""
+    """The chain from `first` to `last`, both included, in chain order."""
     links = takewhile(lambda link: link.at <= last, links_after(currency, landmark_before(currency, first)))
     return (link for link in links if link.at >= first)
 
 
 def last_link_before(currency: str, moment: datetime) -> ChainLink | None:
-    """The record that stands last before that moment; None if there is none."""
+    """The last record of the chain before that time; None if there is none."""
     landmark = landmark_before(currency, moment)
     last = landmark.last if landmark else None
     for link in links_after(currency, landmark):

@@ -1,8 +1,7 @@
-"""Balance continuity: the breaks by currency, period and day, how many there are, and a daily check of the stored
-breaks.
+"""Balance continuity: breaks by currency, period and day, and a daily check of the stored breaks.
 
-`breaks` keeps them right with every merge. The daily check finds breaks among rows older than that, and repairs what a
-defect may have left.
+`breaks` updates them with every merge. The daily check finds breaks among rows that are older than that code,
+and repairs what a defect may have left.
 """
 
 import logging
@@ -27,14 +26,14 @@ from backoffice.ledger.statements.chain_reader import landmark_before
 
 @dataclass(frozen=True)
 class CappedCount:
-    """So many; or more, where `is_more`."""
+    """A count up to a limit; `is_more` if there are more."""
 
     number: int
     is_more: bool = False
 
     @classmethod
     def of(cls, number: int, most: int) -> Self:
-        """Of `number` that were found among no more than one beyond `most`."""
+        """From a number that was counted no further than `most + 1`."""
         return cls(min(number, most), is_more=number > most)
 
     def __str__(self) -> str:
@@ -46,7 +45,7 @@ class CappedCount:
 
 
 def count_up_to(most: int, rows: QuerySet[Any]) -> CappedCount:
-    """How many rows there are. One query, which reads no more than one row beyond `most`."""
+    """Count the rows. One query, which reads at most `most + 1` rows."""
     return CappedCount.of(rows.order_by()[: most + 1].count(), most)
 
 
@@ -54,15 +53,15 @@ logger = logging.getLogger(__name__)
 
 CHECK_INTERVAL = timedelta(days=1)
 RECORDS_PER_CHECK = 10_000
-"""Records in one transaction: whoever merges meanwhile waits a fraction of a second."""
+"""Records per transaction, so that a concurrent merge waits only a fraction of a second."""
 _NEVER = datetime.min.replace(tzinfo=UTC)
 _ONE_TICK = timedelta(microseconds=1)
 
 
 def run_due_check() -> int:
-    """Check some records of a currency whose turn it is; 1 if this call did it.
+    """Check some records of a currency that is due. Returns 1 if this call did.
 
-    May be called at any time and by several processes: each goes on where the last one ended.
+    Safe to call at any time and concurrently: each call continues where the last one ended.
     """
     currency = next(_due_currencies(), None)
     if currency is None:
@@ -74,9 +73,11 @@ def run_due_check() -> int:
 
 
 def break_disagreements() -> Iterator[str]:
-    """Every break that is kept and not there, or there and not kept: for a command, minutes for ten million rows.
+    """Every stored break that the rows do not show, and vice versa.
 
-    In a transaction that sees one state of the database, or while no sync runs.
+    Minutes for ten million rows, so only for a command.
+
+    Run it in a transaction with a consistent snapshot, or while no sync runs.
     """
     for currency in known_currencies():
         gone, new = break_differences([examine_chain(currency, None)])
@@ -85,13 +86,13 @@ def break_disagreements() -> Iterator[str]:
 
 
 def known_currencies() -> list[str]:
-    """Every currency in which records were told."""
+    """Every currency that occurs in a mirrored record."""
     known = Facet.objects.exclude(currency="").order_by("currency")
     return list(known.values_list("currency", flat=True).distinct())
 
 
 def _due_currencies() -> Iterator[str]:
-    """Those whose turn it is, the one first whose last check is the oldest: so each has its turn."""
+    """The currencies that are due, the least recently checked first, so that none is starved."""
     checks = {check.currency: check for check in ContinuityCheck.objects.all()}
     before = clock.now() - CHECK_INTERVAL
     ended = {
@@ -116,14 +117,14 @@ def _check_some(check: ContinuityCheck) -> None:
 
 MAX_SUMMED_BREAKS = 5_000
 MAX_COUNTED_BREAKS = 100
-"""Whoever has to look at more of them than so many need not know how many more."""
+"""Counts on screens stop at this number."""
 NEWEST_BREAKS_FIRST = ("-at", "-id")
 COUNT_CACHE_SECONDS = 5.0
 
 
 @dataclass
 class DailyBreaks:
-    """The breaks of one currency on one day of the person who looks."""
+    """The breaks of one currency on one day, in the viewer's time zone."""
 
     currency: str
     day: date
@@ -133,13 +134,13 @@ class DailyBreaks:
 
     @property
     def net(self) -> Decimal:
-        """What was found more than expected, without what was found less."""
+        """The surplus found, minus the shortfall found."""
         with localcontext(SUM_CONTEXT):
             return self.more - self.less
 
 
 def filtered_breaks(currency: str, since: datetime | None, until: datetime | None) -> QuerySet[BalanceBreak]:
-    """Those of this currency, or of all, from the one moment up to the other, which is excluded."""
+    """The breaks of this currency, or of all, from `since` up to `until`, which is excluded."""
     breaks = BalanceBreak.objects.all()
     breaks = breaks.filter(currency=currency) if currency else breaks
     breaks = breaks.filter(at__gte=since) if since else breaks
@@ -147,7 +148,7 @@ def filtered_breaks(currency: str, since: datetime | None, until: datetime | Non
 
 
 def breaks_by_day(breaks: QuerySet[BalanceBreak]) -> list[DailyBreaks] | None:
-    """Their sums, newest day first, in the current time zone; None where they are too many to be added up quickly."""
+    """Sums by local day, newest first; None if there are more than `MAX_SUMMED_BREAKS` breaks."""
     rows = list(
         breaks.order_by().values_list("currency", "at", "direction", "difference")[: MAX_SUMMED_BREAKS + 1]
     )
@@ -166,9 +167,9 @@ def breaks_by_day(breaks: QuerySet[BalanceBreak]) -> list[DailyBreaks] | None:
 
 
 def unplaceable_count(currency: str, since: datetime | None, until: datetime | None) -> CappedCount:
-    """How many records there do not tell which way money went, what was there before, or when: so not whose balance.
+    """Count the records that cannot be placed: without a direction, a previous balance, or a time.
 
-    They are never a break, and the chain begins anew behind each (`chain`).
+    They never count as a break, and the chain restarts after each (`chain`).
     """
     among = [currency] if currency else known_currencies()
     rows = Transaction.objects.filter(UNPLACEABLE, currency__in=among, missing_since__isnull=True)
@@ -177,25 +178,25 @@ def unplaceable_count(currency: str, since: datetime | None, until: datetime | N
 
 
 def unchecked_currencies() -> list[str]:
-    """The currencies whose records were never all checked: of those, breaks may be there that are not kept."""
+    """The currencies that were never completely checked: they may have breaks that are not stored."""
     checked = set(ContinuityCheck.objects.exclude(whole_at=None).values_list("currency", flat=True))
     return [currency for currency in known_currencies() if currency not in checked]
 
 
 def open_break_count(most: int = MAX_COUNTED_BREAKS) -> CappedCount:
-    """How many breaks there are, whenever they were: each stands until the records themselves explain it."""
+    """The number of breaks of all times. A break remains until the records themselves explain it."""
     return count_up_to(most, BalanceBreak.objects.all())
 
 
 class _BreakCountCache:
-    """What this process counted last for its pages, and until when it counts."""
+    """The count last read by this process, and until when it is used."""
 
     breaks = CappedCount(0)
     until = float("-inf")
 
 
 def cached_break_count() -> CappedCount:
-    """The same for a page that everybody opens, some seconds old at most."""
+    """The number of breaks, cached for `COUNT_CACHE_SECONDS`, for pages that many people open."""
     now = time.monotonic()
     if now >= _BreakCountCache.until:
         _BreakCountCache.breaks, _BreakCountCache.until = open_break_count(), now + COUNT_CACHE_SECONDS
@@ -203,5 +204,5 @@ def cached_break_count() -> CappedCount:
 
 
 def forget_break_count() -> None:
-    """Count them anew for the next page of this process."""
+    """Clear the cached count of this process."""
     _BreakCountCache.until = float("-inf")

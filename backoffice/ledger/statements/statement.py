@@ -1,7 +1,8 @@
 """A statement: one currency over a period, from the opening to the closing balance, exact.
 
-Both balances come from the records themselves, independently of the movements between them, so the movements must
-lead from one to the other. Where they do not, the breaks of the chain in the period say by how much and where.
+Both balances come from the records themselves, independently of the movements between them, so the movements
+must lead from one to the other. If they do not, the breaks of the chain in the period show by how much and
+where.
 """
 
 from collections.abc import Iterable
@@ -25,30 +26,29 @@ from backoffice.ledger.statements.continuity import CappedCount, count_up_to
 from backoffice.ledger.transactions.volumes import sums_between
 
 MAX_COUNTED = 10_000
-"""Breaks that are added up, and records of which nothing is told that are counted."""
+"""The most breaks that are added up, and the most unplaceable records that are counted."""
 _A_DAY = timedelta(days=1)
 _CLOCK_TOLERANCE = timedelta(
     minutes=2
-)  # so far the service's clock and ours may be apart, and a balance may change meanwhile
+)  # allows for clock differences, and for balance changes during the read
 _END_OF_TIME = datetime(9999, 1, 1, tzinfo=UTC)
 
 
 @dataclass
 class MovementTotals:
-    """What moved in one direction: how many records, their amounts and their fees."""
+    """The movements in one direction: their number, amounts and fees."""
 
     count: int = 0
     amount: Decimal = Decimal(0)
     fee: Decimal = Decimal(0)
 
     def add(self, count: int, amount: Decimal, fee: Decimal) -> None:
-        """So many more."""
         self.count, self.amount, self.fee = self.count + count, self.amount + amount, self.fee + fee
 
 
 @dataclass(frozen=True)
 class ReportedBalance:
-    """The balance that the service told at a moment, held against the records around it."""
+    """A balance that the provider reported at a time, compared with the records around it."""
 
     at: datetime
     amount: Decimal
@@ -56,19 +56,20 @@ class ReportedBalance:
 
     @property
     def difference(self) -> Decimal:
-        """How much more the service told; nothing if they agree."""
+        """The reported balance minus the balance by the records."""
         with localcontext(SUM_CONTEXT):
             return self.amount - self.by_records
 
 
 @dataclass(frozen=True)
 class Statement:
-    """One currency from `since` up to `until`, which is excluded; None is the beginning or the end of the history.
+    """One currency from `since` up to, but excluding, `until`; None is the start or end of the history.
 
-    `opening` and `closing` are None where no record tells them. `is_first`: no record stands before the period, so
-    that it opens with what its first record tells. Sums are over everything that the service lists, whatever its
-    status. `untold` cannot be placed in the chain (`chain`), `vanished` have left the list and are not counted.
-    `unexplained` is what all breaks come to; None where they are too many to be added up.
+    `opening` and `closing` are None if no record shows them. `is_first`: there is no record before the
+    period, so its opening balance is that of its first record. Sums include everything that the provider
+    lists, whatever its status. `untold` counts records that cannot be placed in the chain (`chain`),
+    `vanished` counts missing ones, which are not included. `unexplained` is the sum of all breaks; None if
+    there are too many to add up.
     """
 
     currency: str
@@ -86,18 +87,17 @@ class Statement:
 
     @property
     def count(self) -> int:
-        """How many movements there are."""
+        """The number of movements."""
         return self.received.count + self.sent.count + self.unknown.count
 
     @property
     def fees(self) -> Decimal:
-        """All fees."""
         with localcontext(SUM_CONTEXT):
             return self.received.fee + self.sent.fee
 
     @property
     def expected(self) -> Decimal | None:
-        """The closing balance by the movements: opening and what came in, without what went out and fees."""
+        """The closing balance by the movements: opening plus received, minus sent and fees."""
         if self.opening is None:
             return None
         with localcontext(SUM_CONTEXT):
@@ -105,7 +105,7 @@ class Statement:
 
     @property
     def difference(self) -> Decimal | None:
-        """How much more the records lead to than was expected; None where that cannot be told."""
+        """The closing balance minus the expected one; None if either is unknown."""
         if self.expected is None or self.closing is None:
             return None
         with localcontext(SUM_CONTEXT):
@@ -113,20 +113,20 @@ class Statement:
 
     @property
     def adds_up(self) -> bool:
-        """Whether the movements lead from the opening to the closing balance, to the last decimal."""
+        """Whether the movements lead exactly from the opening to the closing balance."""
         return self.difference is not None and not self.difference
 
     @property
     def is_explained(self) -> bool:
-        """Whether the breaks in the period are all that keeps it from adding up."""
+        """Whether the breaks in the period account for the whole difference."""
         return self.difference == self.unexplained
 
 
 def build_statement(currency: str, since: datetime | None, until: datetime | None) -> Statement:
-    """Reads days at both ends of the period, sums of the days between, and the records that cannot be placed.
+    """Build the statement from day totals, partial days at both ends, and unplaceable records.
 
-    Of these and of breaks no more than `MOST`. What takes longer for a longer period is to add up its days, some sums
-    each (`volumes`): that of ten million transactions is a matter of days, not of transactions.
+    Counts at most `MAX_COUNTED` breaks and unplaceable records. The cost grows with the days of the period,
+    whose totals are added up (`volumes`), not with its transactions.
     """
     before = last_link_before(currency, since) if since else None
     first, last = _first_link(currency, since), last_link_before(currency, until or _END_OF_TIME)
@@ -155,7 +155,7 @@ def build_statement(currency: str, since: datetime | None, until: datetime | Non
 def statement_transactions(
     currency: str, since: datetime | None, until: datetime | None
 ) -> QuerySet[Transaction]:
-    """The records of a statement, in order of time."""
+    """The records of a statement, ordered by time."""
     return listed_transactions(currency).filter(**_within("occurred_at", since, until))
 
 
@@ -178,7 +178,7 @@ def _movements(
 def _break_sum(
     currency: str, since: datetime | None, until: datetime | None
 ) -> tuple[CappedCount, Decimal | None]:
-    """How many breaks there are, and what they come to; None where they are too many to be added up."""
+    """The number of breaks and their sum; None if there are too many to add up."""
     breaks = BalanceBreak.objects.filter(currency=currency, **_within("at", since, until)).order_by(
         "at", "id"
     )
@@ -197,7 +197,7 @@ def _missing(currency: str, since: datetime | None, until: datetime | None) -> Q
 
 
 def _reported_at_ends(currency: str, since: datetime | None, until: datetime) -> list[ReportedBalance]:
-    """The balances at both ends; none that may be of a time of which not every record is here."""
+    """The reported balances at both ends, except at a time for which the mirror may be incomplete."""
     as_of = Mirror.objects.filter(loaded_at__isnull=False).values_list("as_of", flat=True).first()
     if as_of is None:
         return []
@@ -206,7 +206,7 @@ def _reported_at_ends(currency: str, since: datetime | None, until: datetime) ->
 
 
 def _reported_before(currency: str, moment: datetime, known: datetime) -> ReportedBalance | None:
-    """The last balance that was kept before `moment` and `known`, if it is less than a day older than `moment`."""
+    """The last balance stored before `moment` and `known`, if it is less than a day older than `moment`."""
     before = min(moment, known)
     kept = BalanceSnapshot.objects.filter(currency=currency, slot__lt=before, as_of__lt=before)
     snapshot = kept.order_by("-slot").first()

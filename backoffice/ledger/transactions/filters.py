@@ -1,5 +1,6 @@
-"""Which transactions a list, count or report shows, in which order, and the facets (currency, type, status, direction)
-that exist.
+"""Filters and sort orders of the transaction list, and the facets that exist.
+
+A facet is a combination of currency, type, status and direction.
 """
 
 import re
@@ -15,14 +16,14 @@ from backoffice.core.web.pagination import Order
 from backoffice.ledger.models import Facet, Transaction
 
 FACETS_KEPT_SECONDS = 30.0
-"""A process that reads no rows, like one that makes files, meets new ones that late at most."""
+"""A process that never reads rows, such as an export worker, learns of new facets after this time at most."""
 
 _known_facets: tuple[Facet, ...] = ()
 _facets_read_at = 0.0
 
 
 def known_facets() -> tuple[Facet, ...]:
-    """All of them, as read lately."""
+    """All facets, cached in the process for `FACETS_KEPT_SECONDS`."""
     global _known_facets, _facets_read_at
     if not _known_facets or time.monotonic() - _facets_read_at > FACETS_KEPT_SECONDS:
         _known_facets, _facets_read_at = tuple(Facet.objects.all()), time.monotonic()
@@ -30,7 +31,7 @@ def known_facets() -> tuple[Facet, ...]:
 
 
 def forget_facets() -> None:
-    """Read them again when they are next asked for."""
+    """Clear the cache of facets."""
     global _known_facets
     _known_facets = ()
 
@@ -43,22 +44,24 @@ ORDERS: dict[str, tuple[str, Order]] = {
     "smallest": ("Smallest amount first", ("amount", "id")),
 }
 MIN_TEXT_LENGTH = 3
-"""Fewer characters are in too many names to be looked for, and no index knows them."""
+"""Shorter texts match too many names, and no trigram index covers them."""
 _INDEXED = re.compile(r"[^\W_]{3}|[\W_][^\W_]|[^\W_]{2}[\W_]")
-"""The index of names has three letters or digits in a row, the beginnings of words, and their last two."""
+"""What the index of names contains: three letters or digits in a row, word starts and word ends."""
 
 
 def is_searchable(text: str) -> bool:
-    """Whether an index knows anything of this part of a name: of `---` none does."""
+    """Whether the index of names can find this text: it cannot find `---`, for example."""
     return len(text) >= MIN_TEXT_LENGTH and _INDEXED.search(text) is not None
 
 
 @dataclass(frozen=True)
 class TransactionFilter:
-    """Which transactions; what is empty or None narrows nothing. `until` is excluded, `most` included.
+    """The criteria of a transaction list; an empty or None field does not restrict.
 
-    `text` is a part of a name or of the business id, or the whole id of a transaction; `counterparty` is a part of the
-    name at the other end. Both are of `SHORTEST_TEXT` characters at least.
+    `until` is exclusive, `most` inclusive.
+
+    `text` is part of a name or of the business id, or a whole transaction id; `counterparty` is part of the
+    counterparty's name. Both have at least `MIN_TEXT_LENGTH` characters.
     """
 
     since: datetime | None = None
@@ -75,7 +78,7 @@ class TransactionFilter:
 
     @property
     def words(self) -> dict[str, str]:
-        """The columns of a facet that are chosen."""
+        """The facet columns that are restricted, with their values."""
         words = {
             "currency": self.currency,
             "type": self.type,
@@ -86,16 +89,19 @@ class TransactionFilter:
 
     @property
     def names_somebody(self) -> bool:
-        """Whether it asks for a text in names."""
+        """Whether it searches for text in names."""
         return bool(self.counterparty or self.text)
 
     def facets_of(self, facets: Iterable[Facet]) -> list[int]:
-        """The ids of those facets that have all the chosen words."""
+        """The ids of the facets with all the chosen values."""
         words = self.words.items()
         return [facet.pk for facet in facets if all(getattr(facet, name) == word for name, word in words)]
 
     def apply(self, transactions: QuerySet[Transaction]) -> QuerySet[Transaction]:
-        """The transactions that match all of it: what every other way of finding them must agree with."""
+        """Filter with the ORM.
+
+        This is the reference: every other way to find transactions must return the same rows.
+        """
         ranges = {
             "occurred_at__gte": self.since,
             "occurred_at__lt": self.until,

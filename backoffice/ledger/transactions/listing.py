@@ -1,4 +1,4 @@
-"""The transaction list of the mirror: one page, and how many transactions match."""
+"""The transaction list of the mirror: one page of it, and the number of matching transactions."""
 
 import json
 from dataclasses import dataclass
@@ -20,14 +20,14 @@ MAX_EXACT_COUNT = 10_000
 
 @dataclass(frozen=True)
 class TransactionCount:
-    """How many transactions: exactly, or about so many."""
+    """A number of transactions, exact or estimated."""
 
     number: int
     is_exact: bool
 
     @property
     def words(self) -> str:
-        """`1,234`, or `About 8,000,000`: what is not exact has no more than two figures."""
+        """`1,234`, or `About 8,000,000`: an estimate is rounded to two significant digits."""
         if self.is_exact:
             return f"{self.number:,}"
         return f"About {round(self.number, 2 - len(str(self.number))):,}"
@@ -36,9 +36,12 @@ class TransactionCount:
 def transaction_page(
     chosen: TransactionFilter, *, order: Order, cursor: str | None, size: int = 50
 ) -> Page[Transaction]:
-    """One page of these transactions in this order; the first one for no cursor or one of another order.
+    """One page of the matching transactions.
 
-    On PostgreSQL as quick at any depth of any number of transactions (`walking` says why).
+    An empty cursor, or one of another order, gives the first page.
+
+    On PostgreSQL the time does not grow with the number of transactions or the depth of the page (see
+    `query_planner`).
     """
     is_walked = _uses_planner(chosen)
     read = (
@@ -54,14 +57,14 @@ def transaction_page(
 
 
 def cursor_at_day(day: date, chosen: TransactionFilter, order: Order) -> str:
-    """To where this day begins, on the way from the newest or from the oldest; the order has to be one of time."""
+    """The cursor at the start of this day in reading direction. The order must be one by time."""
     beginning = end_of_day(day) if order == NEWEST_FIRST else start_of_day(day)
     return cursor_at([str(beginning), 0], order, among=str(chosen))
 
 
 def transaction_count(chosen: TransactionFilter, *, most: int = MAX_EXACT_COUNT) -> TransactionCount:
-    """Exactly up to `most`; beyond it, about how many: nothing is ever counted through."""
-    filters.forget_facets()  # a count says nothing of the rows, and so not whether the sync has met new ones
+    """The exact number up to `most`, otherwise an estimate: matches beyond `most` are never counted."""
+    filters.forget_facets()  # a count reads no rows, so it cannot notice that the sync added facets
     if _uses_planner(chosen):
         number, is_all = query_planner.count_matches(chosen, most=most)
     else:
@@ -75,7 +78,10 @@ def transaction_count(chosen: TransactionFilter, *, most: int = MAX_EXACT_COUNT)
 
 
 def sum_rows(chosen: TransactionFilter, *, most: int = MAX_EXACT_COUNT) -> list[FacetSum] | None:
-    """What they add up to, row by row; None where there are more than `most`. One facet may come many times."""
+    """Amounts of the matching transactions by facet; None if there are more than `most`.
+
+    A facet may occur repeatedly.
+    """
     if _uses_planner(chosen):
         return query_planner.sum_matches(chosen, most=most)
     rows = chosen.apply(Transaction.objects.order_by())[: most + 1]
@@ -89,12 +95,12 @@ def sum_rows(chosen: TransactionFilter, *, most: int = MAX_EXACT_COUNT) -> list[
 
 
 def _uses_planner(chosen: TransactionFilter) -> bool:
-    """Not where an id says which transaction it is."""
+    """Not for a filter by transaction id, which the unique index answers at once."""
     return connection.vendor == "postgresql" and not chosen.transaction_id
 
 
 def _approximate_count(chosen: TransactionFilter) -> int:
-    """The sums by day know it, but for parts of days; of all other choices the database has an idea."""
+    """Estimate from the day totals (whole days), or from the database's planner."""
     if chosen.names_somebody or (chosen.least, chosen.most) != (None, None):
         return _planner_estimate(chosen)
     totals = DayTotal.objects.filter(facet__in=chosen.facets_of(filters.known_facets()))
@@ -106,7 +112,7 @@ def _approximate_count(chosen: TransactionFilter) -> int:
 
 
 def _planner_estimate(chosen: TransactionFilter) -> int:
-    """By the statistics that PostgreSQL keeps; SQLite keeps none."""
+    """The estimate of PostgreSQL's planner; 0 on SQLite, which keeps no statistics."""
     if connection.vendor != "postgresql":
         return 0
     plan = json.loads(chosen.apply(Transaction.objects.order_by()).explain(format="json"))

@@ -1,5 +1,7 @@
-"""Text search in names, on PostgreSQL: searched in the distinct combinations of names, of which there are far fewer
-than transactions.
+"""Text search in names on PostgreSQL.
+
+It searches the distinct combinations of names (`ledger_names`), of which there are far fewer than
+transactions.
 """
 
 from collections.abc import Sequence
@@ -10,28 +12,36 @@ from backoffice.ledger.transactions.filters import TransactionFilter
 from backoffice.ledger.transactions.sql import Sql, all_conditions, fetch_rows, select
 
 MAX_MERGED_NAMES, MAX_LISTED_NAMES = 500, 5_000
-"""So many combinations can be the keys of a merge, so many a list in which those of each row are looked for."""
+"""Limits for matching combinations of names.
+
+Up to the first, each is a key of a merge; up to the second, a list that each row is checked against.
+"""
 _NAMES = Sql("ledger_names named")
 
 
 @dataclass(frozen=True)
 class NameMatch:
-    """What the texts ask. `keys` are of all the combinations of names that have them, or None if those are too many.
+    """A text search as SQL.
 
-    `of_row` asks it of a row with its `names_key` and its `id`; `alone` leads to the transaction whose id the text is,
-    if there is one that the keys do not lead to.
+    `keys` are all matching combinations of names, or None if there are too many of them.
+
+    `of_row` is the condition on a row with `names_key` and `id`. `alone` selects the transaction whose id is
+    the text, if there is one that the keys do not include.
     """
 
     keys: Sequence[Any] | None
     of_row: Sql
     alone: Sql | None
-    whose_id: int | None  # the row whose id at the service the text is
+    whose_id: int | None  # primary key of the transaction whose id is the text
 
 
 def match_names(chosen: TransactionFilter, of_each: NameMatch | None = None) -> NameMatch | None:
-    """What its texts ask, found in the names first: dear for texts of many names. None if it has none.
+    """Find the matching combinations of names first; slow for a text that many names contain.
 
-    Where `said_of_each` was asked before, it has looked for the id already.
+    None without a text.
+
+    `of_each` is the result of `match_names_per_row` for the same filter, if available: its id lookup is
+    reused.
     """
     if not chosen.names_somebody:
         return None
@@ -48,7 +58,7 @@ def match_names(chosen: TransactionFilter, of_each: NameMatch | None = None) -> 
 
 
 def match_names_per_row(chosen: TransactionFilter) -> NameMatch | None:
-    """The same, to be asked of each row's names by their key: good for the few rows at hand. None if it has none."""
+    """The same condition, checked for each row by its `names_key`: fast for few rows. None without a text."""
     if not chosen.names_somebody:
         return None
     pk = _row_with_id(chosen)
@@ -71,7 +81,7 @@ def _or_id(said: Sql, pk: int | None) -> Sql:
 
 
 def _row_with_id(chosen: TransactionFilter) -> int | None:
-    """The transaction whose id the text is, if its counterparty is as asked for."""
+    """The primary key of the transaction whose id is the text, if its counterparty matches too."""
     if not chosen.text:
         return None
     conditions = [Sql("transaction_id = %s", [chosen.text])]
@@ -82,7 +92,7 @@ def _row_with_id(chosen: TransactionFilter) -> int | None:
 
 
 def _like_pattern(text: str) -> str:
-    """The pattern of everything that has this text somewhere."""
+    """The LIKE pattern for any string that contains this text."""
     for special in ("\\", "%", "_"):
         text = text.replace(special, f"\\{special}")
     return f"%{text}%"

@@ -1,4 +1,4 @@
-"""Read the provider's transaction list live: the watermark before sending, and the transactions since a moment."""
+"""Read the provider's transaction list live: the watermark before sending, recent transactions."""
 
 import itertools
 import time
@@ -19,9 +19,12 @@ _PAGE_SIZE = 100
 
 @dataclass(frozen=True)
 class Watermark:
-    """What the service showed of one currency just before we sent: anything ours is newer than this.
+    """What the provider reported for one currency just before sending.
 
-    `lately` are its records of so long ago as was asked for, by its own clock: ours is none of them, however alike.
+    A transaction that we cause is newer than this.
+
+    `lately` holds its records of the requested time span, by the provider's clock. None of them is ours,
+    however similar.
     """
 
     transaction_id: str
@@ -34,9 +37,9 @@ EMPTY_WATERMARK = Watermark("", None, None)
 
 
 def read_watermark(currency: str, *, lately: timedelta = timedelta()) -> Watermark:
-    """The newest transactions and the balance of a currency, right now. Raises GatewayError.
+    """The newest transactions and the balance of a currency now. Raises GatewayError.
 
-    Without a currency, for what moves no money, it is the newest transaction of all, and no balance.
+    Without a currency, for operations that move no money, the newest transaction of all and no balance.
     """
     newest = gateway().transactions.page(currency=_currency_filter(currency), page=1, per_page=_PAGE_SIZE)
     return Watermark(
@@ -48,16 +51,17 @@ def read_watermark(currency: str, *, lately: timedelta = timedelta()) -> Waterma
 
 
 def _recent_since(currency: str, newest: TransactionPage, back_to: datetime) -> tuple[TransactionRecord, ...]:
-    """The records since then, beginning with this page; further pages are read if it is full of them."""
+    """The records since `back_to`, from this page and, if all of it is that recent, further pages."""
     found = [record for record in newest.records if not record.created_at or record.created_at >= back_to]
-    is_full = len(found) == len(newest.records) < newest.total  # the service may give fewer than asked for
+    is_full = len(found) == len(newest.records) < newest.total  # the provider may return fewer than requested
     return tuple(recent_transactions(currency, back_to=back_to) if is_full else found)
 
 
 def recent_transactions(currency: str, *, back_to: datetime) -> Iterator[TransactionRecord]:
-    """The service's transactions, newest first, until a whole page of them is older. Raises GatewayError.
+    """The provider's transactions, newest first, until a whole page of them is older. Raises GatewayError.
 
-    Some older ones come along, because the list is not strictly in order; whoever asks looks at each one's own time.
+    Includes some older ones, because the list is not strictly ordered; the caller must check each record's
+    time.
     """
     older_in_a_row = 0
     for record in gateway().transactions.iterate(currency=_currency_filter(currency), per_page=_PAGE_SIZE):
@@ -70,14 +74,20 @@ def recent_transactions(currency: str, *, back_to: datetime) -> Iterator[Transac
 
 @dataclass(frozen=True)
 class ListedTransactions:
-    """The newest of the service's transactions. `is_whole` is False where no time was left to read as far as asked."""
+    """The provider's newest transactions.
+
+    `is_whole` is False if time ran out before the requested moment was reached.
+    """
 
     records: list[TransactionRecord]
     is_whole: bool
 
 
 def transactions_since(currency: str, moment: datetime) -> ListedTransactions:
-    """The service's transactions since then, newest first, within the patience of a page. Raises GatewayError."""
+    """The provider's transactions since `moment`, newest first, within `PAGE_TIMEOUT`.
+
+    Raises GatewayError.
+    """
     until, found = time.monotonic() + PAGE_TIMEOUT, []
     for number in itertools.count(1):
         transactions = gateway(deadline=PAGE_TIMEOUT).transactions
@@ -98,5 +108,5 @@ def _not_before(records: list[TransactionRecord], moment: datetime) -> list[Tran
 
 
 def _currency_filter(currency: str) -> str | None:
-    """The currency, where the service can filter its transactions by it (specification, GET /transaction)."""
+    """The currency, if the provider can filter transactions by it (specification, GET /transaction)."""
     return currency if currency in _FILTERABLE_CURRENCIES else None

@@ -1,22 +1,23 @@
 """Find one page among ten million transactions as fast as among ten thousand, on PostgreSQL.
 
-An index serves either a filter or an order. A rare status in time order, or large amounts of one month, would make
-the database read or sort most of the table. The planner avoids that:
+An index serves either a filter or an order. A rare status in time order, or large amounts of one month, would
+make the database read or sort most of the table. The planner avoids that:
 
-1. **Words become keys.** Currency, type, status and direction occur in a few hundred combinations (facets), names in
-   far fewer combinations than transactions (`ledger_names`). Any filter by words or text becomes a list of facets
-   or name combinations before the large table is touched.
-2. **A page is a merge.** For each key an index holds its transactions in list order. The first fifty of each key
-   together contain the first fifty of all, on the last page as on the first.
-3. **What no index orders is bounded.** An amount within a period, or a text and a status, need two indexes at once.
-   If one condition matches at most `MAX_GATHERED` rows, those are fetched and sorted. Otherwise the list is scanned
-   in order; after `MAX_SCANNED` rows the page ends early and the next page continues there, so nothing is lost or
-   repeated. A probe of the next `PROBED_ROWS` comes first, since it finds frequent matches without further queries.
-   Every index covers all columns that are compared, so no row is fetched that is not shown.
+1. **Words become keys.** Currency, type, status and direction occur in a few hundred combinations (facets),
+   names in far fewer combinations than transactions (`ledger_names`). Any filter by words or text becomes a
+   list of facets or name combinations before the large table is touched.
+2. **A page is a merge.** For each key an index holds its transactions in list order. The first fifty of each
+   key together contain the first fifty of all, on the last page as on the first.
+3. **What no index orders is bounded.** An amount within a period, or a text and a status, need two indexes at
+   once. If one condition matches at most `MAX_GATHERED` rows, those are fetched and sorted. Otherwise the
+   list is scanned in order; after `MAX_SCANNED` rows the page ends early and the next page continues there,
+   so nothing is lost or repeated. A probe of the next `PROBED_ROWS` comes first, since it finds frequent
+   matches without further queries. Every index covers all columns that are compared, so no row is fetched
+   that is not shown.
 4. **The rest is cancelled.** A query that takes longer than `TIMEOUT_SECONDS` raises FilterTooBroadError.
 
-Each scan names the columns of its index in index order with its own ORDER BY and LIMIT, so PostgreSQL reads it in
-that order and no further, whatever it estimates.
+Each scan names the columns of its index in index order with its own ORDER BY and LIMIT, so PostgreSQL reads
+it in that order and no further, whatever it estimates.
 """
 
 from collections.abc import Iterator
@@ -51,7 +52,7 @@ _TYPES = {"occurred_at": "timestamptz", "amount": "numeric", "id": "bigint"}
 
 
 class FacetSum(NamedTuple):
-    """How many of a facet there are, how many of them the service lists no more, and what the others add up to."""
+    """For one facet: the number of transactions, how many of them are missing, and the sum of the others."""
 
     facet_id: int
     number: int
@@ -60,7 +61,7 @@ class FacetSum(NamedTuple):
 
 
 class CandidateSet(NamedTuple):
-    """Rows among which all that fit are, if they are not too many, and what has to be asked of each."""
+    """Rows that include every match unless too many, and the conditions to check for each row."""
 
     rows: Sql
     besides: list[Sql]
@@ -68,16 +69,16 @@ class CandidateSet(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Not where a walk ends before the transactions do."""
+        """False if a bounded scan ends before the transactions do."""
         return self.walk is None or self.walk.end(NEWEST_FIRST) is None
 
 
 class FilterTooBroadError(Exception):
-    """What is asked for has no quick answer. The message says what to ask for instead."""
+    """The filter has no fast query. The message suggests a narrower one."""
 
 
 class AccessPaths:
-    """The ways to some transactions: by time or amount, of all or of each facet, and by names if they are few."""
+    """The index scans for a filter: by time or amount, over all rows or per facet, or by few names."""
 
     def __init__(self, chosen: TransactionFilter, said: NameMatch | None) -> None:
         ids = chosen.facets_of(filters.known_facets())
@@ -101,7 +102,7 @@ class AccessPaths:
         self._is_along_facets = is_along_facets
 
     def in_order(self, order: Order) -> IndexScan | None:
-        """The one whose index alone knows the answer and its order."""
+        """The scan whose index alone gives the matching rows in this order, if there is one."""
         ways = (self.by_name, self.by_time, self.by_amount)
         return next(
             (
@@ -113,20 +114,20 @@ class AccessPaths:
         )
 
     def of_few(self, order: Order) -> IndexScan | None:
-        """One that leads to few rows, if there is one, and if walking along it is not as good."""
+        """A scan that yields few rows, if there is one and a scan in list order is not as good."""
         skipped = self.by_time if self._is_along_facets and order_column(order) == "occurred_at" else None
         ways = (way for way, is_narrow in self._small if way and is_narrow and way is not skipped)
         return next((way for way in ways if _is_small(way)), None)
 
     def walked(self, order: Order, limit: int, *more: Sql) -> BoundedScan:
-        """The next rows in this order, at most so many."""
+        """The next rows in this order, at most `limit` of them."""
         way = self.by_amount if order_column(order) == "amount" else self._along_time
         return BoundedScan(way.merged(order, limit, *more), way.besides, limit)
 
 
 @contextmanager
 def query_timeout() -> Iterator[None]:
-    """Break off what takes too long. Raises TooWideError."""
+    """Cancel queries that take longer than `TIMEOUT_SECONDS`. Raises FilterTooBroadError."""
     try:
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute(
@@ -142,27 +143,30 @@ def query_timeout() -> Iterator[None]:
 
 
 def planned_reader(chosen: TransactionFilter) -> RowReader[Transaction]:
-    """How to find the first so many of these transactions behind a position."""
+    """A reader that returns the first matching transactions after a position."""
 
     def stretch(order: Order, position: Position | None, limit: int) -> RowBatch[Transaction]:
         found = _next_rows(chosen, order, position, limit)
         if _facet_count(found.rows) == len(filters.known_facets()):
             return found
-        filters.forget_facets()  # the sync has met new ones
+        filters.forget_facets()  # the sync has added facets
         return _next_rows(chosen, order, position, limit)
 
     return stretch
 
 
 def count_matches(chosen: TransactionFilter, *, most: int) -> tuple[int, bool]:
-    """How many there are, and whether that is all: counting ends behind `most`, and where walking ends."""
+    """The number of matches, and whether it is complete.
+
+    Counting stops beyond `most` and at the end of a bounded scan.
+    """
     with query_timeout():
         ways = AccessPaths(chosen, match_names(chosen))
         return (0, True) if ways.is_empty else _count_candidates(ways, most)
 
 
 def sum_matches(chosen: TransactionFilter, *, most: int) -> list[FacetSum] | None:
-    """What they add up to, by facet; None where counting them would end before all are counted."""
+    """Sums by facet; None if counting would stop before all matches are counted."""
     with query_timeout():
         ways = AccessPaths(chosen, match_names(chosen))
         if ways.is_empty:
@@ -203,7 +207,7 @@ def _next_rows(
 def _search_rows(
     chosen: TransactionFilter, said: NameMatch | None, order: Order, behind: list[Sql], limit: int
 ) -> RowBatch[Transaction]:
-    """Where a look at what comes next has not found enough."""
+    """Search with the name combinations resolved, after a probe of the next rows found too few matches."""
     ways = AccessPaths(chosen, match_names(chosen, said))
     if exact := ways.in_order(order):
         return RowBatch(_fetch_transactions(exact.rows(order, limit, *behind), [], order, limit))
@@ -222,7 +226,7 @@ def _scan_rows(
 
 
 def _name_scan(said: NameMatch, period: list[Sql], besides: list[Sql]) -> IndexScan | None:
-    """None if the names are too many to be keys."""
+    """None if there are too many names to use as keys."""
     if said.keys is None:
         return None
     return IndexScan(NEWEST_FIRST, period, besides, IndexKeys("names_key", "uuid", said.keys), said.alone)
@@ -245,14 +249,14 @@ def _is_small(scan: IndexScan) -> bool:
 
 
 def _count_rows(rows: Sql, besides: list[Sql], most: int) -> int:
-    """How many of the rows there are, or one more than the most that matter."""
+    """The number of rows, or `most + 1` if there are more than `most`."""
     fitting = select("1", subquery("", rows, "rows"), besides, limit=most + 1)
     [[number]] = fetch_rows(select("count(*)", subquery("", fitting, "fitting")))
     return int(number)
 
 
 def _sum_rows(rows: Sql, besides: list[Sql], most: int) -> list[FacetSum]:
-    """By facet. The few that the service lists no more have an index of their own, so no other row is fetched."""
+    """Sums by facet. The few missing rows have an index of their own, so no other row is fetched."""
     fitting = select("id, facet_id, amount", subquery("", rows, "rows"), besides, limit=most + 1)
     missing = (
         "LEFT JOIN (SELECT id FROM ledger_transaction WHERE missing_since IS NOT NULL) missing USING (id)"
@@ -273,7 +277,7 @@ def _after_position(order: Order, position: Position | None) -> list[Sql]:
 
 
 def _fetch_transactions(rows: Sql, besides: list[Sql], order: Order, limit: int) -> list[Transaction]:
-    """The first transactions of these rows, each with the number of facets that there are."""
+    """The first transactions of these rows, each annotated with the number of facets that exist."""
     ids = select("id", subquery("", rows, "rows"), besides, order, limit)
     columns = "whole.*, (SELECT count(*) FROM ledger_facet) AS facets_counted"
     found = select(columns, subquery("", ids, "ids JOIN ledger_transaction whole USING (id)"))

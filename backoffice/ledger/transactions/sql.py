@@ -1,6 +1,7 @@
 """SQL for the transaction list: query fragments with their parameters, and scans of one index in its order.
 
-The text is ours; every value that a person typed is a parameter. `query_planner` chooses among the scans.
+All SQL text is written here; every value that a person typed is a parameter. `query_planner` chooses among
+the scans.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,7 +15,7 @@ from backoffice.core.web.pagination import Order, Position
 
 
 class Sql(NamedTuple):
-    """A piece of a query, and the values for its places."""
+    """A fragment of a query and the values of its placeholders."""
 
     text: str
     values: Sequence[Any] = ()
@@ -28,7 +29,7 @@ def order_by(order: Order, table: str = "") -> str:
 def select(
     columns: str, source: Sql, where: Iterable[Sql] = (), order: Order = (), limit: int | None = None
 ) -> Sql:
-    """Those rows of the source that meet all conditions, in this order, and no more than so many."""
+    """The rows of the source that meet all conditions, in this order, at most `limit`."""
     condition = all_conditions(list(where))
     parts = ["SELECT", columns, "FROM", source.text]
     parts += ["WHERE", condition.text] if condition.text else []
@@ -63,12 +64,12 @@ def fetch_rows(query: Sql) -> list[tuple[Any, ...]]:
         return list(cursor.fetchall())
 
 
-_COLUMNS = "occurred_at, amount, id, facet_id, names_key"  # what every index of the list has
+_COLUMNS = "occurred_at, amount, id, facet_id, names_key"  # the columns that every index of the list contains
 _TABLE = Sql("ledger_transaction")
 
 
 class IndexKeys(NamedTuple):
-    """Those of an index that begins with this column."""
+    """Key values of an index that begins with this column."""
 
     column: str
     type: str
@@ -77,10 +78,10 @@ class IndexKeys(NamedTuple):
 
 @dataclass(frozen=True)
 class IndexScan:
-    """Some keys of one index, which holds each one's transactions in this order, and so in the reverse of it.
+    """A scan of one index for some keys; each key's transactions are indexed in this order.
 
-    Without a key, an index of all transactions. `within` narrows the index itself; `besides` has to be asked of each
-    row. `alone` is a row that no key leads to.
+    Without keys, an index over all transactions. `within` are conditions that the index itself applies;
+    `besides` must be checked for each row. `alone` selects one more row, which no key leads to.
     """
 
     order: Order
@@ -90,7 +91,7 @@ class IndexScan:
     alone: Sql | None = None
 
     def rows(self, order: Order, limit: int, *more: Sql) -> Sql:
-        """The first so many rows of each key; together they are not in order."""
+        """The first `limit` rows of each key; the result as a whole is not ordered."""
         narrowed = [*self.within, *more]
         if self.of is None:
             return select(_COLUMNS, _TABLE, narrowed, order, limit)
@@ -102,7 +103,10 @@ class IndexScan:
         return union_all(rows, select(_COLUMNS, _TABLE, [self.alone, *narrowed]))
 
     def merged(self, order: Order, limit: int, *more: Sql) -> Sql:
-        """The first rows of all keys together, in order, no key read further than needed. Dear to plan."""
+        """The first rows of all keys together, in order, reading no key further than needed.
+
+        Expensive to plan.
+        """
         if self.of is None:
             return self.rows(order, limit, *more)
         keys = [Sql(f"{self.of.column} = %s", [key]) for key in self.of.values]
@@ -112,19 +116,19 @@ class IndexScan:
 
 @dataclass(frozen=True)
 class BoundedScan:
-    """Rows in the order of the list, at most `limit` of them, and what has to be asked of each."""
+    """Rows in list order, at most `limit` of them, and the conditions still to be checked for each row."""
 
     rows: Sql
     besides: list[Sql]
     limit: int
 
     def end(self, order: Order) -> Position | None:
-        """Where it stops; None if that is the end of the transactions."""
+        """The position of its last row; None if the transactions end before the limit."""
         rows = select(f"{order_column(order)}, id", subquery("", self.rows, "walked"))
         found = fetch_rows(Sql(f"{rows.text} OFFSET {self.limit - 1:d}", rows.values))
         return [str(found[0][0]), found[0][1]] if found else None
 
 
 def order_column(order: Order) -> str:
-    """The column that an order begins with."""
+    """The first column of an order."""
     return order[0].lstrip("-")

@@ -1,4 +1,4 @@
-"""Sums of transactions: of a filtered list by currency and direction, and in- and outflow by day and type.
+"""Volumes: sums of a filtered list by currency and direction, and in- and outflow by day and type.
 
 Read from the day totals where they suffice, so the cost grows with days, not with transactions.
 """
@@ -25,7 +25,7 @@ FacetTotals = tuple[int, int, Decimal, Decimal]
 
 @dataclass(frozen=True)
 class DirectionVolume:
-    """The sum of one currency in one direction, without fees; the direction is empty where nothing tells it."""
+    """The sum of one currency in one direction, without fees; an unknown direction is empty."""
 
     currency: str
     direction: str
@@ -34,16 +34,20 @@ class DirectionVolume:
 
 @dataclass(frozen=True)
 class VolumeSummary:
-    """Exact sums, the currencies in order. What the service lists no more is left out of them, so many."""
+    """Exact sums, ordered by currency.
+
+    `left_out` is the number of missing transactions, which are not included.
+    """
 
     volumes: list[DirectionVolume]
     left_out: int
 
 
 def volume_summary(chosen: TransactionFilter) -> VolumeSummary | None:
-    """None where rows would have to be read through, and there are too many of them. Raises TooWideError.
+    """The sums for a filter; None if too many rows would have to be read. Raises FilterTooBroadError.
 
-    The totals of days tell no text, amount or id: there the rows themselves are added up, where they are few.
+    Day totals cannot be filtered by text, amount or id: then the rows themselves are added up, if they are
+    few.
     """
     if not _has_no_totals(chosen):
         return VolumeSummary(_volumes_by_days(chosen), _missing_count(chosen))
@@ -58,8 +62,9 @@ def volume_summary(chosen: TransactionFilter) -> VolumeSummary | None:
 
 
 def _volumes_by_days(chosen: TransactionFilter) -> list[DirectionVolume]:
-    """The totals of whole UTC days tell the most of it, and rows are read of the parts of days at both ends alone: so
-    it takes no longer for ten million transactions than for the days that they fill, times the facets of a day.
+    """Add up the totals of whole UTC days; only the partial days at both ends are read row by row.
+
+    The cost grows with the days of the period times the facets of a day, not with the transactions.
     """
     known = {facet.pk: facet for facet in filters.known_facets()}
     sums = sums_between(chosen.facets_of(known.values()), chosen.since, chosen.until)
@@ -88,10 +93,10 @@ def _has_no_totals(chosen: TransactionFilter) -> bool:
 def sums_between(
     facet_ids: list[int], since: datetime | None, until: datetime | None
 ) -> Iterator[FacetTotals]:
-    """Facet, number, amount and fees; a facet comes many times, and all together are exact.
+    """Yield facet id, count, amount and fees; a facet may occur repeatedly, and all together are exact.
 
-    PostgreSQL adds the days up by itself, exactly, and tells each facet once; SQLite knows no exact sum, so there every
-    day of every facet is told.
+    PostgreSQL adds up the days exactly and yields each facet once. SQLite has no exact sum, so every day of
+    every facet is yielded there.
     """
     first, end = _midnight_after(since), _midnight_before(until)
     if first and end and first > end:  # within one day
@@ -123,12 +128,12 @@ def _row_totals(
 
 
 def _midnight_before(moment: datetime | None) -> datetime | None:
-    """The beginning of the UTC day in which the moment lies."""
+    """The start of the moment's UTC day."""
     return moment and datetime.combine(moment.astimezone(UTC).date(), time.min, UTC)
 
 
 def _midnight_after(moment: datetime | None) -> datetime | None:
-    """The end of that day; the moment itself if it is the beginning of one."""
+    """The end of the moment's UTC day; the moment itself if it is midnight."""
     begun = _midnight_before(moment)
     return begun if begun is None or begun == moment else begun + timedelta(days=1)
 
@@ -147,7 +152,7 @@ _TYPE_LABELS = {
 
 
 class FacetDayTotal(NamedTuple):
-    """So many transactions of one currency, type and direction on one UTC day."""
+    """The count and sum of one currency, type and direction on one UTC day."""
 
     day: date
     currency: str
@@ -159,7 +164,7 @@ class FacetDayTotal(NamedTuple):
 
 @dataclass(frozen=True)
 class DailyFlow:
-    """One UTC day of one currency, without fees; both are zero where nothing moved."""
+    """One UTC day of one currency, without fees; zero where nothing moved."""
 
     day: date
     received: Decimal
@@ -168,7 +173,7 @@ class DailyFlow:
 
 @dataclass(frozen=True)
 class TypeVolume:
-    """All transactions of one type in one currency, whichever way they went.
+    """All transactions of one type in one currency, in either direction.
 
     `share` is a whole percentage of the largest volume in the currency, for the length of a bar.
     """
@@ -181,7 +186,7 @@ class TypeVolume:
 
 @dataclass(frozen=True)
 class CurrencyFlow:
-    """One currency over the days, the oldest first, and by type, the largest volume first."""
+    """One currency: its days, oldest first, and its types, largest volume first."""
 
     currency: str
     days: list[DailyFlow]
@@ -189,26 +194,25 @@ class CurrencyFlow:
 
     @property
     def received(self) -> Decimal:
-        """What came in on all the days."""
+        """Total received over all days."""
         return _sum(day.received for day in self.days)
 
     @property
     def sent(self) -> Decimal:
-        """What went out on all the days."""
+        """Total sent over all days."""
         return _sum(day.sent for day in self.days)
 
     @property
     def count(self) -> int:
-        """How many transactions there were, those too of which nothing tells the direction."""
+        """The number of transactions, including those of unknown direction."""
         return sum(volume.count for volume in self.volumes)
 
 
 def currency_flows(today: date) -> list[CurrencyFlow]:
-    """Every currency with a transaction on the last thirty UTC days, up to and with this one. One query.
+    """Every currency with a transaction in the last thirty UTC days, today included. One query.
 
-    A transaction counts whatever its status: what failed after it was taken from the balance comes back as a record
-    of its own, so that leaving either out would tell of money that never moved. What the service lists no more does
-    not count.
+    A transaction counts whatever its status: a failed one that was debited is refunded by a record of its
+    own, so leaving out either would show money that never moved. Missing transactions do not count.
     """
     days = [today - timedelta(days=back) for back in reversed(range(FLOW_DAYS))]
     by_currency = _grouped(_day_totals(days[0], today), attrgetter("currency"))
@@ -244,7 +248,7 @@ def _type_volumes(totals: list[FacetDayTotal]) -> list[TypeVolume]:
 
 
 def _type_label(name: str) -> str:
-    """Words for the service's types; its own word for one that we do not know."""
+    """A label for the provider's type; the provider's own word for an unknown type."""
     return _TYPE_LABELS.get(name, name) or "Type not told"
 
 

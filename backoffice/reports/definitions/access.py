@@ -23,12 +23,12 @@ from backoffice.webhooks.models import Delivery
 
 
 def staff_query(_user: User, _form: forms.Form) -> QuerySet[User]:
-    """Everybody who has or had an account."""
+    """Everyone who has or had an account."""
     return User.objects.order_by("full_name", "pk")
 
 
 def staff_rows(user: User, form: forms.Form) -> Iterator[User]:
-    """Everybody, with their roles at hand."""
+    """Everyone, with their roles prefetched."""
     return iter(staff_query(user, form).prefetch_related("groups"))
 
 
@@ -58,11 +58,11 @@ STAFF = ComputedReport(
 
 
 class NoFilterForm(forms.Form):
-    """There is nothing to choose: the list is short."""
+    """No filters: the list is short."""
 
 
 def api_key_rows(_user: User, _form: NoFilterForm) -> Iterator[KeyRow]:
-    """The keys in the order of the service's list."""
+    """The keys in the order of the provider's list."""
     return iter(key_rows())
 
 
@@ -87,7 +87,7 @@ API_KEYS = ComputedReport(
 
 
 def deliveries_query(_user: User, form: DeliveryFilterForm) -> QuerySet[Delivery]:
-    """The deliveries that first came within the chosen days, of one verdict or event where one is chosen."""
+    """The deliveries first received within the chosen days, optionally of one verdict or event."""
     verdict, event = form.cleaned_data["verdict"], form.cleaned_data["event"]
     found = all_deliveries().filter(**period_lookups("received_at", form))
     if verdict:
@@ -121,7 +121,6 @@ DELIVERIES = StoredReport(
 
 
 def audit_query(_user: User, form: EntryFilterForm) -> QuerySet[Entry]:
-    """The entries that match the filters."""
     return find_entries(**form.cleaned_data)
 
 

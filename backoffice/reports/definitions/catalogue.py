@@ -1,4 +1,4 @@
-"""The list of all reports. A new report is a declaration in a module beside this one and a line here."""
+"""The list of all reports. To add one, declare it in a module of this package and list it here."""
 
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import PERMISSIONS
@@ -47,11 +47,10 @@ REPORTS: dict[str, AnyReport] = {
 
 
 def reports_for(user: User) -> list[AnyReport]:
-    """The reports that the person may read."""
     return [report for report in REPORTS.values() if report.may_be_read_by(user)]
 
 
 def roles_that_may_read(report: AnyReport) -> list[str]:
-    """The roles that bring the right to read it, in one word where all do."""
+    """The roles with the permission to read it; a single word if all have it."""
     roles = [role.label for role, names in PERMISSIONS.items() if names.issuperset(report.permissions)]
     return roles if len(roles) < len(PERMISSIONS) else ["Everybody"]

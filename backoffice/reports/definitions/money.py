@@ -1,8 +1,8 @@
 """Reports of the ledger: transactions, statement, continuity, balances, bank accounts, wallet addresses.
 
-The lines of a statement come from one database snapshot and add up: each balance is that of the line above plus what
-came in, minus what went out and the fee. Where a transaction begins with another balance, an extra line shows the
-difference.
+The lines of a statement come from one database snapshot and add up: each balance is that of the line above
+plus the amount received, minus the amount sent and the fee. Where a transaction starts with another balance,
+an extra line shows the difference.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -42,7 +42,7 @@ from payments_gateway import Account, Asset, WalletAddress
 
 
 def transactions_query(_user: User, form: TransactionFilterForm) -> QuerySet[Transaction]:
-    """The transactions that match the filters: those that the list shows."""
+    """The transactions that match the filters, as in the transaction list."""
     return form.chosen().apply(Transaction.objects.all())
 
 
@@ -87,7 +87,7 @@ _QUERY_TIMEOUT = timedelta(minutes=5)
 
 @dataclass(frozen=True)
 class StatementReportLine:
-    """One line; `balance` is what is there after it, None where no transaction has told it yet."""
+    """One line; `balance` is the balance after it, None while no transaction has shown one."""
 
     kind: str
     currency: str
@@ -98,12 +98,12 @@ class StatementReportLine:
     transaction: Transaction | None = None
 
     def told(self, name: str) -> object:
-        """What the transaction says under this name; nothing for a line without one."""
+        """The transaction's field of this name; None for a line without a transaction."""
         return getattr(self.transaction, name, None)
 
 
 def statement_rows(_user: User, form: CurrencyPeriodForm) -> Iterator[StatementReportLine]:
-    """The chosen currency, or one after the other."""
+    """The lines of the chosen currency, or of all currencies in turn."""
     return rows_of_one_snapshot(_all_lines(form), at_most=_QUERY_TIMEOUT)
 
 
@@ -143,7 +143,7 @@ def _links_of_period(currency: str, since: datetime | None, until: datetime | No
 def _with_transactions(
     first: Iterable[ChainLink], others: Iterator[ChainLink]
 ) -> Iterator[tuple[ChainLink, Transaction]]:
-    """Each with its whole record, some at a time."""
+    """Each link with its transaction, read in batches."""
     batch = [*first, *islice(others, BATCH)]
     while batch:
         found = Transaction.objects.in_bulk([link.pk for link in batch])
@@ -160,7 +160,7 @@ def _unexplained(currency: str, expected: Decimal, found: Decimal) -> StatementR
 
 
 def _movement(one: Transaction, balance: Decimal | None) -> StatementReportLine:
-    """Where nothing tells which way it went, it is no part of the sum, and neither is its fee."""
+    """A transaction of unknown direction does not change the balance, and neither does its fee."""
     adds = balance_effect(one.direction, one.amount, one.fee)
     if adds is None:
         return StatementReportLine("movement", one.currency, balance, transaction=one)
@@ -241,7 +241,7 @@ SNAPSHOT_ORDER = ("-as_of", "-id")
 
 
 def balance_rows(_user: User, form: PeriodForm) -> Iterator[Balance | BalanceSnapshot]:
-    """The balances of the page first, then every snapshot, newest first; all within the chosen days."""
+    """The current balances first, then every snapshot, newest first; all within the chosen days."""
     last_known = Balance.objects.filter(**period_lookups("as_of", form))
     return chain(last_known, in_batches(_snapshots(form), order=SNAPSHOT_ORDER))
 
@@ -279,7 +279,7 @@ AccountAsset = tuple[Account, Asset | None]
 
 
 def bank_account_rows(_user: User, _form: forms.Form) -> Iterator[AccountAsset]:
-    """What each account holds in each currency; an account without any is a row as well. Raises GatewayError."""
+    """One row per account and currency; an account without currencies is a row too. Raises GatewayError."""
     for account in ledger.fetch_own_accounts():
         for asset in account.assets or (None,):
             yield account, asset
@@ -312,14 +312,14 @@ _ALL_PLACEHOLDER = forms.TextInput(attrs={"placeholder": "All"})
 
 
 class WalletFilterForm(forms.Form):
-    """The filters of the page of wallets."""
+    """The filters of the wallets page."""
 
     currency = forms.CharField(required=False, max_length=40, widget=_ALL_PLACEHOLDER)
     network = forms.CharField(required=False, max_length=40, widget=_ALL_PLACEHOLDER)
 
 
 def wallet_rows(_user: User, form: WalletFilterForm) -> Iterator[WalletAddress]:
-    """The addresses that the page shows for these filters, in the order of the service. Raises GatewayError."""
+    """The addresses that the page shows for these filters, in the provider's order. Raises GatewayError."""
     return iter(filter_addresses(gateway().wallets.get(), **form.cleaned_data).addresses)
 
 

@@ -1,4 +1,4 @@
-"""Reports of operations: operations, approvals, attempts, payments, reconciliation (also by day), incidents."""
+"""Reports of operations, approvals, attempts, payments, reconciliation (also by day) and incidents."""
 
 from collections.abc import Callable, Iterator
 from operator import attrgetter
@@ -40,17 +40,20 @@ from backoffice.reports.report import (
 
 
 def operation_rows(user: User, form: OperationFilterForm) -> Iterator[Operation]:
-    """The operations that the person may see, newest first, with approvals and attempts at hand."""
+    """The operations that the person may see, newest first, with approvals and attempts prefetched."""
     return in_batches(form.chosen(user).apply(operation_page(user)), order=NEWEST_FIRST)
 
 
 def operations_count_query(user: User, form: OperationFilterForm) -> QuerySet[Operation]:
-    """The same, to count them."""
+    """The same operations as one query, to count them."""
     return form.chosen(user).apply(visible_operations(user))
 
 
 def _direction(operation: Operation) -> str:
-    """What leaves a balance of ours is out. What the service pays out of what a customer pays in is neither."""
+    """An operation that debits one of our balances is `out`.
+
+    A payout funded by a customer's deposit is neither.
+    """
     return "out" if debits_a_balance(operation.kind) else ""
 
 
@@ -115,7 +118,7 @@ OPERATIONS = ComputedReport(
 
 
 def approvals_query(user: User, form: PeriodForm) -> QuerySet[Approval]:
-    """The countersignatures given within the chosen days, of operations that the person may see."""
+    """The approvals given within the chosen days, for operations that the person may see."""
     return Approval.objects.filter(operation__in=visible_operations(user), **period_lookups("at", form))
 
 
@@ -151,7 +154,7 @@ APPROVALS = StoredReport(
 
 
 def attempts_query(user: User, form: PeriodForm) -> QuerySet[Attempt]:
-    """The attempts begun within the chosen days, of operations that the person may see."""
+    """The attempts begun within the chosen days, for operations that the person may see."""
     return Attempt.objects.filter(
         operation__in=visible_operations(user), **period_lookups("started_at", form)
     )
@@ -192,7 +195,7 @@ def payments_query(user: User, form: PeriodForm) -> QuerySet[Operation]:
 
 
 def payment_rows(user: User, form: PeriodForm) -> Iterator[CreatedPayment]:
-    """The same, newest first. The service is not asked."""
+    """The same, newest first, without a request to the provider."""
     payments = map(created_payment, in_batches(payments_query(user, form), order=NEWEST_FIRST))
     return (payment for payment in payments if payment is not None)
 
@@ -234,12 +237,12 @@ PAYMENTS = ComputedReport(
 
 
 def comparisons_query(_user: User, form: ReconciliationFilterForm) -> QuerySet[Comparison]:
-    """What the page lists."""
+    """The comparisons that the page lists."""
     return form.chosen().comparisons()
 
 
 def daily_totals_query(_user: User, form: ReconciliationFilterForm) -> QuerySet[VerdictTotal]:
-    """The sums; of one verdict where one is chosen."""
+    """The daily sums, optionally of one verdict."""
     chosen = form.chosen()
     return chosen.totals().filter(verdict=chosen.verdict) if chosen.verdict else chosen.totals()
 
@@ -315,7 +318,6 @@ RECONCILIATION_BY_DAY = StoredReport(
 
 
 def incidents_query(_user: User, _form: forms.Form) -> QuerySet[Incident]:
-    """Every incident."""
     return all_incidents()
 
 

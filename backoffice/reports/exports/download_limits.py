@@ -1,6 +1,4 @@
-"""Limits of files that are made while a person waits: how many at once, and how many rows before they go to the
-background.
-"""
+"""Limits of direct downloads: how many run at once, and from how many rows an export runs in background."""
 
 import json
 from threading import BoundedSemaphore
@@ -17,7 +15,10 @@ _slots = BoundedSemaphore(settings.EXPORT_STREAMS)
 
 
 class DownloadSlot:
-    """One of them, until it is left. Raises BusyError at once where all are taken."""
+    """One of the `EXPORT_STREAMS` concurrent downloads, until `leave`.
+
+    Raises DownloadsBusyError at once if none is free.
+    """
 
     def __init__(self) -> None:
         if not _slots.acquire(blocking=False):
@@ -25,18 +26,21 @@ class DownloadSlot:
         self._is_held = True
 
     def leave(self) -> None:
-        """Give it back; once is enough."""
+        """Release the slot. Idempotent."""
         if self._is_held:
             self._is_held = False
             _slots.release()
 
 
-MAX_COMPUTED_ROWS = 50_000  # what this program can work out while somebody waits
-MAX_XLSX_ROWS = 10_000  # an Excel file has no first byte before its last row
+MAX_COMPUTED_ROWS = 50_000  # rows that Python can compute while a person waits
+MAX_XLSX_ROWS = 10_000  # an Excel file cannot start before its last row is known
 
 
 def estimated_rows(wanted: ExportRequest) -> int | None:
-    """What PostgreSQL's planner expects; elsewhere a count that goes no further than it matters. None: nobody knows."""
+    """The estimate of PostgreSQL's planner; on SQLite a count up to the limit.
+
+    None if there is no query to count.
+    """
     query = _counted_query(wanted)
     if query is None:
         return None
@@ -46,7 +50,7 @@ def estimated_rows(wanted: ExportRequest) -> int | None:
 
 
 def needs_background(wanted: ExportRequest, estimate: int | None) -> bool:
-    """Whether nobody should wait for it."""
+    """Whether the file is too large to be produced while a person waits."""
     return (estimate or 0) > _row_limit(wanted)
 
 

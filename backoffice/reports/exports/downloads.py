@@ -1,7 +1,9 @@
-"""Downloads: a report made while it is sent, or a finished file, in constant memory and cut off if the reader is too
-slow.
+"""Stream downloads: a report while it is produced, or a finished file, in constant memory.
 
-The audit log records a report before the first byte is sent and after the last, and a finished file before the first.
+A reader that is too slow is disconnected.
+
+The audit log records a report before the first byte is sent and after the last, and a finished file before
+the first.
 """
 
 import logging
@@ -29,10 +31,8 @@ from backoffice.reports.rendering.csv import CHUNK_BYTES, FileChunk
 from backoffice.reports.rendering.export_file import file_chunks
 from backoffice.reports.report import ExportRequest, FileFormat
 
-DOWNLOAD_TIME_LIMIT = timedelta(
-    minutes=30
-)  # for the whole file; who reads more slowly has it made in the background
-PIECE_TIME_LIMIT = timedelta(minutes=1)  # for its reader to take one piece: of 128 kB, that is 2 kB a second
+DOWNLOAD_TIME_LIMIT = timedelta(minutes=30)  # for the whole file; slower readers must use a background export
+PIECE_TIME_LIMIT = timedelta(minutes=1)  # for the reader to take one chunk: 128 kB, so about 2 kB a second
 _WATCH_SECONDS = 1.0  # seconds
 
 
@@ -40,28 +40,28 @@ logger = logging.getLogger(__name__)
 
 
 class SlowReaderError(Exception):
-    """Its reader took no piece for so long, or so long for all of them, that the file was broken off."""
+    """The download was ended because its reader took a chunk, or all of them, too slowly."""
 
 
 class Download:
-    """The pieces of one file, for a streaming answer. Holds a `Place` until its end.
+    """The chunks of one file, for a streaming response. Holds a `DownloadSlot` until its end.
 
-    Who stops reading and stays connected blocks the thread that sends, for ever. So another thread looks whether the
-    piece that was handed out is asked for the next one in time; if not, it lets go of what the pieces come from, leaves
-    the place, and has the server hang up.
+    A reader that stops reading but stays connected would block the sending thread for ever. A second thread
+    therefore checks that the next chunk is requested in time; if not, it closes the source, releases the slot
+    and has the server close the connection.
     """
 
     def __init__(
         self, name: str, hang_up: Callable[[], object], *, at_most: timedelta = DOWNLOAD_TIME_LIMIT
     ) -> None:
-        """Take a place. Raises BusyError where all are taken."""
+        """Take a slot. Raises DownloadsBusyError if none is free."""
         self._name, self._hang_up, self._at_most = name, hang_up, at_most
-        self._at_work = threading.Lock()  # held by whoever reads on, or ends it
+        self._at_work = threading.Lock()  # held while a chunk is produced or the download is ended
         self._begun_at = self._handed_out_at = monotonic()
         self._is_over = threading.Event()
         self._is_broken_off = False
         self._place = DownloadSlot()
-        weakref.finalize(self, self._place.leave)  # also where nobody ever closes it
+        weakref.finalize(self, self._place.leave)  # also if nothing ever closes it
 
     def __iter__(self) -> Iterator[bytes]:
         return self
@@ -78,12 +78,12 @@ class Download:
             return piece
 
     def close(self) -> None:
-        """Let go of what the pieces come from. The server calls it however the answer ends."""
+        """Close the source. The server calls this however the response ends."""
         with self._at_work:
             self._break_off()
 
     def break_off_if_late(self) -> None:
-        """End it if its reader keeps it waiting for too long. Whoever is reading the next piece is let alone."""
+        """End the download if its reader is too slow. Does nothing while the next chunk is being produced."""
         if not self._at_work.acquire(blocking=False):
             return
         try:
@@ -98,15 +98,15 @@ class Download:
             self._at_work.release()
 
     def _watched(self) -> None:
-        """From now on its reader is."""
+        """Start the thread that checks the reader's speed."""
         threading.Thread(target=_watch, args=(weakref.ref(self), self._is_over), daemon=True).start()
 
     def _piece(self) -> bytes | None:
-        """The next one; None at the end."""
+        """The next chunk; None at the end."""
         raise NotImplementedError
 
     def _close_source(self) -> None:
-        """Let go of what the pieces come from; once is enough."""
+        """Release what the chunks come from. Idempotent."""
         raise NotImplementedError
 
     def _end(self, *, complete: bool) -> None:
@@ -134,18 +134,18 @@ class Download:
 
 
 class ReportDownload(Download):
-    """A report that is made while it is sent: in pieces, and its query ends with it.
+    """A report streamed while it is produced; its query ends with the download.
 
-    Two entries stand in the audit log for each: `report.requested`, committed before the first byte leaves, and
-    `report.exported` with the rows that were handed out and whether that was all. The second is written before
-    the reader can see the end of the file, so a file that arrived whole is on record as whole; `close` writes it for
-    one that did not.
+    Two entries are written to the audit log: `report.requested`, committed before the first byte is sent, and
+    `report.exported`, with the number of rows sent and whether the file is complete. The second is written
+    before the reader can see the end of the file, so a file that arrived completely is recorded as complete;
+    `close` records one that did not.
     """
 
     def __init__(self, wanted: ExportRequest, hang_up: Callable[[], object] = lambda: None) -> None:
-        """Read the beginning, so that what fails at once fails here, and put the request on record.
+        """Read the first chunk, so that an immediate failure is raised here, and record the request.
 
-        Raises BusyError where all places are taken.
+        Raises DownloadsBusyError if no slot is free.
         """
         super().__init__(wanted.report.name, hang_up)
         self.wanted = wanted
@@ -170,13 +170,14 @@ class ReportDownload(Download):
         return chunk.content
 
     def _close_source(self) -> None:
-        """End the query, if one is at work."""
+        """Cancel the query if it is running."""
         self._chunks.close()
 
     def _next(self) -> FileChunk | None:
-        """The next chunk with content, its rows counted with those of the empty ones before it; None at the end."""
+        """The next chunk with content, counting the rows of empty chunks before it; None at the end."""
         rows = 0
-        # The answer is sent after the middleware has left: the person's time zone has to be taken up again.
+        # The response is sent after the middleware has ended, so the person's time zone must be activated
+        # again.
         with timezone.override(self.wanted.zone):
             for chunk in self._chunks:
                 rows += chunk.rows
@@ -185,7 +186,7 @@ class ReportDownload(Download):
         return None
 
     def _end(self, *, complete: bool) -> None:
-        """An export that has not come to its end is put on record as incomplete."""
+        """Record the end of the export, incomplete if it did not reach its last row."""
         if not self._is_ended:
             self._record(Action.REPORT_EXPORTED, rows=self.rows_sent, complete=complete)
             self._is_ended = True
@@ -207,7 +208,7 @@ class ReportDownload(Download):
 
 
 def _watch(sending: weakref.ref[Download], is_over: threading.Event) -> None:
-    """Look at it now and then until it is over, or nobody knows it any more."""
+    """Check the reader's speed at intervals until the download ends or is garbage-collected."""
     try:
         while not is_over.wait(_WATCH_SECONDS) and (watched := sending()) is not None:
             watched.break_off_if_late()
@@ -216,14 +217,14 @@ def _watch(sending: weakref.ref[Download], is_over: threading.Event) -> None:
         connection.close()
 
 
-MIN_BYTES_PER_SECOND = 128_000  # bytes a second, over the whole of a big file
+MIN_BYTES_PER_SECOND = 128_000  # average required for a large file
 
 
 class ExportDownload(Download):
-    """Its file, which is on record as taken away before the first byte leaves."""
+    """A finished export file, recorded as downloaded before the first byte is sent."""
 
     def __init__(self, pk: UUID, *, actor: User, hang_up: Callable[[], object] = lambda: None) -> None:
-        """Raises BusyError where all places are taken, NotAllowedError, GoneError."""
+        """Raises DownloadsBusyError, ReportNotAllowedError, ExportGoneError."""
         super().__init__(f"the export {pk}", hang_up)
         try:
             self.job, self._file = open_export(pk, actor=actor)
@@ -247,14 +248,14 @@ _CONTENT_TYPES = {
 
 
 def file_response(pieces: Download, kind: FileFormat, name: str) -> StreamingHttpResponse:
-    """The pieces, to be kept as a file of this name."""
+    """A streaming response that browsers save as a file of this name."""
     kept = {"Content-Disposition": f'attachment; filename="{name}"'}
     return StreamingHttpResponse(pieces, content_type=_CONTENT_TYPES[kind], headers=kept)
 
 
 def close_connection(request: StaffRequest) -> None:
-    """End the connection, so that the thread that sends into it is free again. Servers of tests have none to give."""
+    """Close the connection, so that the thread that sends into it is free. Does nothing on test servers."""
     connection: socket.socket | None = request.META.get("gunicorn.socket")
     if connection is not None:
-        with suppress(OSError):  # it has ended by itself
+        with suppress(OSError):  # already closed
             connection.shutdown(socket.SHUT_RDWR)

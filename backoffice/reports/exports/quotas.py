@@ -13,7 +13,7 @@ from backoffice.reports.errors import QuotaExceededError
 from backoffice.reports.models import ACTIVE_STATES, ExportJob, ExportState, export_folder
 
 QUOTA_LOCK = "exports"
-"""The name under which people and schedules take turns to ask for one, before they hold the log."""
+"""Lock that serialises the quota checks of people and schedules. It is taken before the audit log's lock."""
 _MEGABYTE = 1024 * 1024
 _DISK_FULL_CODES = frozenset({errno.ENOSPC, errno.EDQUOT})
 DISK_FULL = (
@@ -22,9 +22,11 @@ DISK_FULL = (
 
 
 def check_export_quota(person: User) -> None:
-    """Raises NoRoomError where no further export may be asked for; others wait for this transaction's end.
+    """Raise QuotaExceededError if the person may not request another export.
 
-    What schedules make counts apart: it keeps nobody from asking, and they keep no schedule from running.
+    Holds `QUOTA_LOCK` until commit.
+
+    Exports made by schedules are counted separately, so that neither kind blocks the other.
     """
     leases.lock_until_commit(QUOTA_LOCK)
     check_disk_space()
@@ -42,7 +44,7 @@ def check_export_quota(person: User) -> None:
 
 
 def check_schedule_quota(person: User) -> None:
-    """The same for what schedules make for this person: each person has room of their own."""
+    """The same for exports made by schedules; each recipient has a separate quota."""
     leases.lock_until_commit(QUOTA_LOCK)
     check_disk_space()
     if (
@@ -60,7 +62,7 @@ def _counted_exports() -> QuerySet[ExportJob]:
 
 
 def check_disk_space() -> None:
-    """Raises NoRoomError where so little of the disk is free that nothing more may be written."""
+    """Raise QuotaExceededError if less disk space is free than the configured reserve."""
     reserve = settings.EXPORT_DISK_RESERVE_MB * _MEGABYTE
     if shutil.disk_usage(export_folder()).free < reserve:
         raise QuotaExceededError(
@@ -70,5 +72,5 @@ def check_disk_space() -> None:
 
 
 def is_disk_full(error: BaseException) -> bool:
-    """Whether it says that the disk, or the share of this program, is full."""
+    """Whether the error means that the disk, or this user's disk quota, is full."""
     return isinstance(error, OSError) and error.errno in _DISK_FULL_CODES

@@ -1,6 +1,4 @@
-"""An export request as stored texts (an address, an export, a schedule) and back, checked against the person's
-permissions.
-"""
+"""Convert an export request to stored texts (URL, export, schedule) and back, checking permissions."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,7 +18,7 @@ FilterTexts = Mapping[str, list[str]]
 
 
 def readable_report(user: User, name: str) -> AnyReport:
-    """The report of this name. Raises NotAllowedError unless the person may read it."""
+    """The report of this name. Raises ReportNotAllowedError unless the person may read it."""
     report = REPORTS.get(name)
     if report is None or not report.may_be_read_by(user):
         raise ReportNotAllowedError(f"{user} may not read this report.")
@@ -28,13 +26,13 @@ def readable_report(user: User, name: str) -> AnyReport:
 
 
 def filter_texts(report: AnyReport, data: QueryDict) -> dict[str, list[str]]:
-    """The texts of the report's own filters, and no others, that are set."""
+    """The non-empty values of the report's own filters; other parameters are ignored."""
     names = report.form.base_fields
     return {name: data.getlist(name) for name in names if any(data.getlist(name))}
 
 
 def filter_form(report: AnyReport, texts: FilterTexts) -> Form:
-    """The filters as a form that is not validated yet."""
+    """The filters as a bound form, not validated yet."""
     data = QueryDict(mutable=True)
     for name, values in texts.items():
         data.setlist(name, values)
@@ -43,12 +41,12 @@ def filter_form(report: AnyReport, texts: FilterTexts) -> Form:
 
 
 def describe_filters(report: AnyReport, texts: FilterTexts) -> list[tuple[str, str]]:
-    """Label and words of each filter, as on the report's page; one that no longer makes sense as it was typed."""
+    """Label and displayed value of each filter; one that is no longer valid is shown as typed."""
     return FilterDescriber()(report, texts)
 
 
 class FilterDescriber:
-    """The same for any number of exports and schedules: the people whom a filter may name are read once for all."""
+    """`describe_filters` for many exports and schedules: the choices of people are read once."""
 
     def __init__(self) -> None:
         self._named: dict[tuple[str, str], list[tuple[str, str]]] = {}
@@ -77,7 +75,10 @@ def _describe_filter(form: Form, name: str, typed: list[str]) -> tuple[str, str]
 
 
 def decode_request(user: User, kept: ExportJob | Schedule, filters: FilterTexts) -> ExportRequest:
-    """What is kept there, for this person, by the rights of now. Raises NotAllowedError, ExportError."""
+    """The stored request for this person, with their present permissions.
+
+    Raises ReportNotAllowedError, ReportError.
+    """
     report = readable_report(user, kept.report)
     form = filter_form(report, filters)
     if not form.is_valid():
@@ -95,7 +96,7 @@ def decode_request(user: User, kept: ExportJob | Schedule, filters: FilterTexts)
 
 
 def encode_request(wanted: ExportRequest, filters: FilterTexts) -> dict[str, Any]:
-    """The same as texts, to keep."""
+    """The request as texts that can be stored."""
     chosen = [] if wanted.columns == wanted.report.columns else wanted.header
     return {
         "report": wanted.report.name,

@@ -1,6 +1,8 @@
-"""Run background exports. Any number of workers and sweepers may call; each export is leased by one of them at a time.
+"""Run background exports.
 
-The file is whole, durable and under its final name before the state says so, or it does not exist.
+Any number of workers and sweepers may call; each export is leased to one of them at a time.
+
+The file is complete, durable and under its final name before the state becomes DONE; otherwise it is deleted.
 """
 
 import hashlib
@@ -42,15 +44,15 @@ from payments_gateway import GatewayError
 logger = logging.getLogger(__name__)
 
 LEASE_DURATION = timedelta(seconds=60)
-RENEWAL_SECONDS = 2.0  # seconds; also how often the rows written so far are told
+RENEWAL_SECONDS = 2.0  # also the interval at which the number of written rows is updated
 
 
 class ExportLeaseLostError(Exception):
-    """Somebody cancelled the export, or another runner holds it."""
+    """The export was cancelled, or another runner holds it."""
 
 
 class ExportLease:
-    """Renews in a thread of its own, which dies and freezes with its process, and tells how many rows are written."""
+    """Renews the lease in a thread, which ends with its process, and publishes the row count."""
 
     def __init__(self, job: ExportJob) -> None:
         self.rows = 0
@@ -70,7 +72,7 @@ class ExportLease:
         self._thread.join()
 
     def check(self) -> None:
-        """Raises LeaseLostError as soon as it is known to be lost."""
+        """Raises ExportLeaseLostError once the loss is known."""
         if self._is_lost:
             raise ExportLeaseLostError
 
@@ -85,13 +87,13 @@ class ExportLease:
         held = ExportJob.objects.filter(pk=self._job.pk, state=ExportState.RUNNING, runner=self._job.runner)
         try:
             self._is_lost = not held.update(lease_until=clock.now() + LEASE_DURATION, rows=self.rows)
-        except DatabaseError:  # the next turn tries again; until the lease ends nobody else begins
+        except DatabaseError:  # retried at the next interval; no other runner starts before the lease expires
             logger.warning("The lease of the export %s could not be renewed", self._job.pk, exc_info=True)
 
 
 @dataclass(frozen=True)
 class WrittenFile:
-    """A file on disk, still under a name for which nobody looks."""
+    """A file on disk, still under a temporary name."""
 
     path: Path
     rows: int
@@ -99,7 +101,7 @@ class WrittenFile:
     sha256: str
 
     def keep(self, name: str) -> Path:
-        """Give it its final name, in one step."""
+        """Rename the file to its final name atomically and durably."""
         final = self.path.rename(self.path.with_name(name))
         folder = os.open(final.parent, os.O_RDONLY)
         try:
@@ -110,9 +112,9 @@ class WrittenFile:
 
 
 def write_file(chunks: Iterable[FileChunk], path: Path, lease: ExportLease) -> WrittenFile:
-    """Write all of it, durably, for nobody else to read. What did not come to its end is removed.
+    """Write the whole file durably, readable by this user only. An incomplete file is deleted.
 
-    Raises LeaseLostError, StoppedError, NoRoomError, and what the chunks raise.
+    Raises ExportLeaseLostError, StopRequestedError, QuotaExceededError, and what the chunks raise.
     """
     try:
         return _write_chunks(chunks, path, lease)
@@ -145,14 +147,16 @@ MAX_TRIES = 3
 _UNEXPECTED_PROBLEM = (
     "The rows could not be read or written. Whoever runs this installation finds the reason in its log."
 )
-# What a defect in a report may raise over a row that nobody foresaw: it costs that file, not the process that makes it.
+# What a defect in a report may raise for an unforeseen row: it fails that export, not the worker.
 _PROGRAM_ERRORS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
 def run_next_export() -> int:
-    """Make the oldest file that waits or whose maker was killed; how many were begun.
+    """Run the oldest export that is waiting or was abandoned by a killed runner.
 
-    One and no more, so that whoever calls again and again sees between two files that it is to end.
+    Returns how many were started.
+
+    At most one, so that a caller in a loop can stop between two files.
     """
     job = _claim()
     if job is None:
@@ -162,21 +166,21 @@ def run_next_export() -> int:
 
 
 def run_all_exports(*, at_most: int = 100) -> int:
-    """The same again and again until nothing waits, at most so often; how many were begun."""
+    """Run waiting exports until none is left, at most `at_most`. Returns how many were started."""
     return sum(takewhile(bool, (run_next_export() for _ in range(at_most))))
 
 
 def run_export(pk: UUID) -> None:
-    """Make this file, if it still waits for somebody and there is room."""
+    """Run this export, if it is still waiting and a runner is free."""
     job = _claim(Q(pk=pk))
     if job is not None:
         _run(job)
 
 
 def _claim(which: Q = Q()) -> ExportJob | None:  # noqa: B008 - a Q without conditions is never changed
-    """The oldest export that nobody holds and that waits for nothing else, held from now on.
+    """Lease the oldest export that is waiting or abandoned and whose data is synced.
 
-    None if there is none, or enough are being made.
+    None if there is none, or if `EXPORTS_AT_ONCE` are running.
     """
     now = clock.now()
     is_abandoned = Q(state=ExportState.RUNNING, lease_until__lte=now)
@@ -196,14 +200,14 @@ def _claim(which: Q = Q()) -> ExportJob | None:  # noqa: B008 - a Q without cond
 
 
 def _run(job: ExportJob) -> None:
-    """Make the file and move the export to its end; nothing is moved by a runner that lost it."""
+    """Produce the file and set the final state; a runner that lost its lease changes nothing."""
     try:
         if job.tries > MAX_TRIES:
             raise ReportError(f"It was broken off {MAX_TRIES} times.")
         check_disk_space()
         person = User.objects.get(pk=job.person_id)
         wanted = decode_request(person, job, job.filters)
-        job.as_of = wanted.report.as_of()  # before anything is read: all up to then is in the file
+        job.as_of = wanted.report.as_of()  # before any read: the file contains everything up to this time
         with timezone.override(wanted.zone):
             _make_file(job, wanted)
     except ExportLeaseLostError:
@@ -211,7 +215,7 @@ def _run(job: ExportJob) -> None:
     except StopRequestedError:
         change_state(
             job, ExportState.WAITING, lease_until=None, tries=F("tries") - 1
-        )  # being ended is no fault of the export
+        )  # a requested stop does not count as a try
     except (ReportError, GatewayError) as exc:
         _fail(job, str(exc))
     except (DatabaseError, PostgresError, OSError, *_PROGRAM_ERRORS) as exc:
@@ -232,10 +236,10 @@ def _make_file(job: ExportJob, wanted: ExportRequest) -> None:
 
 
 def _finish(job: ExportJob, wanted: ExportRequest, written: WrittenFile) -> None:
-    """The file gets its final name, then the state says so. Nobody else knows the name yet.
+    """Give the file its final name, then set the state. Until then no other process knows the name.
 
-    Where the database breaks off meanwhile, it may have kept the state that names the file: so the file stays, and
-    `tidy_exports` removes it if none does.
+    If the database connection fails here, the state that names the file may have been committed: so the file
+    stays, and `delete_expired_exports` removes it if no export names it.
     """
     final = written.keep(secrets.token_urlsafe(24))
     if not _record_done(job, wanted, written, final):
@@ -282,5 +286,5 @@ def _fail(job: ExportJob, problem: str) -> None:
 
 
 def _mail_time(job: ExportJob, now: datetime) -> datetime | None:
-    """By a message, if a schedule asked for it."""
+    """When to send the e-mail about the result: only for exports made by a schedule."""
     return now if job.schedule_id else None

@@ -1,7 +1,7 @@
-"""Exports that a person may see, exports that wait for the mirror, and how fresh the data of an export is.
+"""Exports that a person may see, exports that wait for the mirror, and how fresh an export's data is.
 
-The mirror is about a minute behind, or hours while the provider cannot be read. An export about past days starts only
-once the mirror covers them, because those days are not checked again.
+The mirror is about a minute behind, or hours while the provider cannot be read. An export about past days
+starts only once the mirror covers them, because such a file is not produced again.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from backoffice.reports.report import AnyReport
 
 
 def visible_exports(user: User) -> QuerySet[ExportJob]:
-    """This person's own, of reports that this person may still read, the newest first."""
+    """The person's own exports of reports that they may still read, newest first."""
     readable = [name for name, report in REPORTS.items() if report.may_be_read_by(user)]
     return ExportJob.objects.filter(person=user, report__in=readable).select_related("schedule")
 
@@ -31,7 +31,7 @@ MAX_SYNC_WAIT = timedelta(days=1)
 
 
 def past_period_end(report: AnyReport, wish: Mapping[str, Any], now: datetime) -> datetime | None:
-    """Where the days of this wish end, if the report reads the list and they are over; otherwise None."""
+    """The end of the requested period, if it is past and the report reads the mirror; otherwise None."""
     form = filter_form(report, wish.get("filters", {}))
     if report.told_up_to is None or not form.is_valid():
         return None
@@ -43,9 +43,9 @@ def past_period_end(report: AnyReport, wish: Mapping[str, Any], now: datetime) -
 
 
 def waiting_for_sync(now: datetime) -> Q:
-    """The exports that are not begun yet, because the list is not read to the end of their days, or to its own end.
+    """Waiting exports whose period the mirror does not cover yet, or before the first load is complete.
 
-    After a day they are: then they say what they lack.
+    After `MAX_SYNC_WAIT` an export runs anyway, and the file's freshness text says what may be missing.
     """
     lacking = Q()
     for told_up_to in {report.told_up_to for report in REPORTS.values() if report.told_up_to}:
@@ -56,7 +56,10 @@ def waiting_for_sync(now: datetime) -> Q:
 
 
 def freshness_text(job: ExportJob) -> str:
-    """Up to when the list was here when this file was begun, and whether that lacks something; empty for others."""
+    """How far the mirror was synced when the file was started, and what may be missing.
+
+    Empty for reports that do not read the mirror.
+    """
     if job.report not in REPORTS or REPORTS[job.report].told_up_to is None:
         return ""
     if job.as_of is None:

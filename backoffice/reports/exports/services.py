@@ -1,4 +1,4 @@
-"""Request, repeat, cancel, open and remove background exports; delete expired files and what killed runners left."""
+"""Request, repeat, cancel, open and remove background exports; delete expired and abandoned files."""
 
 import shutil
 import time
@@ -28,7 +28,10 @@ RUN_TASK = "reports.run_export"
 
 @transaction.atomic
 def request_export(user: User, wish: Mapping[str, Any], **of_schedule: Any) -> ExportJob:
-    """Put an export on the list for this person; a worker is told. Raises NotAllowedError, NoRoomError."""
+    """Create an export for this person and enqueue its task.
+
+    Raises ReportNotAllowedError, QuotaExceededError.
+    """
     report = readable_report(user, wish["report"])
     if of_schedule:
         check_schedule_quota(user)
@@ -52,7 +55,10 @@ def request_export(user: User, wish: Mapping[str, Any], **of_schedule: Any) -> E
 
 @transaction.atomic
 def repeat_export(job: ExportJob, *, actor: User) -> ExportJob:
-    """A new export of the same content. Raises NotAllowedError, NoRoomError, GoneError while the first is under way."""
+    """Request a new export of the same content.
+
+    Raises ReportNotAllowedError, QuotaExceededError, and ExportGoneError while the first one is in progress.
+    """
     if job.is_under_way:
         raise ExportGoneError("It is still being made.")
     return request_export(actor, job.wish)
@@ -60,7 +66,7 @@ def repeat_export(job: ExportJob, *, actor: User) -> ExportJob:
 
 @transaction.atomic
 def record_refused_export(user: User, wish: Mapping[str, Any], problem: str, **of_schedule: Any) -> ExportJob:
-    """Put an export on the list that has failed before it began, so that people see it and are told."""
+    """Create an export that failed before it started, so that it is listed and its e-mail is sent."""
     now = clock.now()
     job = ExportJob.objects.create(
         person=user,
@@ -78,7 +84,10 @@ def record_refused_export(user: User, wish: Mapping[str, Any], problem: str, **o
 
 @transaction.atomic
 def cancel_export(pk: UUID, *, actor: User) -> ExportJob:
-    """End it; whoever writes it stops at the next piece and throws it away. Raises GoneError if it has ended."""
+    """Cancel it; a runner stops at the next chunk and deletes its file.
+
+    Raises ExportGoneError if it has ended.
+    """
     job = ExportJob.objects.select_for_update().get(pk=pk)
     if not change_state(job, ExportState.CANCELLED, ended_at=clock.now(), lease_until=None):
         raise ExportGoneError("It had ended before.")
@@ -87,7 +96,7 @@ def cancel_export(pk: UUID, *, actor: User) -> ExportJob:
 
 
 def remove_export(pk: UUID, *, actor: User) -> ExportJob:
-    """Remove a finished file before its time, to make room. Raises GoneError if there is none."""
+    """Delete a finished file before it expires. Raises ExportGoneError if there is none."""
     job = ExportJob.objects.get(pk=pk)
     path = job.file
     with transaction.atomic():
@@ -100,9 +109,9 @@ def remove_export(pk: UUID, *, actor: User) -> ExportJob:
 
 @transaction.atomic
 def open_export(pk: UUID, *, actor: User) -> tuple[ExportJob, IO[bytes]]:
-    """The finished export and its file, open, for its person to take away. Raises NotAllowedError, GoneError.
+    """The finished export and its open file, for download. Raises ReportNotAllowedError, ExportGoneError.
 
-    On record only once the file is open: nobody took away what is no longer there.
+    The download is recorded only once the file is open, so none is recorded for a file that is gone.
     """
     job = ExportJob.objects.get(pk=pk)
     readable_report(actor, job.report)
@@ -118,7 +127,7 @@ def open_export(pk: UUID, *, actor: User) -> tuple[ExportJob, IO[bytes]]:
 
 
 def job_name(job: ExportJob) -> str:
-    """How the log calls it: by its file, or by its report before it has one."""
+    """Its name in the audit log: that of the file, or of the report before there is a file."""
     return str(job)
 
 
@@ -133,17 +142,20 @@ def _is_expired(job: ExportJob, now: datetime) -> bool:
     return job.expires_at is not None and job.expires_at <= now
 
 
-ABANDONED_AFTER = timedelta(hours=2)  # longer than anybody writes at one file
+ABANDONED_AFTER = timedelta(hours=2)  # longer than any runner writes one file
 
 
 def delete_expired_exports() -> int:
-    """Expire what is due and remove what belongs to no export; how many files went."""
+    """Expire exports that are due and delete files that belong to no export.
+
+    Returns how many files were deleted.
+    """
     expired = ExportJob.objects.filter(state=ExportState.DONE, expires_at__lte=clock.now())
     return sum(map(_expire, expired)) + sum(map(_delete_abandoned, _abandoned_files()))
 
 
 def _expire(job: ExportJob) -> bool:
-    """The state first: a file without a state that names it is removed in any case."""
+    """The state changes first: a file that no export names is deleted in any case."""
     path = job.file
     with transaction.atomic():
         is_ours = change_state(job, ExportState.EXPIRED, stored_as="")
@@ -155,7 +167,7 @@ def _expire(job: ExportJob) -> bool:
 
 
 def _abandoned_files() -> list[Path]:
-    """Nothing of an export that is being made, however long that takes: all that came since it began stays."""
+    """Files that no export names, written before the oldest running export started, with a margin."""
     begun = ExportJob.objects.filter(state=ExportState.RUNNING).aggregate(first=Min("started_at"))["first"]
     oldest = min(begun or clock.now(), clock.now()) - ABANDONED_AFTER
     forgotten = [
@@ -175,7 +187,7 @@ def _is_export_file(path: Path) -> bool:
 
 
 def _last_written(path: Path) -> float:
-    """A folder is as old as what was written last in it. What went meanwhile is as new as can be."""
+    """For a folder, the time of the newest file in it. A path deleted meanwhile counts as new."""
     try:
         return max(one.stat().st_mtime for one in (path, *path.glob("*")))
     except FileNotFoundError:

@@ -1,4 +1,7 @@
-"""Pages of reports and background exports. A person sees only their own exports, of reports they may still read."""
+"""Pages of reports and background exports.
+
+People see only their own exports, of reports they may still read.
+"""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -31,7 +34,7 @@ EXPORTS_PER_PAGE = 25
 
 @require_safe
 def report_list(request: StaffRequest) -> HttpResponse:
-    """The reports that the person may read, and what was asked for last."""
+    """The reports that the person may read, and their latest exports."""
     reports = reports_for(request.user)
     if not reports:
         raise PermissionDenied
@@ -44,7 +47,7 @@ def report_list(request: StaffRequest) -> HttpResponse:
 
 @require_safe
 def exports(request: StaffRequest) -> HttpResponse:
-    """What this person had made in the background, the newest first."""
+    """The person's background exports, newest first."""
     cursor = request.GET.get("cursor")
     page = keyset_page(
         visible_exports(request.user), order=NEWEST_FIRST, cursor=cursor, size=EXPORTS_PER_PAGE
@@ -54,16 +57,16 @@ def exports(request: StaffRequest) -> HttpResponse:
 
 @require_safe
 def export(request: StaffRequest, pk: UUID) -> HttpResponse:
-    """One of them: how far it is, or the file."""
+    """One export: its progress, or its file."""
     return render(request, "reports/export.html", _export_context(_own_export(request, pk)))
 
 
 @does_not_extend_session
 @require_safe
 def progress(request: StaffRequest, pk: UUID) -> HttpResponse:
-    """The parts of the same page that change: while it is made, its figures alone, so that nobody loses the focus.
+    """Only the changing parts of the page, so that the focus is kept while the export runs.
 
-    `told` is what was announced last; only what differs from it is announced again.
+    `told` is the stage announced last to screen readers; only another stage is announced again.
     """
     job = _own_export(request, pk)
     context = _export_context(job) | {"announces": request.GET.get("told") != job.stage}
@@ -75,13 +78,12 @@ def progress(request: StaffRequest, pk: UUID) -> HttpResponse:
 
 @require_POST
 def cancel(request: StaffRequest, pk: UUID) -> HttpResponse:
-    """Stop making it."""
     return _run_service(request, pk, services.cancel_export)
 
 
 @require_POST
 def again(request: StaffRequest, pk: UUID) -> HttpResponse:
-    """Have the same made once more."""
+    """Request the same export again."""
     job = _own_export(request, pk)
     try:
         return redirect(services.repeat_export(job, actor=request.user))
@@ -92,13 +94,12 @@ def again(request: StaffRequest, pk: UUID) -> HttpResponse:
 
 @require_POST
 def remove(request: StaffRequest, pk: UUID) -> HttpResponse:
-    """Let the file go before its time."""
+    """Delete the file before it expires."""
     return _run_service(request, pk, services.remove_export)
 
 
 @require_GET
 def download(request: StaffRequest, pk: UUID) -> HttpResponseBase:
-    """The finished file."""
     _own_export(request, pk)
     try:
         file = ExportDownload(pk, actor=request.user, hang_up=partial(close_connection, request))
@@ -118,7 +119,7 @@ def _own_export(request: StaffRequest, pk: UUID) -> ExportJob:
 
 
 def _run_service(request: StaffRequest, pk: UUID, service: Callable[..., object]) -> HttpResponse:
-    """Let the service do it, and show the export again: with the reason, where it was too late for it."""
+    """Call the service and show the export again, with the reason if it was too late."""
     job = _own_export(request, pk)
     try:
         service(job.pk, actor=request.user)
@@ -141,6 +142,6 @@ def _export_context(job: ExportJob) -> dict[str, object]:
 
 
 def _with_descriptions(jobs: Iterable[ExportJob]) -> list[tuple[ExportJob, AnyReport, list[tuple[str, str]]]]:
-    """Each with its report and the words of its filters."""
+    """Each export with its report and the description of its filters."""
     in_words, reports = FilterDescriber(), [(job, REPORTS[job.report]) for job in jobs]
     return [(job, report, in_words(report, job.filters)) for job, report in reports]

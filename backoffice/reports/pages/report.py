@@ -1,4 +1,4 @@
-"""The page of a report: choose filters and columns, download the file at once, or request it in the background."""
+"""The page of a report: choose filters and columns, then download or export in background."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -40,9 +40,9 @@ from payments_gateway import GatewayError
 
 
 class FileForm(forms.Form):
-    """Which columns, in what kind of file. Nothing asked about them: all columns, as CSV.
+    """The columns and the file format. Without input: all columns, as CSV.
 
-    `chooses` says that columns were offered, so that none of them is not taken for all.
+    `chooses` marks that the form offered columns, so that an empty choice is an error instead of all columns.
     """
 
     chooses = forms.BooleanField(required=False, widget=forms.HiddenInput)
@@ -57,7 +57,7 @@ class FileForm(forms.Form):
         columns.choices = [(column.header, column.header) for column in report.columns]
 
     def clean(self) -> dict[str, Any]:
-        """Refuse a file without columns."""
+        """Reject a file without columns."""
         values = self.cleaned_data
         if values["chooses"] and not values.get("columns", True):
             self.add_error("columns", "Choose at least one column.")
@@ -65,14 +65,14 @@ class FileForm(forms.Form):
 
     @property
     def offered(self) -> list[tuple[str, str, bool]]:
-        """Heading, explanation and whether it is chosen, of every column in the order of the file."""
+        """Heading, description and whether it is chosen, of every column in file order."""
         return [
             (column.header, column.about, column.header in self._chosen) for column in self.report.columns
         ]
 
     @property
     def count(self) -> int:
-        """How many of the offered columns are chosen."""
+        """The number of chosen columns."""
         return sum(is_chosen for _, _, is_chosen in self.offered)
 
     @property
@@ -83,7 +83,7 @@ class FileForm(forms.Form):
 
 @dataclass(frozen=True)
 class ReportQuery:
-    """A report with its two forms, as they were sent."""
+    """A report with its two submitted forms."""
 
     request: StaffRequest
     report: AnyReport
@@ -92,12 +92,12 @@ class ReportQuery:
     file: FileForm
 
     def is_valid(self) -> bool:
-        """Whether both forms make sense."""
+        """Whether both forms are valid."""
         return all((self.form.is_valid(), self.file.is_valid()))
 
     @property
     def wanted(self) -> ExportRequest:
-        """What to make. Call only when it is valid."""
+        """The export request. Call only if valid."""
         values = self.file.cleaned_data
         return ExportRequest(
             report=self.report,
@@ -111,7 +111,7 @@ class ReportQuery:
 
 
 def report_query(request: StaffRequest, name: str, data: QueryDict) -> ReportQuery:
-    """The report of this name with what was sent about it. Raises Http404, PermissionDenied."""
+    """The report of this name with the submitted data. Raises Http404, PermissionDenied."""
     report = get_readable_report(request, name)
     filters = filter_texts(report, data)
     form: Form = filter_form(report, filters)
@@ -120,7 +120,10 @@ def report_query(request: StaffRequest, name: str, data: QueryDict) -> ReportQue
 
 
 def get_readable_report(request: StaffRequest, name: str) -> AnyReport:
-    """The report of this name. Raises Http404 where there is none, PermissionDenied where it is not for this person."""
+    """The report of this name.
+
+    Raises Http404 if there is none, PermissionDenied if this person may not read it.
+    """
     if name not in REPORTS:
         raise Http404
     try:
@@ -137,7 +140,10 @@ _BUSY_MESSAGE = (
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def report(request: StaffRequest, name: str) -> HttpResponseBase:
-    """One report: its filters, columns and kinds of file. What is sent here is made, kept for later or scheduled."""
+    """One report: its filters, columns and formats.
+
+    A POST downloads it, exports it in the background or schedules it.
+    """
     wish = report_query(request, name, request.POST if request.method == "POST" else request.GET)
     if request.method != "POST":
         return _report_page(wish, refused=bool(wish.filters) and not wish.is_valid())
@@ -153,14 +159,14 @@ def report(request: StaffRequest, name: str) -> HttpResponseBase:
 
 @require_GET
 def download_csv(request: StaffRequest, name: str) -> HttpResponseBase:
-    """One report as a file, narrowed by the filters in the address."""
+    """A report as a file, restricted by the filters in the query string."""
     wish = report_query(request, name, request.GET)
     return _download(wish) if wish.is_valid() else _report_page(wish, refused=True)
 
 
 @require_safe
 def file_size(request: StaffRequest, name: str) -> HttpResponse:
-    """About how many rows the filters in the address leave, and how the file will be made."""
+    """The estimated number of rows for the filters in the query string, and how the file will be produced."""
     wish = report_query(request, name, request.GET)
     return render(request, "reports/_size.html", _size_context(wish.wanted) if wish.is_valid() else {})
 
@@ -196,7 +202,7 @@ def _request_in_background(wish: ReportQuery) -> HttpResponse:
 def _offer_background(
     wish: ReportQuery, why: str, estimate: int | None, *, status: int = HTTPStatus.OK
 ) -> HttpResponse:
-    """A page that says why not at once, with one button for the background."""
+    """A page that explains why the file is not sent at once, with a button for a background export."""
     context = {"report": wish.report, "why": why, "estimate": estimate, "sent": list(_sent_fields(wish))}
     return render(wish.request, "reports/offer.html", context, status=status)
 
@@ -217,7 +223,7 @@ def _size_context(wanted: ExportRequest) -> dict[str, object]:
 
 
 def _sent_fields(wish: ReportQuery) -> list[tuple[str, str]]:
-    """Everything that was sent, as names and texts."""
+    """The submitted data as names and values."""
     names = [*wish.filters, "columns", "format", "has_mark"]
     data = wish.file.data
     return [

@@ -30,7 +30,7 @@ from backoffice.reports.schedules.services import (
 
 
 class ScheduleForm(forms.Form):
-    """When, for whom, and about which days."""
+    """Time, recipients and period of a schedule."""
 
     name = forms.CharField(max_length=80, help_text="Stands in the list and in the message.")
     frequency = forms.ChoiceField(label="How often", choices=Frequency.choices)
@@ -75,7 +75,7 @@ class ScheduleForm(forms.Form):
 
     @property
     def members(self) -> dict[str, Any]:
-        """The columns of the schedule that are typed here. Call only on a valid form."""
+        """The schedule's fields from this form. Call only on a valid form."""
         values = self.cleaned_data
         day = values["weekday"] if values["frequency"] == Frequency.WEEKLY else values["day"]
         names = ("name", "frequency", "hour", "time_zone", "period")
@@ -83,7 +83,7 @@ class ScheduleForm(forms.Form):
 
 
 def schedule_initial(schedule: Schedule) -> dict[str, Any]:
-    """The form's values for a schedule that is there."""
+    """The form's initial values for an existing schedule."""
     names = ("name", "frequency", "day", "hour", "time_zone", "period")
     weekday = schedule.day if schedule.frequency == Frequency.WEEKLY else 1
     return {
@@ -93,12 +93,12 @@ def schedule_initial(schedule: Schedule) -> dict[str, Any]:
     }
 
 
-_PERIOD_FIELDS = ("since", "until")  # which the schedule works out by itself
+_PERIOD_FIELDS = ("since", "until")  # computed by the schedule itself
 
 
 @require_safe
 def schedules(request: StaffRequest) -> HttpResponse:
-    """Those that the person made or receives."""
+    """The schedules that the person owns or receives."""
     if not reports_for(request.user):
         raise PermissionDenied
     in_words = FilterDescriber()
@@ -119,7 +119,7 @@ def schedules(request: StaffRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def new_schedule(request: StaffRequest, name: str) -> HttpResponse:
-    """A schedule of a report with the filters and columns that stand in the address."""
+    """Create a schedule of a report with the filters and columns in the query string."""
     wish = report_query(request, name, request.GET)
     if not wish.is_valid():
         return redirect("reports:report", name)
@@ -146,7 +146,7 @@ def new_schedule(request: StaffRequest, name: str) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def schedule(request: StaffRequest, pk: int) -> HttpResponse:
-    """Change one."""
+    """Change a schedule."""
     kept = _own_schedule(request, pk)
     report = get_readable_report(request, kept.report)
     form = ScheduleForm(_posted(request), report=report, initial=schedule_initial(kept))
@@ -163,14 +163,12 @@ def schedule(request: StaffRequest, pk: int) -> HttpResponse:
 
 @require_POST
 def pause(request: StaffRequest, pk: int) -> HttpResponse:
-    """Let it rest."""
     services.pause_schedule(_own_schedule(request, pk).pk, actor=request.user)
     return redirect("reports:schedules")
 
 
 @require_POST
 def resume(request: StaffRequest, pk: int) -> HttpResponse:
-    """Let it go on."""
     try:
         services.resume_schedule(_own_schedule(request, pk).pk, actor=request.user)
     except ScheduleError as exc:
@@ -180,7 +178,6 @@ def resume(request: StaffRequest, pk: int) -> HttpResponse:
 
 @require_POST
 def remove(request: StaffRequest, pk: int) -> HttpResponse:
-    """Forget it."""
     services.delete_schedule(_own_schedule(request, pk).pk, actor=request.user)
     messages.success(request, "The schedule was removed. Files that it made stay until their time is over.")
     return redirect("reports:schedules")

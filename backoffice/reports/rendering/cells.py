@@ -1,7 +1,7 @@
-"""One value as the text of one cell, in Python and as an SQL expression with the same result.
+"""Convert one value to the text of a cell, in Python and as an SQL expression with the same result.
 
-Text that a spreadsheet would run as a formula gets an apostrophe. Each SQL function takes a column name and returns an
-expression over it, without parameters.
+Text that a spreadsheet would run as a formula gets an apostrophe. Each SQL function takes a column name and
+returns an expression over it, without parameters.
 """
 
 import json
@@ -17,38 +17,41 @@ from django.utils import timezone
 from backoffice.core.fields import ExactDecimalField, UnsignedDecimalField, normalized_text
 
 FORMULA_SIGNS = "+=@\uff1d\uff0b\uff0d\uff20-"
-"""Spreadsheets run a cell that begins with one of these, in their full width too."""
+"""Spreadsheets run a cell that begins with one of these, including their full-width forms."""
 CELL_BREAKS = ";\t\r\n"
-"""Where a spreadsheet that takes no comma for an end begins another cell, even between our quotes."""
+"""Characters at which a spreadsheet that does not split at commas starts another cell, even inside quotes."""
 SKIPPED_BEFORE_A_FORMULA = " \u00a0\u200b\u3000\ufeff"
 FORMULA_BEGINS = (
     f"^(?=[{SKIPPED_BEFORE_A_FORMULA}]*[\t\r\n{FORMULA_SIGNS}])"
     f'|(?<=[{CELL_BREAKS}])(?=["{SKIPPED_BEFORE_A_FORMULA}]*[{FORMULA_SIGNS}])'
 )
-"""The places for an apostrophe, each between two characters. Python and PostgreSQL read it alike."""
+"""Zero-width matches where an apostrophe is inserted.
+
+Python and PostgreSQL interpret the pattern in the same way.
+"""
 _TO_THE_MINUTE_OF_THE_OFFSET = len("2026-03-01T10:30:00.000250+01:00")
 
 
 def cell_text(value: object) -> str:
-    """The value as text: times in the current time zone, amounts without grouping, exponent or trailing zeros.
+    """The value as text: times in the current time zone, amounts without grouping or exponent.
 
-    What a spreadsheet would run as a formula stands behind an apostrophe.
+    A text that a spreadsheet would run as a formula is prefixed with an apostrophe.
     """
     return without_formula(_plain_text(value))
 
 
 def without_formula(text: str) -> str:
-    """The text, with an apostrophe wherever a spreadsheet would otherwise begin to run it as a formula."""
+    """The text, with an apostrophe wherever a spreadsheet would start a formula."""
     return re.sub(FORMULA_BEGINS, "'", text)
 
 
 def time_text(value: datetime, zone: tzinfo) -> str:
-    """`2026-03-01T10:30:00.000250+01:00`: ISO 8601 in this time zone, always of this length."""
+    """`2026-03-01T10:30:00.000250+01:00`: ISO 8601 in this time zone, with fixed length."""
     return value.astimezone(zone).isoformat(timespec="microseconds")[:_TO_THE_MINUTE_OF_THE_OFFSET]
 
 
 def json_text(value: object) -> str:
-    """JSON on one line, members in the order of PostgreSQL's jsonb: short names first, then by the alphabet."""
+    """JSON on one line, keys in the order of PostgreSQL's jsonb: by length, then by bytes."""
     return json.dumps(_sorted_members(value), ensure_ascii=False)
 
 
@@ -68,7 +71,7 @@ def _sorted_members(value: Any) -> Any:
 
 
 _WRITERS: tuple[tuple[type | tuple[type, ...], Callable[[Any], str]], ...] = (
-    (str, str),  # the first that fits: a bool is an int as well, and a datetime a date
+    (str, str),  # first match wins: a bool is also an int, and a datetime a date
     (type(None), lambda _nothing: ""),
     (bool, lambda flag: "true" if flag else "false"),
     (datetime, lambda value: time_text(value, timezone.get_current_timezone())),
@@ -79,7 +82,7 @@ _WRITERS: tuple[tuple[type | tuple[type, ...], Callable[[Any], str]], ...] = (
 )
 
 
-# Functions of Python that `snapshot` gives to SQLite, which knows neither time zones nor jsonb nor lookahead.
+# Python functions that `database` registers on SQLite, which has no time zones, jsonb or lookahead.
 SQLITE_TIME, SQLITE_JSON, SQLITE_TEXT = "cell_moment", "cell_json", "cell_text"
 
 _SUSPICIOUS_CODES = ", ".join(
@@ -94,7 +97,10 @@ CellExpression = Callable[[str], str]
 
 
 def cells_for(vendor: str, fields: list[Field]) -> list[CellExpression]:
-    """How each of these columns becomes a cell on this engine. Raises TypeError for a field that nobody foresaw."""
+    """The cell expression for each of these columns on this engine.
+
+    Raises TypeError for an unsupported field type.
+    """
     table = _ON_SQLITE if vendor == "sqlite" else _ON_POSTGRESQL
     return [_cell_for(field, table) for field in fields]
 
@@ -107,7 +113,7 @@ def _cell_for(field: Field, table: dict[type[Field], CellExpression]) -> CellExp
 
 
 def _may_hold_formula(text: str, *, first: str, place: str) -> str:
-    """Whether there may be a formula in it: nearly every text has none of this."""
+    """Cheap test whether the text may hold a formula; false for nearly every text."""
     breaks = " OR ".join(f"{place}({text}, '{one}') > 0" for one in CELL_BREAKS)
     return f"{first}({text}) IN ({_SUSPICIOUS_CODES}) OR {breaks}"
 
@@ -131,7 +137,7 @@ def _postgresql_json(column: str) -> str:
 
 
 def _postgresql_time(column: str) -> str:
-    """In the time zone of the session."""
+    """In the session's time zone."""
     return f"to_char({column}, 'YYYY-MM-DD\"T\"HH24:MI:SS.USTZH:TZM')"
 
 
@@ -169,17 +175,17 @@ def _sqlite_json(column: str) -> str:
 
 
 def _sqlite_day(column: str) -> str:
-    """Kept as this text already; as a bare column the driver would make a date of it."""
+    """Stored as this text already; for a bare column the driver would return a date."""
     return f"CAST({column} AS TEXT)"
 
 
 def _sqlite_decimal(column: str) -> str:
-    """Kept as text that is already the shortest."""
+    """Stored as text without redundant zeros."""
     return f"CASE WHEN substr({column}, 1, 1) = '-' THEN '''' || {column} ELSE {column} END"
 
 
 def _sqlite_magnitude(column: str) -> str:
-    """Kept with zeros before and behind."""
+    """Stored with leading and trailing zeros."""
     short = f"ltrim({column}, '0')"
     return f"CASE WHEN substr({short}, 1, 1) = '.' THEN '0' ELSE '' END || rtrim(rtrim({short}, '0'), '.')"
 
@@ -189,12 +195,12 @@ def _sqlite_integer(column: str) -> str:
 
 
 def _sqlite_seconds(column: str) -> str:
-    """Told in microseconds."""
+    """Stored in microseconds."""
     return f"CAST({column} / 1000000 AS TEXT)"
 
 
 def _sqlite_id(column: str) -> str:
-    """Kept as 32 digits."""
+    """Stored as 32 hexadecimal digits."""
     ends = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
     return " || '-' || ".join(f"substr({column}, {start}, {length})" for start, length in ends)
 
@@ -227,5 +233,5 @@ _ON_SQLITE: dict[type[Field], CellExpression] = {
 
 
 def quotes_every_cell(columns: int) -> bool:
-    """Whether every cell is quoted: a line with nothing on it would not be a row with one empty cell."""
+    """Whether every cell is quoted: an empty line would not be read as a row with one empty cell."""
     return columns == 1

@@ -1,4 +1,4 @@
-"""CSV (RFC 4180, UTF-8), encoded here or copied by PostgreSQL (COPY): both make the same bytes of the same rows."""
+"""CSV (RFC 4180, UTF-8), encoded in Python or by PostgreSQL's COPY, with identical bytes."""
 
 import csv
 import io
@@ -24,21 +24,21 @@ _BYTE_ORDER_MARK = "\ufeff"
 
 @dataclass(frozen=True)
 class FileChunk:
-    """Some bytes of the file, and how many rows end in them."""
+    """Some bytes of the file, and the number of rows that end in them."""
 
     content: bytes
     rows: int
 
 
 def csv_header(header: Sequence[str], *, has_mark: bool) -> bytes:
-    """The line of headings, behind the byte order mark if it `has_mark`."""
+    """The header line, after the byte order mark if `has_mark`."""
     buffer = io.StringIO(newline="")
     _csv_writer(buffer, len(header)).writerow(header)
     return ((_BYTE_ORDER_MARK if has_mark else "") + buffer.getvalue()).encode()
 
 
 def encode_csv(rows: Iterable[Sequence[str | None]], *, columns: int) -> Generator[FileChunk, None, None]:
-    """The rows in chunks. Takes some rows from `rows` only when they are needed; holds one chunk."""
+    """The rows in chunks. Reads `rows` lazily, in small batches, and holds one chunk."""
     buffer, waiting, rows = io.StringIO(newline=""), 0, iter(rows)
     writer = _csv_writer(buffer, columns)
     while batch := list(islice(rows, _ENCODED_AT_ONCE)):
@@ -58,7 +58,7 @@ def _csv_writer(buffer: io.StringIO, columns: int) -> Any:
 
 
 def _write_rows(batch: list[Sequence[str | None]], buffer: io.StringIO, writer: Any, columns: int) -> None:
-    """Most rows need no quotes: joining and searching them is several times faster than looking at each character."""
+    """Most rows need no quotes: joining them and searching for special characters is several times faster."""
     for row in batch:
         line = ",".join([text or "" for text in row])
         if (
@@ -82,16 +82,14 @@ def _drain_buffer(buffer: io.StringIO, rows: int) -> FileChunk:
 
 
 REFUSED_WITHIN = 0.02  # seconds
-POLL_SECONDS = (
-    1.0  # seconds: so long a server that is silent keeps this process from seeing that it is to end
-)
+POLL_SECONDS = 1.0  # seconds: how long a silent server can delay the check for a stop request
 
 StopCheck = Callable[[], object]
-"""Raises what ends the work, if anything does."""
+"""Raises an exception to stop the work; otherwise does nothing."""
 
 
 class _IncomingData:
-    """What the server sends. It may find nothing for minutes: each second meanwhile `check` is called."""
+    """Wait for data from the server. Queries may take minutes: `check` is called every second meanwhile."""
 
     def __init__(self, pgconn: PGconn, check: StopCheck) -> None:
         self._pgconn, self._check = pgconn, check
@@ -99,7 +97,7 @@ class _IncomingData:
         self._arrived.register(pgconn.socket, waiting.POLLIN)
 
     def take_in(self, at_most: float = POLL_SECONDS) -> None:
-        """Take in what was sent; wait for it, no longer than this many seconds."""
+        """Read what the server sent, waiting at most this many seconds for it."""
         self._check()
         if self._arrived.poll(at_most * 1000):
             self._pgconn.consume_input()
@@ -113,12 +111,12 @@ def copy_csv(
     columns: int,
     check: StopCheck,
 ) -> Generator[FileChunk, None, None]:
-    """The headings, then what the server writes, in pieces of at least 128 kB.
+    """The headings, then the server's output, in chunks of at least 128 kB.
 
     Raises psycopg's errors, and what `check` raises.
 
-    What the server refuses within a moment is raised before the headings. It says nothing of its consent until its
-    first 8 kB are full, so after that moment they come without.
+    An error that the server reports within `REFUSED_WITHIN` is raised before the headings. The server reports
+    success only once its first 8 kB are full, so after that time the headings are sent without waiting.
     """
     pgconn: PGconn = connection.connection.pgconn
     pgconn.send_query(copy_sql(select, connection, columns).encode())
@@ -133,7 +131,7 @@ def copy_csv(
     if not has_begun:
         _check_result(_result(pgconn, arrivals), ExecStatus.COPY_OUT)
     yield from _drain_copy(pgconn, arrivals)
-    while result := _result(pgconn, arrivals):  # only now is the file whole
+    while result := _result(pgconn, arrivals):  # only now is the file complete
         _check_result(result, ExecStatus.COMMAND_OK)
 
 
@@ -145,9 +143,9 @@ def copy_sql(select: TextSelect, connection: BaseDatabaseWrapper, columns: int) 
 
 
 def _drain_copy(pgconn: PGconn, arrivals: _IncomingData) -> Generator[FileChunk, None, None]:
-    """libpq hands out one row at a time, with a line feed at its end; in the file a row ends as RFC 4180 wants.
+    """libpq returns one row at a time, ending in a line feed; in the file each row ends in CRLF (RFC 4180).
 
-    Iterating psycopg's own `copy()` would take each row through its generators; here a row costs one call.
+    psycopg's own `copy()` would pass each row through its generators; here a row costs one call.
     """
     take = pgconn.get_copy_data
     rows: list[Any] = []
@@ -177,7 +175,7 @@ def _chunk(rows: list[Any]) -> FileChunk:
 
 
 def _result(pgconn: PGconn, arrivals: _IncomingData) -> PGresult | None:
-    """The next result. libpq would wait for it as well, and keep every other thread of this process waiting too."""
+    """The next result. Waiting in libpq itself would block every other thread of this process."""
     while pgconn.is_busy():
         arrivals.take_in()
     return pgconn.get_result()

@@ -1,5 +1,6 @@
-"""Read a stored report from the database: one SELECT of text cells, on a read-only connection of its own that sees one
-snapshot and can be cancelled.
+"""Read a stored report from the database: one SELECT of text cells.
+
+It runs on a read-only connection of its own, which sees one snapshot and can be cancelled.
 """
 
 import json
@@ -38,18 +39,18 @@ _BEFORE_THE_OFFSET = len("2026-03-01T10:30:00.000250")
 _HOURS_REMEMBERED = 10_000
 _LAST_OF_AN_HOUR = timedelta(minutes=59, seconds=59)
 _UTC = ZoneInfo("UTC")
-_GONE_WITHIN = "5s"  # a server at work looks so often whether this process is still there
+_GONE_WITHIN = "5s"  # how often a busy server checks that this process is still connected
 
 
 @contextmanager
 def snapshot_connection(zone: ZoneInfo, *, at_most: timedelta) -> Iterator[BaseDatabaseWrapper]:
-    """A connection whose every question is answered from the same moment, with times written in this zone.
+    """A connection on which all queries see one snapshot, with times written in this zone.
 
-    Its own, so that what is read in one piece over minutes neither holds nor ends a transaction of anybody else. A
-    question that takes longer than `at_most` is broken off by PostgreSQL. However the block is left, nothing goes on.
+    It is separate, so that a read of several minutes neither holds nor ends another transaction. PostgreSQL
+    cancels a query that takes longer than `at_most`. However the block is left, no query keeps running.
     """
     connection = connections[DEFAULT_DB_ALIAS].copy()
-    connection.inc_thread_sharing()  # the thread that ends it may be another one than that which began
+    connection.inc_thread_sharing()  # it may be closed by another thread than the one that opened it
     try:
         connection.ensure_connection()
         if connection.vendor == "sqlite":
@@ -62,10 +63,10 @@ def snapshot_connection(zone: ZoneInfo, *, at_most: timedelta) -> Iterator[BaseD
 
 
 def rows_of_one_snapshot(rows: Iterator[Row], *, at_most: timedelta) -> Generator[Row, None, None]:
-    """The same rows, some at a time, however many questions they cost: all are answered from the same moment.
+    """The same rows, in batches; all queries that produce them see one snapshot.
 
-    Between two rows this thread has its usual connection again: who takes them may write. A question that takes longer
-    than `at_most` is broken off.
+    Between two rows this thread uses its usual connection again, so the consumer may write. A query that
+    takes longer than `at_most` is cancelled.
     """
     with snapshot_connection(_UTC, at_most=at_most) as connection:
         while found := _next_batch(rows, connection):
@@ -73,7 +74,7 @@ def rows_of_one_snapshot(rows: Iterator[Row], *, at_most: timedelta) -> Generato
 
 
 def _next_batch(rows: Iterator[Row], connection: BaseDatabaseWrapper) -> list[Row]:
-    """Some more of them, with every question of this thread meanwhile asked by that connection."""
+    """The next batch, read with this thread's default connection replaced by the given one."""
     usual = connections[DEFAULT_DB_ALIAS]
     connections[DEFAULT_DB_ALIAS] = connection
     try:
@@ -102,13 +103,14 @@ def _prepare_sqlite(connection: BaseDatabaseWrapper, zone: ZoneInfo) -> None:
     raw.create_function(SQLITE_TEXT, 1, without_formula, deterministic=True)
     raw.create_function(SQLITE_JSON, 1, cell_json, deterministic=True)
     raw.execute("PRAGMA query_only = ON")
-    raw.execute("BEGIN DEFERRED")  # its moment is that of the first question
+    raw.execute("BEGIN DEFERRED")  # the snapshot is that of the first query
 
 
 def sqlite_time_writer(zone: ZoneInfo) -> Callable[[str | None], str | None]:
-    """Writes moments, as SQLite keeps them, as `cells` does.
+    """A function that formats times, as SQLite stores them, in the same way as `cells.time_text`.
 
-    Rows mostly come in the order of time, so hours repeat: each is worked out once, and what stands behind is copied.
+    Rows are mostly sorted by time, so hours repeat: each hour is converted once, and minutes and seconds are
+    copied.
     """
     hours: dict[str, tuple[str, str] | None] = {}
 
@@ -129,7 +131,7 @@ def sqlite_time_writer(zone: ZoneInfo) -> Callable[[str | None], str | None]:
 
 
 def _whole_hour(hour: str, zone: ZoneInfo) -> tuple[str, str] | None:
-    """What this hour of UTC is called there, and its offset; None unless it is a whole hour there as well."""
+    """The local hour and offset of this UTC hour; None unless it maps to one whole local hour."""
     begin = datetime.fromisoformat(f"{hour}:00").replace(tzinfo=UTC)
     offsets = {(begin + part).astimezone(zone).utcoffset() for part in (timedelta(0), _LAST_OF_AN_HOUR)}
     if len(offsets) > 1 or any(offset is None or offset % timedelta(hours=1) for offset in offsets):
@@ -139,10 +141,10 @@ def _whole_hour(hour: str, zone: ZoneInfo) -> tuple[str, str] | None:
 
 
 def _cancel_and_close(connection: BaseDatabaseWrapper) -> None:
-    """Close it, and tell PostgreSQL first where it is at work: it would only notice at its next row."""
+    """Close it, after cancelling a running query: PostgreSQL would otherwise notice only at its next row."""
     raw = connection.connection
     if connection.vendor == "postgresql" and raw is not None:
-        with suppress(PostgresError):  # then the closed connection has to tell it
+        with suppress(PostgresError):  # then closing the connection ends the query
             if raw.pgconn.transaction_status == TransactionStatus.ACTIVE:
                 raw.cancel_safe(timeout=2.0)
     connection.close()
@@ -153,7 +155,7 @@ _FETCHED_AT_ONCE = 500
 
 @dataclass(frozen=True)
 class TextSelect:
-    """A statement whose every column is text, and its parameters."""
+    """A statement whose columns are all text, and its parameters."""
 
     sql: str
     parameters: tuple[Any, ...]
@@ -162,9 +164,9 @@ class TextSelect:
 def text_select(
     wanted: ExportRequest, report: StoredReport[Any], connection: BaseDatabaseWrapper
 ) -> TextSelect | None:
-    """The rows that are wanted, each cell as it stands in the file; None where no row can match.
+    """The requested rows, each cell as written to the file; None if no row can match.
 
-    The query of the report stands inside, told by Django; around it each of its columns becomes text.
+    The report's query, compiled by Django, is the subquery; the outer query converts each column to text.
     """
     query = _selected_columns(wanted, report)
     names = list(query.query.annotation_select)
@@ -184,7 +186,7 @@ def text_select(
 def fetch_texts(
     select: TextSelect | None, connection: BaseDatabaseWrapper
 ) -> Iterator[tuple[str | None, ...]]:
-    """The rows of the statement, some at a time: PostgreSQL keeps the rest, SQLite has not looked for it yet."""
+    """The rows of the statement, in batches; the database keeps the rest."""
     if select is None:
         return
     cursor = connection.chunked_cursor() if connection.vendor == "postgresql" else connection.cursor()
@@ -195,7 +197,7 @@ def fetch_texts(
 
 
 def _selected_columns(wanted: ExportRequest, report: StoredReport[Any]) -> QuerySet[Any]:
-    """The query with the chosen columns and nothing else, under names of our own."""
+    """The query with only the chosen columns, under generated names."""
     values = {f"cell_{number}": column.expression for number, column in enumerate(wanted.columns)}
     query = report.query(wanted.user, wanted.form).order_by(*report.order)
     told: QuerySet[Any] = query.annotate(**values).values_list(*values)

@@ -1,7 +1,7 @@
 """An export request as a file: its chunks, as CSV or Excel, and its name.
 
-The generators fail at their first step where the report cannot be read at all; closing one cancels its query. Rows
-computed in Python use the time zone that is current at each step.
+The generators fail at their first step if the report cannot be read at all; closing one cancels its query.
+Rows computed in Python use the time zone that is current at each step.
 """
 
 from collections.abc import Generator, Iterator
@@ -26,7 +26,7 @@ Item = TypeVar("Item")
 def csv_chunks(
     wanted: ExportRequest, *, at_most: timedelta, check: StopCheck = background.raise_if_stop_requested
 ) -> Generator[FileChunk, None, None]:
-    """The file in chunks: the line of headings by itself, once the rows have begun to come, then the rows."""
+    """The file in chunks: first the header line, once the first rows can be read, then the rows."""
     match wanted.report:
         case StoredReport() as report:
             yield from _stored_csv_chunks(wanted, report, at_most, check)
@@ -37,7 +37,7 @@ def csv_chunks(
 
 
 def text_rows(wanted: ExportRequest, *, at_most: timedelta) -> Generator[TextRow, None, None]:
-    """The rows as texts, without the headings."""
+    """The rows as texts, without the header."""
     match wanted.report:
         case StoredReport() as report:
             with snapshot_connection(wanted.zone, at_most=at_most) as connection:
@@ -80,9 +80,10 @@ def _with_first_read(rows: Iterator[Item]) -> Iterator[Item]:
 def file_chunks(
     wanted: ExportRequest, *, at_most: timedelta, check: StopCheck = background.raise_if_stop_requested
 ) -> Generator[FileChunk, None, None]:
-    """The whole file. The first step fails where the report cannot be read at all.
+    """The whole file. The first step fails if the report cannot be read at all.
 
-    While PostgreSQL looks for the next rows of a CSV, `check` may raise what ends it, each second.
+    While PostgreSQL searches for the next rows of a CSV, `check` is called every second and may raise to stop
+    it.
     """
     if wanted.format == FileFormat.XLSX:
         return encode_xlsx(wanted.header, text_rows(wanted, at_most=at_most), folder=str(export_folder()))
@@ -90,9 +91,9 @@ def file_chunks(
 
 
 def file_name(wanted: ExportRequest, as_of: datetime | None = None) -> str:
-    """`countersign-<report>-<first day>-to-<last day>.csv`, or with the time of its content where no day is set.
+    """`countersign-<report>-<first day>-to-<last day>.csv`, or with the time of its data if no day is set.
 
-    Days are of the zone that is wanted, if the report has none of its own; the time is UTC.
+    Days are in the report's own time zone, if it has one, otherwise in the requested zone; the time is UTC.
     """
     now = timezone.now()
     today = now.astimezone(wanted.report.zone_of_days(wanted.zone)).date()

@@ -1,6 +1,6 @@
-"""Excel files in which every cell is text, so that nothing is run as a formula or rounded.
+"""Excel files in which every cell is text, so that no cell is run as a formula or rounded.
 
-Excel keeps numbers in 15 digits and would show an amount of 18 decimals as another one. The texts are those of the CSV.
+Excel stores numbers with 15 digits and would change an amount of 18 decimals. The texts are those of the CSV.
 """
 
 import tempfile
@@ -15,7 +15,7 @@ from backoffice.reports.errors import FileTooLongError
 from backoffice.reports.rendering.csv import CHUNK_BYTES, FileChunk
 
 TEMP_FOLDER_PREFIX = (
-    "rows-"  # how the folder begins in which the rows of one file wait; a killed process leaves it
+    "rows-"  # prefix of the folder with one file's temporary data; a killed process leaves it behind
 )
 MAX_SHEET_ROWS = 1_048_576
 MAX_CELL_CHARACTERS = 32_767
@@ -25,10 +25,11 @@ _ROWS_AT_ONCE = 1000
 def encode_xlsx(
     header: Sequence[str], rows: Iterable[Sequence[str | None]], *, folder: str
 ) -> Generator[FileChunk, None, None]:
-    """The file in chunks. Until it can begin, chunks without content tell how many rows are written.
+    """The file in chunks. Chunks without content report the rows written before the file can start.
 
-    A sheet that is full is followed by another one under the same headings. Holds one row; the rest is in files
-    in this folder, which go with the generator. Raises TooLongError for a cell that Excel has no room for.
+    A full sheet is followed by another one with the same header. Holds one row in memory; the rest is in
+    temporary files in `folder`, which are deleted with the generator. Raises FileTooLongError for a cell too
+    long for Excel.
     """
     with (
         tempfile.TemporaryDirectory(prefix=TEMP_FOLDER_PREFIX, dir=folder) as room,
@@ -54,7 +55,7 @@ def _write_workbook(
 def _write_lines(
     book: xlsxwriter.Workbook, header: Sequence[str], rows: Iterable[Sequence[str | None]]
 ) -> Iterator[None]:
-    """Writes one row at each step."""
+    """Writes one row per step."""
     sheet, line = _new_sheet(book, header), 1
     for row in rows:
         if line == MAX_SHEET_ROWS:
@@ -70,7 +71,7 @@ def _count_lines(lines: Iterator[None]) -> Iterator[FileChunk]:
 
 
 def _close_workbook(book: xlsxwriter.Workbook) -> None:
-    """The library closes what it keeps of its sheets when a book is finished, and only then."""
+    """Close the sheets' temporary files: the library does so only when a workbook is finished."""
     for sheet in book.worksheets():
         if sheet.row_data_fh is not None:
             sheet.row_data_fh.close()

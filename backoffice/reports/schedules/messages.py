@@ -1,6 +1,6 @@
-"""E-mails of scheduled reports: to recipients when the file is ready, to the owner when there is none.
+"""E-mails of scheduled reports: to the recipient if a file is ready, to the owner if it failed.
 
-A message holds a link that requires sign-in and how fresh the file is, but no figures.
+An e-mail contains a link that requires sign-in and how fresh the file is, but no figures.
 """
 
 import logging
@@ -29,13 +29,13 @@ MAIL_GIVEN_UP_AFTER = timedelta(days=7)
 
 
 def send_due_messages() -> int:
-    """Send what is due; how many messages left. Any number may call.
+    """Send the e-mails that are due. Returns how many were sent. Safe to call concurrently.
 
-    None leaves while nobody has told this installation its own address: its link would lead nowhere. It waits.
+    None are sent without PUBLIC_URL, because their links would lead nowhere; they stay due.
 
-    Each message is taken by moving its time on, so one that cannot be sent, or whose sender dies, is tried again
-    later: a recipient may get two, and never none. After seven days it is given up: the file is gone, and what failed
-    stands on the page of the schedules.
+    Each is claimed by advancing its time, so one that fails, or whose process is killed, is retried later: a
+    recipient may get two, but never none. After `MAIL_GIVEN_UP_AFTER` it is dropped: by then the file has
+    expired, and a failure is shown on the page of schedules.
     """
     if not settings.PUBLIC_URL:
         return 0
@@ -64,14 +64,14 @@ def _send_message(job: ExportJob) -> bool:
 
 
 def _mail_for(job: ExportJob) -> bool:
-    """Whether it was sent."""
+    """Returns whether it was sent."""
     if job.state == ExportState.FAILED:
         return _mail_owner(job)
     return job.state == ExportState.DONE and _mail_recipient(job)
 
 
 def _mail_recipient(job: ExportJob) -> bool:
-    """To its person, who may read the report still."""
+    """To the recipient, if they may still read the report."""
     if not _may_read(job.person, job):
         return False
     title = _title(job)
@@ -87,7 +87,7 @@ def _mail_recipient(job: ExportJob) -> bool:
 
 
 def _mail_owner(job: ExportJob) -> bool:
-    """To the owner of the schedule, who can do something about it."""
+    """To the owner of the schedule, who can correct the cause."""
     schedule = job.schedule
     if schedule is None or not _may_read(schedule.owner, job):
         return False
@@ -110,7 +110,7 @@ def _may_read(person: User, job: ExportJob) -> bool:
 
 
 def _title(job: ExportJob) -> str:
-    """On one line, as a subject has to be."""
+    """On one line, as required of a subject."""
     return " ".join((job.schedule.name if job.schedule else REPORTS[job.report].title).split())
 
 

@@ -1,6 +1,6 @@
-"""Scheduled reports: create, change, pause, resume and delete them, and who receives them.
+"""Scheduled reports: create, change, pause, resume, delete and run them.
 
-Each due moment requests one export for each recipient, exactly once, by that person's own permissions.
+Each due time requests one export per recipient, exactly once, with that person's own permissions.
 """
 
 from collections.abc import Iterable, Mapping
@@ -28,18 +28,18 @@ from backoffice.reports.report import AnyReport
 
 
 def owned_schedules(user: User) -> QuerySet[Schedule]:
-    """Those that this person made: nobody else changes them."""
+    """The schedules that this person may change."""
     return Schedule.objects.filter(owner=user)
 
 
 def visible_schedules(user: User) -> QuerySet[Schedule]:
-    """Those that this person made or receives."""
+    """The schedules that this person owns or receives."""
     seen = Schedule.objects.filter(Q(owner=user) | Q(recipients=user)).distinct()
     return seen.select_related("owner").prefetch_related("recipients")
 
 
 def people_who_may_read(report: AnyReport) -> QuerySet[User]:
-    """Everybody who may read it."""
+    """Everyone who may read the report."""
     readers = User.objects.order_by("full_name", "pk")
     for permission in report.permissions:
         readers = readers.filter(pk__in=users_with_permission(permission).values("pk"))
@@ -47,7 +47,7 @@ def people_who_may_read(report: AnyReport) -> QuerySet[User]:
 
 
 def delivery_obstacle(schedule: Schedule, person: User) -> str:
-    """Why this person would not get the report now; empty if nothing is in the way."""
+    """Why this person would not get the report now; empty if nothing prevents it."""
     report = REPORTS.get(schedule.report)
     if report is None:
         return "there is no such report any more"
@@ -59,12 +59,12 @@ def delivery_obstacle(schedule: Schedule, person: User) -> str:
 
 
 def failed_exports(schedule: Schedule) -> QuerySet[ExportJob]:
-    """The exports of its last moment that came to nothing."""
+    """The failed exports of its last run."""
     return schedule.exports.filter(state=ExportState.FAILED, due_at=schedule.last_at).select_related("person")
 
 
 def recipients_with_obstacles(schedule: Schedule) -> list[str]:
-    """Who would not get it now, and why."""
+    """The recipients who would not get it now, and why."""
     return [
         f"{person}: {why}"
         for person in schedule.recipients.all()
@@ -74,7 +74,7 @@ def recipients_with_obstacles(schedule: Schedule) -> list[str]:
 
 @transaction.atomic
 def create_schedule(owner: User, members: Mapping[str, Any], recipients: Iterable[User]) -> Schedule:
-    """Keep a schedule, due for the first time at its next moment. Raises NotAllowedError, ScheduleError."""
+    """Create a schedule, due from its next time on. Raises ReportNotAllowedError, ScheduleError."""
     schedule = Schedule(owner=owner, **members)
     people = _checked(schedule, owner, recipients)
     schedule.next_at = _next_due(schedule, clock.now())
@@ -88,7 +88,7 @@ def create_schedule(owner: User, members: Mapping[str, Any], recipients: Iterabl
 def change_schedule(
     pk: int, members: Mapping[str, Any], recipients: Iterable[User], *, actor: User
 ) -> Schedule:
-    """Change it, and with it when it is due next. Raises NotAllowedError, ScheduleError."""
+    """Change it and its next due time. Raises ReportNotAllowedError, ScheduleError."""
     schedule = _owned(pk, actor)
     for name, value in members.items():
         setattr(schedule, name, value)
@@ -102,7 +102,7 @@ def change_schedule(
 
 @transaction.atomic
 def pause_schedule(pk: int, *, actor: User) -> None:
-    """Let it make nothing until somebody resumes it."""
+    """Suspend it until it is resumed."""
     schedule = _owned(pk, actor)
     if Schedule.objects.filter(pk=pk, is_paused=False).update(is_paused=True):
         _record(Action.SCHEDULE_PAUSED, schedule, actor)
@@ -110,9 +110,9 @@ def pause_schedule(pk: int, *, actor: User) -> None:
 
 @transaction.atomic
 def resume_schedule(pk: int, *, actor: User) -> None:
-    """Let it go on with the next moment to come; what was due meanwhile is not made up for.
+    """Continue with the next due time; times missed while paused are not made up for.
 
-    Raises NotAllowedError, ScheduleError.
+    Raises ReportNotAllowedError, ScheduleError.
     """
     schedule = _owned(pk, actor)
     _check_public_url()
@@ -123,16 +123,18 @@ def resume_schedule(pk: int, *, actor: User) -> None:
 
 @transaction.atomic
 def delete_schedule(pk: int, *, actor: User) -> None:
-    """Forget it. The files that it made stay until their time is over."""
+    """Delete it. Its files remain until they expire."""
     schedule = _owned(pk, actor)
     _record(Action.SCHEDULE_REMOVED, schedule, actor)
     schedule.delete()
 
 
 def run_due_schedules() -> int:
-    """Ask for the exports of every schedule that is due; how many schedules. Any number of callers: one wins each.
+    """Request the exports of every due schedule. Returns how many schedules ran.
 
-    After a time in which nothing ran, the latest due moment counts and those before it do not.
+    Safe to call concurrently.
+
+    After a downtime only the latest due time counts.
     """
     now = clock.now()
     due = Schedule.objects.filter(is_paused=False, next_at__lte=now).select_related("owner")
@@ -141,10 +143,13 @@ def run_due_schedules() -> int:
 
 @transaction.atomic
 def _run_schedule(schedule: Schedule, now: datetime) -> bool:
-    """Ask for the export of each recipient, if nobody has for this moment; whether it was this call.
+    """Request the export of each recipient, unless another call did for this time.
 
-    The turn is taken for all of them: who has no room gives up a turn of their own, while the log stays held, and
-    whoever takes it then waits for the log.
+    Returns whether this call did.
+
+    `QUOTA_LOCK` is taken first for all recipients: a refused recipient would otherwise release it with their
+    savepoint while this transaction holds the audit log's lock, and another process could take it and then
+    wait for the log.
     """
     leases.lock_until_commit(QUOTA_LOCK)
     due_at = latest_due(**_calendar_arguments(schedule), first=schedule.next_at, now=now)
@@ -162,7 +167,7 @@ def _run_schedule(schedule: Schedule, now: datetime) -> bool:
 
 
 def _request_for(schedule: Schedule, person: User, due_at: datetime) -> str:
-    """Ask for this person's export, by this person's rights; otherwise the reason why not."""
+    """Request this person's export with their permissions; returns the reason if that is impossible."""
     why = delivery_obstacle(schedule, person)
     if why:
         return f"{person}: {why}"
@@ -194,7 +199,7 @@ def _owned(pk: int, actor: User) -> Schedule:
 
 
 def _checked(schedule: Schedule, owner: User, recipients: Iterable[User]) -> list[User]:
-    """The recipients, if owner and all of them may read the report, and its days make sense."""
+    """The recipients, if the owner and all of them may read the report and the period is valid."""
     report = readable_report(owner, schedule.report)
     _check_public_url()
     people = list(recipients)

@@ -21,5 +21,5 @@ def tone(state: str) -> str:
 
 @register.filter
 def expected_rows(job: ExportJob) -> int:
-    """How many rows to expect: an estimate never stands behind what is written."""
+    """The expected number of rows: the estimate, or the rows already written if these are more."""
     return max(job.estimate or 0, job.rows)

@@ -16,11 +16,11 @@ from backoffice.ledger.statements.continuity import break_disagreements
 from payments_gateway import GatewayError
 
 _BAR_WIDTH = 40
-_EXIT_CODE_BUSY = 3  # the exit code where other processes read all the time
+_EXIT_CODE_BUSY = 3  # exit code if other processes hold the sync lease all the time
 
 
 class Command(BaseCommand):
-    """The sweeper and beat do the same by themselves; this shows how far it is, and may run beside them."""
+    """Run the sync in the foreground with progress; may run beside the sweeper and beat."""
 
     help = __doc__
 
@@ -67,14 +67,14 @@ class Command(BaseCommand):
 
 
 class _ProgressBar:
-    """One line that is written over on a terminal; elsewhere a line whenever another tenth is done."""
+    """A line that is overwritten on a terminal; elsewhere one line for every tenth of the work."""
 
     def __init__(self, out: Any) -> None:
         self._out = out
         self._shown: object = None
 
     def show(self, mirror: Mirror) -> None:
-        """How far the pass is."""
+        """Show the progress of the full pass."""
         if not mirror.pass_depth or not mirror.pass_pages:
             return
         share = min(1.0, mirror.pass_page / mirror.pass_pages)
@@ -90,6 +90,6 @@ class _ProgressBar:
         self._shown = int(share * 10)
 
     def end(self) -> None:
-        """Leave the line on which the bar is."""
+        """End the line of the progress bar."""
         if self._shown is not None and self._out.isatty():
             self._out.write("")
