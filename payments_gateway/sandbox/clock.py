@@ -1,7 +1,7 @@
-"""The clocks of the sandbox: the provider's, which can be put forward, and real time.
+"""The clocks of the sandbox: the provider's, which can be advanced, and real time.
 
-The offset of the provider's clock is stored in the simulation row and cached in the only process that serves,
-so reading the time costs no query.
+The offset of the provider's clock is stored in the simulation row and cached in the only serving process, so
+reading the time needs no query.
 """
 
 import threading
@@ -12,39 +12,39 @@ from django.db.transaction import atomic
 from payments_gateway.sandbox.errors import RefusedError
 
 LAGOS = timezone(timedelta(hours=1), "Africa/Lagos")
-"""Nigeria keeps UTC+1 the whole year."""
+"""Nigeria has no daylight saving time."""
 
 MAX_OFFSET = timedelta(days=3650)
-"""How far ahead of real time the service's clock can be put."""
+"""Maximum offset of the provider's clock from real time."""
 
 offset_lock = threading.Lock()
-"""Held, before the database is locked, by whoever changes how far ahead the clock is: row and process must agree."""
+"""Acquire it before the database lock to change the offset: database row and process must agree."""
 
 _offset = timedelta()
 
 
 def now() -> datetime:
-    """The service's present moment in UTC, in the whole milliseconds that it shows."""
+    """The provider's current time in UTC, in whole milliseconds as in responses."""
     return real_now() + _offset
 
 
 def real_now() -> datetime:
-    """Real time in UTC. Tokens live in it, as authenticator apps do."""
+    """Real time in UTC. One-time codes use it, as authenticator apps do."""
     moment = datetime.now(UTC)
     return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
 
 
 def offset() -> timedelta:
-    """How far the service's clock is ahead of real time."""
+    """How far the provider's clock is ahead of real time."""
     return _offset
 
 
 def advance(seconds: float) -> datetime:
-    """Put the service's clock forward, durably, and return its present moment.
+    """Advance the provider's clock, store the offset, and return the new time.
 
-    Raises RefusedError 400 for a step backwards, and beyond ten years.
+    Raises RefusedError 400 for a negative step, and beyond `MAX_OFFSET`.
     """
-    # Imported here: the clock is also used where no models are set up.
+    # Imported here: the clock is also used before models are loaded.
     from payments_gateway.sandbox.models import Simulation
 
     with offset_lock:
@@ -57,13 +57,13 @@ def advance(seconds: float) -> datetime:
 
 
 def set_offset(offset: timedelta) -> None:
-    """Go by this offset in the present process: what a start has found in the books, or a reset has put there."""
+    """Set the offset of this process, as stored in the database at a start or a reset."""
     global _offset
     _offset = offset
 
 
 def last_midnight() -> datetime:
-    """The beginning of the present day in Lagos, as UTC."""
+    """The beginning of the current day in Lagos, in UTC."""
     return now().astimezone(LAGOS).replace(hour=0, minute=0, second=0, microsecond=0).astimezone(UTC)
 
 
