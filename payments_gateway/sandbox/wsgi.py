@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def application_at(address: Sequence[Any]) -> "FaultMiddleware":
     """Prepare database and options, print the banner with this address, and return the application."""
     django.setup(set_prefix=False)
-    # Models can be imported only after Django was set up.
+    # Models can be imported only after django.setup().
     from payments_gateway.sandbox import lifecycle, otp
     from payments_gateway.sandbox.books.settlement import settle_if_due
     from payments_gateway.sandbox.faults.middleware import FaultMiddleware

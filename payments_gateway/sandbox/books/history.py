@@ -109,9 +109,7 @@ class Payee:
 
 @dataclass(frozen=True, slots=True)
 class HistoryEvent:
-    """One record of the history. `payee` is set for withdrawals; `settled_at` is when its status became
-    final.
-    """
+    """One record of the history. `payee` is set for withdrawals; `settled_at` is the time it became final."""
 
     transaction_id: str
     movement: Movement
@@ -123,7 +121,7 @@ class HistoryEvent:
 
 def history(seed: int, count: int, end: datetime) -> Iterator[HistoryEvent]:
     """Exactly `count` events of the year before `end`, oldest first; no balance ever becomes negative."""
-    return _HistoryGenerator(random.Random(seed), count).tell(end)  # noqa: S311 - a story wants repeatability, not secrecy
+    return _HistoryGenerator(random.Random(seed), count).tell(end)  # noqa: S311 - must be repeatable, and hides no secret
 
 
 class _HistoryGenerator:

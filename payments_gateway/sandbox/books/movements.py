@@ -50,9 +50,7 @@ class Movement:
 
     @property
     def given(self) -> tuple[str, int]:
-        """`fromCurrency` and `fromAmount` of the record: the movement's own, except for the received side of
-        a conversion.
-        """
+        """`fromCurrency` and `fromAmount` of the record: those of the side sold, in a conversion."""
         return (self.from_currency, self.from_amount) if self.from_currency else (self.currency, self.amount)
 
     def entries(self) -> list[tuple[str, int]]:

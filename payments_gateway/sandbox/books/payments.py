@@ -1,5 +1,4 @@
-"""Off-ramp payments: a customer sends crypto to an address, and the provider pays out to a bank account or a
-user.
+"""Off-ramp payments: a customer sends crypto to an address, and a bank account or a user gets the payout.
 
 The specification names no states (States and transitions); these are the sandbox's own:
 

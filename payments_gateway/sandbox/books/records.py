@@ -1,5 +1,4 @@
-"""Transaction records, transfer details and payments in the format of the API, and which records the list
-shows.
+"""Transaction records, transfer details and payments in the format of the API; lag of the transaction list.
 
 A fault can make the list lag: `lagging` hides the newest records from `visible` while one request is served.
 """
