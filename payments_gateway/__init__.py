@@ -1,4 +1,4 @@
-"""Client of the Business Payments API. This module is its whole public surface."""
+"""Client of the provider's Business Payments API. Import from here: this module is its whole public surface."""
 
 from payments_gateway.client import PaymentsGateway
 from payments_gateway.config import GatewayConfig

@@ -1,4 +1,4 @@
-"""The API client: takes a configuration, offers one attribute per resource."""
+"""The API client: built from a configuration, with one attribute per resource of the API."""
 
 from types import TracebackType
 from typing import Self
@@ -16,7 +16,7 @@ from payments_gateway.transport import Transport
 
 
 class PaymentsGateway:
-    """The service, as typed calls. One instance serves a whole process, with all its threads."""
+    """The provider's API as typed calls. Thread-safe: one instance serves a whole process."""
 
     def __init__(self, config: GatewayConfig, *, transport: Transport | None = None) -> None:
         self._transport = transport or Transport(config)

@@ -1,4 +1,4 @@
-"""Client configuration: base addresses, credentials, timeouts. Unsafe values are refused with ValueError."""
+"""Client configuration: base addresses, credentials, timeouts. Raises ValueError for unsafe values."""
 
 import ipaddress
 from dataclasses import dataclass, field
@@ -12,11 +12,11 @@ from payments_gateway.profile.model import ProviderProfile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayConfig:
-    """Everything the client needs to know. Refuses, with ValueError, what would not be safe to use.
+    """Configuration of the client. Raises ValueError for values that are not safe to use.
 
-    `base_url` and `base_url_v4` carry their version segment. Times are seconds: `connect_timeout` covers name,
-    connection and TLS; `deadline` covers a whole call with its body and, for reads, all its tries.
-    `ca_file` names the certificates to trust instead of the usual ones.
+    `base_url` and `base_url_v4` include their version segment. Times are in seconds: `connect_timeout` covers
+    DNS, connection and TLS; `deadline` covers a whole call including the body and, for reads, all retries.
+    `ca_file` is a CA bundle to trust instead of the default one.
     """
 
     base_url: str
@@ -48,9 +48,9 @@ class GatewayConfig:
 
 
 def _check_address(name: str, address: str) -> None:
-    """Refuse an address that would send the key in the clear, or that carries anything but a place.
+    """Raise ValueError unless the address is https (or http on loopback) with only a host and a path.
 
-    The address itself is never repeated in the message: it may hold a password.
+    The message never repeats the address: it may hold a password.
     """
     parts = urlsplit(address)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
@@ -64,7 +64,7 @@ def _check_address(name: str, address: str) -> None:
 
 
 def is_loopback(host: str | None) -> bool:
-    """Whether a host, as an address or a list of allowed hosts names it, is this very machine."""
+    """Whether a host, as written in a URL or in ALLOWED_HOSTS, is this machine."""
     if host == "localhost":
         return True
     try:
@@ -74,6 +74,6 @@ def is_loopback(host: str | None) -> bool:
 
 
 def _check_header(name: str, value: str) -> None:
-    """Refuse what cannot travel in a header, without repeating it."""
+    """Raise ValueError for a value that cannot be sent as a header. The message never repeats the value."""
     if not value or value != value.strip() or not (value.isascii() and value.isprintable()):
         raise ValueError(f"{name} must be printable ASCII text without spaces around it.")

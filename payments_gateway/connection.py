@@ -32,8 +32,8 @@ from payments_gateway.errors import GatewayError, NotSentError, OutcomeUnknownEr
 _CHUNK = 65_536
 _may_still_write: ContextVar[Callable[[], bool]] = ContextVar("in_time", default=lambda: True)
 
-# What an exchange may fail with. The plain ones of Python are among them because odd header lines make the
-# libraries below raise those, too, and once bytes have left nothing may pass for anything but an unknown outcome.
+# Every error an exchange may fail with. Built-in ones are included because malformed header lines make the
+# libraries raise them, and once bytes were sent every failure must become an unknown outcome.
 _FAILURES = (
     requests.RequestException,
     urllib3.exceptions.HTTPError,
@@ -49,7 +49,7 @@ _FAILURES = (
 
 @dataclass(frozen=True, slots=True)
 class RawResponse:
-    """What came back: always with its status, and with as much of the body as the limit allows."""
+    """An HTTP response: its status, and its body up to the size limit. `wait` is its Retry-After in seconds."""
 
     status: int
     body: bytes = field(repr=False)
@@ -59,7 +59,7 @@ class RawResponse:
 
 
 class NotConnectedError(NewConnectionError):
-    """The connection never became ready, so no byte of a request can have left."""
+    """The connection was never ready, so no byte of the request was sent."""
 
     def __init__(self, connection: HTTPConnection, why: str) -> None:
         super().__init__(connection, why)
@@ -67,15 +67,17 @@ class NotConnectedError(NewConnectionError):
 
 
 class SendWindowClosedError(NotConnectedError):
-    """The connection was ready when it was not time any more, so no byte of a request has left."""
+    """The connection was ready, but the time limit had passed, so no byte of the request was sent."""
 
 
 @contextmanager
 def write_only_while(in_time: Callable[[], bool]) -> Iterator[None]:
-    """Calls inside write nothing once `in_time` says no, whatever held them up: a process stopped, a machine asleep.
+    """Within this context, nothing is written to a connection once `in_time` returns False.
 
-    It is asked when the connection is ready, TLS and all, immediately before each write. A no before the first byte
-    ends in NotSentError; between two writes the request stays a part of itself, which ends as any broken exchange.
+    `in_time` is called when the connection (with TLS) is ready, immediately before each write, so a process
+    that was stopped or a machine that was suspended in between cannot write late. False before the first
+    write raises NotSentError; between two writes the request remains incomplete, which is treated as any
+    broken exchange.
     """
     before = _may_still_write.set(in_time)
     try:
@@ -85,7 +87,7 @@ def write_only_while(in_time: Callable[[], bool]) -> Iterator[None]:
 
 
 class _TimedReader(io.RawIOBase):
-    """Reads from a connection until a moment, instead of waiting the full time again for each piece."""
+    """Reads from a socket until one deadline, instead of restarting the timeout for each read."""
 
     def __init__(self, stream: io.RawIOBase, sock: socket.socket, until: float) -> None:
         self._stream = stream
@@ -108,7 +110,7 @@ class _TimedReader(io.RawIOBase):
 
 
 class _TimedResponse(http.client.HTTPResponse):
-    """An answer that must arrive, whole, within the timeout that its socket has when the wait begins."""
+    """A response that must arrive completely within the socket's timeout, counted from when reading starts."""
 
     def __init__(self, sock: socket.socket, *args: Any, **kwargs: Any) -> None:
         super().__init__(sock, *args, **kwargs)
@@ -120,7 +122,7 @@ class _TimedResponse(http.client.HTTPResponse):
 
 @contextmanager
 def _connecting(connection: HTTPConnection) -> Iterator[None]:
-    """Turn every failure to connect, TLS included, into NotConnectedError; too slow is a failure too."""
+    """Turn every failure to connect, TLS and time limit included, into NotConnectedError."""
     started = time.monotonic()
     try:
         yield
@@ -149,11 +151,14 @@ class _PlainConnection(HTTPConnection):
 
 
 class _SecureConnection(_PlainConnection, HTTPSConnection):
-    """The same over TLS."""
+    """The same connection over TLS."""
 
 
 def _check_may_still_write(connection: _PlainConnection) -> None:
-    """Close a connection on which it is too late to write. Raises TooLateError if nothing was written on it yet."""
+    """Close a connection after its time limit.
+
+    Raises SendWindowClosedError if nothing was written on it yet.
+    """
     if _may_still_write.get()():
         return
     connection.close()
@@ -169,7 +174,7 @@ class _SecurePool(HTTPSConnectionPool):
 
 
 class _Adapter(HTTPAdapter):
-    """Connections of ours; `requests` and urllib3 never retry by themselves."""
+    """Uses the connection classes above; `requests` and urllib3 never retry."""
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
         super().init_poolmanager(*args, **kwargs)
@@ -178,11 +183,11 @@ class _Adapter(HTTPAdapter):
 
 class _Session(requests.Session):
     def get_redirect_target(self, resp: requests.Response) -> None:
-        """A redirect leads nowhere: neither followed nor prepared, it is an answer like any other."""
+        """Never follow or prepare a redirect: it is a response like any other."""
 
 
 def open_session(ca_file: str | None) -> requests.Session:
-    """Return a session that looks at no environment, keeps no cookie and follows no redirect."""
+    """Return a session without environment settings (proxies, netrc), cookies or redirects."""
     session = _Session()
     session.trust_env = False
     session.verify = ca_file or True
@@ -195,13 +200,13 @@ def open_session(ca_file: str | None) -> requests.Session:
 def exchange(
     session: requests.Session, request: requests.PreparedRequest, *, connect: float, total: float, limit: int
 ) -> RawResponse:
-    """Send one request, once, and return what came back within `total` seconds and `limit` bytes.
+    """Send one request, once, and return the response received within `total` seconds, up to `limit` bytes.
 
-    Raises NotSentError when it is proven that no byte of the request left, OutcomeUnknownError otherwise.
+    Raises NotSentError when it is proven that no byte of the request was sent, OutcomeUnknownError otherwise.
     """
     if total <= 0:
         raise NotSentError("No time was left for the request, so nothing was sent.")
-    # A urllib3 Timeout is what `requests` documents for a total; its type stubs leave it out.
+    # `requests` documents urllib3's Timeout for a total time; its type stubs omit it.
     timeout: Any = urllib3.Timeout(connect=min(connect, total), total=total)
     try:
         with session.send(request, stream=True, timeout=timeout, allow_redirects=False) as response:
@@ -218,7 +223,7 @@ def _raw_response(response: requests.Response, limit: int) -> RawResponse:
 
 
 def _read(response: requests.Response, limit: int) -> tuple[bytes, bool]:
-    """Read up to `limit` bytes and leave the rest where it is."""
+    """Read up to `limit` bytes of the body. The second value is whether that was all of it."""
     body = bytearray()
     for chunk in response.iter_content(_CHUNK):
         body += chunk
@@ -228,7 +233,7 @@ def _read(response: requests.Response, limit: int) -> tuple[bytes, bool]:
 
 
 def _classify(exc: Exception) -> GatewayError:
-    """Say what a failed exchange means. Only a connection that was never ready proves that nothing left."""
+    """Return the error for a failed exchange. Only a connection that was never ready proves "not sent"."""
     reason = getattr(exc.args[0], "reason", None) if exc.args else None
     if isinstance(reason, SendWindowClosedError):
         return NotSentError("The time for sending had passed before it began. Nothing was sent.")
@@ -240,15 +245,15 @@ def _classify(exc: Exception) -> GatewayError:
 
 
 def _innermost_name(exc: Exception) -> str:
-    """Name the innermost error: `ReadTimeoutError` says more than the `ConnectionError` around it."""
+    """Return the type name of the innermost error: `ReadTimeoutError` says more than `ConnectionError`."""
     inner = next((arg for arg in exc.args if isinstance(arg, Exception)), None)
     return type(exc).__name__ if inner is None else _innermost_name(inner)
 
 
 def strip_request_data(exc: BaseException) -> BaseException:
-    """Take from an error and all it came from whatever holds the request: frames, headers and body.
+    """Remove from an error and its causes everything that holds the request: frames, headers, body.
 
-    What a logger or an error page shows of it afterwards is its words alone.
+    A logger or an error page can then show its message only.
     """
     pending: list[object] = [exc]
     seen: set[int] = set()
@@ -267,13 +272,13 @@ def strip_request_data(exc: BaseException) -> BaseException:
 def _parse_date(header: str | None) -> datetime | None:
     try:
         moment = parsedate_to_datetime(header or "")
-    except (ValueError, OverflowError, TypeError, IndexError):  # all of them are its ways to say "no date"
+    except (ValueError, OverflowError, TypeError, IndexError):  # all are raised for an invalid date
         return None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _parse_retry_after(header: str, now: datetime) -> float:
-    """Seconds that a Retry-After asks for, as a number or as a date by the service's own clock."""
+    """Return the seconds of a Retry-After header: a number, or a date compared with the provider's clock."""
     seconds = header.strip()
     if seconds.isdecimal():
         return float(seconds)

@@ -22,17 +22,17 @@ _BECH32_MAX_LENGTH = 90
 
 
 class NotBech32Error(ValueError):
-    """The text breaks a rule of Bech32 or of segregated-witness addresses; the message says which, for people."""
+    """The text violates a rule of Bech32 or of SegWit addresses; the message names it, for display."""
 
 
 class Bech32ChecksumError(NotBech32Error):
-    """The form is right and the checksum is not."""
+    """The form is valid and the checksum is wrong."""
 
 
 def witness_program(prefix: str, address: str) -> tuple[int, bytes]:
-    """Return witness version and program of an address with this human-readable part (`bc` for Bitcoin).
+    """Return the witness version and program of an address with this prefix (`bc` for Bitcoin).
 
-    Raises NotBech32Error, MistypedError among them.
+    Raises NotBech32Error, of which Bech32ChecksumError is a subclass.
     """
     values, constant = _decode_bech32(prefix, address)
     if not values:
@@ -48,7 +48,7 @@ def witness_program(prefix: str, address: str) -> tuple[int, bytes]:
 
 
 def _decode_bech32(prefix: str, text: str) -> tuple[Sequence[int], int]:
-    """Take a text apart: its values without the checksum, and the constant that the checksum stands for."""
+    """Return the five-bit values without the checksum, and the checksum constant (Bech32 or Bech32m)."""
     if text not in {text.lower(), text.upper()}:
         raise NotBech32Error("it mixes capitals and small letters.")
     text = text.lower()
@@ -69,7 +69,7 @@ def _expand_prefix(prefix: str) -> list[int]:
 
 
 def _bch_remainder(values: Iterable[int]) -> int:
-    """The BCH code of BIP-173 over five-bit values."""
+    """The BCH checksum of BIP-173 over five-bit values."""
     remainder = 1
     for value in values:
         top = remainder >> 25
@@ -80,7 +80,7 @@ def _bch_remainder(values: Iterable[int]) -> int:
 
 
 def _five_bits_to_octets(values: Sequence[int]) -> bytes:
-    """Regroup five-bit values into octets; what is left over must be fewer than five bits, all zero."""
+    """Regroup five-bit values into bytes. The remaining bits must be fewer than five and all zero."""
     number = 0
     for value in values:
         number = number << 5 | value
@@ -97,11 +97,11 @@ _CHECKSUM_FAILED = "One character is probably mistyped: the checksum does not fi
 
 
 class AddressError(ValueError):
-    """This can be no address of its network; the message says what is wrong with it, in words for people."""
+    """The text is not an address of its network; the message gives the reason, for display."""
 
 
 class AddressProof(enum.Enum):
-    """How much a check that found nothing wrong has proven."""
+    """How much a successful check has proven."""
 
     CHECKSUM = "the checksum fits: a mistyped character would have been noticed"
     FORM = "the form is right, but the address carries no checksum: a mistyped character goes unnoticed"
@@ -109,9 +109,9 @@ class AddressProof(enum.Enum):
 
 
 def check_address(network: str, address: str) -> AddressProof:
-    """Check the form of an address, and its checksum where it has one. It says nothing about who owns it.
+    """Check the form of an address, and its checksum if it has one. Does not check who owns it.
 
-    `network` is known by its usual names, without regard to case, spaces and hyphens (ERC20, BEP20, TRC20, BTC, …);
+    `network` is one of the usual names, regardless of case, spaces and hyphens (ERC20, BEP20, TRC20, BTC, …);
     an address on any other network passes as AddressProof.NOTHING. Raises AddressError.
     """
     check = _CHECKS.get(_normalized_network(network))
@@ -143,7 +143,7 @@ def _check_evm(address: str) -> AddressProof:
 
 
 def _eip55_checksum(digits: str) -> str:
-    """Write forty hexadecimal digits with the capitals of EIP-55: those whose digit of the hash is 8 or more."""
+    """Return forty hexadecimal digits with EIP-55 capitals: letters whose digit of the hash is 8 or more."""
     digest = keccak.new(data=digits.encode(), digest_bits=256).hexdigest()[: len(digits)]
     pairs = zip(digits, digest, strict=True)
     return "".join(char.upper() if int(mark, 16) >= 8 else char for char, mark in pairs)
@@ -151,7 +151,7 @@ def _eip55_checksum(digits: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Chain:
-    """How a Base58Check address begins: the first byte of its content, and what people see of it."""
+    """Possible version bytes of a Base58Check address, and its first characters for display."""
 
     name: str
     versions: frozenset[int]

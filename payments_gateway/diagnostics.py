@@ -1,4 +1,4 @@
-"""Call every read of the provider once and report what came back. Changes nothing."""
+"""Call every read of the provider once and report the results. Changes nothing."""
 
 import enum
 import time
@@ -19,11 +19,11 @@ from payments_gateway.transport import Transport
 
 T = TypeVar("T")
 
-_SAMPLE_SIZE = 20  # transaction records, enough to see their shape
+_SAMPLE_SIZE = 20  # transaction records, enough to check their shape
 
 
 class DiagnosticOutcome(enum.Enum):
-    """What became of one question. UNUSABLE is an answer in JSON out of which the client cannot read what it asked."""
+    """Result of one read. UNUSABLE is a JSON response from which the client cannot read the requested value."""
 
     ANSWERED = "answered"
     UNUSABLE = "not usable"
@@ -35,9 +35,10 @@ class DiagnosticOutcome(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class DiagnosticResult:
-    """What one operation showed. `remarks` hold no credential and nothing of an answer's content but words.
+    """The result of one operation. `remarks` hold no credential and no data of the response.
 
-    `skew` is how far the service's clock was ahead of ours; whole seconds, because its Date header has no others.
+    `skew` is how far the provider's clock is ahead of ours, in whole seconds, the resolution of its Date
+    header.
     """
 
     operation: ApiOperation
@@ -51,14 +52,14 @@ class DiagnosticResult:
 
 @dataclass(frozen=True, slots=True)
 class SampleAccount:
-    """The bank account that POST /bank/resolve is tried with."""
+    """The bank account with which POST /bank/resolve is called."""
 
     account_number: str
     bank_code: str
 
 
 def diagnostic_reads(dialect: ProviderProfile) -> list[ApiOperation]:
-    """The operations that change nothing and need no id: the specification's, then the optional ones that are on."""
+    """The operations that change nothing and need no id: the specification's, then the enabled capabilities."""
     optional = [EXTRA_OPERATIONS[name] for name in EXTRA_OPERATIONS if name in dialect.capabilities]
     harmless = [operation for operation in OPERATIONS if operation.effect is CallEffect.READS]
     return harmless + [operation for operation in optional if "{" not in operation.path]
@@ -67,9 +68,9 @@ def diagnostic_reads(dialect: ProviderProfile) -> list[ApiOperation]:
 def run_diagnostics(
     config: GatewayConfig, account: SampleAccount | None = None
 ) -> Iterator[DiagnosticResult]:
-    """Yield a finding for each read, as it comes. Each is asked once, and none at an address that is out of reach.
+    """Yield the result of each read as it arrives. Each is sent once; none to an unreachable address.
 
-    Without an account, POST /bank/resolve is not asked. Never raises GatewayError.
+    Without an account, POST /bank/resolve is not called. Never raises GatewayError.
     """
     transport = _RecordingTransport(replace(config, tries=1))
     out_of_reach: set[str] = set()
@@ -88,19 +89,18 @@ def run_diagnostics(
 
 
 def base_url_of(operation: ApiOperation, config: GatewayConfig) -> str:
-    """The base address that the operation is under."""
     return config.base_url_v4 if operation.door_in(config.dialect) is Endpoint.V4 else config.base_url
 
 
 class _RecordingTransport(Transport):
-    """Keeps the answers that the client was given to read, whether or not it could."""
+    """Keeps every response that the client receives, even if the client cannot read it."""
 
     def __init__(self, config: GatewayConfig) -> None:
         super().__init__(config)
         self.replies: list[Reply] = []
 
     def read(self, method: str, path: str, *, into: Callable[[Reply], T], **particulars: Any) -> T:
-        """Read as ever, and keep the answer."""
+        """Read as usual, and keep the response."""
 
         def keep(reply: Reply) -> T:
             self.replies.append(reply)
@@ -116,7 +116,7 @@ def _call(
     operation: ApiOperation,
     account: SampleAccount | None,
 ) -> DiagnosticResult:
-    """Ask by the client's own method, so that an answer counts only if the back office could use it."""
+    """Call the client's own method, so that a response passes only if the back office could use it."""
     if operation.door is Endpoint.V2_OPEN and account is None:
         return DiagnosticResult(
             operation, DiagnosticOutcome.NOT_ASKED, remarks=("needs an account number and a bank code",)
@@ -154,7 +154,7 @@ def _arguments(operation: ApiOperation, account: SampleAccount | None) -> Mappin
 
 
 def _failed_result(operation: ApiOperation, exc: GatewayError, elapsed: timedelta) -> DiagnosticResult:
-    """Sort an error: whose address or credentials are wrong is a fault of the configuration."""
+    """Classify an error: an unreachable address or rejected credentials mean a wrong configuration."""
     outcome = DiagnosticOutcome.REFUSED if isinstance(exc, RejectedError) else DiagnosticOutcome.FAILED
     if isinstance(exc, NotSentError) or isinstance(exc.__cause__, NotSentError):
         outcome = DiagnosticOutcome.UNREACHABLE
@@ -167,7 +167,7 @@ def _failed_result(operation: ApiOperation, exc: GatewayError, elapsed: timedelt
 
 
 def _unknown_statuses(operation: ApiOperation, dialect: ProviderProfile, reply: Reply) -> list[str]:
-    """Statuses of transaction records that the dialect has no word for. They are kept and shown as they are."""
+    """Statuses of transaction records that the profile does not translate. They are stored as they are."""
     if not operation.name.startswith("transactions."):
         return []
     data = reply.members.get("data")

@@ -1,12 +1,12 @@
-"""The errors of the client, sorted by what the caller may do next.
+"""The errors of the client, by what the caller may do next.
 
-* `NotSentError`: no byte of the request left this machine. It may be sent again.
-* `RejectedError`: the provider rejected the request. Nothing was executed; its subclasses say why.
-* `OutcomeUnknownError`: everything else on a call that moves money or makes keys. It must never be sent again
-  before its outcome was read from the provider.
-* `ReadFailedError`: a read failed. Nothing changed; it may be tried again.
+* `NotSentError`: no byte of the request was sent. It may be sent again.
+* `RejectedError`: the provider rejected the request. Nothing was executed; its subclasses give the reason.
+* `OutcomeUnknownError`: any other failure of a call that is sent once. It must not be sent again before its
+  outcome was read from the provider.
+* `ReadFailedError`: a read failed. Nothing changed; it may be retried.
 
-Messages and excerpts hold no credential and no one-time code; they may be stored, logged and shown.
+Messages and excerpts hold no credential and no one-time code: they may be stored, logged and shown.
 """
 
 from collections.abc import Mapping
@@ -14,9 +14,9 @@ from types import MappingProxyType
 
 
 class GatewayError(Exception):
-    """A call to the service did not end with an answer.
+    """A call to the provider failed.
 
-    `status` is the HTTP status where there was one; `body_excerpt` the beginning of what came back.
+    `status` is the HTTP status, if a response arrived; `body_excerpt` is the beginning of its body.
     """
 
     def __init__(self, message: str, status: int | None = None, body_excerpt: str = "") -> None:
@@ -27,28 +27,31 @@ class GatewayError(Exception):
 
 
 class NotSentError(GatewayError):
-    """No byte of the request left: the connection, its TLS or the name could not be had, or it was no request at all
-    (a token, a key or an id is missing or cannot be sent)."""
+    """No byte of the request was sent.
+
+    Either the connection failed (DNS, TCP or TLS), or the request could not be built: a one-time code, key or
+    id is missing or cannot be encoded.
+    """
 
 
 class CapabilityOffError(NotSentError):
-    """The deployment has not said that the service has this optional read, so it was not asked. Go on without."""
+    """This optional read is not in the profile's `capabilities`, so nothing was sent. Continue without it."""
 
 
 class OutcomeUnknownError(GatewayError):
-    """The request may have been executed. Only a later read can tell."""
+    """The request may have been executed. Only a later read can determine whether it was."""
 
 
 class ReadFailedError(GatewayError):
-    """The service could not be read now. Reading changes nothing and may be tried again."""
+    """The provider could not be read. Nothing changed; the read may be retried."""
 
 
 class RejectedError(GatewayError):
-    """The service understood the request and refused it. Nothing was executed."""
+    """The provider rejected the request. Nothing was executed."""
 
 
 class OtpRefusedError(RejectedError):
-    """The one-time token was missing, wrong, used or expired."""
+    """The one-time code was missing, wrong, used or expired."""
 
 
 class InsufficientFundsError(RejectedError):
@@ -56,26 +59,26 @@ class InsufficientFundsError(RejectedError):
 
 
 class KycRequiredError(RejectedError):
-    """The merchant has not completed the service's know-your-customer checks."""
+    """The merchant has not completed the provider's know-your-customer checks."""
 
 
 class CredentialsError(RejectedError):
-    """The API key or user was refused, or lacks the right for this call."""
+    """The API key or user was rejected, or lacks the permission for this call."""
 
 
 class InvalidRequestError(RejectedError):
-    """The service found a member of the request missing or wrong."""
+    """A member of the request is missing or invalid."""
 
 
 class NotFoundError(RejectedError):
-    """What the request names is unknown to the service."""
+    """The provider does not know what the request names."""
 
 
 class RateLimitedError(RejectedError):
-    """The service takes no more requests for now."""
+    """The provider accepts no more requests for now."""
 
 
-#: The names by which the dialect knows the kinds of refusal.
+#: Names of the kinds of rejection in the provider profile -> error raised for them.
 REJECTION_KINDS: Mapping[str, type[RejectedError]] = MappingProxyType(
     {
         "token_refused": OtpRefusedError,

@@ -1,4 +1,4 @@
-"""Currencies, amounts and exact JSON: a number on the wire is a `Decimal` or an `int`, never a float."""
+"""Currencies, amounts and exact JSON: a number in JSON is a `Decimal` or an `int`, never a float."""
 
 import json
 import re
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import NoReturn
 
-# Beyond this no amount of money exists, and writing 1e999999999 out in full would fill the memory.
+# No amount of money needs a larger exponent, and formatting 1e999999999 in full would exhaust the memory.
 LARGEST_EXPONENT = 64
 DEEPEST_NESTING = 50
 
-# No ledger keeps more digits before the point. Behind it an amount may have more than is kept: a service that
-# calculates in binary fractions writes such dust, and must stay readable.
+# No ledger has more digits before the point. After it more are accepted than are stored: a provider that calculates
+# in binary fractions sends such rounding residue, and its responses must remain readable.
 MOST_WHOLE_DIGITS = 22
 MOST_DECIMALS = 40
 
@@ -21,16 +21,16 @@ _NOT_STORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 class AmountError(ValueError):
-    """An amount cannot be accepted; the message says why, in words for the person who typed it."""
+    """An amount is not acceptable; the message gives the reason for the person who typed it."""
 
 
 class UnreadableError(ValueError):
-    """A text is not the JSON, or not the shape, that was expected. The message completes "it cannot be read: …"."""
+    """A text is not the expected JSON or shape. The message completes "it cannot be read: …"."""
 
 
 @dataclass(frozen=True, slots=True)
 class Currency:
-    """A currency of the service and how many decimals its amounts have at most."""
+    """A currency of the provider, and how many decimals its amounts have at most."""
 
     code: str
     name: str
@@ -45,17 +45,17 @@ CURRENCIES: Mapping[str, Currency] = {
 
 
 def currency(code: str) -> Currency:
-    """Return the currency of this code. Raises AmountError for one that the service does not keep."""
+    """Return the currency of this code. Raises AmountError if the provider has no balances in it."""
     if code not in CURRENCIES:
         raise AmountError(f"The currency must be one of {', '.join(CURRENCIES)}.")
     return CURRENCIES[code]
 
 
 def parse_amount(text: str, code: str) -> Decimal:
-    """Read an amount that a person typed, exactly, written out with all decimals of its currency.
+    """Parse an amount typed by a person, exactly, and pad it to all decimals of its currency.
 
-    Digits and one point only: `1e5`, `NaN`, `1,000.50` and other alphabets are refused, as are zero, a sign
-    and more decimals than the currency has. Raises AmountError.
+    Accepts ASCII digits and one point only: rejects `1e5`, `NaN`, `1,000.50`, other digits, signs, zero, and
+    more decimals than the currency has. Raises AmountError.
     """
     text = text.strip()
     if not text:
@@ -68,7 +68,7 @@ def parse_amount(text: str, code: str) -> Decimal:
 
 
 def check_amount(amount: Decimal, code: str) -> None:
-    """Refuse what cannot be an amount to move in this currency. Raises AmountError."""
+    """Check that an amount can be moved in this currency. Raises AmountError."""
     decimals = currency(code).decimals
     if not amount.is_finite() or amount <= 0:
         raise AmountError("The amount must be greater than zero.")
@@ -79,9 +79,9 @@ def check_amount(amount: Decimal, code: str) -> None:
 
 
 def check_quantity(amount: Decimal, code: str) -> None:
-    """Refuse what cannot be an amount to move in a currency that we may not know. Raises AmountError.
+    """Check that an amount can be moved in a currency that may be unknown here. Raises AmountError.
 
-    Of a currency that the service keeps balances in, the decimals are checked as well; of any other only the size.
+    For a currency with balances at the provider the decimals are checked as well; for others only the size.
     """
     if code in CURRENCIES:
         check_amount(amount, code)
@@ -92,40 +92,41 @@ def check_quantity(amount: Decimal, code: str) -> None:
 
 
 def fits_ledger(number: Decimal) -> bool:
-    """Whether a ledger can hold it: finite, and of no more digits than any amount of money has."""
+    """Whether the number is finite and has no more digits than an amount of money can have."""
     if not number.is_finite():
         return False
     text = str(number)
     if len(text) <= MOST_WHOLE_DIGITS and "E" not in text:
-        return True  # nearly all, and faster than to take the number apart
+        return True  # nearly every number; faster than examining its digits
     return decimals_of(number) <= MOST_DECIMALS and (
         number.is_zero() or number.adjusted() < MOST_WHOLE_DIGITS
     )
 
 
 def decimals_of(number: Decimal) -> int:
-    """How many digits a finite number has behind its point, as it is written."""
+    """How many digits a finite number has after the point, as written."""
     return max(0, -int(number.as_tuple().exponent))
 
 
 def is_storable(text: str) -> bool:
-    """Whether a database takes the text: no NUL, no half of a surrogate pair."""
+    """Whether PostgreSQL can store the text: no NUL, no lone surrogate."""
     return _NOT_STORABLE.search(text) is None
 
 
 def format_plain(number: Decimal) -> str:
-    """Write a number out in full, digit by digit, without an exponent."""
+    """Format a number with all digits, without an exponent."""
     if not number.is_finite() or abs(number.adjusted()) > LARGEST_EXPONENT:
         raise AmountError("This number cannot be written out.")
     return format(number, "f")
 
 
 def loads(text: bytes | str) -> object:
-    """Read JSON exactly: decimals as `Decimal`, whole numbers as `int`.
+    """Parse JSON exactly: decimals as `Decimal`, whole numbers as `int`.
 
-    Raises UnreadableError for what is not JSON in UTF-8, for NaN and Infinity, for numbers out of all
-    proportion, and for an object that gives one name two different values. Characters that a database
-    refuses to store (NUL, half a surrogate pair) are replaced, so that one name cannot stop a whole list.
+    Raises UnreadableError for text that is not JSON in UTF-8, for NaN and Infinity, for numbers beyond the
+    limits above, for too deep nesting, and for an object with one name and two different values. Characters
+    that a database cannot store (NUL, lone surrogates) are replaced, so that one name cannot make a whole
+    list unreadable.
     """
     try:
         decoded = text.decode("utf-8-sig") if isinstance(text, bytes) else text
@@ -136,19 +137,19 @@ def loads(text: bytes | str) -> object:
             object_pairs_hook=_object_without_conflicts,
         )
         _check_depth(value, DEEPEST_NESTING)
-        # Out of UTF-8 what cannot be stored comes as an escape only; JSON allows no NUL, UTF-8 no surrogate.
+        # Unstorable characters can arrive as escapes only: JSON allows no raw NUL, UTF-8 no surrogates.
         may_hide = "\\u" in decoded or not (isinstance(text, bytes) or is_storable(text))
         return _storable(value) if may_hide else value
     except UnreadableError:
         raise
     except (ValueError, RecursionError) as exc:
         problem = type(exc).__name__
-    # Raised out here, chained to nothing: the original carries the whole document, which may echo a secret.
+    # Raised outside the handler, without a cause: the original error holds the document, which may contain a secret.
     raise UnreadableError(f"it is not readable JSON ({problem})")
 
 
 def dumps(value: object) -> str:
-    """Write JSON exactly: a `Decimal` becomes a JSON number with the same digits. A float is refused."""
+    """Serialize to JSON exactly: a `Decimal` becomes a number with the same digits. Rejects floats."""
     match value:
         case None | bool() | int() | str():
             return json.dumps(value)
@@ -178,7 +179,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _object_without_conflicts(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Build an object. The same name twice is harmless when the value is the same, and ambiguous when not."""
+    """Build an object. A repeated name is accepted with the same value only: another is ambiguous."""
     members = dict(pairs)
     if len(members) < len(pairs) and any(members[name] != value for name, value in pairs):
         raise UnreadableError("it gives one name two different values")
@@ -186,7 +187,7 @@ def _object_without_conflicts(pairs: list[tuple[str, object]]) -> dict[str, obje
 
 
 def _check_depth(value: object, depth: int) -> None:
-    """Refuse what is nested more deeply than this. Texts and numbers are not even looked at: most are those."""
+    """Reject deeper nesting. Texts and numbers, the majority, are skipped without a call."""
     if depth == 0:
         raise UnreadableError("it is nested too deeply")
     if isinstance(value, (dict, list)):

@@ -10,7 +10,7 @@ from payments_gateway.profile.model import ProviderProfile
 
 
 class Endpoint(enum.Enum):
-    """The ways into the service: two base addresses, and what is shown at each."""
+    """Base addresses of the API, with the credentials that each requires."""
 
     V2 = "v2, with the three headers of the v2 operations"
     V2_OPEN = "v2, without credentials"
@@ -18,12 +18,12 @@ class Endpoint(enum.Enum):
 
 
 def key_management_endpoint(dialect: ProviderProfile) -> Endpoint:
-    """Where the five operations of key management are served (specification, Authentication 8: not shown)."""
+    """Return the endpoint of the five key management operations (specification, Authentication 8: not shown)."""
     return Endpoint.V2 if dialect.key_base == "v2" else Endpoint.V4
 
 
 class CallEffect(enum.Enum):
-    """What a call does at the service. Whatever is not a read goes out once and is never repeated by the client."""
+    """What a call changes at the provider. Only reads are ever retried by the client."""
 
     READS = "reads"
     MOVES_MONEY = "moves money"
@@ -35,10 +35,11 @@ class CallEffect(enum.Enum):
 class ApiOperation:
     """One operation. `name` is the client's method (`balances.withdraw`) and its operationId in openapi.yaml.
 
-    `path` is relative to the base address of its door; `path_point` names the point of the dialect that may spell
-    it otherwise. Of an operation with an open base, the dialect also says which address serves it. `needs_token` is
-    said of calls that are not made without a one-time token, unless the dialect makes it optional. `kind` is the kind
-    of operation that must be countersigned before this call, or nothing for a read.
+    * `path` is relative to the base address of the endpoint (`door`); `path_point` names the profile's point
+      that can replace it.
+    * `has_open_base`: the profile decides which base address serves it.
+    * `needs_token`: requires a one-time code, unless the profile makes it optional.
+    * `kind` is the kind of operation that must be approved before this call; empty for a read.
     """
 
     name: str
@@ -52,11 +53,11 @@ class ApiOperation:
     has_open_base: bool = False
 
     def path_in(self, dialect: ProviderProfile) -> str:
-        """The path as this dialect spells it."""
+        """The path in this profile."""
         return str(getattr(dialect, self.path_point)) if self.path_point else self.path
 
     def door_in(self, dialect: ProviderProfile) -> Endpoint:
-        """Where this dialect has the operation."""
+        """The endpoint in this profile."""
         return key_management_endpoint(dialect) if self.has_open_base else self.door
 
 

@@ -21,7 +21,7 @@ from payments_gateway.profile.model import ProviderProfile
 T = TypeVar("T")
 
 HIDDEN = "[hidden]"
-_LONGEST_OTP = 11  # characters; a longer secret is a key, and is in no text by chance
+_LONGEST_OTP = 11  # characters; a longer secret is an API key, which occurs in no text by chance
 _LONGEST_MESSAGE = 300
 _LONGEST_EXCERPT = 500
 _KEY_PATTERN = re.compile(r"[\w.~+/=-]{16,}")
@@ -29,7 +29,7 @@ _KEY_PATTERN = re.compile(r"[\w.~+/=-]{16,}")
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A readable answer: the members of its body, the service's clock when it was given, and its HTTP status."""
+    """A parsed response: the members of its body, its Date header and its HTTP status."""
 
     members: dict[str, object]
     date: datetime | None
@@ -37,7 +37,7 @@ class Reply:
 
     @property
     def data(self) -> dict[str, object]:
-        """The `data` object of the envelope. Raises UnreadableError where there is none."""
+        """The `data` object of the envelope. Raises UnreadableError if there is none."""
         data = self.members.get("data")
         if not isinstance(data, dict):
             raise UnreadableError("it holds no data")
@@ -45,7 +45,7 @@ class Reply:
 
 
 def value_at(value: object, *path: str) -> object:
-    """Return what lies at this path of nested objects, or None."""
+    """Return the value at this path of nested objects, or None."""
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
     return value
@@ -61,7 +61,7 @@ def first_text(value: object, paths: Iterable[tuple[str, ...]]) -> str | None:
 
 
 def first_object(value: object, paths: Iterable[tuple[str, ...]]) -> dict[str, object]:
-    """Return the first object found at one of these paths. Raises UnreadableError where there is none."""
+    """Return the first object found at one of these paths. Raises UnreadableError if there is none."""
     found = next((found for path in paths if isinstance(found := value_at(value, *path), dict)), None)
     if found is None:
         raise UnreadableError("it does not hold what was asked for")
@@ -69,7 +69,7 @@ def first_object(value: object, paths: Iterable[tuple[str, ...]]) -> dict[str, o
 
 
 def first_list(value: object, paths: Iterable[tuple[str, ...]]) -> list[object]:
-    """Return the first list found at one of these paths. Raises UnreadableError where there is none."""
+    """Return the first list found at one of these paths. Raises UnreadableError if there is none."""
     found = next((found for path in paths if isinstance(found := value_at(value, *path), list)), None)
     if found is None:
         raise UnreadableError("it does not hold the list that was asked for")
@@ -77,7 +77,7 @@ def first_list(value: object, paths: Iterable[tuple[str, ...]]) -> list[object]:
 
 
 def rename_members(members: dict[str, object], places: Mapping[str, Iterable[str]]) -> dict[str, object]:
-    """Return the members under our names: ours -> theirs, of which the first that is there counts. Others stay."""
+    """Rename members to our names: ours -> possible names, of which the first one present wins. Keeps others."""
     found = {
         ours: next((name for name in theirs if name in members), None) for ours, theirs in places.items()
     }
@@ -86,17 +86,17 @@ def rename_members(members: dict[str, object], places: Mapping[str, Iterable[str
 
 
 def read_acknowledgement(reply: Reply) -> None:
-    """Read a yes of which nothing is needed: neither its words nor its data, both of which may name a key.
+    """Accept a success of which no value is needed.
 
-    Raises UnreadableError for an object that says nothing at all, such as an empty one: whatever answered so, it was
-    perhaps not the service.
+    The message and data are not returned: both may contain an API key. Raises UnreadableError for an object
+    without message, data or `success` (an empty one, say): it may not come from the provider.
     """
     if not any(reply.members.get(name) for name in ("success", "message", "data")):
         raise UnreadableError("it does not say that anything was done")
 
 
 class ResponseReader:
-    """Reads one answer. Knows the secrets of its call, to keep them out of all that it hands on."""
+    """Reads one response. Removes the secrets of its call from every value and message it returns."""
 
     def __init__(self, answer: RawResponse, dialect: ProviderProfile, secrets: Iterable[SecretStr]) -> None:
         self._answer = answer
@@ -113,17 +113,17 @@ class ResponseReader:
 
     @property
     def doubt(self) -> str:
-        """Why this status does not prove that nothing was executed, or nothing."""
+        """Why this status does not prove that nothing was executed; empty if it does."""
         return self._dialect.uncertain_statuses.get(self._answer.status, "")
 
     def accept(self, into: Callable[[Reply], T]) -> T:
-        """Turn a success into its typed value. Raises ValueError (UnreadableError) if it is not one."""
+        """Parse a success into its typed value. Raises ValueError (UnreadableError) if it is not one."""
         if self._members.get("success", True) is not True:
             raise UnreadableError(f"it denies its own success: {self._message}")
         return into(Reply(self._members, self._answer.date, self._answer.status))
 
     def refusal(self) -> errors.RejectedError | None:
-        """Return the service's refusal, or None when the body does not say in words that it is one."""
+        """Return the provider's rejection as an error, or None if the body is not a readable rejection."""
         try:
             denied = self._members.get("success", None if self.is_success else False)
             message = self._message
@@ -134,7 +134,7 @@ class ResponseReader:
         return self._kind(message)(message, self._answer.status, self._excerpt)
 
     def failure(self, kind: type[errors.GatewayError], why: str) -> errors.GatewayError:
-        """Return an error of this kind that says what came back instead of an answer."""
+        """Return an error of this type that gives the HTTP status, the reason and an excerpt of the body."""
         status = self._answer.status
         return kind(f"The service answered HTTP {status}: {why}.", status, self._excerpt)
 
@@ -151,13 +151,13 @@ class ResponseReader:
 
     @property
     def _may_echo(self) -> bool:
-        """Whether the body may hold a secret: as it is, or hidden behind the escapes of JSON."""
+        """Whether the body may hold a secret: literally, or written with JSON escapes."""
         body = self._answer.body
         return b"\\" in body or any(secret.get_secret_value().encode() in body for secret in self._secrets)
 
     @property
     def _message(self) -> str:
-        """The words of an error: its message, then what its details add. Details alone are no message."""
+        """The error message followed by its details. Details without a message are not a message."""
         words = self._texts_in(self._dialect.message_members)
         details = self._texts_in(self._dialect.detail_members) if words else []
         details = [detail for detail in details if not any(detail in word for word in words)]
@@ -165,7 +165,7 @@ class ResponseReader:
 
     @property
     def _excerpt(self) -> str:
-        """The beginning of the body, without secrets and fit to be stored."""
+        """The beginning of the body, without secrets and safe to store."""
         text = self._answer.body.decode("utf-8", "replace")
         return _one_line(self._hide(text)[: 4 * _LONGEST_EXCERPT], _LONGEST_EXCERPT)
 
@@ -185,7 +185,7 @@ class ResponseReader:
         return text
 
     def _covered(self, value: object) -> object:
-        """Cover what is a secret: a text, the name of a member, or a number with the digits of a token."""
+        """Hide secrets: in texts, in member names, and in numbers with the digits of a one-time code."""
         match value:
             case dict():
                 return {self._covered_text(name): self._covered(item) for name, item in value.items()}
@@ -198,7 +198,10 @@ class ResponseReader:
         return value
 
     def _covered_text(self, text: str) -> str:
-        """Cover a text that is a secret, and a key wherever it stands. A token may by chance occur in an id."""
+        """Hide a text that equals a secret, and an API key anywhere in a text.
+
+        A one-time code inside a longer text is kept: its digits may occur in an id by chance.
+        """
         for secret in self._secrets:
             if text == secret.get_secret_value():
                 return HIDDEN
@@ -207,17 +210,16 @@ class ResponseReader:
         return text
 
     def _is_token(self, number: int | Decimal) -> bool:
-        """Whether the digits of a number, without a fraction of nothing but zeros, are a secret."""
+        """Whether the digits of a number, without a fraction of zeros only, are a secret."""
         digits = f"{Decimal(number).copy_abs():f}"
         digits = digits.rstrip("0").rstrip(".") if "." in digits else digits
         return any(digits == secret.get_secret_value() for secret in self._secrets)
 
 
 class KeyResponseReader(ResponseReader):
-    """Reads an answer that may hold an API key nobody knows yet.
+    """Reads a response that may hold a new API key, which cannot be searched for because it is not known yet.
 
-    Of such an answer an error repeats no body, and from the service's own words it leaves out whatever is as long
-    as a key.
+    Its errors contain no excerpt of the body, and no part of the provider's message that is as long as a key.
     """
 
     @property
@@ -229,7 +231,7 @@ class KeyResponseReader(ResponseReader):
 
 
 def _texts(value: object) -> list[str]:
-    """Return the texts in a message, however it is wrapped: a text, a list, or an object by field."""
+    """Return the texts of a message: a string, a list, or an object with a message per field."""
     match value:
         case str():
             return [value] if value.strip() else []
@@ -243,6 +245,6 @@ def _texts(value: object) -> list[str]:
 
 
 def _one_line(text: str, length: int) -> str:
-    """Collapse white space, drop what cannot be printed, and cut."""
+    """Collapse white space, remove unprintable characters, and truncate."""
     line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
     return line if len(line) <= length else line[: length - 1] + "…"

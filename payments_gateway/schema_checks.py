@@ -1,7 +1,7 @@
 """Compare a response with its schema in openapi.yaml and describe the differences.
 
-Members, types and closed enumerations are compared; limits and patterns are not. A difference names places and
-kinds of values, never content, so it can be shown for any response.
+Members, types and closed enumerations are compared; limits and patterns are not. A difference names the path
+and kind of a value, never its content, so it can be shown for any response.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,9 +19,9 @@ _MAX_DIFFERENCES = 12
 
 
 def schema_differences(operation: str, members: Mapping[str, object]) -> list[str]:
-    """What is unexpected in the answer to this operation (`balances.list`); each remark once, the first dozen.
+    """Return how a response to this operation (`balances.list`) differs from its schema.
 
-    Empty for an answer as it is written down, and for an operation that is not.
+    At most a dozen differences, without duplicates. Empty for an operation without a schema.
     """
     schema = _response_schemas().get(operation)
     if schema is None:
@@ -38,7 +38,7 @@ def _document() -> Any:
 
 @cache
 def _response_schemas() -> Mapping[str, Any]:
-    """operationId -> schema of the answer with status 200, for every operation that has one."""
+    """Return operationId -> schema of the response with status 200, for every operation that has one."""
     operations = [
         each for path in _document()["paths"].values() for each in path.values() if "operationId" in each
     ]

@@ -1,6 +1,7 @@
 """Send one request and return one typed value, or raise one GatewayError.
 
-Reads are retried with back-off; money calls are sent once, on a connection of their own.
+Reads are retried with back-off until the deadline. Calls that change something are sent once, each on a new
+connection.
 """
 
 import logging
@@ -34,9 +35,9 @@ _RANDOM = random.SystemRandom()
 
 
 def require_otp(token: SecretStr | None, dialect: ProviderProfile) -> None:
-    """Refuse, with NotSentError, a call without the one-time token that the service asks for.
+    """Check that a required one-time code is given. Raises NotSentError if it is missing.
 
-    Raises TypeError for a token that is not covered: it could end in a log.
+    Raises TypeError for a code that is not a SecretStr: it could be logged by accident.
     """
     if not isinstance(token, SecretStr | None):
         raise TypeError("A one-time token must be a SecretStr, so that it cannot be printed by accident.")
@@ -45,7 +46,7 @@ def require_otp(token: SecretStr | None, dialect: ProviderProfile) -> None:
 
 
 class Transport:
-    """Sends the calls of all resources. Safe to share between threads, and to take along into a fork."""
+    """Sends the requests of all resources. Safe to share between threads and to use after a fork."""
 
     def __init__(
         self,
@@ -73,10 +74,10 @@ class Transport:
         door: Endpoint = Endpoint.V2,
         reads: type[ResponseReader] = ResponseReader,
     ) -> T:
-        """Ask for something that changes nothing, and try again where that may help.
+        """Send a request that changes nothing; retry connection failures and the profile's retry statuses.
 
-        Raises RejectedError when the service refused in words, NotSentError for text that cannot be sent at all,
-        ReadFailedError otherwise.
+        Raises RejectedError when the provider rejected the request with a message, NotSentError for text that
+        cannot be encoded, ReadFailedError otherwise.
         """
         request = self._prepared(method, path, query=query, body=body, door=door)
         reading = self._reading(reads, self._fetch(request), body)
@@ -98,10 +99,10 @@ class Transport:
         door: Endpoint = Endpoint.V2,
         reads: type[ResponseReader] = ResponseReader,
     ) -> T:
-        """Send something that must not happen twice: a connection of its own, one request, no second try.
+        """Send a request that must not be executed twice: on a new connection, once, without a retry.
 
-        Raises NotSentError, RejectedError or OutcomeUnknownError; whatever is not proven is the last. That a
-        success denies itself in its body (`success: false`) proves nothing either.
+        Raises NotSentError or RejectedError when it is proven that nothing was executed, OutcomeUnknownError
+        otherwise. A success status whose body has `success: false` proves neither.
         """
         request = self._prepared(method, path, query=query, body=body, door=door)
         with open_session(self._config.ca_file) as session:
@@ -115,14 +116,14 @@ class Transport:
         raise refusal
 
     def close(self) -> None:
-        """Close the pooled connections. The transport opens new ones when it is used again."""
+        """Close the pooled connections. New ones are opened when the transport is used again."""
         with self._lock:
             if self._pooled is not None:
                 self._pooled[1].close()
             self._pooled = None
 
     def _fetch(self, request: requests.PreparedRequest) -> RawResponse:
-        """Return the first answer worth reading, or the last one to be had before the deadline."""
+        """Return the first response without a retry status, or the last one before tries or time run out."""
         deadline = self._clock() + self._config.deadline
         attempt = 0
         while True:
@@ -142,8 +143,10 @@ class Transport:
             self._sleep(pause)
 
     def _pause(self, attempt: int, deadline: float, *, asked: float) -> float | None:
-        """How long to wait before the next try: longer each time, never in step with others, and never less
-        than the service asked for. None when that was the last try, or the deadline comes first."""
+        """Seconds until the next try: exponential back-off with jitter, at least the Retry-After header.
+
+        None if that was the last try or the pause would end after the deadline.
+        """
         if attempt >= self._config.tries:
             return None
         backed_off = _FIRST_PAUSE * 2 ** (attempt - 1) * (0.5 + self._chance())
@@ -166,7 +169,7 @@ class Transport:
         return answer
 
     def _session(self) -> requests.Session:
-        """Return this process's pooled session. After a fork the parent's connections are left alone."""
+        """Return this process's pooled session. A forked child opens its own and leaves its parent's alone."""
         with self._lock:
             if self._pooled is None or self._pooled[0] != os.getpid():
                 self._pooled = (os.getpid(), open_session(self._config.ca_file))
@@ -175,15 +178,15 @@ class Transport:
     def _prepared(
         self, method: str, path: str, *, query: Mapping[str, object] | None, body: Body | None, door: Endpoint
     ) -> requests.PreparedRequest:
-        """Build the request. What it holds in clear is never in a variable of a frame that can fail later.
+        """Build the request. No frame that can fail afterwards holds a secret in clear.
 
-        Raises NotSentError for text that cannot be written in UTF-8: half of a surrogate pair.
+        Raises NotSentError for text that UTF-8 cannot encode (a lone surrogate).
         """
         try:
             return self._built(method, path, query=query, body=body, door=door)
         except UnicodeEncodeError:
             pass
-        # Raised out here, chained to nothing: the original carries the text, which may be a token.
+        # Raised outside the handler, without a cause: the original error holds the text, which may be a secret.
         raise NotSentError("The request holds a text that cannot be sent. Nothing was sent.")
 
     def _built(
@@ -223,12 +226,12 @@ def _parse_success(reading: ResponseReader, into: Callable[[Reply], T], failed: 
         return reading.accept(into)
     except ValueError as exc:
         why = _reason(exc)
-    # Raised out here, chained to nothing: pydantic's own error carries what it was given, which may be a key.
+    # Raised outside the handler, without a cause: pydantic's error holds its input, which may be an API key.
     raise reading.failure(failed, f"an answer that cannot be read ({why})")
 
 
 def _reason(exc: ValueError) -> str:
-    """Say in words without any value of the answer why it is not what the specification promises."""
+    """Describe why a response does not have the specified shape, without repeating any of its values."""
     if not isinstance(exc, ValidationError):
         return str(exc) if isinstance(exc, UnreadableError) else type(exc).__name__
     problem = exc.errors(include_url=False, include_input=False, include_context=False)[0]
@@ -238,12 +241,12 @@ def _reason(exc: ValueError) -> str:
 
 
 def _encoded(body: Body) -> bytes:
-    """Write the body; only here are its secrets uncovered."""
+    """Encode the body as JSON. The only place where its secrets are revealed."""
     return dumps({name: _uncovered(value) for name, value in body.items()}).encode()
 
 
 def _uncovered(value: object) -> object:
-    """Take the cover off a secret. Raises UnicodeEncodeError for one that could not be searched for in an answer."""
+    """Reveal a secret. Raises UnicodeEncodeError for one that could not be searched for in a response."""
     if not isinstance(value, SecretStr):
         return value
     value.get_secret_value().encode()

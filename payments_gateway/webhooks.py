@@ -1,9 +1,10 @@
 """Verify and parse the webhooks that arrive at the callback URL.
 
-A webhook proves little, so it only triggers a read of the provider:
+A webhook proves little, so callers use it only to trigger a read of the provider:
 
-* the signature covers `data` alone: anyone who has seen one delivery can send its data again under another `event`;
-* deliveries carry no date and no number: one may arrive twice, late, out of order, or be replayed a month later.
+* The signature covers `data` alone: anyone who has seen one delivery can send its data again with another
+  `event`.
+* Deliveries have no date and no sequence number: one may arrive twice, late, out of order, or be replayed.
 
 No state of money may follow from a webhook without a read (open points, "Webhook deliveries").
 """
@@ -32,21 +33,22 @@ from payments_gateway.schemas.payments import PaymentUpdate
 from payments_gateway.schemas.transactions import TransactionUpdate
 
 MAX_BODY_BYTES = 64 * 1024
-"""Bytes. A delivery has about one thousand; a longer body is malformed, unread."""
+"""Bytes. A normal delivery has about one thousand; a longer body is malformed and is not parsed."""
 
 MAX_MEMBERS = 100
-"""Members at the top level. A delivery has three; each more costs a little time."""
+"""Top-level members. A normal delivery has three; the limit bounds the time to parse one."""
 
 MAX_NUMBER_LENGTH = 100
-"""Characters of a JSON number. No amount has as many, and arithmetic with a million digits is slow."""
+"""Characters of a JSON number. No amount has as many, and arithmetic on a million digits is slow."""
 
 _STRUCTURAL_CHARACTER = re.compile(r"[ \t\n\r]*([{}:,])[ \t\n\r]*")
 
 
 def raw_members(body: bytes) -> dict[str, str]:
-    """Return the members of the top-level object, each value as the text that stands in the body.
+    """Return the top-level members of a JSON object, each value as its unparsed text.
 
-    A parser that writes the values anew would lose what was signed: spaces, order, escapes, spelling of numbers.
+    The signature is over that text: to parse and serialize it again would change spaces, order, escapes and
+    numbers.
     """
     if len(body) > MAX_BODY_BYTES:
         raise UnreadableError(f"it is longer than {MAX_BODY_BYTES} bytes")
@@ -78,7 +80,7 @@ def _scan_object(text: str) -> dict[str, str]:
 
 
 def _skip_structural_character(text: str, at: int, marks: str) -> tuple[int, str]:
-    """Pass one of these marks, with the spaces around it. Return where the text goes on, and which mark it was."""
+    """Skip one of these characters and the white space around it. Return the next position and the character."""
     found = _STRUCTURAL_CHARACTER.match(text, at)
     if found is None or found[1] not in marks:
         raise UnreadableError("it is not a JSON object")
@@ -92,7 +94,7 @@ def _checked_digits(text: str) -> str:
 
 
 _VALUE_SCANNER = json.JSONDecoder(parse_float=_checked_digits, parse_int=_checked_digits)
-"""Finds where a value ends; `loads` reads it."""
+"""Finds the end of a value only; `loads` parses it."""
 
 
 def _scan_name(text: str, at: int) -> tuple[str, int]:
@@ -103,10 +105,10 @@ def _scan_name(text: str, at: int) -> tuple[str, int]:
 
 MIN_KEY_BITS = 2048
 MAX_KEY_BITS = 8192
-"""Bits of an RSA key. A smaller one can be forged, a larger one makes every delivery slow to verify."""
+"""Bits of an RSA key. A smaller key can be forged; a larger one makes verification slow."""
 
 MAX_PUBLIC_KEYS = 2
-"""Keys that are in force at once while the service changes them."""
+"""Keys that may be valid at once, during a key rotation of the provider."""
 
 _LONGEST_SIGNATURE = 4 * MAX_KEY_BITS // 8
 _DEFAULT_PROFILE = ProviderProfile()
@@ -115,14 +117,14 @@ _PSS = padding.PSS(mgf=padding.MGF1(hashes.SHA256()), salt_length=padding.PSS.AU
 
 @dataclass(frozen=True, slots=True)
 class PublicKey:
-    """A key that the service signs with. `fingerprint` is the SHA-256 of its DER form, in hex, to show to people."""
+    """A public key of the provider. `fingerprint` is the SHA-256 of its DER form in hex, for display."""
 
     fingerprint: str
     rsa: RSAPublicKey = field(repr=False, compare=False)
 
 
 def load_public_key(pem: str | bytes) -> PublicKey:
-    """Read one RSA public key of 2048 to 8192 bits in PEM. Raises ValueError that says what is wrong with it."""
+    """Read one RSA public key of 2048 to 8192 bits in PEM. Raises ValueError with the reason."""
     raw = pem.encode() if isinstance(pem, str) else pem
     if b"PRIVATE KEY-----" in raw:
         raise ValueError("This is a private key, which only the service may have. Give its public key.")
@@ -147,7 +149,7 @@ def _parse_pem(raw: bytes) -> object:
 
 
 class SignatureVerdict(enum.Enum):
-    """What the signature of a delivery says."""
+    """Result of verifying a delivery, as defined in `verify_webhook`."""
 
     VALID = "valid"
     INVALID = "invalid"
@@ -157,12 +159,14 @@ class SignatureVerdict(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class ReceivedWebhook:
-    """A webhook delivery, judged. Valid or not, it is a hint: read the service again, and believe that.
+    """A delivery with the result of its verification. Even a valid one is only a reason to read the provider.
 
-    `event` is the text as sent, and not covered by the signature. `data` has exact numbers (int, Decimal). Both are
-    handed over whenever they could be read, so also for deliveries that are not valid; of a malformed one they are
-    empty. `key` is the one that signed, if any. `problem` says in words why the verdict is not valid. `identity` is
-    what `identity` says of its body.
+    * `event` is the text as sent; the signature does not cover it.
+    * `data` has exact numbers (int, Decimal). It and `event` are set for invalid and unsigned deliveries as
+      well, and empty for malformed ones.
+    * `key` is the key that signed it, if any.
+    * `problem` is the reason, as a sentence, why the verdict is not VALID.
+    * `identity` is the `webhook_identity` of its body.
     """
 
     verdict: SignatureVerdict
@@ -175,11 +179,11 @@ class ReceivedWebhook:
 
     @property
     def kind(self) -> EventKind | None:
-        """The kind of event, compared without case; None for one that is not known."""
+        """The kind of event, compared without case; None for an unknown one."""
         return self.dialect.event_kind(self.event)
 
     def news(self) -> TransactionUpdate | PaymentUpdate | None:
-        """Return the data as what its kind holds; None for other kinds, and for data that does not fit its kind."""
+        """Return the data parsed by its kind of event; None for other kinds and for data of another shape."""
         schema = _DATA_SCHEMAS.get(self.kind)
         try:
             return schema.model_validate(rename_members(self.data, self._places)) if schema else None
@@ -206,18 +210,18 @@ _DATA_SCHEMAS: Mapping[EventKind | None, type[TransactionUpdate | PaymentUpdate]
 def verify_webhook(
     body: bytes, public_keys: Sequence[PublicKey], dialect: ProviderProfile = _DEFAULT_PROFILE
 ) -> ReceivedWebhook:
-    """Judge the body of a delivery by one or two public keys. Never raises for anything that a body can hold.
+    """Verify the body of a delivery with one or two public keys. Never raises for any content of the body.
 
-    * valid: one of the keys signed these very bytes of `data` (RSASSA-PSS, SHA-256, MGF1 of SHA-256, any length of
-      salt, over the raw JSON text of the top-level member `data`);
-    * invalid: well-formed, with a signature that neither key confirms or that is not base64;
-    * unsigned: well-formed, with no signature, null or an empty one;
-    * malformed: not a JSON object in UTF-8 with a text `event` and an object `data`; or a top-level name given twice,
-      nesting deeper than `money.DEEPEST_NESTING`, an exponent beyond `money.LARGEST_EXPONENT`, more bytes, members or
-      digits of a number than any delivery has (64 KiB, 100 and 100).
+    * valid: one of the keys signed exactly these bytes of `data` (RSASSA-PSS, SHA-256, MGF1 with SHA-256, any
+      salt length, over the raw JSON text of the top-level member `data`);
+    * invalid: well-formed, with a signature that no key confirms or that is not base64;
+    * unsigned: well-formed, with a missing, null or empty signature;
+    * malformed: not a JSON object in UTF-8 with a text `event` and an object `data`; or a repeated top-level
+      name, nesting deeper than `money.DEEPEST_NESTING`, an exponent beyond `money.LARGEST_EXPONENT`, or more
+      than `MAX_BODY_BYTES`, `MAX_MEMBERS` or `MAX_NUMBER_LENGTH`.
 
-    The dialect names the members and the kinds of event; without one its defaults do.
-    Raises ValueError for no key and for more than two.
+    The profile defines the names of the members and of the kinds of event. Raises ValueError unless one or
+    two keys are given.
     """
     if not 1 <= len(public_keys) <= MAX_PUBLIC_KEYS:
         raise ValueError(
@@ -244,12 +248,14 @@ def verify_webhook(
 
 
 def webhook_identity(body: bytes, dialect: ProviderProfile = _DEFAULT_PROFILE) -> str:
-    """What makes a delivery the same one however it is written: a SHA-256, in hex. Never raises for what a body holds.
+    """Return a SHA-256 in hex that identifies a delivery however it is serialized, to deduplicate deliveries.
 
-    It is taken over the bytes of `data` and of the signature, decoded. All the rest anybody can change who has seen one
-    delivery, and as often as they like: the event, further members, spaces, the spelling of the base64. The service
-    signs with a new salt each time, so two deliveries of its own differ. What carries no signature that can be read is
-    the same only byte for byte.
+    It covers the bytes of `data` and the decoded signature. Everything else can be changed at will by anyone
+    who has seen one delivery: the event, further members, white space, the base64 spelling. The provider
+    signs with a new salt each time, so two genuine deliveries differ. Without a readable signature, the
+    identity is that of the exact body.
+
+    Never raises for any content of the body.
     """
     try:
         members = raw_members(body)
@@ -283,7 +289,7 @@ def _parse_members(
 
 
 def _decode_signature(signature: str) -> bytes:
-    """Its bytes; none where it is no base64, or longer than any signature."""
+    """Decode the base64 signature; empty if it is not base64 or longer than any signature."""
     if len(signature) > _LONGEST_SIGNATURE:
         return b""
     try:

@@ -1,8 +1,9 @@
-"""The provider profile: all open points of the specification in one validated object.
+"""The provider profile: every point that the specification leaves open, in one validated object.
 
-A deployment replaces single points with `ProviderProfile().overridden({...})` and changes no code. An invalid
-profile is refused at start-up; in the middle of a call it could cost a transfer. Not part of the profile: the
-`X-User-Version` header (`GatewayConfig.user_version`) and the webhook signature scheme (`payments_gateway.webhooks`).
+A deployment overrides single points with `ProviderProfile().overridden({...})` and changes no code. An
+invalid profile is rejected at start-up, because in the middle of a call it could lose the outcome of a
+transfer. Not part of the profile: the `X-User-Version` header (`GatewayConfig.user_version`) and the webhook
+signature scheme (`payments_gateway.webhooks`).
 """
 
 import re
@@ -34,7 +35,7 @@ _PATH = re.compile(r"(/[A-Za-z0-9_~-]+(\.[A-Za-z0-9_~-]+)*)+")
 _PATHS_WITH_ID = ("extra_transaction_path", "extra_payment_path")
 _ID_SEGMENT = re.compile(r"/\{\w+\}(?=/|$)")
 
-# Names that stand in one query or one body, and the members that the specification gives that body: all must differ.
+# Names used in the same query or body, and the members that the specification defines for that body: all must differ.
 _NAMES_USED_TOGETHER: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (
         (
@@ -88,7 +89,7 @@ _NAMES_USED_TOGETHER: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
 
 
 def profile_problems(dialect: "ProviderProfile") -> Iterator[str]:
-    """Yield everything that makes a dialect useless."""
+    """Yield everything that makes a profile unusable."""
     for point in fields(dialect):
         yield from _value_problems(point.name, getattr(dialect, point.name))
     yield from _choice_problems(dialect)
@@ -113,9 +114,10 @@ def _value_problems(name: str, value: object) -> Iterator[str]:
 
 
 def _path_problems(name: str, path: str) -> Iterator[str]:
-    """A path is plain segments; where one thing is read by its id, one segment in braces stands for the id.
+    """A path has plain segments; in the path of a read by id, exactly one segment in braces is the id.
 
-    None may hold the word that makes GET /payment/resolve of a read, nor anything that leads to it around a corner.
+    No path may contain `resolve` (GET /payment/resolve moves money) or segments such as `..` that could lead
+    to it.
     """
     plain, places = _ID_SEGMENT.subn("/id", path) if name in _PATHS_WITH_ID else (path, 0)
     if not _PATH.fullmatch(plain):
@@ -188,30 +190,30 @@ def _name_problems(dialect: "ProviderProfile") -> Iterator[str]:
             used[spelling] = name
 
 
-# A dataclass takes the fields of its last base first, so the bases stand against the order of the wire.
+# A dataclass lists the fields of its last base first, so the bases are in reverse order.
 @dataclass(frozen=True, kw_only=True)
 class ProviderProfile(WebhookPoints, ErrorPoints, ResponsePoints, KeyPoints, ExtraPoints, RequestPoints):
-    """The names and values of the wire that the specification does not show."""
+    """The names and values of requests, responses and webhooks that the specification does not define."""
 
     def __post_init__(self) -> None:
-        """Refuse at once, with ValueError, what would otherwise fail in the middle of a call."""
+        """Reject an invalid profile, with ValueError, before any call is made."""
         for problem in profile_problems(self):
             raise ValueError(problem)
 
     def status(self, text: str | None) -> str:
-        """Return our word for a status of the wire; an unknown one stays as it is."""
+        """Translate a status of the API to ours; an unknown one is returned unchanged."""
         text = (text or "").strip()
         return self.statuses.get(text.lower(), text)
 
     def event_kind(self, text: str) -> EventKind | None:
-        """Return the kind of event that a text of the wire names, or None for one that is not known."""
+        """Return the kind of event for the text in a webhook, or None for an unknown one."""
         kind = self.event_kinds.get(text.strip().lower())
         return None if kind is None else EventKind(kind)
 
     def overridden(self, points: Mapping[str, Any]) -> Self:
-        """Return this dialect with some points replaced, as a deployment writes them (types of JSON or TOML).
+        """Return a copy with some points replaced, given as a deployment writes them (types of JSON or TOML).
 
-        Raises ValueError, which names the point, for one that does not exist and for a value of another shape.
+        Raises ValueError, which names the point, for an unknown point or a value of another shape.
         """
         kinds = get_type_hints(type(self))
         unknown = sorted(set(points) - set(kinds))
@@ -222,9 +224,9 @@ class ProviderProfile(WebhookPoints, ErrorPoints, ResponsePoints, KeyPoints, Ext
         )
 
     def open_points(self) -> Iterator[OpenPoint]:
-        """Yield each point with what is known of it, in the order of the wire: requests first, webhooks last.
+        """Yield each point with its documentation: requests first, webhooks last.
 
-        The version header is none of them: it is a setting, `GatewayConfig.user_version`.
+        The version header is not among them: it is a setting, `GatewayConfig.user_version`.
         """
         declared: Field[Any]
         for declared in fields(self):

@@ -1,8 +1,8 @@
-"""What the specification leaves open: each point with its default, our confidence, the section, and the reason.
+"""What the specification leaves open: each point with its default, confidence, section and meaning.
 
-The specification wins wherever it speaks. A path such as ("withdrawal", "transactionId") leads through nested
-objects; the empty path is the place where the search begins. No configured path may lead to GET /payment/resolve,
-which moves money.
+Where the specification is explicit, it takes precedence. A path such as ("withdrawal", "transactionId") leads
+through nested objects; the empty path is the object where the search begins. No configured path may lead to
+GET /payment/resolve, which moves money.
 """
 
 import enum
@@ -16,9 +16,10 @@ from pydantic import TypeAdapter, ValidationError
 
 
 class OpenPoint(NamedTuple):
-    """One point that the specification leaves open: what we assume, how sure that is, why, and where it is left open.
+    """One point that the specification leaves open, with our default and its documentation.
 
-    `confidence` is sure, likely, hint or unknown; `where` names the section of the specification.
+    `confidence` is sure, likely, hint or unknown; `why` is its meaning; `where` is the section of the
+    specification.
     """
 
     name: str
@@ -29,7 +30,7 @@ class OpenPoint(NamedTuple):
 
 
 def open_point(default: Any, confidence: str, where: str, why: str) -> Any:
-    """Declare an open point as a field of the dialect. A table among the defaults becomes unchangeable."""
+    """Declare an open point as a field of the profile. A mapping as default becomes read-only."""
     metadata = {"confidence": confidence, "where": where, "why": why}
     if isinstance(default, Mapping):
         return field(default_factory=lambda: MappingProxyType(dict(default)), metadata=metadata)
@@ -37,9 +38,10 @@ def open_point(default: Any, confidence: str, where: str, why: str) -> Any:
 
 
 def parse_point_value(name: str, kind: Any, value: object) -> Any:
-    """Read a value as JSON and TOML write it: lists become tuples, the keys of a table numbers where they must be.
+    """Parse a value as written in JSON or TOML. Lists become tuples; keys become numbers where required.
 
-    Nothing else is converted. Raises ValueError, which names the point and the place in it, for another shape.
+    Nothing else is converted. Raises ValueError, which names the point and the position in it, for another
+    shape.
     """
     try:
         read = TypeAdapter(kind).validate_json(json.dumps(value), strict=True)
@@ -47,7 +49,7 @@ def parse_point_value(name: str, kind: Any, value: object) -> Any:
         problem = exc.errors(include_url=False, include_input=False, include_context=False)[0]
         place = ".".join(map(str, problem["loc"]))
         raise ValueError(f"{name}{place and f' at {place}'}: {problem['msg']}.") from None
-    except (TypeError, ValueError):  # what JSON has no words for, such as the dates of TOML
+    except (TypeError, ValueError):  # types that JSON does not have, such as the dates of TOML
         raise ValueError(f"{name}: a {type(value).__name__} can be no value of any point.") from None
     return MappingProxyType(read) if isinstance(read, dict) else read
 
@@ -63,7 +65,7 @@ STATUSES = ("fulfilled", "processing", "failed")
 
 
 class EventKind(enum.StrEnum):
-    """Kinds of event that have been seen; there may be others."""
+    """Kinds of event seen so far; there may be others."""
 
     PAYMENT_CREATED = "payment created"
     PAYMENT_UPDATED = "payment updated"
@@ -84,7 +86,7 @@ _OTP_SECTION = "Authentication, 7: OTP token"
 
 @dataclass(frozen=True, kw_only=True)
 class RequestPoints:
-    """The names and values of requests that the specification does not show."""
+    """The names and values of requests that the specification does not define."""
 
     balance_currency_query: str = open_point(
         "currency", "sure", "Endpoints, GET /balance", "Query name: the currency."
@@ -100,53 +102,54 @@ class RequestPoints:
     transaction_per_page_query: str = open_point(
         "limit", "sure", _TRANSACTION_SECTION, "Query name: records per page."
     )
-    first_page: int = open_point(
-        1, "hint", _WALLET_SECTION, "Number that the service gives the first page of any list."
-    )
+    first_page: int = open_point(1, "hint", _WALLET_SECTION, "Number of the first page of any list.")
     durations: Mapping[str, str] = open_point(
         {phrase: phrase for phrase in DURATIONS},
         "likely",
         "Endpoints, GET /transaction/summary",
-        "Durations of the specification -> what is sent. The literal phrases, percent-encoded.",
+        "Durations of the specification -> value sent. By default the same phrases, percent-encoded.",
     )
     wallet_currency_query: str = open_point(
-        "currency", "sure", _WALLET_SECTION, "Query name: the cryptocurrency, any text."
+        "currency", "sure", _WALLET_SECTION, "Query name: the cryptocurrency (free text)."
     )
     wallet_network_query: str = open_point(
-        "network", "sure", _WALLET_SECTION, "Query name: the crypto network, any text."
+        "network", "sure", _WALLET_SECTION, "Query name: the crypto network (free text)."
     )
     otp_type_member: str = open_point(
         "otpType",
         "sure",
         "Endpoints, POST /balance/withdraw",
-        "OTP-type member, also of a transfer.",
+        "Member: the type of one-time code, also in a transfer.",
     )
     otp_type: str = open_point(
         "totp",
         "hint",
         _OTP_SECTION,
-        "Which token: totp of an authenticator app, otp sent by the service.",
+        "Type of one-time code: totp from an authenticator app, or otp sent by the provider.",
     )
     token_required: bool = open_point(
         True,
         "hint",
         _OTP_SECTION,
-        "Some merchants call without a token; the others are refused without one.",
+        "Whether calls need a one-time code. Some merchants are exempt; others are rejected without one.",
     )
     transfer_currency_member: str = open_point(
-        "currency", "sure", "Endpoints, POST /balance/transfer", "Currency member of a transfer, NGN or USD."
+        "currency",
+        "sure",
+        "Endpoints, POST /balance/transfer",
+        "Member: the currency of a transfer, NGN or USD.",
     )
     service_username_member: str = open_point(
         "serviceUsername",
         "likely",
         "Endpoints, POST /payment",
-        "As shown; it may bear another name upstream.",
+        "Member: the username that a payment is paid out to, as in the specification; may differ in practice.",
     )
     payment_types: tuple[str, ...] = open_point(
         ("profile", "bank"),
         "hint",
         "Resources, Payment",
-        "Offered to people; any other text is sent as it is.",
+        "Payment types offered in forms; any other text is sent unchanged.",
     )
     account_name_query: str = open_point(
         "accountName", "likely", _ACCOUNT_SECTION, "Query name: the name of the account."
@@ -168,7 +171,7 @@ class ExtraPoints:
         (),
         "hint",
         _BEYOND_SPECIFICATION,
-        f"Which of these reads the service has: {', '.join(CAPABILITIES)}. Nothing needs them.",
+        f"Which of these optional reads the provider has: {', '.join(CAPABILITIES)}. None is required.",
     )
     extra_banks_path: str = open_point(
         "/bank/supported", "hint", _BEYOND_SPECIFICATION, "Path of: the banks."
@@ -178,7 +181,7 @@ class ExtraPoints:
         "/currency/supported", "hint", _BEYOND_SPECIFICATION, "Path of: the currencies."
     )
     extra_minimums_path: str = open_point(
-        "/currency/minimum-allowed", "hint", _BEYOND_SPECIFICATION, "Path of: the least amounts."
+        "/currency/minimum-allowed", "hint", _BEYOND_SPECIFICATION, "Path of: the minimum amounts."
     )
     extra_wallet_config_path: str = open_point(
         "/wallet/supported/config", "hint", _BEYOND_SPECIFICATION, "Path of: the networks of wallets."
@@ -187,13 +190,13 @@ class ExtraPoints:
         "/transaction/{transactionId}",
         "hint",
         _BEYOND_SPECIFICATION,
-        "Path of: one transaction; its id stands for the braces.",
+        "Path of: one transaction; its id replaces the segment in braces.",
     )
     extra_payment_path: str = open_point(
         "/payment/{paymentId}",
         "hint",
         _BEYOND_SPECIFICATION,
-        "Path of: one payment; its id stands for the braces.",
+        "Path of: one payment; its id replaces the segment in braces.",
     )
     extra_country_query: str = open_point(
         "country", "hint", _BEYOND_SPECIFICATION, "Banks: query name of the country."
@@ -205,87 +208,92 @@ _KEYS_SECTION = "Authentication, 8: key management"
 
 @dataclass(frozen=True, kw_only=True)
 class KeyPoints:
-    """Paths, requests and answers of key management, and where a new key is."""
+    """Paths, requests and responses of key management, and where a new key is in its response."""
 
     key_base: str = open_point(
         "v4", "likely", _KEYS_SECTION, "Base address of the five operations: v2 or v4."
     )
     key_generate_path: str = open_point(
-        "/user/api-key", "sure", _KEYS_SECTION, "Path of: generate. In use, too: /user/apikey."
+        "/user/api-key", "sure", _KEYS_SECTION, "Path of: generate. Also in use: /user/apikey."
     )
     key_list_path: str = open_point(
-        "/user/api-keys", "sure", _KEYS_SECTION, "Path of: list. In use, too: /user/apikeys."
+        "/user/api-keys", "sure", _KEYS_SECTION, "Path of: list. Also in use: /user/apikeys."
     )
     key_scopes_path: str = open_point(
         "/user/api-key/scopes",
         "sure",
         _KEYS_SECTION,
-        "Path of: view scopes. In use, too: /user/apikey-scope.",
+        "Path of: view scopes. Also in use: /user/apikey-scope.",
     )
     key_invalidate_path: str = open_point(
         "/user/api-key/invalidate",
         "sure",
         _KEYS_SECTION,
-        "Path of: invalidate. In use, too: /user/invalidate-apikey.",
+        "Path of: invalidate. Also in use: /user/invalidate-apikey.",
     )
     key_delete_path: str = open_point(
-        "/user/api-key", "sure", _KEYS_SECTION, "Path of: delete. In use, too: /user/apikey."
+        "/user/api-key", "sure", _KEYS_SECTION, "Path of: delete. Also in use: /user/apikey."
     )
     key_name_member: str = open_point(
         "keyname", "likely", _KEYS_SECTION, "Generate: the name of the new key."
     )
     key_scope_member: str = open_point(
-        "scope", "likely", _KEYS_SECTION, "Generate: what it may do, a code of the scopes."
+        "scope", "likely", _KEYS_SECTION, "Generate: the scope of the new key, a code of the scopes."
     )
     key_replaced_member: str = open_point(
         "apikey", "likely", _KEYS_SECTION, "Generate: the old key that the new one replaces."
     )
     key_days_member: str = open_point(
-        "expirationInDays", "likely", _KEYS_SECTION, "Generate: the new key's life in days."
+        "expirationInDays", "likely", _KEYS_SECTION, "Generate: the lifetime of the new key in days."
     )
     key_months_member: str = open_point(
-        "expirationInMonths", "likely", _KEYS_SECTION, "Generate: the new key's life in months."
+        "expirationInMonths", "likely", _KEYS_SECTION, "Generate: the lifetime of the new key in months."
     )
-    key_otp_member: str = open_point("otp", "likely", _KEYS_SECTION, "Generate: the one-time token.")
-    key_invalidate_member: str = open_point("apikey", "likely", _KEYS_SECTION, "Invalidate: the key.")
+    key_otp_member: str = open_point("otp", "likely", _KEYS_SECTION, "Generate: the one-time code.")
+    key_invalidate_member: str = open_point(
+        "apikey", "likely", _KEYS_SECTION, "Invalidate: the key to invalidate."
+    )
     key_hash_query: str = open_point(
-        "apikeyHash", "likely", _KEYS_SECTION, "Delete: query name of the key's short hash."
+        "apikeyHash", "likely", _KEYS_SECTION, "Delete: query name of the short hash of the key."
     )
     created_key_paths: tuple[tuple[str, ...], ...] = open_point(
         (("key",), ("apikey",)),
         "likely",
         _KEYS_SECTION,
-        "Where in `data` a new key is, the only time that it is shown.",
+        "Path in `data` to a new key, which is shown only once.",
     )
     created_key_expiry_paths: tuple[tuple[str, ...], ...] = open_point(
         (("expires",), ("expiration",), ("Expiration",)),
         "hint",
         _KEYS_SECTION,
-        "Where in `data` a new key says when it expires.",
+        "Path in `data` to the expiry of a new key.",
     )
     key_list_paths: tuple[tuple[str, ...], ...] = open_point(
         (("Apikeys",), ("apikeys",), ()),
         "likely",
         _KEYS_SECTION,
-        "Where in `data` the keys are: a member, or a bare list.",
+        "Path in `data` to the list of keys: a member, or `data` itself.",
     )
     listed_key_hash_members: tuple[str, ...] = open_point(
-        ("Apikey",), "likely", _KEYS_SECTION, "List: what tells the short hash of a key, needed."
+        ("Apikey",), "likely", _KEYS_SECTION, "List: member with the short hash of a key (required)."
     )
     listed_key_name_members: tuple[str, ...] = open_point(
-        ("Keyname",), "likely", _KEYS_SECTION, "List: what tells the name of a key."
+        ("Keyname",), "likely", _KEYS_SECTION, "List: member with the name of a key."
     )
     listed_key_username_members: tuple[str, ...] = open_point(
-        ("Username",), "likely", _KEYS_SECTION, "List: what tells whose key it is."
+        ("Username",), "likely", _KEYS_SECTION, "List: member with the username of the owner."
     )
     listed_key_expirable_members: tuple[str, ...] = open_point(
-        ("Expirable",), "likely", _KEYS_SECTION, "List: what tells whether a key expires."
+        ("Expirable",), "likely", _KEYS_SECTION, "List: member that says whether a key expires."
     )
     listed_key_expiry_members: tuple[str, ...] = open_point(
-        ("Expiration",), "likely", _KEYS_SECTION, "List: what tells when a key expires."
+        ("Expiration",), "likely", _KEYS_SECTION, "List: member with the expiry of a key."
     )
     listed_key_deletion_members: tuple[str, ...] = open_point(
-        ("DeletedAt",), "likely", _KEYS_SECTION, "List: what tells when a key was deleted, if it was."
+        ("DeletedAt",),
+        "likely",
+        _KEYS_SECTION,
+        "List: member with the time at which a key was deleted, if it was.",
     )
 
 
@@ -296,88 +304,91 @@ _ACCOUNT_LIST_SECTION = "Endpoints, GET {base_url_v4}/account"
 
 @dataclass(frozen=True, kw_only=True)
 class ResponsePoints:
-    """The places and words of answers that the specification does not show."""
+    """The locations and values of responses that the specification does not define."""
 
     success_statuses: tuple[int, ...] = open_point(
-        (200, 201), "sure", "Endpoints", "200 is shown, 201 tolerated; no other is trusted."
+        (200, 201),
+        "sure",
+        "Endpoints",
+        "HTTP statuses of a success. The specification shows 200; 201 is tolerated; no other is trusted.",
     )
     balances_members: tuple[str, ...] = open_point(
-        ("balances", "balance"), "likely", "Resources, Balance entry", "Where the balances are in `data`."
+        ("balances", "balance"), "likely", "Resources, Balance entry", "Member of `data` with the balances."
     )
     balance_currency_members: tuple[str, ...] = open_point(
         ("toCurrency", "currency"),
         "likely",
         "Resources, Balance entry",
-        "What names the currency of a balance.",
+        "Member with the currency of a balance.",
     )
     withdrawal_id_paths: tuple[tuple[str, ...], ...] = open_point(
         (("withdrawal", "transactionId"), ("transferDetail", "transactionId"), ("transactionId",)),
         "hint",
         "Endpoints, POST /balance/withdraw",
-        "Where in `data` a withdrawal may name its transaction. Absence is normal.",
+        "Path in `data` to the transaction id of a withdrawal. It is often missing.",
     )
     withdrawal_status_paths: tuple[tuple[str, ...], ...] = open_point(
         (("withdrawal", "status"), ("transferDetail", "status"), ("status",)),
         "hint",
         "Endpoints, POST /balance/withdraw",
-        "Where in `data` a withdrawal may say its status, beside its transaction.",
+        "Path in `data` to the status of a withdrawal, next to its transaction id.",
     )
     transfer_detail_paths: tuple[tuple[str, ...], ...] = open_point(
         (("transferDetail",), ()),
         "likely",
         "Endpoints, POST /balance/convert",
-        "Where in `data` a conversion or a transfer of any kind is told: nested, or `data` itself.",
+        "Path in `data` to the detail of a conversion or transfer: nested, or `data` itself.",
     )
     bank_code_paths: tuple[tuple[str, ...], ...] = open_point(
         (("code",), ("data", "code")),
         "hint",
         _BANK_RESOURCE,
-        "The bank's code, flat as shown or nested.",
+        "Path to the bank code: top-level as in the specification, or nested.",
     )
     bank_name_paths: tuple[tuple[str, ...], ...] = open_point(
         (("name",), ("data", "name")),
         "hint",
         _BANK_RESOURCE,
-        "The bank's name, flat as shown or nested.",
+        "Path to the bank name: top-level as in the specification, or nested.",
     )
     wallet_paths: tuple[tuple[str, ...], ...] = open_point(
         (("wallet",), ("data", "wallet"), ("data",)),
         "hint",
         "Resources, Response envelopes",
-        "Where the wallet is in the answer: as shown, or in the envelope of the other operations.",
+        "Path in the response to the wallet: as in the specification, or in the usual envelope.",
     )
     wallet_address_members: tuple[str, ...] = open_point(
         ("address", "id"),
         "unknown",
         _WALLET_RESOURCE,
-        "What holds the address in an element of `addresses`.",
+        "Member with the address in an element of `addresses`.",
     )
     wallet_network_members: tuple[str, ...] = open_point(
         ("network", "type"),
         "unknown",
         _WALLET_RESOURCE,
-        "What names the network of an element of `addresses`.",
+        "Member with the network in an element of `addresses`.",
     )
     wallet_address_currency_members: tuple[str, ...] = open_point(
-        ("currency",), "unknown", _WALLET_RESOURCE, "What names the currency of an element of `addresses`."
+        ("currency",), "unknown", _WALLET_RESOURCE, "Member with the currency in an element of `addresses`."
     )
     account_list_paths: tuple[tuple[str, ...], ...] = open_point(
         (("accounts",), ()),
         "likely",
         _ACCOUNT_LIST_SECTION,
-        "Where in `data` the accounts are: a member, or a bare list.",
+        "Path in `data` to the list of accounts: a member, or `data` itself.",
     )
     account_assets_members: tuple[str, ...] = open_point(
         ("assets",),
         "likely",
         _ACCOUNT_LIST_SECTION,
-        "What holds the per-currency assets of an account, a list or a map.",
+        "Member with the assets of an account per currency: a list or a map.",
     )
     statuses: Mapping[str, str] = open_point(
         {"fullfiled": "fulfilled", "fulfilled": "fulfilled", "processing": "processing", "failed": "failed"},
         "likely",
         "States and transitions",
-        "Status of a transaction on the wire -> ours, compared without case. Any other text is kept as it is.",
+        "Status of a transaction in the API -> ours, compared without case. Any other text is kept unchanged.",
     )
 
 
@@ -386,16 +397,16 @@ _ERRORS_SECTION = "Errors"
 
 @dataclass(frozen=True, kw_only=True)
 class ErrorPoints:
-    """How a refusal is told from a doubt, and one refusal from another."""
+    """How a rejection is distinguished from an unknown outcome, and how rejections are classified."""
 
     message_members: tuple[str, ...] = open_point(
-        ("message",), "likely", _ERRORS_SECTION, "What holds the words of an error."
+        ("message",), "likely", _ERRORS_SECTION, "Member with the message of an error."
     )
     detail_members: tuple[str, ...] = open_point(
-        ("errors",), "likely", _ERRORS_SECTION, "What lists the details of an error."
+        ("errors",), "likely", _ERRORS_SECTION, "Member with the details of an error."
     )
     retry_statuses: tuple[int, ...] = open_point(
-        (429, 502, 503, 504), "likely", _ERRORS_SECTION, "A read answered so is tried again."
+        (429, 502, 503, 504), "likely", _ERRORS_SECTION, "HTTP statuses after which a read is retried."
     )
     uncertain_statuses: Mapping[int, str] = open_point(
         {
@@ -407,7 +418,7 @@ class ErrorPoints:
         },
         "unknown",
         _ERRORS_SECTION,
-        "Refusals that do not prove that nothing was executed -> why. On a money call the outcome is unknown.",
+        "4xx statuses that do not prove that nothing was executed -> reason. A money call then has an unknown outcome.",
     )
     refusal_patterns: Mapping[str, str] = open_point(
         {
@@ -423,7 +434,8 @@ class ErrorPoints:
         },
         "likely",
         _ERRORS_SECTION,
-        "The same refusal is seen under several codes, so its words are read first: kind -> pattern, in this order.",
+        "Kind of rejection -> pattern of its message, tried in this order, before the HTTP status (the same rejection "
+        "occurs with several statuses).",
     )
     refusal_statuses: Mapping[int, str] = open_point(
         {
@@ -436,7 +448,7 @@ class ErrorPoints:
         },
         "likely",
         _ERRORS_SECTION,
-        "What a refusal is taken for when its words match no pattern. All of them mean: not executed.",
+        "HTTP status -> kind of rejection, if no pattern matches the message. Every kind means: not executed.",
     )
 
 
@@ -445,35 +457,38 @@ _EVENTS_SECTION = "Events"
 
 @dataclass(frozen=True, kw_only=True)
 class WebhookPoints:
-    """What a delivery is made of; the specification shows nothing of it."""
+    """The members of a webhook delivery; the specification defines none of them."""
 
     delivery_event_member: str = open_point(
-        "event", "likely", _EVENTS_SECTION, "What names the kind of event."
+        "event", "likely", _EVENTS_SECTION, "Member with the kind of event."
     )
     delivery_data_member: str = open_point(
-        "data", "likely", _EVENTS_SECTION, "What holds the news, and is signed."
+        "data", "likely", _EVENTS_SECTION, "Member with the data, which is what the signature covers."
     )
     delivery_signature_member: str = open_point(
-        "signature", "likely", _EVENTS_SECTION, "The signature of the data, base64."
+        "signature", "likely", _EVENTS_SECTION, "Member with the signature of the data, in base64."
     )
     event_kinds: Mapping[str, str] = open_point(
         {kind.value: kind.value for kind in EventKind},
         "likely",
         _EVENTS_SECTION,
-        "Kind of event on the wire -> ours, compared without case. Any other is kept as it is.",
+        "Kind of event in the webhook -> ours, compared without case. Any other text is kept unchanged.",
     )
     news_session_members: tuple[str, ...] = open_point(
-        ("sessionId",), "likely", _EVENTS_SECTION, "News of a transaction: the session of the bank transfer."
+        ("sessionId",),
+        "likely",
+        _EVENTS_SECTION,
+        "Data of a transaction event: the session id of the bank transfer.",
     )
     news_reference_members: tuple[str, ...] = open_point(
         ("reference",),
         "likely",
         _EVENTS_SECTION,
-        "News: the merchant's reference, by which a payment is found.",
+        "Data of an event: the merchant's reference, by which a payment is found.",
     )
     news_failure_members: tuple[str, ...] = open_point(
-        ("failureReason",), "likely", _EVENTS_SECTION, "News of a transaction: why it failed."
+        ("failureReason",), "likely", _EVENTS_SECTION, "Data of a transaction event: the reason of a failure."
     )
     news_resolution_members: tuple[str, ...] = open_point(
-        ("resolveId",), "likely", _EVENTS_SECTION, "News of a payment: the id that it is resolved by."
+        ("resolveId",), "likely", _EVENTS_SECTION, "Data of a payment event: the id by which it is resolved."
     )

@@ -11,7 +11,7 @@ from payments_gateway.transport import Transport
 
 
 class Accounts:
-    """The operations on {base_url_v4}/account, which show two credential headers instead of three."""
+    """The operations under {base_url_v4}/account, which take two credential headers instead of three."""
 
     def __init__(self, transport: Transport, dialect: ProviderProfile) -> None:
         self._transport = transport
@@ -20,12 +20,13 @@ class Accounts:
     def create(self, request: AccountRequest) -> list[CreatedAccount]:
         """Open a bank account for the merchant (PUT {base_url_v4}/account).
 
-        The merchant must have completed the service's KYC. What comes back are the accounts that were opened, most
-        often one; empty when the service names none. Takes no token.
+        The merchant must have completed the provider's KYC. Returns the opened accounts, usually one; empty
+        when the response names none. Takes no one-time code.
 
-        Not repeatable: a second call may open a second account. Raises RejectedError when the service refused
-        (KycRequiredError without KYC), NotSentError when nothing left this machine, OutcomeUnknownError otherwise.
-        Specification: Endpoints, PUT {base_url_v4}/account; Created bank account; Errors.
+        Not repeatable: a second call may open a second account. Raises RejectedError when the provider
+        rejected the request (KycRequiredError without KYC), NotSentError when nothing was sent,
+        OutcomeUnknownError otherwise. Specification: Endpoints, PUT {base_url_v4}/account; Created bank
+        account; Errors.
         """
         return self._transport.send_once(
             "PUT", "/account", request.wire(), door=Endpoint.V4, into=_parse_created_accounts
@@ -36,9 +37,9 @@ class Accounts:
     ) -> list[Account]:
         """Return one page of the merchant's accounts with their assets (GET {base_url_v4}/account).
 
-        Pages count from 1; what is left out is left to the service. Changes nothing, is tried again where that may
-        help. Raises RejectedError, ReadFailedError.
-        Specification: Endpoints, end of PUT {base_url_v4}/account (request and answer are not shown).
+        Pages count from 1; for omitted arguments the provider's defaults apply. Changes nothing and is
+        retried. Raises RejectedError, ReadFailedError. Specification: Endpoints, end of PUT
+        {base_url_v4}/account (request and response are not shown).
         """
         dialect = self._dialect
         query = {
@@ -72,7 +73,7 @@ def _parse_account(dialect: ProviderProfile, account: object) -> Account:
 
 
 def _parse_assets(found: object) -> list[Asset]:
-    """Read the assets out of a list, or a map by currency."""
+    """Read the assets from a list, or from a map by currency."""
     match found:
         case None:
             return []
@@ -91,10 +92,10 @@ class Banks:
         self._dialect = dialect
 
     def resolve(self, *, account_number: str, bank_code: str) -> AccountHolder:
-        """Return who holds a bank account (POST /bank/resolve, without credentials).
+        """Return the holder of a bank account (POST /bank/resolve, without credentials).
 
-        Changes nothing although it is a POST, so it is tried again where that may help. Raises RejectedError when the
-        service knows no such account, ReadFailedError otherwise, also when no holder is named.
+        Changes nothing although it is a POST, so it is retried. Raises RejectedError when the provider does
+        not know the account, ReadFailedError otherwise, also when the response names no holder.
         Specification: Endpoints, POST /bank/resolve; Bank account resolution result.
         """
         body = {"accountNumber": account_number, "bankCode": bank_code}

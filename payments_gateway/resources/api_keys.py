@@ -23,9 +23,9 @@ from payments_gateway.transport import Transport, require_otp
 
 
 class ApiKeys:
-    """The operation POST /auth/api-key, and the five of key management, whose shapes the specification leaves open.
+    """POST /auth/api-key and the five operations of key management, whose shapes are not specified.
 
-    No error of these calls repeats anything of an answer that may hold a key.
+    Errors of these calls contain nothing of a response that may hold a key.
     """
 
     def __init__(self, transport: Transport, dialect: ProviderProfile) -> None:
@@ -34,14 +34,14 @@ class ApiKeys:
         self._door = key_management_endpoint(dialect)
 
     def create(self, *, token: SecretStr | None, otp_type: OtpType | None = None) -> CreatedKey:
-        """Create an API key with all rights (POST /auth/api-key). The old key goes on working.
+        """Create an API key with all permissions (POST /auth/api-key). The old key remains valid.
 
-        The token is a one-time code; None only where the dialect makes it optional. An OTP type that is not given is
-        the one of the dialect. The key comes back covered and is never shown again.
+        `token` is the one-time code; it may be None only if the profile makes it optional. The OTP type
+        defaults to that of the profile. The key is returned as a secret and is never shown again.
 
-        Not repeatable: a second call makes a second key. Raises RejectedError when the service refused, NotSentError
-        when nothing left this machine, OutcomeUnknownError otherwise, also when the answer holds no key.
-        Specification: Endpoints, POST /auth/api-key; API key; Authentication, 5 to 7.
+        Not repeatable: a second call creates a second key. Raises RejectedError when the provider rejected
+        the request, NotSentError when nothing was sent, OutcomeUnknownError otherwise, also when the response
+        holds no key. Specification: Endpoints, POST /auth/api-key; API key; Authentication, 5 to 7.
         """
         require_otp(token, self._dialect)
         body = {"otpType": otp_type or self._dialect.otp_type} | ({} if token is None else {"token": token})
@@ -49,14 +49,16 @@ class ApiKeys:
         return self._transport.send_once("POST", "/auth/api-key", body, into=into, reads=KeyResponseReader)
 
     def generate(self, request: KeyRequest, *, otp: SecretStr | None) -> CreatedKey:
-        """Generate an API key with a name, a scope and an end (POST /user/api-key).
+        """Create an API key with a name, a scope and an expiry (POST /user/api-key).
 
-        The scope is one of the codes of `scopes`. A key that the request replaces stops working at once. `otp` is the
-        one-time code; None only where the dialect makes it optional. The key comes back covered, once.
+        The scope is one of the codes of `scopes`. A key that the request replaces stops working at once.
+        `otp` is the one-time code; it may be None only if the profile makes it optional. The key is returned
+        as a secret, once.
 
-        Not repeatable: a second call makes a second key. Raises RejectedError when the service refused (for instance
-        the scope), NotSentError when nothing left this machine, OutcomeUnknownError otherwise, also when the answer
-        holds no key. Specification: Authentication, 7 and 8 (shapes not shown: see the dialect).
+        Not repeatable: a second call creates a second key. Raises RejectedError when the provider rejected
+        the request (the scope, for example), NotSentError when nothing was sent, OutcomeUnknownError
+        otherwise, also when the response holds no key. Specification: Authentication, 7 and 8 (shapes not
+        shown: see the profile).
         """
         require_otp(otp, self._dialect)
         return self._transport.send_once(
@@ -69,10 +71,10 @@ class ApiKeys:
         )
 
     def list(self) -> list[KeyInfo]:
-        """Return the merchant's keys by their short hashes, deleted ones with the moment (GET /user/api-keys).
+        """Return the merchant's keys, identified by short hashes (GET /user/api-keys).
 
-        Changes nothing, is tried again where that may help. Raises RejectedError, ReadFailedError.
-        Specification: Authentication, 8 (shapes not shown: see the dialect).
+        Deleted keys are included, with the time. Changes nothing and is retried. Raises RejectedError,
+        ReadFailedError. Specification: Authentication, 8 (shapes not shown: see the profile).
         """
         into = partial(_parse_key_list, self._dialect)
         return self._transport.read(
@@ -80,19 +82,20 @@ class ApiKeys:
         )
 
     def scopes(self) -> dict[str, str]:
-        """Return what a key can be allowed, as name -> code: Master is M, for instance (GET /user/api-key/scopes).
+        """Return the scopes that a key can have (GET /user/api-key/scopes), as name -> code: Master -> M.
 
-        Changes nothing, is tried again where that may help. Raises RejectedError, ReadFailedError.
-        Specification: Authentication, 8 (shapes not shown: see the dialect).
+        Changes nothing and is retried. Raises RejectedError, ReadFailedError. Specification: Authentication,
+        8 (shapes not shown: see the profile).
         """
         return self._transport.read("GET", self._dialect.key_scopes_path, into=_parse_scopes, door=self._door)
 
     def invalidate(self, key: SecretStr) -> None:
-        """End a key (POST /user/api-key/invalidate); the one that this client uses, too.
+        """Invalidate a key (POST /user/api-key/invalidate), which may be the one this client uses.
 
-        Sent once. To end a key twice does no harm, but an unknown outcome is better cleared up by `list`. Raises
-        RejectedError when the service refused, NotSentError when nothing left this machine, OutcomeUnknownError
-        otherwise. Specification: Authentication, 6 and 8 (shapes not shown: see the dialect).
+        Sent once. Invalidating a key twice is harmless, but resolve an unknown outcome with `list`. Raises
+        RejectedError when the provider rejected the request, NotSentError when nothing was sent,
+        OutcomeUnknownError otherwise. Specification: Authentication, 6 and 8 (shapes not shown: see the
+        profile).
         """
         _require_text(key.get_secret_value(), "A key is invalidated by itself")
         body = {self._dialect.key_invalidate_member: key}
@@ -102,11 +105,11 @@ class ApiKeys:
         )
 
     def delete(self, short_hash: str) -> None:
-        """Delete a key by its short hash as `list` tells it (DELETE /user/api-key).
+        """Delete a key by its short hash, as returned by `list` (DELETE /user/api-key).
 
-        Sent once. To delete a key twice does no harm, but an unknown outcome is better cleared up by `list`. Raises
-        RejectedError when the service refused, NotSentError when nothing left this machine, OutcomeUnknownError
-        otherwise. Specification: Authentication, 8 (shapes not shown: see the dialect).
+        Sent once. Deleting a key twice is harmless, but resolve an unknown outcome with `list`. Raises
+        RejectedError when the provider rejected the request, NotSentError when nothing was sent,
+        OutcomeUnknownError otherwise. Specification: Authentication, 8 (shapes not shown: see the profile).
         """
         _require_text(short_hash, "A key is deleted by its short hash")
         query = {self._dialect.key_hash_query: short_hash}
@@ -123,7 +126,7 @@ class ApiKeys:
 
 
 def _require_text(text: str, how: str) -> None:
-    """Refuse to send nothing where a key must be named: a service might take it for all of them."""
+    """Raise NotSentError for an empty key or hash: the provider might take it to mean all keys."""
     if not text.strip():
         raise NotSentError(f"{how}, and none was given. Nothing was sent.")
 

@@ -29,8 +29,8 @@ class Balances:
     def list(self, currency: str | None = None) -> list[Balance]:
         """Return the balance of each currency, or of one: NGN, USD or USDT (GET /balance).
 
-        Empty when the service keeps no balance in the currency asked for. Changes nothing, is tried again where that
-        may help. Raises RejectedError, ReadFailedError. Specification: Endpoints, GET /balance; Balance entry.
+        Empty when the merchant has no balance in that currency. Changes nothing and is retried. Raises
+        RejectedError, ReadFailedError. Specification: Endpoints, GET /balance; Balance entry.
         """
         query = {self._dialect.balance_currency_query: currency}
         balances = self._transport.read(
@@ -41,12 +41,12 @@ class Balances:
     def convert(self, request: Conversion) -> TransferDetail:
         """Convert the merchant's balance from one fiat currency into the other (POST /balance/convert).
 
-        The amount is of `from_currency`, greater than zero, with at most two decimals; it leaves as a text. What comes
-        back says what was received, where the service says so. Takes no token.
+        The amount is in `from_currency`, positive, with at most two decimals, and sent as text. The result
+        includes the amount received, if the provider reports it. Takes no one-time code.
 
-        Not repeatable: the service knows no idempotency key. Raises RejectedError when the service refused,
-        NotSentError when nothing left this machine, OutcomeUnknownError otherwise.
-        Specification: Endpoints, POST /balance/convert; Transfer detail.
+        Not repeatable: the API has no idempotency key. Raises RejectedError when the provider rejected the
+        request, NotSentError when nothing was sent, OutcomeUnknownError otherwise. Specification: Endpoints,
+        POST /balance/convert; Transfer detail.
         """
         into = partial(_parse_transfer_detail, self._dialect)
         return self._transport.send_once("POST", "/balance/convert", request.wire(), into=into)
@@ -54,12 +54,12 @@ class Balances:
     def withdraw(self, request: Withdrawal, *, token: SecretStr | None) -> WithdrawalReceipt:
         """Send fiat from the merchant's balance to a bank account (POST /balance/withdraw).
 
-        The amount leaves as a text. The token is a one-time code; None only where the dialect makes it optional.
-        What comes back often names no transaction: its members are not shown by the specification.
+        The amount is sent as text. `token` is the one-time code; it may be None only if the profile makes it
+        optional. The response often names no transaction: the specification does not show its members.
 
-        Not repeatable: the service knows no idempotency key. Raises RejectedError when the service
-        refused, NotSentError when nothing left this machine, OutcomeUnknownError otherwise.
-        Specification: Endpoints, POST /balance/withdraw; Authentication, 7.
+        Not repeatable: the API has no idempotency key. Raises RejectedError when the provider rejected the
+        request, NotSentError when nothing was sent, OutcomeUnknownError otherwise. Specification: Endpoints,
+        POST /balance/withdraw; Authentication, 7.
         """
         require_otp(token, self._dialect)
         body = request.wire(token, self._dialect)
@@ -67,14 +67,14 @@ class Balances:
         return self._transport.send_once("POST", "/balance/withdraw", body, into=into)
 
     def transfer(self, request: Transfer, *, token: SecretStr | None) -> TransferDetail:
-        """Send fiat from the merchant's balance to another user of the service (POST /balance/transfer).
+        """Send fiat from the merchant's balance to another user of the provider (POST /balance/transfer).
 
-        NGN or USD; the amount leaves as a text; the memo has at most 28 characters. The token is a one-time code;
-        None only where the dialect makes it optional.
+        NGN or USD; the amount is sent as text; the memo has at most 28 characters. `token` is the one-time
+        code; it may be None only if the profile makes it optional.
 
-        Not repeatable: the service knows no idempotency key. Raises RejectedError when the service
-        refused, NotSentError when nothing left this machine, OutcomeUnknownError otherwise.
-        Specification: Endpoints, POST /balance/transfer; Transfer detail; Limits; Authentication, 7.
+        Not repeatable: the API has no idempotency key. Raises RejectedError when the provider rejected the
+        request, NotSentError when nothing was sent, OutcomeUnknownError otherwise. Specification: Endpoints,
+        POST /balance/transfer; Transfer detail; Limits; Authentication, 7.
         """
         require_otp(token, self._dialect)
         body = request.wire(token, self._dialect)
@@ -104,7 +104,7 @@ def _parse_balances(dialect: ProviderProfile, reply: Reply) -> list[Balance]:
 
 
 def _balance_entries(found: object, dialect: ProviderProfile) -> Iterator[dict[str, object]]:
-    """Yield the balances out of a list, a map by currency, or a single one."""
+    """Yield the balances from a list, a map by currency, or a single object."""
     names = dialect.balance_currency_members
     match found:
         case [*entries]:

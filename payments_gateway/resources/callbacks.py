@@ -26,7 +26,7 @@ def _check_web_address(text: str) -> str:
 
 
 class CallbackUrl(WireModel):
-    """Where the service sends its webhooks."""
+    """The URL to which the provider sends webhooks; at most 2048 characters, http or https."""
 
     callback_url: Annotated[RequiredText, Field(alias="callbackUrl"), AfterValidator(_check_web_address)]
 
@@ -39,21 +39,22 @@ class Callbacks:
         self._dialect = dialect
 
     def set_url(self, url: str) -> None:
-        """Let the service send its webhooks to this address from now on (PUT /callbackurl).
+        """Set the URL to which the provider sends webhooks (PUT /callbackurl).
 
-        An http or https URL of at most 2048 characters; pydantic's ValidationError otherwise, and nothing was sent.
-        Sent once and never repeated by the client; setting the same address again is harmless. Raises RejectedError
-        when the service refused, NotSentError when nothing left this machine, OutcomeUnknownError otherwise: then
-        `url` tells. The answer has `success` and `message` only. Specification: Endpoints, PUT /callbackurl; Events.
+        An http or https URL of at most 2048 characters; otherwise pydantic raises ValidationError and nothing
+        is sent. Sent once and never retried; setting the same address again is harmless. Raises RejectedError
+        when the provider rejected the request, NotSentError when nothing was sent, OutcomeUnknownError
+        otherwise: then read `url`. The response has `success` and `message` only. Specification: Endpoints,
+        PUT /callbackurl; Events.
         """
         body = CallbackUrl(callback_url=url).model_dump(by_alias=True)
         self._transport.send_once("PUT", "/callbackurl", body, into=read_acknowledgement)
 
     def url(self) -> str:
-        """Return the address that webhooks go to, empty when none is set (GET /callbackurl).
+        """Return the URL to which webhooks are sent, empty when none is set (GET /callbackurl).
 
-        May be repeated. An answer without the member `callbackUrl` is not "none": it is a failed read. Raises
-        RejectedError when the service refused, ReadFailedError otherwise.
+        Changes nothing and is retried. A response without the member `callbackUrl` is a failed read, not
+        "none set". Raises RejectedError when the provider rejected the request, ReadFailedError otherwise.
         Specification: Endpoints, GET /callbackurl.
         """
         return self._transport.read("GET", "/callbackurl", into=_parse_callback_url)

@@ -1,8 +1,8 @@
-"""Optional reads beyond the specification. The profile's `capabilities` says which of them the provider offers.
+"""Optional reads beyond the specification. The profile's `capabilities` lists those that the provider offers.
 
-They change nothing, may be repeated, and are never needed: callers check `is_on` first, or handle
+They change nothing, are retried, and are never required: callers check `is_on` first, or handle
 CapabilityOffError. Like every read they also raise RejectedError and ReadFailedError. The schemas of the
-responses are here too: their shapes are not specified, so several spellings are accepted.
+responses are defined here as well; their shapes are not specified, so several spellings are accepted.
 """
 
 import re
@@ -27,14 +27,12 @@ from payments_gateway.transport import Transport
 
 
 class Bank(WireModel):
-    """A bank that money can be sent to."""
-
     code: Annotated[Text, Field(alias="Code", min_length=1)]
     name: Annotated[Text, Field(alias="Name", min_length=1)]
 
 
 class Rate(WireModel):
-    """What one unit of the first currency of a pair is worth in the second; `key` is the `rateKey` of a payment."""
+    """The value of one unit of a pair's first currency in the second; `key` is the `rateKey` of a payment."""
 
     pair: Annotated[Text, Field(min_length=1)]
     rate: Annotated[Amount, Field(gt=0)]
@@ -42,14 +40,14 @@ class Rate(WireModel):
 
 
 class SupportedCurrency(WireModel):
-    """A currency that the service deals in."""
+    """A currency that the provider supports."""
 
     code: Annotated[Text, Field(validation_alias=AliasChoices("code", "currency"), min_length=1)]
     name: Text = ""
 
 
 class Minimum(WireModel):
-    """The least amount that the service moves in a currency; None where the answer gives no number for it."""
+    """The minimum amount of a currency; None where the response gives no number for it."""
 
     currency: Annotated[Text, Field(validation_alias=AliasChoices("currency", "code"), min_length=1)]
     amount: Annotated[
@@ -58,13 +56,13 @@ class Minimum(WireModel):
 
 
 def _network_names(value: object) -> list[object]:
-    """Take one network or several, each as a text or as an object that names it."""
+    """Accept one network or several, each as a text or as an object that names it."""
     found = value if isinstance(value, list) else [value]
     return [item.get("network", item.get("name")) if isinstance(item, dict) else item for item in found]
 
 
 class WalletOption(WireModel):
-    """A crypto currency of the merchant's wallets, and the networks on which it travels."""
+    """A cryptocurrency of the merchant's wallets, and the networks on which it can be sent."""
 
     currency: Annotated[Text, Field(validation_alias=AliasChoices("currency", "code"), min_length=1)]
     networks: Annotated[
@@ -84,13 +82,12 @@ def _extra_operation(name: Capability) -> ApiOperation:
     )
 
 
-# GET /payment/resolve is not here and must never be: the service moves money when it is asked for, although it is a
-# GET, so it is no read, and a read is tried again. The rules of the dialect refuse every path, and `_place` every id,
-# that would turn a read into it.
+# GET /payment/resolve must never be added: it moves money although it is a GET, and reads are retried. The profile's
+# validation rejects every path, and `_fill_in_id` every id, that would turn a read into it.
 EXTRA_OPERATIONS: Mapping[Capability, ApiOperation] = MappingProxyType(
     {name: _extra_operation(name) for name in CAPABILITIES}
 )
-"""The operations that the capabilities stand for; `operations.py` has those of the specification."""
+"""The operations of the capabilities; `operations.py` lists those of the specification."""
 
 _LONGEST_ID = 128
 _FORBIDDEN_IN_ID = re.compile(r"[/\\%\x00-\x20\x7f]|^\.{1,2}$|^$|resolve", re.IGNORECASE)
@@ -104,7 +101,7 @@ class Extras:
         self._dialect = dialect
 
     def is_on(self, name: Capability) -> bool:
-        """Whether the deployment says that the service has this read."""
+        """Whether the profile lists this read among the provider's capabilities."""
         return name in self._dialect.capabilities
 
     def banks(self, *, country: str | None = None) -> list[Bank]:
@@ -112,28 +109,28 @@ class Extras:
         return self._ask("banks", _parse_banks, query={self._dialect.extra_country_query: country})
 
     def rates(self) -> dict[str, Rate]:
-        """Return the rate of each pair of currencies, by the pair's name, such as USDTNGN (GET /currency/rate).
+        """Return the rate of each currency pair, by the pair's name, such as USDTNGN (GET /currency/rate).
 
-        A rate moves: its `key` names it in a payment, for as long as the service honours it.
+        Rates change; the `key` of one can be used in a payment for as long as the provider honours it.
         """
         return self._ask("rates", _parse_rates)
 
     def currencies(self) -> list[SupportedCurrency]:
-        """Return the currencies that the service deals in (GET /currency/supported)."""
+        """Return the currencies that the provider supports (GET /currency/supported)."""
         return self._ask("currencies", _parse_currencies)
 
     def minimums(self) -> list[Minimum]:
-        """Return the least amount that can be moved in each currency (GET /currency/minimum-allowed)."""
+        """Return the minimum amount of each currency (GET /currency/minimum-allowed)."""
         return self._ask("minimums", _parse_minimums)
 
     def wallet_config(self) -> list[WalletOption]:
-        """Return the crypto currencies of wallets and their networks (GET /wallet/supported/config)."""
+        """Return the cryptocurrencies of wallets and their networks (GET /wallet/supported/config)."""
         return self._ask("wallet_config", _parse_wallet_config)
 
     def transaction(self, transaction_id: str) -> TransactionRecord:
         """Return one transaction by its id (GET /transaction/{transactionId}).
 
-        Raises NotSentError for what cannot be an id, ReadFailedError also for an answer about another transaction.
+        Raises NotSentError for an invalid id, ReadFailedError also for a response about another transaction.
         """
         return self._ask(
             "transaction", partial(_parse_transaction, self._dialect, transaction_id), transaction_id
@@ -142,8 +139,8 @@ class Extras:
     def payment(self, payment_id: str) -> Payment:
         """Return one off-ramp payment by its id (GET /payment/{paymentId}).
 
-        Raises NotSentError for what cannot be an id, ReadFailedError also for an answer about another payment.
-        Never GET /payment/resolve, which moves money: `resolve` is refused as an id.
+        Raises NotSentError for an invalid id, ReadFailedError also for a response about another payment.
+        Never calls GET /payment/resolve, which moves money: `resolve` is not a valid id.
         """
         return self._ask("payment", partial(_parse_payment, payment_id), payment_id)
 
@@ -154,7 +151,7 @@ class Extras:
         identity: str | None = None,
         query: Mapping[str, object] | None = None,
     ) -> T:
-        """Ask, if the read is switched on. Raises CapabilityOffError otherwise, and nothing was asked."""
+        """Send the read if it is a capability. Raises CapabilityOffError otherwise; then nothing is sent."""
         if not self.is_on(name):
             raise CapabilityOffError(
                 f"Reading {name} is not switched on for this service. Nothing was asked. "
@@ -166,10 +163,10 @@ class Extras:
 
 
 def _fill_in_id(path: str, identity: str) -> str:
-    """Put an id where the path has its braces, percent-encoded, so that it stays one segment of it.
+    """Insert a percent-encoded id for the braces of the path, as exactly one segment.
 
-    Refused, with NotSentError, is an id that servers on the way may read as more than one segment, or as none (a
-    slash, a backslash, a percent sign, dots alone, control characters), and one that would name another operation.
+    Raises NotSentError for an id that a server on the way may read as several segments or none (slash,
+    backslash, percent sign, only dots, control characters), and for one that would name another operation.
     """
     if len(identity) > _LONGEST_ID or _FORBIDDEN_IN_ID.search(identity):
         raise NotSentError("This cannot be an id of the service. Nothing was asked.")
@@ -180,7 +177,7 @@ def _fill_in_id(path: str, identity: str) -> str:
 
 
 def _entries_of(data: object, name: str, value: str) -> Iterator[object]:
-    """Yield the entries of a list, or of a map by name, as objects that hold their name and value."""
+    """Yield the entries of a list, or of a map by name, as objects that contain their name and value."""
     match data:
         case list():
             yield from (item if isinstance(item, dict) else {name: item} for item in data)
@@ -199,7 +196,7 @@ def _parse_entries(kind: type[EntryT], name: str, value: str, reply: Reply) -> l
 
 
 def _parse_rates(reply: Reply) -> dict[str, Rate]:
-    """Read the pairs; what else the service puts beside them (a time stamp, a note) is no pair."""
+    """Read the currency pairs; other members beside them (a timestamp, a note) are ignored."""
     pairs = {pair: item for pair, item in reply.data.items() if isinstance(item, dict)}
     return {pair: Rate.model_validate({"pair": pair, **item}) for pair, item in pairs.items()}
 
@@ -211,7 +208,7 @@ _parse_wallet_config = partial(_parse_entries, WalletOption, "currency", "networ
 
 
 def _parse_transaction(dialect: ProviderProfile, transaction_id: str, reply: Reply) -> TransactionRecord:
-    """Read a record from the answer itself or from its `data`."""
+    """Read a record from the response itself or from its `data`."""
     members = reply.members if "transactionId" in reply.members else reply.data
     record = TransactionRecord.model_validate(members)
     if record.transaction_id != transaction_id:
@@ -220,7 +217,7 @@ def _parse_transaction(dialect: ProviderProfile, transaction_id: str, reply: Rep
 
 
 def _parse_payment(payment_id: str, reply: Reply) -> Payment:
-    """Read a payment from the answer itself or from its `data`."""
+    """Read a payment from the response itself or from its `data`."""
     members = reply.members if "_id" in reply.members else reply.data
     payment = Payment.model_validate(members | {"raw": members})
     if payment.id != payment_id:

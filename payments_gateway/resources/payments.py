@@ -17,23 +17,24 @@ class Payments:
         self._dialect = dialect
 
     def create(self, request: PaymentRequest) -> Payment:
-        """Create an off-ramp payment (POST /payment). Amounts leave as numbers; takes no token.
+        """Create an off-ramp payment (POST /payment). Amounts are sent as numbers; takes no one-time code.
 
-        At least one of the two amounts; `service_username` for type `profile`; country, account number and name,
-        bank and bank code for type `bank`. What comes back tells the address to pay to, and until when.
+        Requires at least one of the two amounts; `service_username` for type `profile`; country, account
+        number and name, bank and bank code for type `bank`. The result holds the address to pay to, and when
+        it expires.
 
-        Not repeatable: whether the service refuses a second payment with the same `reference` is not documented, but
-        by it the first one can be found. Raises RejectedError when the service refused, NotSentError when nothing
-        left this machine, OutcomeUnknownError otherwise; also for a yes that names no payment at all (no id, no
-        reference, no address), or one of another reference than the one sent. Specification: Endpoints, POST
-        /payment; Payment.
+        Not repeatable: whether the provider rejects a second payment with the same `reference` is not
+        documented, but the first one can be found by it. Raises RejectedError when the provider rejected the
+        request, NotSentError when nothing was sent, OutcomeUnknownError otherwise; also for a success that
+        names no payment at all (no id, reference or address), or one with another reference than the one
+        sent. Specification: Endpoints, POST /payment; Payment.
         """
         into = partial(_parse_payment, request.reference)
         return self._transport.send_once("POST", "/payment", request.wire(self._dialect), into=into)
 
 
 def _parse_payment(reference: str | None, reply: Reply) -> Payment:
-    """Read the payment that was created with this reference; where none was sent, the service chooses one."""
+    """Read the created payment and check its reference; without one in the request the provider assigns it."""
     payment = Payment.model_validate(reply.data | {"raw": reply.data})
     named = payment.reference.strip()
     if not (payment.id or named or payment.address.strip()):

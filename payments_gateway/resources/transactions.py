@@ -1,7 +1,8 @@
 """The provider's transaction list: one page, the summary, or all records while the list changes.
 
-New records are inserted at the beginning and push the others towards later pages. A record can only be missed when
-more records vanish before it than arrive, and then the total shrinks; so the total tells a reader when to step back.
+New records are inserted at the beginning and shift the others towards later pages, so a reader sees some
+twice. A record is missed only if more records disappear before it than arrive. Then the reported total
+shrinks, which is how the reader detects that it must step back.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,15 +21,15 @@ from payments_gateway.schemas.transactions import (
 from payments_gateway.transport import Transport
 
 WINDOW = 10_000
-"""How many of the records read last are remembered: twice what may come or go between two pages."""
+"""How many recently read record ids are remembered: twice the change accepted between two pages."""
 
 _MAX_WASTED_READS = 5
 
 
 def read_all_pages(read: Callable[[int], TransactionPage], per_page: int) -> Iterator[TransactionRecord]:
-    """Yield the records of the pages 1, 2, …, each once, as `Transactions.iterate` promises.
+    """Yield the records of pages 1, 2, … each once, with the guarantees of `Transactions.iterate`.
 
-    Raises ReadFailedError rather than leave out a record, or yield one twice.
+    Raises ReadFailedError rather than omit a record or yield one twice.
     """
     reader = PageReader(per_page)
     while not reader.is_done:
@@ -36,10 +37,10 @@ def read_all_pages(read: Callable[[int], TransactionPage], per_page: int) -> Ite
 
 
 class PageReader:
-    """Where in the list somebody is, for readers that keep their place. `number` is the page to be asked for next.
+    """Position in the paged list, for callers that save it. `number` is the page to request next.
 
-    `take` each page that was asked for, until `is_done`. A reader that begins at a later page takes it that the pages
-    before were read, and knows nothing of what was in them.
+    Pass each requested page to `take` until `is_done`. A reader created at a later page assumes that the
+    pages before it were read, and does not know their records.
     """
 
     def __init__(self, per_page: int, number: int = 1) -> None:
@@ -54,9 +55,9 @@ class PageReader:
         self._sizes = [per_page] * (number - 1)
 
     def take(self, page: TransactionPage) -> list[TransactionRecord]:
-        """Return what is new on a page, and move on: to the next one, back, or nowhere if it is empty too early.
+        """Return the new records of a page, and set `number` to the page to request next.
 
-        Raises ReadFailedError where `read_through` does.
+        Raises ReadFailedError under the same conditions as `read_all_pages`.
         """
         moved = 0 if self._total is None else page.total - self._total
         self._total = page.total
@@ -97,11 +98,11 @@ class PageReader:
         self.is_done = True
 
     def _least_size(self, page: TransactionPage) -> int:
-        """How many records a page has at least, whether or not the service gives as many as were asked for."""
+        """The minimum number of records on a full page; the provider may return fewer than requested."""
         return max(1, min(self._per_page, page.per_page))
 
     def _waste(self, why: str) -> None:
-        """Count what brought nothing. A list that does not let itself be read is given up."""
+        """Count a read without progress. Raises ReadFailedError after too many in a row."""
         self._in_vain += 1
         if self._in_vain >= _MAX_WASTED_READS:
             raise ReadFailedError(
@@ -115,7 +116,7 @@ class PageReader:
             )
 
     def _refuse_a_repetition(self, page: TransactionPage) -> None:
-        """A service that does not understand which page is meant shows the same one for ever, and says so."""
+        """Detect a provider that ignores the page number and returns the same page forever."""
         shown = (page.page, [record.transaction_id for record in page.records])
         if page.records and shown == self._previous:
             raise ReadFailedError(
@@ -133,7 +134,7 @@ class PageReader:
 
 
 class Transactions:
-    """The operations under /transaction. All of them change nothing, and are tried again where that may help."""
+    """The operations under /transaction. They change nothing and are retried."""
 
     def __init__(self, transport: Transport, dialect: ProviderProfile) -> None:
         self._transport = transport
@@ -148,10 +149,10 @@ class Transactions:
         page: int = 1,
         per_page: int = 100,
     ) -> TransactionPage:
-        """Return one page of the ledger, newest first (GET /transaction).
+        """Return one page of transactions, newest first (GET /transaction).
 
-        Filters by currency (NGN, USD), type and duration; what is left out filters nothing. Pages count from 1. A page
-        that cannot be read whole is not read at all: a record left out could hide a debit. Raises RejectedError,
+        Filters by currency (NGN, USD), type and duration; omitted filters do not apply. Pages count from 1.
+        One unreadable record fails the whole page: leaving it out could hide a debit. Raises RejectedError,
         ReadFailedError. Specification: Endpoints, GET /transaction; Transaction record, page wrapper.
         """
         query = self._query(currency, type, duration, page, per_page)
@@ -168,10 +169,10 @@ class Transactions:
         page: int = 1,
         per_page: int = 100,
     ) -> TransactionSummary:
-        """Return the totals of the ledger, with one page of its records (GET /transaction/summary).
+        """Return the totals of the transactions, with one page of them (GET /transaction/summary).
 
-        Takes the filters of `page`. In which currency the volume and in which unit the duration is, the specification
-        does not say: ask for one currency at a time. Raises RejectedError, ReadFailedError.
+        Takes the filters of `page`. The specification does not say in which currency the volume is, nor the
+        unit of the duration: request one currency at a time. Raises RejectedError, ReadFailedError.
         Specification: Endpoints, GET /transaction/summary; Transaction record, summary.
         """
         query = self._query(currency, type, duration, page, per_page)
@@ -186,16 +187,17 @@ class Transactions:
         duration: Duration | None = None,
         per_page: int = 100,
     ) -> Iterator[TransactionRecord]:
-        """Yield the records of all pages, newest first, asking for a page when it is needed (GET /transaction).
+        """Yield the records of all pages, newest first, requesting pages as needed (GET /transaction).
 
-        Every record that is in the list from the first answer to the last is yielded exactly once, although the
-        list changes meanwhile. New ones push the others towards later pages: what is seen again is left out, and the
-        new ones are for the next iteration. Where some vanish, the others move towards earlier pages: the total tells,
-        and the page before is read again, so that some records may come in another order.
+        Every record that is in the list from the first response to the last is yielded exactly once, although
+        the list changes meanwhile. New records shift the others towards later pages: repeated ones are
+        skipped, and the new ones are left for the next iteration. When records disappear, the others shift
+        towards earlier pages: the total reveals it, and earlier pages are read again, so some records may be
+        yielded out of order.
 
-        Memory stays nearly the same however long the list is. Raises RejectedError, and ReadFailedError also when the
-        service counts more than it shows, or changes its list faster than it can be read; it never ends early in
-        silence.
+        Memory is bounded however long the list is. Raises RejectedError; and ReadFailedError, also when the
+        provider counts more records than it returns, or changes its list faster than it can be read. It never
+        ends early without an error.
         """
         return read_all_pages(
             lambda number: self.page(
@@ -240,7 +242,7 @@ def _page_from(dialect: ProviderProfile, reply: Reply, found: dict[str, object])
 
 
 def _with_known_status(dialect: ProviderProfile, record: object) -> object:
-    """Give a record our word for its status. What is no record is left to the schema to refuse."""
+    """Translate the status of a record to ours. The schema rejects a value that is not a record."""
     if isinstance(record, dict) and isinstance(status := record.get("status"), str):
         return record | {"status": dialect.status(status)}
     return record

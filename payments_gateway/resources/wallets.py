@@ -19,12 +19,12 @@ class Wallets:
         self._dialect = dialect
 
     def get(self, *, currency: str | None = None, network: str | None = None) -> Wallet:
-        """Return the merchant's wallet with its addresses, of all or of one currency and network (GET /wallet).
+        """Return the merchant's wallet with its addresses (GET /wallet), of all or one currency and network.
 
-        Both are free texts. An address may come without the network or currency that it is for. A wallet without
-        addresses is a wallet; an answer without any member of one is a failed read. Changes nothing, is tried again
-        where that may help. Raises RejectedError, ReadFailedError.
-        Specification: Endpoints, GET /wallet; Wallet (the shape of `addresses` is not shown).
+        Both are free text. An address may lack the network or currency it is for. A wallet without addresses
+        is valid; a response without any member of a wallet is a failed read. Changes nothing and is retried.
+        Raises RejectedError, ReadFailedError. Specification: Endpoints, GET /wallet; Wallet (the shape of
+        `addresses` is not shown).
         """
         dialect = self._dialect
         query = {dialect.wallet_currency_query: currency, dialect.wallet_network_query: network}
@@ -33,12 +33,12 @@ class Wallets:
     def transfer(self, request: WalletTransfer) -> WalletTransferDetail:
         """Send crypto from the merchant's wallet to an address (POST /wallet/transfer).
 
-        Network, currency, address and, where given, wallet type and memo are free texts; the amount leaves as a number.
-        Whether the address belongs to the network is not checked here, and the service may not check it either.
-        Takes no token.
+        Network, currency, address, wallet type and memo are free text; the amount is sent as a number.
+        Whether the address is valid on the network is not checked here, and perhaps not by the provider
+        either. Takes no one-time code.
 
-        Not repeatable, and final: the service knows no idempotency key. Raises RejectedError when
-        the service refused, NotSentError when nothing left this machine, OutcomeUnknownError otherwise.
+        Not repeatable, and final: the API has no idempotency key. Raises RejectedError when the provider
+        rejected the request, NotSentError when nothing was sent, OutcomeUnknownError otherwise.
         Specification: Endpoints, POST /wallet/transfer; Wallet transfer detail.
         """
         into = partial(_parse_transfer_detail, self._dialect)
@@ -64,7 +64,7 @@ def _parse_wallet(dialect: ProviderProfile, reply: Reply) -> Wallet:
 
 
 def _parse_address(dialect: ProviderProfile, element: object) -> WalletAddress:
-    """Read an element of `addresses`: a text is the address itself, an object may say more."""
+    """Read an element of `addresses`: the address as a text, or an object with more members."""
     if isinstance(element, str):
         return WalletAddress(address=element)
     if not isinstance(element, dict):

@@ -18,7 +18,7 @@ from payments_gateway.sandbox.server import CannotListenError, add_options, list
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Serve until told to stop; 1 when the address cannot be had."""
+    """Serve until SIGTERM or Ctrl-C. Returns 1 when the address is not available."""
     parser = argparse.ArgumentParser(
         prog="python -m payments_gateway.sandbox",
         description="Simulates the Business Payments API on a local port. It moves nothing.",
@@ -48,7 +48,7 @@ def _environment(options: argparse.Namespace) -> dict[str, str]:
 
 
 def _application(address: Sequence[Any]) -> Any:
-    # Imported here, in the worker: Django must find the settings in the environment, and the parent stays small.
+    # Imported here, in the worker: Django needs the settings in the environment, and the parent process stays small.
     from payments_gateway.sandbox.wsgi import application_at
 
     return application_at(address)

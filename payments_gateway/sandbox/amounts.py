@@ -12,7 +12,7 @@ _FINEST = 18
 
 
 def minor_units(text: str, currency: str, member: str = "amount") -> int:
-    """Read an amount such as "250000.50"; RefusedError 400 unless it is positive and fits the currency."""
+    """Parse an amount such as "250000.50". RefusedError 400 unless it is positive and fits the currency."""
     if not _PLAIN.fullmatch(text):
         raise refused_member(member, "must be a plain decimal number of at most 12 digits before the point")
     whole, _, fraction = text.partition(".")
@@ -26,7 +26,7 @@ def minor_units(text: str, currency: str, member: str = "amount") -> int:
 
 
 def minor_units_of(number: Decimal, currency: str, member: str = "amount") -> int:
-    """Take an amount such as 250000.5 from a JSON number; RefusedError 400 as in `minor_units`."""
+    """Convert an amount such as 250000.5 from a JSON number. RefusedError 400 as in `minor_units`."""
     if not 0 < number < 10**12:
         raise refused_member(member, "must be more than zero, with at most 12 digits before the point")
     if number.adjusted() < -_FINEST:
@@ -35,16 +35,16 @@ def minor_units_of(number: Decimal, currency: str, member: str = "amount") -> in
 
 
 def amount_number(units: int, currency: str) -> Decimal:
-    """The amount as the service writes it into JSON numbers: exact, without needless zeros (250000.5)."""
+    """The amount as a JSON number: exact, without trailing zeros (250000.5)."""
     return Decimal(units).scaleb(-DECIMALS[currency]).normalize()
 
 
 def amount_text(units: int, currency: str) -> str:
-    """The amount as the service writes it into strings: with all decimals of the currency ("250000.50")."""
+    """The amount as text in JSON: with all decimals of the currency ("250000.50")."""
     return f"{Decimal(units).scaleb(-DECIMALS[currency]):f}"
 
 
 def _without_needless_zeros(number: Decimal) -> str:
-    # Decimal.normalize would do it, and would round what has more than 28 digits.
+    # Not Decimal.normalize, which rounds numbers of more than 28 digits.
     text = f"{number:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text

@@ -4,7 +4,5 @@ from django.apps import AppConfig
 
 
 class SandboxConfig(AppConfig):
-    """The books and the pages of the simulation."""
-
     name = "payments_gateway.sandbox"
     label = "sandbox"

@@ -1,45 +1,45 @@
-"""The clocks of the sandbox: the provider's, which can be put forward, and real time.
+"""The clocks of the sandbox: the provider's, which can be advanced, and real time.
 
-The offset of the provider's clock is stored in the simulation row and cached in the only process that serves,
-so reading the time costs no query.
+The offset of the provider's clock is stored in the simulation row and cached in the only serving process, so
+reading the time needs no query.
 """
 
 import threading
 from datetime import UTC, datetime, timedelta, timezone
 
 LAGOS = timezone(timedelta(hours=1), "Africa/Lagos")
-"""Nigeria keeps UTC+1 the whole year."""
+"""Nigeria has no daylight saving time."""
 
 offset_lock = threading.Lock()
-"""Held, before the database is locked, by whoever changes how far ahead the clock is: row and process must agree."""
+"""Acquire it before the database lock to change the offset: database row and process must agree."""
 
 _offset = timedelta()
 
 
 def now() -> datetime:
-    """The service's present moment in UTC, in the whole milliseconds that it shows."""
+    """The provider's current time in UTC, in whole milliseconds as in responses."""
     return real_now() + _offset
 
 
 def real_now() -> datetime:
-    """Real time in UTC. Tokens live in it, as authenticator apps do."""
+    """Real time in UTC. One-time codes use it, as authenticator apps do."""
     moment = datetime.now(UTC)
     return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
 
 
 def offset() -> timedelta:
-    """How far the service's clock is ahead of real time."""
+    """How far the provider's clock is ahead of real time."""
     return _offset
 
 
 def set_offset(offset: timedelta) -> None:
-    """Go by this offset in the present process: what a start has found in the books, or a reset has put there."""
+    """Set the offset of this process, as stored in the database at a start or a reset."""
     global _offset
     _offset = offset
 
 
 def last_midnight() -> datetime:
-    """The beginning of the present day in Lagos, as UTC."""
+    """The beginning of the current day in Lagos, in UTC."""
     return now().astimezone(LAGOS).replace(hour=0, minute=0, second=0, microsecond=0).astimezone(UTC)
 
 

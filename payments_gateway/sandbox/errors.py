@@ -1,12 +1,12 @@
-"""Refusals of the simulated provider: status, message, and the members that are wrong."""
+"""Rejections by the simulated provider: HTTP status, message, and the invalid members."""
 
 from collections.abc import Sequence
 
 
 class RefusedError(Exception):
-    """The request is answered with this status and message, and nothing was changed.
+    """The response has this status and message, and nothing was changed.
 
-    `problems` are (member, what is wrong with it) pairs for the `errors` list of the answer.
+    `problems` are (member, what is wrong with it) pairs for the `errors` list of the response.
     """
 
     def __init__(self, status: int, message: str, problems: Sequence[tuple[str, str]] = ()) -> None:
@@ -17,9 +17,9 @@ class RefusedError(Exception):
 
 
 class BareRefusalError(RefusedError):
-    """A refusal whose body has only `message` (Errors of the specification: a bank account without KYC)."""
+    """A rejection whose body has only `message` (Errors of the specification: a bank account without KYC)."""
 
 
 def refused_member(member: str, phrase: str, status: int = 400) -> RefusedError:
-    """The refusal that names this member, in its message and in its list of errors."""
+    """A rejection that names this member in its message and in its list of errors."""
     return RefusedError(status, f"{member} {phrase}", [(member, phrase)])

@@ -35,7 +35,7 @@ _SECONDS = ("settle_after", "customer_pays_after")
 
 
 def prepare() -> Simulation:
-    """Make the database if needed, seed it if it is new, and put the options of this start in force."""
+    """Create the database if needed, seed it if it is new, and apply the options of this start."""
     DATABASE.resolve().parent.mkdir(parents=True, exist_ok=True)
     call_command("migrate", verbosity=0, interactive=False)
     with atomic(durable=True):
@@ -67,7 +67,6 @@ def _restore_options(simulation: Simulation) -> None:
 
 
 def options_of(simulation: Simulation) -> dict[str, object]:
-    """The options in force."""
     values = {name: getattr(simulation, name) for name in _OPTIONS}
     return values | {name: _exact_seconds(values[name]) for name in _SECONDS}
 
@@ -78,14 +77,14 @@ def _exact_seconds(seconds: float | None) -> Decimal | None:
 
 @atomic(durable=True)
 def change_options(changes: Mapping[str, object]) -> None:
-    """Put some options in force until the next start or reset."""
+    """Change some options until the next start or reset."""
     Simulation.objects.update(**changes)
 
 
 def reset() -> int:
-    """Truncate the books to the seeded history, set the clock right, and return how many records that is.
+    """Truncate the books to the seeded history and reset the clock. Return the number of records left.
 
-    Seeded records are final, so removing what came later restores them exactly.
+    Seeded records are final, so removing later ones restores the books exactly.
     """
     with clock.offset_lock:
         simulation = _restore()
@@ -159,7 +158,7 @@ def _invalid_step() -> RefusedError:
 
 
 def startup_banner(simulation: Simulation, address: Sequence[Any]) -> str:
-    """A few lines: what this is, where it listens, how to get in, and where the tokens are."""
+    """Text for the terminal: what this is, its address, the credentials, and where the one-time codes are."""
     host, port = address[0], address[1]
     base = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
     return "\n".join(

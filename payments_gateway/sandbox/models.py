@@ -10,7 +10,7 @@ from payments_gateway.sandbox.parties import MERCHANT
 
 
 class Simulation(models.Model):
-    """The one row about the simulation itself: its seed, its one-time tokens, and the options now in force."""
+    """The single row of the simulation's state: its seed, its one-time codes, and the current options."""
 
     id = models.PositiveSmallIntegerField(primary_key=True, default=1)
     seed = models.BigIntegerField()
@@ -36,7 +36,10 @@ class Simulation(models.Model):
 
 
 class Account(models.Model):
-    """What one owner holds in one currency. The totals run along with the entries; `transactions` counts them."""
+    """The balance of one owner in one currency.
+
+    The totals are updated together with the entries; `transactions` counts them.
+    """
 
     id = models.BigAutoField(primary_key=True)
     owner = models.CharField(max_length=16)
@@ -64,7 +67,7 @@ class Account(models.Model):
 
 
 class Status(models.TextChoices):
-    """States of a transaction record, spelled as on the wire."""
+    """States of a transaction record, spelled as in the API."""
 
     PROCESSING = "processing", "processing"
     FULFILLED = "fullfiled", "fullfiled"
@@ -72,7 +75,7 @@ class Status(models.TextChoices):
 
 
 class Transaction(models.Model):
-    """One transaction record of GET /transaction. Its id is its place in the ledger."""
+    """One transaction record of GET /transaction. The primary key is its position in the ledger."""
 
     id = models.BigAutoField(primary_key=True)
     transaction_id = models.CharField(max_length=32, unique=True)
@@ -110,13 +113,13 @@ class Transaction(models.Model):
 
 
 class Payment(models.Model):
-    """One off-ramp payment. `due_at` is when time alone changes it next; a final one has none.
+    """One off-ramp payment. `due_at` is when its state next changes by time alone; null for a final one.
 
-    `rate` is a decimal written out, because SQLite would keep a number as a float.
+    `rate` is a decimal stored as text, because SQLite would store a number as a float.
     """
 
     class State(models.TextChoices):
-        """From the address to the payout, as `books/payments.py` tells."""
+        """States of a payment, described in `books/payments.py`."""
 
         PENDING = "pending", "pending"
         UNCONFIRMED = "unconfirmed", "unconfirmed"
@@ -169,12 +172,12 @@ class Payment(models.Model):
 
     @property
     def destination(self) -> str:
-        """The account number or the username that the payout goes to."""
+        """The account number or username that receives the payout."""
         return self.account_number or self.service_username
 
 
 class Arrival(models.Model):
-    """Crypto that a customer sent to the address of a payment."""
+    """Crypto sent by a customer to the address of a payment."""
 
     id = models.BigAutoField(primary_key=True)
     payment = models.ForeignKey(Payment, on_delete=models.CASCADE, related_name="arrivals")
@@ -188,7 +191,10 @@ class Arrival(models.Model):
 
 
 class Entry(models.Model):
-    """One line of double entry. The entries of a transaction add up to zero, those of a payment in each currency."""
+    """One line of double-entry bookkeeping.
+
+    The entries of a transaction add up to zero, those of a payment in each currency.
+    """
 
     id = models.BigAutoField(primary_key=True)
     transaction = models.ForeignKey(Transaction, on_delete=models.CASCADE, related_name="entries", null=True)
@@ -213,7 +219,7 @@ class Entry(models.Model):
 
 
 class Ordered(models.Model):
-    """Where something that was ordered goes, and whether it will fail when it settles."""
+    """The destination of an order, and whether the order will fail at settlement."""
 
     will_fail = models.BooleanField(default=False)
 
@@ -225,12 +231,12 @@ class Ordered(models.Model):
 
     @property
     def destination(self) -> str:
-        """What decides its fate: the account number, the username or the address."""
+        """The text that decides the outcome: account number, username or address."""
         raise NotImplementedError
 
 
 class Withdrawal(Ordered):
-    """To which bank account a withdrawal went."""
+    """The bank account of a withdrawal."""
 
     transaction = models.OneToOneField(
         Transaction, on_delete=models.CASCADE, primary_key=True, related_name="withdrawal"
@@ -244,12 +250,11 @@ class Withdrawal(Ordered):
 
     @property
     def destination(self) -> str:
-        """The account number."""
         return self.account_number
 
 
 class Transfer(Ordered):
-    """To which user of the service a transfer went."""
+    """The receiving user of a transfer."""
 
     transaction = models.OneToOneField(
         Transaction, on_delete=models.CASCADE, primary_key=True, related_name="transfer"
@@ -261,12 +266,11 @@ class Transfer(Ordered):
 
     @property
     def destination(self) -> str:
-        """The receiver's username."""
         return self.receiver
 
 
 class WalletTransfer(Ordered):
-    """To which address, on which network, crypto went."""
+    """The address and network of a crypto transfer."""
 
     transaction = models.OneToOneField(
         Transaction, on_delete=models.CASCADE, primary_key=True, related_name="wallet_transfer"
@@ -280,5 +284,4 @@ class WalletTransfer(Ordered):
 
     @property
     def destination(self) -> str:
-        """The address."""
         return self.address

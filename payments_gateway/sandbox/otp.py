@@ -1,7 +1,8 @@
 """One-time codes of the sandbox: authenticator codes (`totp`, RFC 6238) and codes it issues itself (`otp`).
 
-`totp`: SHA-1, six digits, steps of 30 seconds, one step of drift to either side, each code once: after a code was
-used, neither it nor an older one is accepted.
+`totp`: SHA-1, six digits, steps of 30 seconds, one step of tolerance to either side. After a code was used,
+neither it nor an older one is accepted.
+
 `otp`: exactly one code is valid at a time, shown on the console and printed on standard output. A new one is
 issued at the first start, after each use, and on reset.
 """
@@ -22,7 +23,7 @@ from payments_gateway.sandbox.models import Simulation
 
 
 def print_now(text: str) -> None:
-    """Write lines that are seen at once, also through a pipe."""
+    """Print without buffering, also into a pipe."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
@@ -33,7 +34,7 @@ _DRIFT_STEPS = 1
 
 @dataclass(frozen=True, slots=True)
 class OneTimeCode:
-    """What the client sent: `type` is otp or totp."""
+    """The code in a request; `type` is otp or totp."""
 
     type: str
     code: str
@@ -50,7 +51,7 @@ def new_code() -> str:
 
 
 def step_of(moment: datetime) -> int:
-    """The number of the TOTP step at this moment."""
+    """The number of the TOTP step at this time."""
     return int(moment.timestamp()) // STEP_SECONDS
 
 
@@ -63,15 +64,15 @@ def totp(secret: str, step: int) -> str:
 
 
 def code_of_unknown_type(code: str) -> OneTimeCode:
-    """The token of a request that does not say its type: the issued code if it is that, an authenticator's if not."""
+    """The code of a request without a type: `otp` if it is the issued code, `totp` otherwise."""
     issued = Simulation.objects.get().one_time_code
     return OneTimeCode("otp" if _equal_in_constant_time(issued, code) else "totp", code)
 
 
 def use_code(token: OneTimeCode | None, *, at: datetime, member: str = "token") -> None:
-    """Accept the token and mark it used, inside the caller's transaction; or raise RefusedError 400.
+    """Accept the one-time code and mark it used, inside the caller's transaction; or raise RefusedError 400.
 
-    `member` is where the request has its token, or should have it.
+    `member` is the name of the request member for the code.
     """
     simulation = Simulation.objects.get()
     if token is None:
@@ -87,7 +88,7 @@ def use_code(token: OneTimeCode | None, *, at: datetime, member: str = "token") 
 
 
 def _use_totp(simulation: Simulation, code: str, present: int) -> str:
-    """Why the code is refused; empty when it was accepted."""
+    """The reason for a rejection; empty if the code was accepted."""
     steps = range(present - _DRIFT_STEPS, present + _DRIFT_STEPS + 1)
     matching = [step for step in steps if _equal_in_constant_time(totp(simulation.totp_secret, step), code)]
     if not matching:
@@ -103,7 +104,7 @@ def _use_totp(simulation: Simulation, code: str, present: int) -> str:
 
 
 def _use_one_time_code(simulation: Simulation, code: str) -> str:
-    """Why the code is refused; empty when it was accepted."""
+    """The reason for a rejection; empty if the code was accepted."""
     if not _equal_in_constant_time(simulation.one_time_code, code):
         return "is not valid or has already been used"
     if not simulation.token_reuse:
@@ -116,7 +117,7 @@ def _equal_in_constant_time(ours: str, given: str) -> bool:
 
 
 def issue_code(simulation: Simulation) -> None:
-    """Replace the one-time code, and print the new one once this is committed."""
+    """Replace the issued code, and print the new one after the commit."""
     code = new_code()
     simulation.one_time_code = code
     simulation.save(update_fields=["one_time_code"])

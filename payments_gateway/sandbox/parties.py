@@ -1,8 +1,8 @@
 """The demo merchant with its initial credentials, and the owners of the accounts in the books.
 
-The credentials are not secrets: they open a sandbox, are printed in its banner, and are the same everywhere.
-`API_KEY` is the key that exists at the start; `api/authentication.py` checks the credentials.
-All owners but the merchant represent the world outside.
+The credentials are not secrets: they are the same everywhere, printed at start-up, and open a sandbox only.
+`API_KEY` is the initial key; `api/authentication.py` checks the credentials. All owners except the merchant
+represent external parties.
 """
 
 MERCHANT = "merchant"

@@ -54,7 +54,7 @@ def _settle_seconds(text: str) -> float:
 
 
 class CannotListenError(Exception):
-    """The address cannot be had, most often because another process listens on it."""
+    """The address is not available, usually because another process listens on it."""
 
 
 _STATUS_LINES = {
@@ -65,10 +65,10 @@ _ERROR_BODY = json.dumps({"success": False, "message": "the request cannot be re
 
 
 class SandboxWorker(ThreadWorker):
-    """Threads, and refusals in JSON instead of HTML."""
+    """A threaded worker that rejects malformed requests with JSON instead of HTML."""
 
     def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
-        """Answer a request that is no HTTP, or too much of it; anything else is gunicorn's to handle."""
+        """Respond to a request that is not valid or too large HTTP; gunicorn handles anything else."""
         if not isinstance(exc, ParseException):
             super().handle_error(req, client, addr, exc)  # type: ignore[no-untyped-call]  # gunicorn has none
             return
@@ -86,7 +86,10 @@ _THREADS = 8
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
-    """A listening socket; port 0 takes any free one. CannotListenError when another process has the port."""
+    """Return a listening socket; port 0 selects a free one.
+
+    Raises CannotListenError when another process uses the port.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -100,12 +103,12 @@ def listening_socket(host: str, port: int) -> socket.socket:
 
 
 def serve(listener: socket.socket, factory: Callable[[], Any]) -> None:
-    """Serve what the factory makes until SIGTERM or Ctrl-C; then leave with code 0."""
+    """Serve the application until SIGTERM or Ctrl-C; then exit with code 0."""
     SandboxServer(listener, factory).run()  # type: ignore[no-untyped-call]  # gunicorn has no annotations
 
 
 class SandboxServer(BaseApplication):
-    """Gunicorn around a factory of the WSGI application, which runs in the worker only and keeps the parent small."""
+    """Gunicorn with an application factory, which runs in the worker only so that the parent stays small."""
 
     cfg: Any
 
@@ -115,7 +118,7 @@ class SandboxServer(BaseApplication):
         super().__init__()  # type: ignore[no-untyped-call]  # gunicorn has no annotations
 
     def load_config(self) -> None:
-        """Hand over the socket; keep quiet; end at once when told to."""
+        """Pass the socket, log warnings only, stop within a second."""
         settings = {
             "bind": f"fd://{self._listener.fileno()}",
             "worker_class": "payments_gateway.sandbox.server.SandboxWorker",
@@ -132,7 +135,7 @@ class SandboxServer(BaseApplication):
             self.cfg.set(name, value)
 
     def load(self) -> Any:
-        """The WSGI application, made in the worker, where every answer is dated by the clock of the service."""
-        # Gunicorn dates every answer itself, offers no setting for it, and would send a second Date beside ours.
+        """Create the WSGI application in the worker, with the provider's clock in the Date header."""
+        # Gunicorn sets the Date header itself and has no setting for it; ours would become a second one.
         util.http_date = lambda timestamp=None: format_datetime(clock.now(), usegmt=True)
         return self._factory()

@@ -1,7 +1,6 @@
 """Django settings of the sandbox. It shares no file, database or secret with the back office.
 
-The documented way in is the command line of `python -m payments_gateway.sandbox`, which passes its options on
-in these environment variables.
+Start it with `python -m payments_gateway.sandbox`, which passes its options in these environment variables.
 """
 
 import os
@@ -13,7 +12,7 @@ SEED = int(os.environ.get("SANDBOX_SEED", "1"))
 TRANSACTIONS = int(os.environ.get("SANDBOX_TRANSACTIONS", "6000"))
 SETTLE_AFTER = float(os.environ.get("SANDBOX_SETTLE_AFTER", "8"))
 
-SECRET_KEY = "nothing in the simulation is signed or hidden"  # noqa: S105 - Django demands one; it guards nothing
+SECRET_KEY = "nothing in the simulation is signed or hidden"  # noqa: S105 - required by Django; protects nothing
 DEBUG = False
 ALLOWED_HOSTS = ["*"]
 INSTALLED_APPS = [
@@ -23,7 +22,7 @@ INSTALLED_APPS = [
 ]
 APPEND_SLASH = False
 MIDDLEWARE = [
-    "django.middleware.common.CommonMiddleware",  # gives every answer its Content-Length
+    "django.middleware.common.CommonMiddleware",  # adds Content-Length to every response
     "payments_gateway.sandbox.control.guard.GuardMiddleware",
     "payments_gateway.sandbox.api.http.ErrorMiddleware",
     "payments_gateway.sandbox.books.settlement.SettlementMiddleware",
@@ -55,7 +54,7 @@ LOGGING = {
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": "WARNING"},
     "loggers": {
-        "django.request": {"level": "ERROR"},  # a request that was refused is no event
-        "django.security": {"level": "CRITICAL"},  # nor is an impossible Host header
+        "django.request": {"level": "ERROR"},  # rejected requests are not logged
+        "django.security": {"level": "CRITICAL"},  # nor are invalid Host headers
     },
 }

@@ -29,7 +29,7 @@ v4 = [
     path("user/api-key/invalidate", api_keys.invalidate),
     path("user/api-key/scopes", api_keys.key_scopes),
     path("user/api-keys", api_keys.api_keys),
-    # The other spelling of key management that is in use (wire/operations.py).
+    # The other paths of key management that are in use (api/http.py).
     path("user/apikey", api_keys.api_key),
     path("user/apikey-scope", api_keys.key_scopes),
     path("user/apikeys", api_keys.api_keys),

@@ -1,4 +1,4 @@
-"""Build the WSGI application once the books are ready, and print the start-up banner."""
+"""Build the WSGI application once the database is ready, and print the start-up banner."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 
 def application_at(address: Sequence[Any]) -> "FaultMiddleware":
-    """Prepare database and options, announce the simulation at this address, and return what serves it."""
+    """Prepare database and options, print the banner with this address, and return the application."""
     django.setup(set_prefix=False)
-    # Models can be imported only after Django was set up.
+    # Models can be imported only after django.setup().
     from payments_gateway.sandbox import lifecycle, otp
     from payments_gateway.sandbox.books.settlement import settle_if_due
     from payments_gateway.sandbox.faults.middleware import FaultMiddleware

@@ -1,5 +1,5 @@
-"""Bank accounts: opening and listing them ({base_url_v4}/account), resolving their holder (POST /bank/resolve),
-and the bank codes of Nigeria.
+"""Bank accounts: open and list them ({base_url_v4}/account), resolve a holder (POST /bank/resolve), bank
+codes.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from payments_gateway.schemas.fields import (
     WireModel,
 )
 
-#: Code that the Central Bank of Nigeria gave a bank -> the bank's usual name.
+#: Bank code of the Central Bank of Nigeria -> usual name of the bank.
 BANKS: Mapping[str, str] = {
     "044": "Access Bank",
     "023": "Citibank Nigeria",
@@ -51,19 +51,19 @@ BANKS: Mapping[str, str] = {
 
 
 class AccountRequest(RequestModel):
-    """A bank account to be opened for the merchant, who must have completed the service's KYC."""
+    """A bank account to open for the merchant, who must have completed the provider's KYC."""
 
     account_name: Annotated[RequiredText, Field(alias="accountName")]
     currency: RequiredText
     preferred_account_name: Annotated[RequiredText | None, Field(alias="preferredAccountName")] = None
 
     def wire(self) -> dict[str, object]:
-        """Return the body of PUT {base_url_v4}/account; what is not given is left out."""
+        """Return the body of PUT {base_url_v4}/account, without members that are not set."""
         return self.model_dump(by_alias=True, exclude_none=True)
 
 
 class CreatedAccount(WireModel):
-    """A bank account that the service has opened. Of its status only ACTIVE is documented."""
+    """A bank account that the provider has opened. The only documented status is ACTIVE."""
 
     account_name: LenientText = ""
     account_number: LenientText = ""
@@ -74,7 +74,7 @@ class CreatedAccount(WireModel):
 
 
 class Asset(WireModel):
-    """What an account holds in one currency, and where it receives it."""
+    """The balance of an account in one currency, and the address that receives it."""
 
     currency: LenientText = ""
     address: Annotated[LenientText, Field(alias="id")] = ""
@@ -83,14 +83,14 @@ class Asset(WireModel):
 
 
 class Account(WireModel):
-    """An account of the merchant in the v4 family, with what it holds in each currency."""
+    """An account of the merchant in the v4 API, with its balance in each currency."""
 
     account_name: Annotated[LenientText, Field(alias="accountName")] = ""
     assets: tuple[Asset, ...] = ()
 
 
 class AccountHolder(WireModel):
-    """Whose bank account it is, and what else the bank said."""
+    """The holder of a bank account, and what else the bank reported."""
 
     account_name: Annotated[Text, Field(alias="accountname", min_length=1)]
     account_number: Annotated[Text, Field(alias="accountnumber")] = ""

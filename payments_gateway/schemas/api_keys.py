@@ -17,10 +17,10 @@ from payments_gateway.schemas.fields import (
 
 
 class KeyRequest(RequestModel):
-    """A key to be generated. `scope` is one of the codes of `api_keys.scopes`.
+    """An API key to create. `scope` is one of the codes of `api_keys.scopes`.
 
-    It lives for a number of days or of months, not both; without either the service decides. `replaces` is an
-    old key that stops working in the same call.
+    It expires after a number of days or of months, not both; without either the provider decides. `replaces`
+    is an old key that the same call invalidates.
     """
 
     name: RequiredText
@@ -36,7 +36,7 @@ class KeyRequest(RequestModel):
         return self
 
     def wire(self, otp: SecretStr | None, dialect: ProviderProfile) -> dict[str, object]:
-        """Return the body of POST /user/api-key: the old key and the token still covered."""
+        """Return the body of POST /user/api-key, with the old key and the one-time code still as secrets."""
         body: dict[str, object | None] = {
             dialect.key_name_member: self.name,
             dialect.key_scope_member: self.scope,
@@ -49,7 +49,7 @@ class KeyRequest(RequestModel):
 
 
 class CreatedKey(WireModel):
-    """A new key, shown this once. Whatever else came with it is covered as well."""
+    """A new API key, shown only once. All other members of the response are kept as secrets too."""
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, Secret[object]]
@@ -59,7 +59,7 @@ class CreatedKey(WireModel):
 
 
 class KeyInfo(WireModel):
-    """A key of the merchant as the list shows it: by a short hash, never the key itself."""
+    """A key of the merchant as listed: identified by a short hash, without the key itself."""
 
     short_hash: Annotated[Text, Field(min_length=1)]
     name: LenientText = ""

@@ -27,7 +27,7 @@ MEMO_MAX = 28
 
 
 class Balance(WireModel):
-    """What the merchant has in one currency."""
+    """The merchant's balance in one currency."""
 
     currency: Annotated[Text, Field(alias="toCurrency", min_length=1)]
     amount: Amount
@@ -38,7 +38,7 @@ class Balance(WireModel):
 
 
 class Withdrawal(RequestModel):
-    """Fiat from the merchant's balance to a bank account."""
+    """A withdrawal of fiat from the merchant's balance to a bank account."""
 
     account_number: Annotated[RequiredText, Field(alias="accountNumber")]
     account_name: Annotated[RequiredText, Field(alias="accountName")]
@@ -54,9 +54,9 @@ class Withdrawal(RequestModel):
         return self
 
     def wire(self, token: SecretStr | None, dialect: ProviderProfile) -> dict[str, object]:
-        """Return the body of POST /balance/withdraw: the amount as text, the token still covered.
+        """Return the body of POST /balance/withdraw: the amount as text, the one-time code still a secret.
 
-        An OTP type that the request does not name is the one of the dialect.
+        The OTP type defaults to that of the profile.
         """
         body: dict[str, object] = self.model_dump(by_alias=True, exclude={"otp_type", "amount"})
         body |= {
@@ -67,7 +67,7 @@ class Withdrawal(RequestModel):
 
 
 class Conversion(RequestModel):
-    """Fiat of one currency into another: NGN to USD, or USD to NGN. `amount` is what is given."""
+    """A conversion between NGN and USD. `amount` is the amount sold, in `from_currency`."""
 
     from_currency: Annotated[FiatCurrency, Field(alias="fromCurrency")]
     to_currency: Annotated[FiatCurrency, Field(alias="toCurrency")]
@@ -87,7 +87,7 @@ class Conversion(RequestModel):
 
 
 class Transfer(RequestModel):
-    """Fiat to another user of the service. The memo has at most 28 characters."""
+    """A transfer of fiat to another user of the provider. The memo has at most 28 characters."""
 
     receiver_username: Annotated[RequiredText, Field(alias="receiverUsername")]
     currency: FiatCurrency
@@ -101,9 +101,9 @@ class Transfer(RequestModel):
         return self
 
     def wire(self, token: SecretStr | None, dialect: ProviderProfile) -> dict[str, object]:
-        """Return the body of POST /balance/transfer: the amount as text, the token still covered.
+        """Return the body of POST /balance/transfer: the amount as text, the one-time code still a secret.
 
-        An empty memo is left out; an OTP type that the request does not name is the one of the dialect.
+        An empty memo is omitted; the OTP type defaults to that of the profile.
         """
         body: dict[str, object] = {
             "receiverUsername": self.receiver_username,
@@ -116,8 +116,10 @@ class Transfer(RequestModel):
 
 
 class WithdrawalReceipt(WireModel):
-    """The service's yes to a withdrawal. `raw` is its `data`; often it names no
-    transaction (None) and no status (empty)."""
+    """The success response to a withdrawal. `raw` is its `data`.
+
+    It often names no transaction (None) and no status (empty).
+    """
 
     transaction_id: OptionalId
     status: str
@@ -125,9 +127,10 @@ class WithdrawalReceipt(WireModel):
 
 
 class TransferDetail(ReceiptModel):
-    """The service's yes to a conversion or to a transfer between users.
+    """The success response to a conversion or to a transfer between users.
 
-    `status` is fulfilled, processing, failed, or the service's own word; `date` is the text of the service.
+    `status` is fulfilled, processing, failed, or the provider's own word; `date` is the provider's text, not
+    parsed.
     """
 
     transaction_id: Annotated[OptionalId, Field(alias="transactionId")] = None

@@ -1,4 +1,4 @@
-"""Base models and field types of all schemas: exact numbers, texts, timestamps, wire names as aliases."""
+"""Base models and field types of all schemas: exact numbers, texts, timestamps, API names as aliases."""
 
 import re
 from datetime import UTC, datetime
@@ -16,8 +16,9 @@ _ZERO, _LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=U
 
 
 def _exact(value: object) -> Decimal:
-    """Take a JSON number or its text as it is. A float has already lost digits and is refused, and so is a number
-    that no ledger could hold."""
+    """Convert a JSON number or its text exactly. Rejects floats, which have lost digits, and excessive
+    numbers.
+    """
     match value:
         case bool() | float():
             raise ValueError("not an exact number")
@@ -33,12 +34,12 @@ def _exact(value: object) -> Decimal:
 
 
 def _exact_or_none(value: object) -> Decimal | None:
-    """Take a number that may be left out: no text stands for none, too."""
+    """Like `_exact`, but null and the empty text are None."""
     return None if value is None or value == "" else _exact(value)
 
 
 def _lenient_amount(value: object) -> Decimal | None:
-    """Take a number beside a yes that must not be lost for it: what cannot be read is None."""
+    """Like `_exact_or_none`, but an unreadable value is None: it must not invalidate a success response."""
     try:
         return _exact_or_none(value)
     except ValueError:
@@ -46,20 +47,20 @@ def _lenient_amount(value: object) -> Decimal | None:
 
 
 def _lenient_text(value: object) -> str:
-    """Take a text that nothing is decided on: what is no text is the empty one."""
+    """Convert to text a value that decides nothing; a value that is not a text becomes empty."""
     if isinstance(value, bool):
         return str(value).lower()
     return _text(value) if isinstance(value, (str, int, Decimal)) else ""
 
 
 def _optional_id(value: object) -> str | None:
-    """Take the text that names a thing. What is none, is empty, or is far too long to be a name, is None."""
+    """Convert an id to text. None if it is missing, empty or too long to be an id."""
     name = _lenient_text(value).strip()
     return name if 0 < len(name) <= MAX_ID_LENGTH else None
 
 
 def _flag(value: object) -> bool | None:
-    """Take a yes or no as JSON or a text says it. Anything else is None."""
+    """Convert a boolean, or its text, to bool. Anything else is None."""
     words: dict[object, bool] = {"true": True, "false": False}
     return value if isinstance(value, bool) else words.get(value) if isinstance(value, str) else None
 
@@ -71,12 +72,12 @@ def _storable(text: str) -> str:
 
 
 def _formatted(value: object) -> Decimal:
-    """Take an amount made for people: it may hold thousands separators."""
+    """Convert an amount formatted for display, with thousands separators."""
     return _exact(value.replace(",", "") if isinstance(value, str) else value)
 
 
 def _whole(value: object) -> int:
-    """Take a count that may come as a number or as text."""
+    """Convert a count given as a number or as text."""
     number = _exact(value)
     if number != number.to_integral_value():
         raise ValueError("not a whole number")
@@ -84,7 +85,7 @@ def _whole(value: object) -> int:
 
 
 def _text(value: object) -> str:
-    """Take a text; null is the empty text, and a number keeps its digits."""
+    """Accept a text; null becomes the empty text, and a number keeps its digits."""
     match value:
         case None:
             return ""
@@ -96,10 +97,10 @@ def _text(value: object) -> str:
 
 
 def _timestamp(value: object) -> datetime | None:
-    """Take ISO 8601 or unix seconds. What cannot be read is None: a time stamp never spoils a record.
+    """Parse ISO 8601 or Unix seconds. An unreadable timestamp is None; it never invalidates a record.
 
-    So are the zeros of both (the year 1, and no second since 1970), which is how services write "never", and years
-    that cannot be converted to every time zone.
+    So are the zero values of both formats (year 1, 0 seconds), which servers use for "never", and years that
+    cannot be converted to every time zone.
     """
     text = str(value).strip()
     try:
@@ -127,7 +128,7 @@ RequiredText = Annotated[str, StringConstraints(strip_whitespace=True, min_lengt
 
 
 class WireModel(BaseModel):
-    """Frozen, known by both names, and silent about its input when it refuses it."""
+    """Base of all models: frozen, accepts field names and aliases, and hides its input in validation errors."""
 
     model_config = ConfigDict(
         frozen=True, extra="allow", validate_by_name=True, validate_by_alias=True, hide_input_in_errors=True
@@ -135,16 +136,16 @@ class WireModel(BaseModel):
 
 
 class RequestModel(WireModel):
-    """What is sent: it holds nothing that is not a member of it."""
+    """Base of requests: rejects unknown members."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class ReceiptModel(WireModel):
-    """The service's yes to a call that must not be repeated.
+    """The success response to a call that must not be repeated.
 
-    So a yes is never lost for its details: members that are missing or cannot be read are empty or None here,
-    and as they came in `raw`, the `data` of the answer.
+    A missing or unreadable member never invalidates it: such a member is empty or None. `raw` is the `data`
+    of the response as received.
     """
 
     raw: Annotated[dict[str, object], Field(repr=False)]

@@ -19,7 +19,7 @@ from payments_gateway.schemas.fields import (
     WireModel,
 )
 
-#: Type of a payment -> the members that the specification demands for it, beyond those of every payment.
+#: Type of a payment -> members that the specification requires for it, beyond those of every payment.
 REQUIRED_BY_TYPE = {
     "profile": ("service_username",),
     "bank": ("country", "account_number", "account_name", "bank", "bank_code"),
@@ -29,11 +29,11 @@ Email = Annotated[RequiredText, StringConstraints(max_length=254, pattern=r"^[^@
 
 
 class PaymentRequest(RequestModel):
-    """An off-ramp payment: crypto comes in, the payout goes to a bank account or to a user of the service.
+    """An off-ramp payment: a customer sends crypto, a bank account or user gets the payout.
 
-    At least one of the two amounts, each in its own currency. A payment of type `profile` needs
-    `service_username`; one of type `bank` needs country, account number and name, bank and bank code.
-    `reference` is the merchant's own, and the only thing by which a payment can be found again.
+    Requires at least one of the two amounts, each in its own currency. Type `profile` requires
+    `service_username`; type `bank` requires country, account number and name, bank and bank code. `reference`
+    is the merchant's own, and the only member by which a payment can be found again.
     """
 
     business_id: Annotated[RequiredText, Field(alias="businessId")]
@@ -72,7 +72,7 @@ class PaymentRequest(RequestModel):
         return self
 
     def wire(self, dialect: ProviderProfile) -> dict[str, object]:
-        """Return the body of POST /payment: amounts as numbers, what is not given left out."""
+        """Return the body of POST /payment: amounts as numbers, without members that are not set."""
         body: dict[str, object] = self.model_dump(
             by_alias=True, exclude_none=True, exclude={"service_username"}
         )
@@ -81,7 +81,7 @@ class PaymentRequest(RequestModel):
 
 
 class Payment(ReceiptModel):
-    """A payment as the service keeps it. Nothing is decided on `state`: its values are not documented."""
+    """A payment as stored by the provider. Nothing is decided by `state`: its values are not documented."""
 
     id: Annotated[OptionalId, Field(alias="_id")] = None
     reference: LenientText = ""
@@ -106,7 +106,7 @@ class Payment(ReceiptModel):
 
 
 class PaymentUpdate(WireModel):
-    """The data of `Payment created` and `Payment updated`. It carries no id: a payment is found by its reference."""
+    """The data of `Payment created` and `Payment updated`. It has no id: a payment is found by its reference."""
 
     reference: Annotated[Text, Field(min_length=1)]
     state: Text = ""

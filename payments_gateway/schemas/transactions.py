@@ -12,7 +12,7 @@ Duration = Literal["one day", "one week", "one month", "one year"]
 
 
 class TransactionRecord(WireModel):
-    """One line of the service's ledger. `status` is fulfilled, processing, failed, or the service's own word."""
+    """One transaction. `status` is fulfilled, processing, failed, or the provider's own word."""
 
     transaction_id: Annotated[Text, Field(alias="transactionId", min_length=1)]
     amount: Amount
@@ -35,7 +35,7 @@ class TransactionRecord(WireModel):
 
 
 class TransactionPage(WireModel):
-    """One page of the ledger. `answered_at` is the service's own clock, from its Date header."""
+    """One page of transactions. `answered_at` is the provider's clock, from the Date header."""
 
     records: Annotated[list[TransactionRecord], Field(alias="data")]
     total: Count
@@ -46,9 +46,9 @@ class TransactionPage(WireModel):
 
 
 class TransactionSummary(WireModel):
-    """Totals of the transactions that were asked for, with one page of them.
+    """Totals of the filtered transactions, with one page of them.
 
-    The specification does not say in which currency `volume` or in which unit `duration` is.
+    The specification does not say in which currency `volume` is, nor the unit of `duration`.
     """
 
     page: TransactionPage
@@ -58,7 +58,7 @@ class TransactionSummary(WireModel):
 
 
 class TransactionUpdate(TransactionRecord):
-    """The data of `Transaction updated`: the record as the sender says it now is, to be read again at the service."""
+    """The data of `Transaction updated`: a record as the webhook reports it, to be read again."""
 
     session_id: Text = ""
     reference: Text = ""

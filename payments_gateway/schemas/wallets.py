@@ -20,7 +20,7 @@ from payments_gateway.schemas.fields import (
 
 
 class WalletAddress(WireModel):
-    """Where the merchant receives crypto. Network and currency are empty where the service does not say."""
+    """An address at which the merchant receives crypto. Network and currency are empty if not reported."""
 
     address: LenientText
     network: LenientText = ""
@@ -28,7 +28,7 @@ class WalletAddress(WireModel):
 
 
 class Wallet(WireModel):
-    """The merchant's crypto wallet, with the addresses that were asked for."""
+    """The merchant's crypto wallet, with the requested addresses."""
 
     addresses: tuple[WalletAddress, ...] = ()
     uid: LenientText = ""
@@ -41,7 +41,7 @@ class Wallet(WireModel):
 
 
 class WalletTransfer(RequestModel):
-    """Crypto from the merchant's wallet to an address. Network, currency and wallet type are free texts."""
+    """Crypto from the merchant's wallet to an address. Network, currency and type are free text."""
 
     network: RequiredText
     currency: RequiredText
@@ -56,7 +56,7 @@ class WalletTransfer(RequestModel):
         return self
 
     def wire(self) -> dict[str, object]:
-        """Return the body of POST /wallet/transfer: the amount as a number, what is not given left out."""
+        """Return the body of POST /wallet/transfer: the amount as a number, without members that are not set."""
         body: dict[str, object] = self.model_dump(by_alias=True, exclude_none=True)
         if not self.memo:
             del body["memo"]
@@ -64,7 +64,10 @@ class WalletTransfer(RequestModel):
 
 
 class WalletTransferDetail(ReceiptModel):
-    """The service's yes to a transfer out of the wallet. `status` is in our words where it is one of theirs."""
+    """The success response to a transfer out of the wallet.
+
+    `status` is fulfilled, processing, failed, or the provider's own word.
+    """
 
     transaction_id: Annotated[OptionalId, Field(alias="transactionId")] = None
     status: LenientText = ""

@@ -1,4 +1,4 @@
-"""manage.py sandbox: run the simulated provider in place of this process."""
+"""manage.py sandbox: replace this process with the simulated provider."""
 
 import os
 import sys
@@ -16,20 +16,19 @@ _PREFIXES_OF_OTHERS = ("COUNTERSIGN_", "SANDBOX_", "DJANGO_")
 
 
 class Command(BaseCommand):
-    """Replaces this process by `python -m payments_gateway.sandbox`, so that one process id is started and stopped.
+    """Replaces this process with `python -m payments_gateway.sandbox`, so that one process id is stopped.
 
-    Nothing of the application goes along: its settings, its database and its secrets are taken out of the environment.
+    The settings, database and secrets of the application are removed from its environment.
     """
 
     help = "Simulate the Business Payments API on a local port. It moves nothing."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """The options of the simulation itself."""
         add_options(parser)
 
     def handle(self, *args: object, **options: object) -> NoReturn:
-        """Never returns: the process goes on as the simulation."""
+        """Never returns: the process image is replaced."""
         arguments = [f"--{name.replace('_', '-')}={options[name]}" for name in _OPTIONS]
         command = [sys.executable, "-m", "payments_gateway.sandbox", *arguments]
         os.execve(sys.executable, command, _environment())  # noqa: S606 - our own interpreter and our own module

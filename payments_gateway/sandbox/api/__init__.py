@@ -1,1 +1,1 @@
-"""The simulated provider's HTTP API, one module per resource: parse the request, change or read the books, respond."""
+"""The simulated provider's HTTP API, one module per resource: parse the request, use the books, respond."""

@@ -1,4 +1,4 @@
-"""POST /auth/api-key (v2) and the key management of v4, whose shapes the specification leaves open."""
+"""POST /auth/api-key (v2) and key management (v4), whose shapes the specification leaves open."""
 
 from typing import Annotated, Literal
 
@@ -36,7 +36,7 @@ class CreateKeyRequest(ApiRequest):
 
 
 class GenerateKeyRequest(ApiRequest):
-    """Body of POST /user/api-key; an expiration of 0 is none, like an absent one. The two of them add up."""
+    """Body of POST /user/api-key. Days and months of expiry add up; 0 means none, like a missing member."""
 
     keyname: PrintableText
     scope: str
@@ -53,14 +53,14 @@ class InvalidateKeyRequest(ApiRequest):
 
 
 class DeleteKeyQuery(ApiRequest):
-    """Query of DELETE /user/api-key: the short hash of the list."""
+    """Query of DELETE /user/api-key: the short hash as listed."""
 
     apikey_hash: KeyText
 
 
 @api_view("POST")
 def create(request: HttpRequest) -> HttpResponse:
-    """One more key that may do everything, for a year."""
+    """POST /auth/api-key: create a key of scope Master that is valid for a year."""
     body = read_body(request, CreateKeyRequest)
     key, expires_at = keys.create(OneTimeCode(body.otp_type, body.token) if body.token is not None else None)
     return json_response({"data": {"key": key, "expires": expires_at.date().isoformat()}})
@@ -68,7 +68,7 @@ def create(request: HttpRequest) -> HttpResponse:
 
 @api_view("POST", "DELETE")
 def api_key(request: HttpRequest) -> HttpResponse:
-    """One more key, perhaps in the place of another; or one key less."""
+    """POST /user/api-key creates a key, which may replace another; DELETE deletes one."""
     return _delete(request) if request.method == "DELETE" else _generate(request)
 
 
@@ -99,7 +99,7 @@ def _delete(request: HttpRequest) -> HttpResponse:
 
 @api_view("GET")
 def api_keys(request: HttpRequest) -> HttpResponse:
-    """Every key that was not deleted, by its short hash."""
+    """GET /user/api-keys: all keys that are not deleted, by short hash."""
     read_query(request, EmptyQuery)
     return json_response(
         {"data": {"Apikeys": [_listed(key) for key in keys.all_keys()]}, "message": "API keys retrieved"}
@@ -119,13 +119,13 @@ def _listed(key: ApiKey) -> dict[str, object]:
 
 @api_view("GET")
 def key_scopes(request: HttpRequest) -> HttpResponse:
-    """The scopes by name."""
+    """GET /user/api-key/scopes: the codes of the scopes by name."""
     read_query(request, EmptyQuery)
     return json_response({"data": dict(scopes.NAMES), "message": "API key scopes retrieved"})
 
 
 @api_view("POST")
 def invalidate(request: HttpRequest) -> HttpResponse:
-    """One key stops working, now; its short hash comes back, never a key."""
+    """POST /user/api-key/invalidate: invalidate a key and return its short hash."""
     short_hash = keys.invalidate(read_body(request, InvalidateKeyRequest).apikey)
     return json_response({"data": {"apikey": short_hash}, "message": "API key invalidated"})

@@ -1,6 +1,6 @@
 """Allowed methods of a path, the credential headers, and the scope of the API key (Authentication 1 and 2).
 
-Runs before every request, so the key is found with one indexed query and no ORM.
+Runs before every request, so the key is read with one indexed query and without the ORM.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ _FIND_KEY = "SELECT scope, expires_at, invalidated_at FROM merchant_api_key WHER
 
 
 def scope_of_valid_key(key: str) -> Scope:
-    """The scope of a key that works; RefusedError 401 for one that is unknown, deleted, invalidated or expired."""
+    """The scope of a valid key. RefusedError 401 if it is unknown, deleted, invalidated or expired."""
     with connection.cursor() as cursor:
         cursor.execute(_FIND_KEY, [digest_of(key)])
         row = cursor.fetchone()
@@ -40,7 +40,7 @@ View = Callable[..., HttpResponse]
 
 
 def api_view(*methods: str, credentials: bool = True) -> Callable[[View], View]:
-    """Declare what answers at a path: its methods, and whether it wants the credential headers."""
+    """Declare the methods of a view, and whether it requires the credential headers."""
 
     def declare(view: View) -> View:
         @wraps(view)
@@ -57,10 +57,10 @@ def api_view(*methods: str, credentials: bool = True) -> Callable[[View], View]:
 
 
 def check_credentials(request: HttpRequest) -> None:
-    """Let the request pass, or raise RefusedError.
+    """Check the credential headers and the scope of the key. Raises RefusedError.
 
-    401 names the header that is missing or wrong: three of them at v2, two at v4. 403: the key works, and its scope
-    does not reach this operation.
+    401 names the missing or wrong header: three are required on v2, two on v4. 403: the key is valid, and its
+    scope does not include this operation.
     """
     scope = scope_of_valid_key(_required_header(request, "X-Api-Key"))
     _check_header(request, "X-Api-User", (API_USER,))
@@ -89,6 +89,8 @@ def _check_header(request: HttpRequest, header: str, accepted: tuple[str, ...]) 
 
 
 def _check_scope(request: HttpRequest, scope: Scope) -> None:
-    operation = operation_at(request.method or "", request.path_info)  # None: a read beyond the specification
+    operation = operation_at(
+        request.method or "", request.path_info
+    )  # None for a read beyond the specification
     if operation is not None and not allows(scope, operation):
         raise RefusedError(403, f"the scope of this X-Api-Key, {scope}, does not allow {operation.name}")

@@ -69,7 +69,7 @@ class ConvertRequest(ApiRequest):
 
 @api_view("GET")
 def balance(request: HttpRequest) -> HttpResponse:
-    """What the merchant holds, in every currency or in one."""
+    """GET /balance: the merchant's balance in every currency or in one."""
     query = read_query(request, BalanceQuery)
     accounts = ledger.merchant_accounts()
     currencies = [query.currency] if query.currency else list(accounts)
@@ -78,7 +78,7 @@ def balance(request: HttpRequest) -> HttpResponse:
 
 
 def balance_entry(account: Account) -> dict[str, object]:
-    """A balance entry of the specification; `formattedAmount` is the amount cut to two decimals."""
+    """A balance entry of the specification; `formattedAmount` is the amount truncated to two decimals."""
     amount = amount_number(account.balance, account.currency)
     return {
         "totalRecieved": amount_number(account.received, account.currency),
@@ -92,7 +92,7 @@ def balance_entry(account: Account) -> dict[str, object]:
 
 @api_view("POST")
 def withdraw(request: HttpRequest) -> HttpResponse:
-    """Send fiat to a bank account. The specification leaves the members of `data` open; these are ours."""
+    """POST /balance/withdraw. The specification leaves the members of `data` open; these are invented."""
     body = read_body(request, WithdrawRequest)
     record = orders.withdraw(
         orders.DestinationAccount(body.account_number, body.account_name, body.bank, body.bank_code),
@@ -119,7 +119,7 @@ def _receipt(record: Transaction, body: WithdrawRequest) -> dict[str, object]:
 
 @api_view("POST")
 def transfer(request: HttpRequest) -> HttpResponse:
-    """Give fiat to another user of the service."""
+    """POST /balance/transfer: transfer fiat to another user of the provider."""
     body = read_body(request, TransferRequest)
     record = orders.transfer(
         body.receiver_username,
@@ -133,7 +133,7 @@ def transfer(request: HttpRequest) -> HttpResponse:
 
 @api_view("POST")
 def convert(request: HttpRequest) -> HttpResponse:
-    """Give one fiat currency for the other at the present rate."""
+    """POST /balance/convert: convert between fiat currencies at the current rate."""
     body = read_body(request, ConvertRequest)
     amount = minor_units(body.amount, body.from_currency)
     given, received = orders.convert(body.from_currency, body.to_currency, amount=amount)

@@ -1,5 +1,4 @@
-"""What the specification does not have: the optional reads (open-points.md, "Extra reads that may exist") and
-GET /openapi.json.
+"""Beyond the specification: the optional reads (the profile's `capabilities`) and GET /openapi.json.
 
 GET /payment/resolve, which is said to move money at the real provider, does not exist here.
 """
@@ -38,12 +37,12 @@ class BankQuery(ApiRequest):
 
 
 class NoExtraQuery(ApiRequest):
-    """The other reads take no query."""
+    """The query of the other reads: empty."""
 
 
 @api_view("GET")
 def banks(request: HttpRequest) -> HttpResponse:
-    """The banks of a country, sorted by name; all of them are in Nigeria, by its name or its code."""
+    """The banks of a country, sorted by name. All are in Nigeria, which may be given by name or code."""
     query = read_query(request, BankQuery)
     here = BANKS if query.country.lower() in _NIGERIA else {}
     by_name = sorted(here.items(), key=lambda bank: bank[1])
@@ -52,7 +51,7 @@ def banks(request: HttpRequest) -> HttpResponse:
 
 @api_view("GET")
 def exchange_rates(request: HttpRequest) -> HttpResponse:
-    """The rate of this minute for every pair, with the key by which a payment may ask for it."""
+    """The rate of this minute for every pair, with the key for using it in a payment."""
     read_query(request, NoExtraQuery)
     now = clock.now()
     pairs = permutations(CURRENCIES, 2)
@@ -64,7 +63,7 @@ def exchange_rates(request: HttpRequest) -> HttpResponse:
 
 @api_view("GET")
 def currencies(request: HttpRequest) -> HttpResponse:
-    """The currencies that balances are kept in."""
+    """The currencies of the balances."""
     read_query(request, NoExtraQuery)
     found = [
         {"code": each.code, "name": each.name, "decimals": each.decimals} for each in CURRENCIES.values()
@@ -74,14 +73,14 @@ def currencies(request: HttpRequest) -> HttpResponse:
 
 @api_view("GET")
 def minimums(request: HttpRequest) -> HttpResponse:
-    """The least amount of each currency: its smallest unit, since the simulation moves that, too."""
+    """The minimum amount of each currency: its smallest unit, which the sandbox accepts."""
     read_query(request, NoExtraQuery)
     return envelope("Minimums retrieved", {code: _smallest_unit(code) for code in CURRENCIES})
 
 
 @api_view("GET")
 def wallet_config(request: HttpRequest) -> HttpResponse:
-    """The networks on which crypto can be sent, and what each asks for it."""
+    """The networks on which crypto can be sent, with their fees."""
     read_query(request, NoExtraQuery)
     networks = [{"network": each.name, "fee": amount_number(each.fee, CRYPTO)} for each in NETWORKS.values()]
     return envelope("Wallet configuration retrieved", [{"currency": CRYPTO, "networks": networks}])
@@ -99,7 +98,7 @@ def transaction(request: HttpRequest, transaction_id: str) -> HttpResponse:
 
 @api_view("GET")
 def payment(request: HttpRequest, payment_id: str) -> HttpResponse:
-    """One payment; 404 for one that is not known."""
+    """One payment; 404 for an unknown one."""
     read_query(request, NoExtraQuery)
     found = Payment.objects.filter(payment_id=payment_id).first()
     if found is None:
@@ -120,7 +119,7 @@ url_patterns = [
     path("transaction/<str:transaction_id>", transaction),
     path("payment/<str:payment_id>", payment),
 ]
-"""They come after all others: `transaction/summary` is no id."""
+"""Append them to the other URLs: `transaction/summary` must not be matched as an id."""
 
 
 _OPENAPI_FILE = Path(__file__).resolve().parents[2] / "openapi.yaml"
@@ -134,6 +133,6 @@ def openapi(request: HttpRequest) -> HttpResponse:
 
 @cache
 def _openapi_json() -> str:
-    import yaml  # only here: most runs are never asked, and it would take several megabytes of each
+    import yaml  # imported here: rarely needed, and takes several megabytes of memory
 
     return json.dumps(yaml.safe_load(_OPENAPI_FILE.read_text(encoding="utf-8")), ensure_ascii=False)

@@ -1,6 +1,6 @@
-"""Parse requests and write responses, as every resource of the simulated provider does.
+"""Parse requests and build responses in the format common to all resources of the simulated provider.
 
-A request has at most 1 MB of JSON in UTF-8 and is read strictly as declared; an error names the wrong member.
+A request has at most 1 MB of JSON in UTF-8 and is validated strictly; an error names the wrong member.
 Responses have the envelopes and the error body of the specification.
 """
 
@@ -24,7 +24,7 @@ from payments_gateway.schemas.accounts import BANKS
 
 
 def json_response(body: Mapping[str, object], status: int = 200) -> HttpResponse:
-    """An answer with exactly these members."""
+    """A JSON response with exactly these members."""
     return HttpResponse(dumps(body), status=status, content_type="application/json")
 
 
@@ -34,7 +34,7 @@ def envelope(message: str, data: object) -> HttpResponse:
 
 
 def error_response(error: RefusedError) -> HttpResponse:
-    """The error body: `success` false, a message, and the members that are wrong, if any."""
+    """The error body: `success` false, a message, and the invalid members, if any."""
     if isinstance(error, BareRefusalError):
         return json_response({"message": error.message}, error.status)
     body: dict[str, object] = {"success": False, "message": error.message}
@@ -44,7 +44,7 @@ def error_response(error: RefusedError) -> HttpResponse:
 
 
 class ErrorMiddleware:
-    """Turns a RefusedError of any view into its answer."""
+    """Turns a RefusedError of any view into its response."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
@@ -67,7 +67,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def internal_error(request: HttpRequest) -> HttpResponse:
-    """Django's handler500: the catch-all. Django has logged the traceback; the client never sees it."""
+    """Django's handler500. Django has logged the traceback; the client never sees it."""
     return error_response(RefusedError(500, "internal error"))
 
 
@@ -156,9 +156,9 @@ _ERROR_PHRASES = {
 
 
 class ApiRequest(BaseModel):
-    """A request of the specification: names in camel case on the wire, no coercion, nothing unknown, no null.
+    """A request of the specification: camel case in JSON, no coercion, no unknown members, no null.
 
-    What a client leaves out it leaves out; null is a value, and no member of the specification may have it.
+    Optional members may be omitted but not null: the specification allows null for none of them.
     """
 
     model_config = ConfigDict(
@@ -167,14 +167,14 @@ class ApiRequest(BaseModel):
 
 
 class EmptyQuery(ApiRequest):
-    """The query of an operation that takes none."""
+    """The query of an operation without parameters."""
 
 
 BodyT = TypeVar("BodyT", bound=BaseModel)
 
 
 def read_body(request: HttpRequest, kind: type[BodyT]) -> BodyT:
-    """The body as `kind`; RefusedError 413, 415 or 400 otherwise."""
+    """Parse the body into `kind`; RefusedError 413, 415 or 400 if that fails."""
     body = _read_raw_body(request)
     if issubclass(kind, ApiRequest):
         _check_media_type(request)
@@ -182,13 +182,13 @@ def read_body(request: HttpRequest, kind: type[BodyT]) -> BodyT:
 
 
 def read_optional_body(request: HttpRequest, kind: type[BodyT]) -> BodyT:
-    """Like `read_body`, but no body at all stands for an empty object."""
+    """Like `read_body`, but a missing body counts as an empty object."""
     body = _read_raw_body(request)
     return validated(kind, _parsed(body) if body else {})
 
 
 def read_query(request: HttpRequest, kind: type[BodyT]) -> BodyT:
-    """The query parameters as `kind`; RefusedError 400 also for one that is unknown or given twice."""
+    """Parse the query parameters into `kind`; RefusedError 400 also for an unknown or repeated one."""
     for name, values in request.GET.lists():
         if len(values) > 1:
             raise _repeated(name)
@@ -196,7 +196,7 @@ def read_query(request: HttpRequest, kind: type[BodyT]) -> BodyT:
 
 
 def validated(kind: type[BodyT], members: object) -> BodyT:
-    """The members as `kind`; RefusedError 400 whose message names the first wrong member."""
+    """Validate the members as `kind`; RefusedError 400 whose message names the first invalid member."""
     if not isinstance(members, dict):
         raise RefusedError(400, "the body must be a JSON object")
     try:
@@ -210,19 +210,19 @@ def validated(kind: type[BodyT], members: object) -> BodyT:
 
 
 def _check_media_type(request: HttpRequest) -> None:
-    """Requests with a body carry `Content-Type: application/json` (Address families of the specification)."""
+    """Requests with a body need `Content-Type: application/json` (Address families of the specification)."""
     charset = (request.content_params or {}).get("charset", "utf-8")
     if request.content_type != "application/json" or charset.lower() not in {"utf-8", "utf8"}:
         raise RefusedError(415, "the Content-Type must be application/json, in UTF-8")
 
 
 def _read_raw_body(request: HttpRequest) -> bytes:
-    """Read from the server itself, because Django takes a chunked body for an empty one."""
+    """Read from the WSGI stream itself, because Django takes a chunked body for an empty one."""
     stream = request.META["wsgi.input"]
     try:
         body: bytes = stream.read(MAXIMUM_BYTES + 1)
         if len(body) > MAXIMUM_BYTES:
-            _discard(stream)  # a client that is still sending would never see the answer
+            _discard(stream)  # a client that is still sending would not receive the response
             raise RefusedError(413, f"the body must be at most {MAXIMUM_BYTES} bytes")
     except (OSError, ParseException) as exc:
         raise RefusedError(400, "the body ended early or is badly cut into chunks") from exc
@@ -237,11 +237,15 @@ def _discard(stream: Any) -> None:
 
 def _parsed(body: bytes) -> object:
     try:
-        text = body.decode()  # json.loads would take bytes in UTF-16 and UTF-32, too
+        text = body.decode()  # json.loads would also accept bytes in UTF-16 and UTF-32
         return json.loads(
             text, parse_float=Decimal, parse_constant=_no_constant, object_pairs_hook=_unique_members
         )
-    except (ValueError, RecursionError, InvalidOperation) as exc:  # the last: an exponent beyond all numbers
+    except (
+        ValueError,
+        RecursionError,
+        InvalidOperation,
+    ) as exc:  # InvalidOperation: an exponent too large for Decimal
         raise RefusedError(400, "the body is not valid JSON") from exc
 
 
@@ -263,13 +267,13 @@ def _repeated(name: str) -> RefusedError:
 
 
 def _invalid_members(problems: Iterable[tuple[str, str]]) -> RefusedError:
-    """The refusal whose message is the first problem."""
+    """A rejection whose message is the first problem."""
     listed = list(problems)
     return RefusedError(400, " ".join(listed[0]), listed)
 
 
 def _member_problem(detail: ErrorDetails) -> tuple[str, str]:
-    # Bodies are flat, so the first part is the member; there is none when a name itself cannot be read.
+    # Bodies are flat, so the first part is the member; it is missing if a name itself is unreadable.
     member = str(detail["loc"][0])[:60] if detail["loc"] else "the body"
     phrase = _ERROR_PHRASES.get(detail["type"])
     if phrase is None:
@@ -288,11 +292,11 @@ ALTERNATIVE_PATHS = {
     "api_keys.invalidate": "/user/invalidate-apikey",
     "api_keys.delete": "/user/apikey",
 }
-"""Paths of key management that are in use beside those of the specification; the service knows both."""
+"""Other paths of key management in use; the sandbox supports them besides those of the specification."""
 
 
 def operation_at(method: str, path: str) -> ApiOperation | None:
-    """The operation, or None for a path beyond the specification and for a method that it does not have."""
+    """The operation of a path and method; None if the specification does not have it."""
     return _OPERATIONS_BY_PATH.get((method, path))
 
 

@@ -1,6 +1,4 @@
-"""The merchant's bank accounts and callback URL: PUT and GET /v4/account, POST /bank/resolve, PUT and GET
-/callbackurl.
-"""
+"""The merchant's bank accounts and callback URL (/v4/account, /callbackurl), and POST /bank/resolve."""
 
 import hashlib
 import re
@@ -50,7 +48,7 @@ class AccountQuery(ApiRequest):
 
 @api_view("PUT", "GET")
 def bank_accounts(request: HttpRequest) -> HttpResponse:
-    """The merchant's bank accounts: one more, or those there are."""
+    """PUT /v4/account opens a bank account; GET lists them."""
     return _create(request) if request.method == "PUT" else _list(request)
 
 
@@ -88,7 +86,7 @@ def _list(request: HttpRequest) -> HttpResponse:
 
 
 def _asset(account: BankAccount) -> dict[str, object]:
-    # Whatever is paid in goes to the merchant's balance of that currency, so the account itself holds nothing.
+    # Money paid in is credited to the merchant's balance of that currency, so the account's own balance is zero.
     return {
         "currency": account.currency,
         "id": account.account_number,
@@ -109,7 +107,7 @@ class ResolveRequest(ApiRequest):
 
 @api_view("POST", credentials=False)
 def resolve_holder(request: HttpRequest) -> HttpResponse:
-    """Who holds the account; 404 when it does not exist."""
+    """POST /bank/resolve: the holder of a bank account; 404 if it does not exist."""
     body = read_body(request, ResolveRequest)
     number, bank_code = body.account_number, body.bank_code
     name = own_account_holder(number, bank_code) or account_holder(number, bank_code)
@@ -144,7 +142,7 @@ _PLAIN = re.compile(r"https?://[!-\[\]-~]+", re.IGNORECASE)
 
 
 def _check_web_address(text: str) -> str:
-    # AnyHttpUrl alone mends what browsers mend, such as spaces and backslashes; a service should be asked plainly.
+    # AnyHttpUrl alone repairs what browsers repair, such as spaces and backslashes; reject those instead.
     if not _PLAIN.fullmatch(text) or not _is_url(text):
         raise ValueError("must be an http or https URL")
     if "@" in urlsplit(text).netloc:
@@ -168,7 +166,7 @@ class CallbackUrlRequest(ApiRequest):
 
 @api_view("PUT", "GET")
 def callback_url(request: HttpRequest) -> HttpResponse:
-    """Where webhooks go; to be set, or told."""
+    """PUT /callbackurl sets the URL for webhooks; GET returns it."""
     if request.method == "PUT":
         return _set(request)
     read_query(request, EmptyQuery)

@@ -1,4 +1,4 @@
-"""POST /payment."""
+"""POST /payment: create an off-ramp payment."""
 
 from typing import Literal
 
@@ -31,7 +31,7 @@ from payments_gateway.sandbox.parties import BUSINESS_ID
 
 
 class CreatePaymentRequest(ApiRequest):
-    """Body of POST /payment. What its payment type demands beyond this is a body of its own."""
+    """Body of POST /payment. The members required by a payment type have models of their own."""
 
     business_id: PrintableText
     incoming_currency: CryptoCurrency
@@ -51,7 +51,7 @@ class CreatePaymentRequest(ApiRequest):
 
 
 class BankPayoutMembers(ApiRequest):
-    """What a payment to a bank account must have."""
+    """Members required for a payment to a bank account."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -63,7 +63,7 @@ class BankPayoutMembers(ApiRequest):
 
 
 class UserPayoutMembers(ApiRequest):
-    """What a payment to a user of the service must have."""
+    """Members required for a payment to a user of the provider."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -72,7 +72,6 @@ class UserPayoutMembers(ApiRequest):
 
 @api_view("POST")
 def create(request: HttpRequest) -> HttpResponse:
-    """Accept an off-ramp payment."""
     body = read_body(request, CreatePaymentRequest)
     if body.business_id != BUSINESS_ID:
         raise refused_member("businessId", "is not that of this merchant")

@@ -25,7 +25,7 @@ DURATIONS = {
 
 
 class TransactionQuery(ApiRequest):
-    """Query of GET /transaction. The specification allows no filter by USDT; those records come without a filter."""
+    """Query of GET /transaction. The specification has no filter for USDT; unfiltered lists include it."""
 
     currency: Literal["NGN", "USD"] | None = None
     type: Literal["deposit", "withdrawal", "sent", "transfer", "internalTransfer", "conversion"] | None = None
@@ -42,7 +42,7 @@ def transactions(request: HttpRequest) -> HttpResponse:
 
 
 def filtered_transactions(query: TransactionQuery) -> QuerySet[Transaction]:
-    """The records that the filters ask for, in no order yet."""
+    """The records that match the filters, not ordered."""
     records = Transaction.objects.all()
     if query.currency:
         records = records.filter(currency=query.currency)
@@ -56,7 +56,7 @@ def filtered_transactions(query: TransactionQuery) -> QuerySet[Transaction]:
 @api_view("GET")
 @atomic
 def summary(request: HttpRequest) -> HttpResponse:
-    """One page of the records that the filters ask for, and a summary of them all, of the same moment."""
+    """One page of the matching records, and a summary of all of them, read at the same moment."""
     query = read_query(request, TransactionQuery)
     records = filtered_transactions(query)
     page = page_of(records, query.page, query.limit)
@@ -64,9 +64,10 @@ def summary(request: HttpRequest) -> HttpResponse:
 
 
 def summary_of(records: QuerySet[Transaction], query: TransactionQuery) -> dict[str, object]:
-    """The summary of the specification, whatever the page.
+    """The summary of the specification, over all pages.
 
-    `volume` adds the amounts up, each in its own currency; `duration` is the days asked for, 0 for all time.
+    `volume` is the sum of the amounts, each in its own currency; `duration` is the requested days, 0 for all
+    time.
     """
     totals = list(records.order_by().values("currency").annotate(units=Sum("amount"), count=Count("id")))
     volume = sum((amount_number(row["units"], row["currency"]) for row in totals), Decimal(0))
@@ -79,7 +80,7 @@ def summary_of(records: QuerySet[Transaction], query: TransactionQuery) -> dict[
 
 @atomic
 def page_of(records: QuerySet[Transaction], page: int, limit: int) -> dict[str, object]:
-    """The page wrapper of the specification. Atomic, so that `total` and the records are of one moment."""
+    """The page wrapper of the specification. Atomic, so that `total` and the records are consistent."""
     total = records.count()
     first = (page - 1) * limit
     found = records.order_by("-id")[first : first + limit] if first < total else []

@@ -59,7 +59,7 @@ class WalletTransferRequest(ApiRequest):
 
 @api_view("GET")
 def wallet(request: HttpRequest) -> HttpResponse:
-    """The merchant's wallet: an address on every network, or on the one asked for."""
+    """GET /wallet: the merchant's wallet, with an address on every network or on one."""
     query = read_query(request, WalletQuery)
     networks = [query.network] if query.network else list(NETWORKS)
     return json_response({"success": True, "message": "Wallet retrieved", "wallet": _wallet(networks)})
@@ -67,7 +67,7 @@ def wallet(request: HttpRequest) -> HttpResponse:
 
 @api_view("POST")
 def transfer(request: HttpRequest) -> HttpResponse:
-    """Send crypto to an address outside."""
+    """POST /wallet/transfer: send crypto to an external address."""
     body = read_body(request, WalletTransferRequest)
     amount = minor_units_of(body.amount, body.currency)
     _check_address(body)

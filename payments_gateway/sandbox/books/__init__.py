@@ -1,1 +1,1 @@
-"""The books of the simulation: what a movement does to them, when it settles, and the history they begin with."""
+"""The bookkeeping of the simulated provider: movements, settlement, payments, rates, and the seeded history."""

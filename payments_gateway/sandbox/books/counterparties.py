@@ -1,7 +1,7 @@
-"""Invented counterparties: bank account holders, firms, and crypto addresses with valid checksums.
+"""Invented counterparties: bank account holders, companies, and crypto addresses with valid checksums.
 
-Pure: the same account always has the same holder, the same owner the same address. Nobody has the keys of these
-addresses. Includes the networks that USDT can be sent on, with their fees.
+Pure: the same account always has the same holder, the same owner the same address. The addresses have no
+private keys. Includes the networks on which USDT can be sent, with their fees.
 """
 
 import hashlib
@@ -52,7 +52,7 @@ PEOPLE = (
         ("Edet", "Bassey", "Ekpo", "Briggs", "Amadi", "Akpan", "Etim", "Omoruyi", "Igho", "Dokubo"),
     ),
 )
-"""Given names and family names, by the part of the country they come from."""
+"""Given names and family names, by region."""
 
 PLACES = (
     "Lekki",
@@ -90,9 +90,9 @@ ABROAD = (
 
 
 def account_holder(account_number: str, bank_code: str) -> str | None:
-    """The holder's name in capitals, as banks print it; None where no such account exists.
+    """The holder's name in capitals, as banks print it; None if the account does not exist.
 
-    An account exists at a known bank when its number has ten digits and does not end in 0000.
+    An account exists at a known bank if its number has ten digits and does not end in 0000.
     """
     if bank_code not in BANKS or not _is_account_number(account_number):
         return None
@@ -101,7 +101,7 @@ def account_holder(account_number: str, bank_code: str) -> str | None:
 
 
 def person_name(digest: bytes) -> str:
-    """A name of two or three parts, chosen by the bytes."""
+    """A name of two or three parts, derived from the bytes."""
     given, family = PEOPLE[digest[1] % len(PEOPLE)]
     first, second = given[digest[2] % len(given)], given[digest[3] % len(given)]
     middle = f" {second}" if digest[4] % 3 == 0 and second != first else ""
@@ -109,7 +109,7 @@ def person_name(digest: bytes) -> str:
 
 
 def firm_name(digest: bytes) -> str:
-    """The name of a company, chosen by the bytes."""
+    """The name of a company, derived from the bytes."""
     return f"{PLACES[digest[1] % len(PLACES)]} {TRADES[digest[2] % len(TRADES)]} Ltd"
 
 
@@ -122,7 +122,7 @@ _TRON_VERSION = b"\x41"
 
 @dataclass(frozen=True, slots=True)
 class CryptoNetwork:
-    """`fee` of sending is in minor units of the currency; networks of Ethereum's kind share their addresses."""
+    """`fee` is in minor units of the currency; Ethereum-like networks share their addresses."""
 
     name: str
     fee: int
@@ -138,7 +138,7 @@ NETWORKS = {
         CryptoNetwork("POLYGON", 200000, is_ethereum_like=True),
     )
 }
-"""By the name that requests give; all of them carry USDT."""
+"""Networks by their name in requests; all of them support USDT."""
 
 CRYPTO = "USDT"
 
@@ -153,7 +153,7 @@ def address_on(network: str, owner: str) -> str:
 
 
 def _eip55_checksum(digits: str) -> str:
-    """The capitals of EIP-55: a letter is capital where the hash of all digits has 8 or more."""
+    """Return the digits with EIP-55 capitals: letters whose digit of the hash is 8 or more."""
     marks = keccak.new(digest_bits=256, data=digits.encode()).hexdigest()
     return "".join(
         digit.upper() if int(mark, 16) >= 8 else digit for digit, mark in zip(digits, marks, strict=False)

@@ -1,6 +1,6 @@
-"""What the provider was really asked to do since the seed: the reference for tests and for the console.
+"""What the provider executed since the seed: the reference against which tests and the console compare.
 
-Names are those on the wire, amounts are text with all decimals of the currency.
+Names are those of the API; amounts are text with all decimals of the currency.
 """
 
 from django.db.models import F, QuerySet, Sum
@@ -22,23 +22,23 @@ _KINDS = {WITHDRAWAL: "withdrawal", TRANSFER: "transfer", SENT: "wallet_transfer
 
 
 def debits() -> list[dict[str, str]]:
-    """Everything that took from the merchant since the seed, oldest first.
+    """Every debit of the merchant since the seed, oldest first.
 
-    Each has `kind` (the word of `payments_gateway.operations`), `transactionId`, `currency`, `amount`, `fee`, where it
-    went (a withdrawal: accountNumber, accountName, bank, bankCode; a transfer: receiverUsername, memo; a wallet
-    transfer: network, address, walletType, memo; a conversion: nothing), `status` and `receivedAt`.
+    Each has `kind` (as in `payments_gateway.operations`), `transactionId`, `currency`, `amount`, `fee`, the
+    destination (a withdrawal: accountNumber, accountName, bank, bankCode; a transfer: receiverUsername, memo;
+    a wallet transfer: network, address, walletType, memo; a conversion: nothing), `status` and `receivedAt`.
     """
     return [_debit(record) for record in _debit_records().order_by("id")]
 
 
 def debit_totals() -> dict[str, str]:
-    """What these debits took together, fees included, by currency."""
+    """The sum of these debits by currency, including fees."""
     totals = _debit_records().order_by().values("currency").annotate(total=Sum(F("amount") + F("fee")))
     return {row["currency"]: amount_text(row["total"], row["currency"]) for row in totals}
 
 
 def payments() -> list[dict[str, str]]:
-    """Every payment, oldest first: its id, reference, state, amounts and where it is paid out to."""
+    """Every payment, oldest first: its id, reference, state, amounts and payout destination."""
     return [_payment(payment) for payment in Payment.objects.order_by("id")]
 
 

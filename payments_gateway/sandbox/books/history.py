@@ -1,8 +1,8 @@
-"""Generate a believable year of a food importer in Lagos, as movements. Pure: the same arguments give the same year.
+"""Generate a plausible year of a food importer in Lagos, as movements. Pure: same arguments, same year.
 
-Customers pay in all day, suppliers are paid in office hours, salaries on the last working day of a month, dollars
-are bought when naira are plenty, and dollar tokens come from and go abroad. Weekends and nights are quiet.
-Amounts are chosen so that every balance remains above zero and near its target.
+Customers pay in all day, suppliers are paid in office hours, salaries on the last working day of a month.
+Dollars are bought when the naira balance is high, and USDT is sent abroad and received. Weekends and nights
+are quiet. Amounts keep every balance positive and near its target.
 """
 
 import calendar
@@ -35,7 +35,7 @@ _HOUR_WEIGHTS = (0.3, 0.1, 0.1, 0.1, 0.1, 0.3, 1, 3, 7, 10, 11, 11, 9, 8, 9, 10,
 
 
 def business_times(rng: random.Random, count: int, end: datetime) -> list[datetime]:
-    """`count` moments of the year before `end`, oldest first."""
+    """`count` times in the year before `end`, oldest first."""
     last_day = end.astimezone(LAGOS).date()
     days = [last_day - timedelta(days=back) for back in range(_DAYS_OF_HISTORY, 0, -1)]
     chosen = rng.choices(days, weights=[_day_weight(day) for day in days], k=count)
@@ -95,7 +95,7 @@ _FEES = {(SENT, "USDT"): 1_000000} | {
 }
 _INCOMING = (DEPOSIT, INTERNAL_TRANSFER)
 _FAILURES = 0.012
-_MAX_SHARE_OF_BALANCE = 4  # nothing takes more than this part of a balance at once
+_MAX_SHARE_OF_BALANCE = 4  # one movement takes at most a quarter of a balance
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class Payee:
 
 @dataclass(frozen=True, slots=True)
 class HistoryEvent:
-    """One record of the history. `payee` is set for withdrawals; `settled_at` is when its status became final."""
+    """One record of the history. `payee` is set for withdrawals; `settled_at` is the time it became final."""
 
     transaction_id: str
     movement: Movement
@@ -120,12 +120,12 @@ class HistoryEvent:
 
 
 def history(seed: int, count: int, end: datetime) -> Iterator[HistoryEvent]:
-    """Exactly `count` events of the year before `end`, oldest first; no balance is ever below zero."""
-    return _HistoryGenerator(random.Random(seed), count).tell(end)  # noqa: S311 - a story wants repeatability, not secrecy
+    """Exactly `count` events of the year before `end`, oldest first; no balance ever becomes negative."""
+    return _HistoryGenerator(random.Random(seed), count).tell(end)  # noqa: S311 - must be repeatable, and hides no secret
 
 
 class _HistoryGenerator:
-    """The balances, the people and what is still to come while a year is told."""
+    """The balances, the people and the pending events while a year is generated."""
 
     def __init__(self, rng: random.Random, count: int) -> None:
         self._rng = rng
@@ -140,7 +140,7 @@ class _HistoryGenerator:
         self._users = [person_name(rng.randbytes(6)).lower().replace(" ", ".") for _ in range(40)]
 
     def tell(self, end: datetime) -> Iterator[HistoryEvent]:
-        """The events, one for each moment of business."""
+        """Yield the events, one for each business time."""
         for at, following in pairwise([*business_times(self._rng, self._left, end), end]):
             self._left -= 1
             event = self._consequence() or self._opening(at) or self._business(at, following)
@@ -148,7 +148,7 @@ class _HistoryGenerator:
             yield event
 
     def _consequence(self) -> HistoryEvent | None:
-        """What the event before has brought with it: a reversal, or the other side of a conversion."""
+        """The event caused by an earlier one: a reversal, or the other side of a conversion."""
         event, self._next = self._next, None
         return event
 
@@ -179,7 +179,7 @@ class _HistoryGenerator:
         return (DEPOSIT, currency) if has_no_room or (scarce and kind not in _INCOMING) else (kind, currency)
 
     def _amount(self, kind: str, currency: str, at: datetime) -> int:
-        """Round like people's amounts, smaller when it would push the balance further from its target."""
+        """A rounded amount, smaller if it would move the balance further from its target."""
         salary = kind == WITHDRAWAL and currency == "NGN" and is_payday(at.astimezone(LAGOS).date())
         median, spread = (_SALARY, 0.35) if salary else (_MEDIAN[kind, currency], 0.8)
         lean = self._balances[currency] / _TARGET[currency]
@@ -191,7 +191,7 @@ class _HistoryGenerator:
         return max(units // grain * grain, grain, _ROUNDING[currency][1])
 
     def _conversion(self, dollars: int, at: datetime) -> HistoryEvent:
-        """Naira given now; the dollars received are the next record, at the same moment."""
+        """The naira sold; the dollars received are the next record, at the same time."""
         self._rate = min(max(self._rate + self._rng.randint(-9, 9), 1_450), 1_640)
         naira = dollars * self._rate
         received = Movement(CONVERSION, "USD", dollars, API_USER, API_USER, True, 0, "NGN", naira)

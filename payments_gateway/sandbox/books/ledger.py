@@ -27,17 +27,16 @@ from payments_gateway.sandbox.webhooks.outbox import announce
 
 
 def announce_transaction(record: Transaction, **more: str) -> None:
-    """A record was entered or its status changed; `more` are the optional members, such as `failureReason`."""
+    """Announce a new record or status; `more` are optional members, such as `failureReason`."""
     announce("Transaction updated", {**transaction_record(record), **more})
 
 
 def announce_payment_created(payment: Payment) -> None:
-    """A payment was accepted."""
     announce("Payment created", payment_record(payment))
 
 
 def announce_payment_changed(payment: Payment) -> None:
-    """The state or the amounts of a payment changed."""
+    """Announce a new state or new amounts of a payment."""
     announce("Payment updated", payment_record(payment))
 
 
@@ -45,7 +44,7 @@ _FAILURE_REASON = "The destination refused it."
 
 
 def post(movement: Movement, at: datetime, status: str = Status.FULFILLED) -> Transaction:
-    """Enter one movement, inside the caller's transaction. RefusedError 422 when the balance does not suffice."""
+    """Post one movement, inside the caller's transaction. RefusedError 422 if the balance does not suffice."""
     accounts = {account.owner: account for account in Account.objects.filter(currency=movement.currency)}
     if accounts[MERCHANT].balance + movement.effect < 0:
         raise RefusedError(
@@ -63,7 +62,7 @@ def post(movement: Movement, at: datetime, status: str = Status.FULFILLED) -> Tr
 
 
 def post_payment(payment: Payment, lines: Mapping[tuple[str, str], int]) -> None:
-    """Enter what a payment moved between others than the merchant: minor units by (owner, currency)."""
+    """Post what a payment moved between external parties: minor units by (owner, currency)."""
     for (owner, currency), amount in lines.items():
         account = Account.objects.get(owner=owner, currency=currency)
         Entry.objects.create(payment=payment, account=account, amount=amount)
@@ -95,7 +94,7 @@ def record_values(
 
 
 def add_to_totals(account: Account, amount: int) -> None:
-    """Add one entry to the running totals of its account."""
+    """Add one entry to the totals of its account."""
     account.balance += amount
     account.received += max(amount, 0)
     account.sent += max(-amount, 0)
@@ -103,7 +102,7 @@ def add_to_totals(account: Account, amount: int) -> None:
 
 
 def settle(record: Transaction, *, failed: bool) -> None:
-    """End what is processing, inside the caller's transaction; when it failed, the money comes back."""
+    """Finish an order in `processing`, inside the caller's transaction; if it failed, the money is returned."""
     at = clock.now()
     record.status = Status.FAILED if failed else Status.FULFILLED
     record.updated_at = at
@@ -116,7 +115,7 @@ def settle(record: Transaction, *, failed: bool) -> None:
 
 
 def differences() -> list[str]:
-    """Every disagreement between entries, totals and records, in words; empty when the books agree."""
+    """Describe every disagreement between entries, totals and records; empty if the books agree."""
     found = [breach for currency in merchant_accounts() for breach in _balance_breaks(currency)]
     sums = {
         row["account"]: row["total"] for row in Entry.objects.values("account").annotate(total=Sum("amount"))
@@ -136,7 +135,7 @@ def _unbalanced(kind: str) -> list[str]:
 
 
 def _wrongly_entered_payments() -> list[str]:
-    """A completed payment has moved both its amounts through the exchange; any other has moved nothing."""
+    """Completed payments must have moved both amounts through the exchange; others nothing."""
     lines = Entry.objects.filter(payment__isnull=False, account__owner=EXCHANGE)
     moved = (
         lines.values_list("payment", "account__currency").annotate(total=Sum("amount")).order_by("payment")
@@ -164,6 +163,6 @@ def _balance_breaks(currency: str) -> list[str]:
 
 def merchant_accounts() -> Mapping[str, Account]:
     """The merchant's account of each currency."""
-    # In SQL because clients poll balances: building this query costs the ORM more than everything else in the answer.
+    # SQL, because clients poll balances: the ORM would take longer to build this query than the rest of the response.
     accounts = Account.objects.raw("SELECT * FROM sandbox_account WHERE owner = %s ORDER BY id", [MERCHANT])
     return {account.currency: account for account in accounts}

@@ -1,4 +1,4 @@
-"""The effect of one transaction record on the accounts. Pure: no database; used by the ledger and by the seed."""
+"""The effect of one transaction record on the accounts. Pure; used by the ledger and by the seed."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ INTERNAL_TRANSFER = "internalTransfer"
 CONVERSION = "conversion"
 
 FEE_OF_WITHDRAWAL = {"NGN": 50_00, "USD": 1_00}
-"""Flat, in minor units, on top of the amount."""
+"""Flat fee in minor units, in addition to the amount."""
 
 _OUTSIDE = {
     DEPOSIT: BANKS,
@@ -28,8 +28,9 @@ _OUTSIDE = {
 class Movement:
     """One change of the merchant's balance in one currency, in minor units.
 
-    `sender` and `username` are the paying and the receiving side. A conversion is two movements: what was given,
-    in its own currency, and what was received, whose `from_currency` and `from_amount` tell what was given.
+    `sender` and `username` are the paying and the receiving party. A conversion is two movements: what was
+    sold, in its own currency, and what was received, whose `from_currency` and `from_amount` repeat what was
+    sold.
     """
 
     type: str
@@ -44,12 +45,12 @@ class Movement:
 
     @property
     def effect(self) -> int:
-        """What it adds to the merchant's balance: the fee always comes on top and is always paid by the merchant."""
+        """The change of the merchant's balance. The merchant always pays the fee, in addition to the amount."""
         return (self.amount if self.incoming else -self.amount) - self.fee
 
     @property
     def given(self) -> tuple[str, int]:
-        """`fromCurrency` and `fromAmount` of the record: the movement's own, except for what a conversion received."""
+        """`fromCurrency` and `fromAmount` of the record: those of the side sold, in a conversion."""
         return (self.from_currency, self.from_amount) if self.from_currency else (self.currency, self.amount)
 
     def entries(self) -> list[tuple[str, int]]:
@@ -60,5 +61,5 @@ class Movement:
 
 
 def reversal_of(transaction_id: str, currency: str, amount: int, *, to: str) -> Movement:
-    """The deposit that gives back what a failed withdrawal took, fee included."""
+    """The deposit that returns the debit of a failed withdrawal, including its fee."""
     return Movement(DEPOSIT, currency, amount, f"Reversal of {transaction_id}", to, incoming=True)

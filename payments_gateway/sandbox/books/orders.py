@@ -1,8 +1,8 @@
 """Orders of the merchant and incoming deposits: each is one movement, or two, with its destination.
 
-An order takes amount and fee at once. Withdrawals and wallet transfers are `processing` until they settle;
-transfers and conversions are `fullfiled` at once. Destinations ending in 99 fail, those ending in 88 take a day;
-the option `fail_next` fails the next orders.
+Amount and fee of an order are debited at once. Withdrawals and wallet transfers are `processing` until they
+settle; transfers and conversions are `fullfiled` at once. Destinations ending in 99 fail, those ending in 88
+take a day; the option `fail_next` makes the next orders fail.
 """
 
 from dataclasses import dataclass
@@ -35,7 +35,10 @@ _UNKNOWN_USER_PREFIX = "nobody"
 
 
 def will_fail(destination: str) -> bool:
-    """Whether what goes there fails when it settles; inside the caller's transaction, as it counts `fail_next` down."""
+    """Whether an order to this destination fails at settlement.
+
+    Call it inside the caller's transaction, once per order: it counts `fail_next` down.
+    """
     simulation = Simulation.objects.get()
     if simulation.fail_next:
         simulation.fail_next -= 1
@@ -45,12 +48,12 @@ def will_fail(destination: str) -> bool:
 
 
 def settles_slowly(destination: str) -> bool:
-    """Whether what goes there stays under way for a day, whatever `settle_after` says."""
+    """Whether orders to this destination stay in `processing` for a day, whatever `settle_after` is."""
     return destination.endswith(_SLOW_SUFFIX)
 
 
 def is_user(username: str) -> bool:
-    """Whether the service has a user of this name."""
+    """Whether the provider has a user of this name."""
     return not username.startswith(_UNKNOWN_USER_PREFIX)
 
 
@@ -59,7 +62,7 @@ _LARGEST_BALANCE = 10**17  # minor units; the columns count to ninety times as m
 
 @dataclass(frozen=True, slots=True)
 class DestinationAccount:
-    """The bank account that money goes to."""
+    """The bank account that receives a withdrawal."""
 
     account_number: str
     account_name: str
@@ -67,14 +70,14 @@ class DestinationAccount:
     bank_code: str
 
     def check_exists(self) -> None:
-        """RefusedError 400 when the bank has no such account."""
+        """RefusedError 400 if the bank has no such account."""
         if account_holder(self.account_number, self.bank_code) is None:
             raise refused_member("accountNumber", f"does not exist at {self.bank}")
 
 
 @dataclass(frozen=True, slots=True)
 class DestinationWallet:
-    """The address that crypto goes to; its form was checked before."""
+    """The address that receives crypto; its form was checked before."""
 
     network: str
     address: str
@@ -86,10 +89,11 @@ class DestinationWallet:
 def withdraw(
     to: DestinationAccount, *, currency: str, amount: int, token: otp.OneTimeCode | None
 ) -> Transaction:
-    """Take amount and fee, in minor units, and leave the withdrawal processing.
+    """Debit amount and fee, in minor units; the withdrawal is `processing`.
 
-    Raises RefusedError: 400 when the account does not exist or the token is refused, 422 when the balance does not
-    suffice. The token is looked at last: a request refused for another reason does not use it up.
+    Raises RefusedError: 400 when the account does not exist or the one-time code is rejected, 422 when the
+    balance does not suffice. The code is checked last: a request rejected for another reason does not use it
+    up.
     """
     to.check_exists()
     fee = FEE_OF_WITHDRAWAL[currency]
@@ -111,10 +115,10 @@ def withdraw(
 def transfer(
     receiver: str, *, currency: str, amount: int, memo: str, token: otp.OneTimeCode | None
 ) -> Transaction:
-    """Give to another user of the service; without a fee.
+    """Transfer to another user of the provider, without a fee.
 
-    Raises RefusedError: 400 when there is no such user, it is the merchant itself or the token is refused, 422 when
-    the balance does not suffice.
+    Raises RefusedError: 400 when there is no such user, it is the merchant itself or the one-time code is
+    rejected, 422 when the balance does not suffice.
     """
     if receiver == API_USER:
         raise refused_member("receiverUsername", "is your own username")
@@ -130,7 +134,7 @@ def transfer(
 
 @atomic(durable=True)
 def send(to: DestinationWallet, *, amount: int) -> WalletTransfer:
-    """Send crypto to an address and leave the transfer processing; the network's fee comes on top.
+    """Send crypto to an address; the transfer is `processing`. The network fee is added to the amount.
 
     Raises RefusedError 422 when the balance does not suffice.
     """
@@ -147,9 +151,9 @@ def send(to: DestinationWallet, *, amount: int) -> WalletTransfer:
 
 @atomic(durable=True)
 def convert(from_currency: str, to_currency: str, *, amount: int) -> tuple[Transaction, Transaction]:
-    """Give one currency for another at the present rate: the record of what was given, and of what was received.
+    """Convert at the current rate. Return the record of what was sold, and of what was received.
 
-    Raises RefusedError: 400 for one and the same currency or an amount that would become nothing, 422 when the
+    Raises RefusedError: 400 for the same currency twice or an amount that rounds to zero, 422 when the
     balance does not suffice.
     """
     if from_currency == to_currency:
@@ -166,9 +170,9 @@ def convert(from_currency: str, to_currency: str, *, amount: int) -> tuple[Trans
 
 @atomic(durable=True)
 def deposit(currency: str, amount: int, sender: str) -> Transaction:
-    """Money or crypto arrives from outside, in minor units: credited at once.
+    """Credit money or crypto from outside, in minor units, at once.
 
-    Raises RefusedError 400 for an amount that is not positive, or beyond what the books can hold.
+    Raises RefusedError 400 for an amount that is not positive or exceeds the limit of the books.
     """
     if amount <= 0:
         raise refused_member("amount", "must be more than zero")

@@ -1,19 +1,20 @@
-"""Off-ramp payments: a customer sends crypto to an address, and the provider pays out to a bank account or a user.
+"""Off-ramp payments: a customer sends crypto to an address, and a bank account or a user gets the payout.
 
-The specification names no states (States and transitions); these are ours:
+The specification names no states (States and transitions); these are the sandbox's own:
 
     pending      waiting for the customer
-    unconfirmed  crypto is seen at the address, but not all of it, or without its confirmations
+    unconfirmed  crypto has arrived, but not all of it, or without its confirmations
     processing   everything is confirmed; the payout is being made
     completed    paid out
-    failed       the payout was refused; the customer gets the crypto back
+    failed       the payout was rejected; the customer gets the crypto back
     underpaid    the payment expired with too little at the address; the customer gets it back
     expired      the payment expired and nothing had arrived
 
-The customer's crypto and the payout never belong to the merchant, so its balances do not change and there is no
-transaction record: on completion the books move the crypto from the chain to the exchange, and the payout from the
-exchange to the banks or users outside. The one exception is a payout to the merchant's own username, which arrives
-as a `deposit`. What a customer sends too much, too late or in vain is returned and does not touch the books.
+The customer's crypto and the payout never belong to the merchant, so its balances do not change and there is
+no transaction record: on completion the books move the crypto from the chain to the exchange, and the payout
+from the exchange to the banks or users outside. The one exception is a payout to the merchant's own username,
+which arrives as a `deposit`. Crypto that is too much, too late or for a failed payment is returned and is not
+posted.
 """
 
 import secrets
@@ -42,7 +43,7 @@ _State = Payment.State
 
 @dataclass(frozen=True, slots=True)
 class Payout:
-    """Where the payout goes: to a bank account in a country, or to a user of the service."""
+    """The destination of a payout: a bank account in a country, or a user of the provider."""
 
     account: DestinationAccount | None = None
     country: str = ""
@@ -54,14 +55,14 @@ class Payout:
         return self.account.account_number if self.account else self.username
 
     def check_exists(self) -> None:
-        """RefusedError 400 when there is no such account, or no such user."""
+        """RefusedError 400 if the account or user does not exist."""
         if self.account is not None:
             self.account.check_exists()
         elif not orders.is_user(self.username):
             raise refused_member("serviceUsername", "is not a user of the service")
 
     def columns(self) -> dict[str, str]:
-        """The columns of the payment that tell it."""
+        """The columns of the payment that store it."""
         account = self.account or DestinationAccount("", "", "", "")
         return {
             "payment_type": BANK if self.account else PROFILE,
@@ -76,9 +77,10 @@ class Payout:
 
 @atomic(durable=True)
 def create(terms: PaymentTerms, to: Payout, *, reference: str, customer_email: str) -> Payment:
-    """Accept a payment and give it an address; an empty `reference` is replaced by one of ours.
+    """Accept a payment and assign an address; an empty `reference` is replaced by a generated one.
 
-    Raises RefusedError: 400 when the terms or the destination cannot be, 409 when the reference was used before.
+    Raises RefusedError: 400 when the terms or the destination are invalid, 409 when the reference was used
+    before.
     """
     to.check_exists()
     at, payment_id = clock.now(), secrets.token_hex(12)
@@ -109,9 +111,10 @@ def create(terms: PaymentTerms, to: Payout, *, reference: str, customer_email: s
 
 @atomic(durable=True)
 def pay_in(payment_id: str, amount: int) -> Payment:
-    """The customer sends so many minor units to the address of this payment, now.
+    """Simulate that the customer sends this amount, in minor units, to the address of the payment now.
 
-    Raises RefusedError: 404 for no such payment, 400 for an amount that cannot be, 409 when nothing is awaited.
+    Raises RefusedError: 404 for an unknown payment, 400 for an invalid amount, 409 when the payment awaits
+    nothing.
     """
     payment = Payment.objects.filter(payment_id=payment_id).first()
     if payment is None:
@@ -128,7 +131,10 @@ def pay_in(payment_id: str, amount: int) -> Payment:
 
 
 def advance_payments(settle_after: timedelta | None) -> int:
-    """Bring payments to where time has brought them; inside the caller's transaction. How many have ended."""
+    """Advance payments to their state at the current time; inside the caller's transaction.
+
+    Return how many reached a final state.
+    """
     at = clock.now()
     return sum(
         _advance_payment(payment, at, settle_after) for payment in Payment.objects.filter(due_at__lte=at)
@@ -136,7 +142,7 @@ def advance_payments(settle_after: timedelta | None) -> int:
 
 
 def pay_out_now(*, failed: bool | None) -> int:
-    """End the payments for which everything has arrived; inside the caller's transaction. How many."""
+    """Finish the payments that are fully paid; inside the caller's transaction. Return how many."""
     at, ended = clock.now(), 0
     for payment in Payment.objects.filter(due_at__isnull=False).order_by("id"):
         _apply_arrivals(payment, at)
@@ -149,7 +155,7 @@ def pay_out_now(*, failed: bool | None) -> int:
 
 
 def _schedule_customer_payment(payment: Payment) -> None:
-    """By the option `customer_pays_after` a customer pays in full without being asked to."""
+    """With the option `customer_pays_after`, schedule the full payment by the customer."""
     seconds = Simulation.objects.get().customer_pays_after
     if seconds is not None:
         arrives = payment.created_at + timedelta(seconds=seconds)
@@ -166,7 +172,7 @@ def _advance_payment(payment: Payment, at: datetime, settle_after: timedelta | N
 
 
 def _apply_arrivals(payment: Payment, at: datetime) -> None:
-    """Count what has arrived and been confirmed by now, and move the state accordingly."""
+    """Add what has arrived and been confirmed by now, and update the state."""
     if payment.state not in {_State.PENDING, _State.UNCONFIRMED}:
         return
     in_time = Arrival.objects.filter(payment=payment, arrived_at__lt=payment.expires_at)
@@ -191,7 +197,7 @@ def _state(payment: Payment, at: datetime) -> Payment.State:
 
 
 def _next_change(payment: Payment, arrivals: list[Arrival], at: datetime) -> datetime | None:
-    """The next moment at which time changes something; in `processing` the one since which all is confirmed."""
+    """The next time at which the state changes; in `processing`, the time of the last confirmation."""
     if payment.state in {_State.UNDERPAID, _State.EXPIRED}:
         return None
     if payment.state == _State.PROCESSING:

@@ -1,7 +1,7 @@
 """Exchange rates of a simulated market, and the quote of a payment.
 
-Pure. Rates drift by the day, the hour and the minute around a middle, and are the same for everybody who asks
-about the same minute; conversions lose a small spread, so converting back and forth never gains.
+Pure. Rates drift around a mean by the day, the hour and the minute, and are the same for everyone within a
+minute; conversions lose a small spread, so converting back and forth never gains.
 """
 
 import hashlib
@@ -13,10 +13,10 @@ from payments_gateway.sandbox.amounts import DECIMALS
 from payments_gateway.sandbox.errors import refused_member
 
 SPREAD = Decimal("0.006")
-"""The part that the service keeps of everything converted."""
+"""The share of each conversion that the provider keeps."""
 
 RATE_KEY_LIFETIME = timedelta(minutes=10)
-"""How long a rate can be asked for by its key."""
+"""How long a rate key is valid."""
 
 _SEED = "countersign market"
 _DOLLAR_IN_KOBO = 154_500
@@ -27,32 +27,32 @@ _KEY_LENGTH = 12
 
 
 def quote(from_currency: str, to_currency: str, at: datetime) -> Decimal:
-    """How much of one currency the service gives for 1 of the other in this minute, spread taken off."""
+    """How much of one currency the provider pays for 1 of the other in this minute, after the spread."""
     minute = int(at.timestamp()) // 60 * 60
     rate = _value(from_currency, minute) / _value(to_currency, minute) * (1 - SPREAD)
     return rate.quantize(Decimal("0.0001") if rate >= 1 else Decimal("1e-10"), rounding=ROUND_DOWN)
 
 
 def amount_received(units: int, from_currency: str, to_currency: str, rate: Decimal) -> int:
-    """What so many minor units become at this rate, rounded down to minor units of the other currency."""
+    """Convert minor units at this rate, rounded down to minor units of the other currency."""
     numerator, denominator = rate.as_integer_ratio()
     return units * numerator * _minor(to_currency) // (denominator * _minor(from_currency))
 
 
 def amount_needed(units: int, from_currency: str, to_currency: str, rate: Decimal) -> int:
-    """The least to give, in minor units, so that at least so many minor units of the other currency come out."""
+    """The least amount to sell, in minor units, to receive at least this many minor units."""
     numerator, denominator = rate.as_integer_ratio()
     return -(-units * denominator * _minor(from_currency) // (numerator * _minor(to_currency)))
 
 
 def rate_key(from_currency: str, to_currency: str, at: datetime) -> str:
-    """The key by which a payment asks for the rate of this minute (`rateKey`)."""
+    """The key with which a payment can use the rate of this minute (`rateKey`)."""
     minute = int(at.timestamp()) // 60
     return f"{minute:x}-{_digest(f'{from_currency}{to_currency} {minute}')[:_KEY_LENGTH]}"
 
 
 def rate_key_time(key: str, from_currency: str, to_currency: str) -> datetime | None:
-    """The minute whose key this is; None when it is no key of this pair."""
+    """The minute of this key; None if it is not a key of this pair."""
     try:
         moment = datetime.fromtimestamp(int(key.partition("-")[0], 16) * 60, UTC)
     except (ValueError, OverflowError, OSError):
@@ -65,7 +65,7 @@ def _minor(currency: str) -> int:
 
 
 def _value(currency: str, second: int) -> Decimal:
-    """The middle value of 1 in kobo."""
+    """The mean value of 1 in kobo."""
     if currency == "NGN":
         return Decimal(100)
     dollar = Decimal(_DOLLAR_IN_KOBO + _drift("USD", _DRIFTS_OF_DOLLAR, second))
@@ -80,7 +80,7 @@ def _drift(name: str, drifts: tuple[tuple[int, int], ...], second: int) -> int:
 
 
 def _wave(name: str, period: int, width: int, second: int) -> int:
-    """A straight line from the height of this period to that of the next; heights lie within ±width."""
+    """A value within ±width, interpolated linearly between the values of this period and the next."""
     number, into = divmod(second, period)
     here, there = _height(name, number, width), _height(name, number + 1, width)
     return here + (there - here) * into // period
@@ -95,12 +95,12 @@ def _digest(text: str) -> str:
 
 
 _LARGEST = 10**15  # minor units
-_TOLERANCE = 100  # two given amounts may differ by one part in so many
+_TOLERANCE = 100  # two given amounts may differ by 1/100
 
 
 @dataclass(frozen=True, slots=True)
 class PaymentTerms:
-    """What the merchant asks for; amounts in minor units, one of them is enough. `rate_key` may fix the rate."""
+    """The requested terms; amounts in minor units, at least one of them. `rate_key` may fix the rate."""
 
     incoming_currency: str
     outgoing_currency: str
@@ -111,7 +111,7 @@ class PaymentTerms:
 
 @dataclass(frozen=True, slots=True)
 class PaymentQuote:
-    """What the customer sends, what is paid out for it, and the rate between the two."""
+    """The amount the customer sends, the payout, and the rate between them."""
 
     incoming: int
     outgoing: int
@@ -119,10 +119,10 @@ class PaymentQuote:
 
 
 def quote_payment(terms: PaymentTerms, at: datetime) -> PaymentQuote:
-    """The agreement of a payment created at this moment.
+    """Quote a payment created at this time.
 
-    One amount determines the other. Of two, the incoming one counts, and the outgoing one must lie within one percent
-    of what it becomes. Raises RefusedError 400.
+    One amount determines the other. With both, the incoming one decides, and the outgoing one must lie within
+    one percent of its value. Raises RefusedError 400.
     """
     rate = quote(terms.incoming_currency, terms.outgoing_currency, _rate_time(terms, at))
     pair = terms.incoming_currency, terms.outgoing_currency

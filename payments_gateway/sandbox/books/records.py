@@ -1,4 +1,4 @@
-"""Transaction records, transfer details and payments as they are on the wire, and which records the list shows.
+"""Transaction records, transfer details and payments in the format of the API; lag of the transaction list.
 
 A fault can make the list lag: `lagging` hides the newest records from `visible` while one request is served.
 """
@@ -19,7 +19,7 @@ from payments_gateway.sandbox.parties import API_USER, BUSINESS_ID
 
 
 def transaction_record(record: Transaction) -> dict[str, object]:
-    """A transaction record of the specification. The balance of another sender is not the merchant's to see: 0."""
+    """A transaction record of the specification. Another sender's balance is not disclosed: 0."""
     previous_balance = amount_number(record.previous_balance, record.currency)
     return {
         "transactionId": record.transaction_id,
@@ -44,7 +44,7 @@ def transaction_record(record: Transaction) -> dict[str, object]:
 
 
 def transfer_detail(given: Transaction, received: Transaction | None = None) -> dict[str, object]:
-    """A transfer detail of the specification, amounts as strings. What is transferred is received as it was given."""
+    """A transfer detail of the specification, amounts as text. Without `received`, both sides are equal."""
     received = received or given
     return {
         "transactionId": given.transaction_id,
@@ -80,7 +80,7 @@ def wallet_transfer_detail(record: Transaction, order: WalletTransfer) -> dict[s
 
 
 def payment_record(payment: Payment) -> dict[str, object]:
-    """A payment of the specification, without `_id`: webhooks carry it like this."""
+    """A payment of the specification, without `_id`, as in webhooks."""
     incoming, outgoing = payment.incoming_currency, payment.outgoing_currency
     return {
         "businessId": BUSINESS_ID,
@@ -110,7 +110,7 @@ _LAGS: ContextVar[Sequence[Lag]] = ContextVar("lags", default=())
 
 
 def visible(records: QuerySet[Transaction]) -> QuerySet[Transaction]:
-    """The records that the list shows by now: all, unless a fault `hide_record_for` hits this request."""
+    """The records that the list shows now: all, unless a fault `hide_record_for` hits this request."""
     for since, behind in _LAGS.get():
         records = records.exclude(created_at__gte=since, created_at__gt=clock.now() - behind)
     return records
@@ -118,7 +118,7 @@ def visible(records: QuerySet[Transaction]) -> QuerySet[Transaction]:
 
 @contextmanager
 def lagging(lags: Sequence[Lag]) -> Iterator[None]:
-    """Let the list lag while the block runs in this thread."""
+    """Make the list lag within this context, in this thread."""
     token = _LAGS.set(lags)
     try:
         yield

@@ -1,6 +1,6 @@
-"""Enter a generated history into empty books, a few thousand records at a time.
+"""Insert a generated history into empty books, a few thousand records at a time.
 
-Plain SQL, because a history of 100,000 records is some 300,000 rows and the ORM would need half a minute for them.
+Plain SQL: a history of 100,000 records is about 300,000 rows, for which the ORM would need half a minute.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
-"""Settle orders and advance payments, lazily, before each request that could see them.
+"""Settle orders and advance payments, lazily, before each request that could observe them.
 
-Orders that are `processing` end `settle_after` seconds after they were accepted, payments when their time has come
-(`payments.py`). What goes to a destination ending in 88 takes a day.
+Orders in `processing` settle `settle_after` seconds after they were accepted, payments as described in
+`payments.py`. Orders to a destination ending in 88 take a day.
 """
 
 from collections.abc import Callable
@@ -36,7 +36,7 @@ _DUE_QUERY = """
 
 
 class SettlementMiddleware:
-    """Settles what is due before the request is answered, so that nobody ever sees a settlement that is late."""
+    """Settles what is due before each request, so that no client observes a late settlement."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
@@ -47,16 +47,17 @@ class SettlementMiddleware:
 
 
 def settle_if_due() -> None:
-    """Settle what is due; next to nothing to ask when nothing is under way."""
+    """Settle what is due; one cheap query if nothing is pending."""
     if _something_is_due():
         settle_due()
 
 
 @atomic(durable=True)
 def settle_due() -> int:
-    """Bring everything to where it is by now; how many orders and payments have ended is returned.
+    """Settle orders and advance payments to the current time. Return how many reached a final state.
 
-    While the option `settle_after` is off, nothing is paid out; payments are confirmed and expire all the same.
+    While the option `settle_after` is off, nothing is paid out; payments are still confirmed and still
+    expire.
     """
     seconds = Simulation.objects.get().settle_after
     settle_after = None if seconds is None else timedelta(seconds=seconds)
@@ -69,21 +70,22 @@ def settle_due() -> int:
 
 @atomic(durable=True)
 def settle_now(*, failed: bool | None = None) -> int:
-    """End everything under way, due or not; `failed` overrides how each would have ended. How many is returned.
+    """Finish all pending orders, due or not. Return how many; `failed` overrides how each would have ended.
 
-    A payment is paid out when everything has arrived, confirmed or not; others go on waiting for their customers.
+    A payment is paid out if everything has arrived, confirmed or not; others keep waiting for their
+    customers.
     """
     return payments.pay_out_now(failed=failed) + _settle(list(_processing()), failed=failed)
 
 
 def order_of(record: Transaction) -> OrderRow | None:
-    """What was ordered, and where it goes; None for a record that nobody ordered, and for conversions."""
+    """The order of a record with its destination; None for records without one, and for conversions."""
     found = (getattr(record, name, None) for name in _ORDERS)
     return next((order for order in found if order is not None), None)
 
 
 def _something_is_due() -> bool:
-    # Asked before every request, so in SQL: the ORM would take longer to build this than SQLite to answer it.
+    # SQL, because it runs before every request: the ORM would take longer to build this than SQLite to run it.
     now = clock.now()
     with connection.cursor() as cursor:
         cursor.execute(_DUE_QUERY, [_stored(now)])
@@ -94,7 +96,7 @@ def _something_is_due() -> bool:
 
 
 def _stored(moment: datetime) -> str:
-    """The moment as the columns hold it: text that compares as moments do."""
+    """The time in the format of the columns, whose text order is chronological."""
     return str(connection.ops.adapt_datetimefield_value(moment))
 
 
@@ -103,7 +105,7 @@ def _processing() -> QuerySet[Transaction]:
 
 
 def _is_slow(record: Transaction) -> bool:
-    """Whether its destination takes a day, and the day is not over."""
+    """Whether the destination takes a day and the day has not passed."""
     order = order_of(record)
     slow = order is not None and orders.settles_slowly(order.destination)
     return slow and clock.now() < record.created_at + orders.SLOW_SETTLEMENT

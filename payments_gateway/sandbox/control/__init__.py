@@ -1,1 +1,1 @@
-"""What the real service does not have: the control API and the console page under /_sandbox/."""
+"""The control API and the sandbox console under /_sandbox/, which the real provider lacks."""

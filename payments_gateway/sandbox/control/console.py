@@ -1,6 +1,6 @@
-"""The sandbox console: a page that shows and changes the simulation. It needs no script.
+"""The sandbox console: a web page that shows and changes the simulation, without JavaScript.
 
-The page with the forms does not refresh itself, so that nobody loses their input; /_sandbox/watch shows the same
+The page with the forms does not refresh itself, so that no input is lost; /_sandbox/watch shows the same
 state without the forms and refreshes every five seconds.
 """
 
@@ -43,7 +43,10 @@ _notes: deque[tuple[str, str]] = deque(maxlen=_NOTES_KEPT)
 
 
 def leave_note(text: str) -> str:
-    """Keep a note and return its number. The number goes into an address, the text never: nobody else writes here."""
+    """Store a note for the next page and return its number.
+
+    Only the number goes into the URL, so that a link cannot put its own text on the page.
+    """
     with _notes_lock:
         number = str(next(_note_numbers))
         _notes.append((number, text))
@@ -51,7 +54,7 @@ def leave_note(text: str) -> str:
 
 
 def find_note(number: str) -> str:
-    """The note of this number, or nothing."""
+    """The note with this number, or an empty text."""
     with _notes_lock:
         return dict(_notes).get(number, "")
 
@@ -63,7 +66,7 @@ _COUNTERS = ("id", "kind", "operation", "times", "skip", "containing")
 
 
 def console_state() -> dict[str, object]:
-    """The context of the page; to be read inside one transaction."""
+    """The template context; call it inside one transaction, so that it is consistent."""
     return {
         "codes": current_codes(),
         "balances": balances().items(),
@@ -183,20 +186,20 @@ _SEE_OTHER = 303
 
 @api_view("GET", credentials=False)
 def console(request: HttpRequest) -> HttpResponse:
-    """Readings and forms."""
+    """The page with the state and the forms."""
     return _page(request, note=find_note(request.GET.get("note", "")))
 
 
 @api_view("GET", credentials=False)
 @atomic
 def watch(request: HttpRequest) -> HttpResponse:
-    """Readings alone, again every five seconds."""
+    """The state without forms, which refreshes every five seconds."""
     return render(request, "sandbox/watch.html", console_state())
 
 
 @api_view("POST", credentials=False)
 def submit_form(request: HttpRequest, name: str) -> HttpResponse:
-    """Do what a form asks for and show the console again; what was typed is kept if it is refused."""
+    """Perform the action of a form and show the console again; a rejected form keeps its input."""
     if name not in FORMS:
         raise RefusedError(404, "there is no such form")
     form = FORMS[name](request.POST)

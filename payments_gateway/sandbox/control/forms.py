@@ -1,4 +1,4 @@
-"""The forms of the sandbox console: each validates the input, performs the change, and says what was done."""
+"""The forms of the sandbox console: each validates its input, makes the change, and returns a message."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -33,7 +33,7 @@ from payments_gateway.sandbox.settings import SETTLE_AFTER
 
 @dataclass(frozen=True, slots=True)
 class FaultPreset:
-    """Members of an order; `number` names the one that is typed, `usual` stands for it when nothing is."""
+    """Members of a fault. `number` is the member taken from the number field, `usual` its default."""
 
     label: str
     members: Mapping[str, object]
@@ -85,12 +85,12 @@ FAULT_PRESETS: Mapping[str, FaultPreset] = {
 
 
 def preset_choices() -> list[tuple[str, str]]:
-    """Values and labels of the select."""
+    """Values and labels of the select field."""
     return [(name, preset.label) for name, preset in FAULT_PRESETS.items()]
 
 
 def preset_fault(typed: Mapping[str, object]) -> FaultDefinition:
-    """The order of what was typed: operation, what, number, times, containing. RefusedError 400 when it cannot be."""
+    """The fault described by the form's fields. RefusedError 400 if they are invalid."""
     preset = FAULT_PRESETS[str(typed["what"])]
     members = {**preset.members, "operation": typed["operation"], **_preset_number(preset, typed["number"])}
     for name in ("times", "containing"):
@@ -115,7 +115,7 @@ _DAY = 24 * _HOUR
 
 
 class ConsoleForm(forms.Form):
-    """A small form. `buttons` are (value, label) pairs; the one pressed arrives as `press`."""
+    """A form of the console. `buttons` are (value, label) pairs; the value of the pressed one is in `press`."""
 
     name: ClassVar[str]
     title: ClassVar[str]
@@ -126,34 +126,33 @@ class ConsoleForm(forms.Form):
 
     @property
     def idle(self) -> str:
-        """Why there is nothing to do at present, if so."""
+        """Why the form cannot be used at present; empty if it can."""
         return ""
 
     @property
     def pressed(self) -> str:
-        """The button."""
+        """The value of the pressed button."""
         return str(self.data.get("press", ""))
 
     def clean(self) -> dict[str, object]:
-        """Refuse a button that is none."""
+        """Reject an unknown button."""
         if self.pressed not in dict(self.buttons):
             raise forms.ValidationError("Press one of the buttons of the form.")
         return self.cleaned_data
 
     def carry_out(self) -> str:
-        """Do it and say what was done; RefusedError when the service refuses. The form is valid."""
+        """Make the change and return a message. Raises RefusedError; call it on a valid form only."""
         raise NotImplementedError
 
 
 class SettlementForm(ConsoleForm):
-    """When orders stop being processing."""
+    """Pause, resume or force the settlement of orders."""
 
     name = "settlement"
     title = "Settlement"
     buttons = (("pause", "Pause"), ("resume", "Resume"), ("now", "Settle now"), ("fail", "Fail now"))
 
     def carry_out(self) -> str:
-        """Pause, resume, or settle what is open."""
         if self.pressed == "pause":
             lifecycle.change_options({"settle_after": None})
             return "Settlement is paused: orders stay processing until you settle them."
@@ -165,7 +164,7 @@ class SettlementForm(ConsoleForm):
 
 
 class ClockForm(ConsoleForm):
-    """The service's clock, forward only."""
+    """Advance the provider's clock."""
 
     name = "clock"
     title = "Fast-forward"
@@ -174,14 +173,13 @@ class ClockForm(ConsoleForm):
     minutes = forms.IntegerField(min_value=1, max_value=3650 * 24 * 60, required=False)
 
     def clean(self) -> dict[str, object]:
-        """Minutes are needed for the button beside them only."""
+        """Minutes are required for the button next to them only."""
         cleaned = super().clean()
         if self.pressed == "custom" and not self.errors and cleaned.get("minutes") is None:
             self.add_error("minutes", "Say how many minutes.")
         return cleaned
 
     def carry_out(self) -> str:
-        """Put the clock forward."""
         steps = {"hour": _HOUR, "day": _DAY}
         seconds = steps.get(self.pressed) or int(self.cleaned_data["minutes"]) * 60
         advance_clock(seconds)
@@ -189,7 +187,7 @@ class ClockForm(ConsoleForm):
 
 
 class DepositForm(ConsoleForm):
-    """Money arrives from outside."""
+    """Receive money from outside."""
 
     name = "deposit"
     title = "Deposit"
@@ -200,14 +198,13 @@ class DepositForm(ConsoleForm):
     sender = forms.CharField(max_length=120, initial="Adaeze Obi")
 
     def carry_out(self) -> str:
-        """Credit it."""
         currency, amount = self.cleaned_data["currency"], self.cleaned_data["amount"]
         orders.deposit(currency, minor_units(amount, currency), self.cleaned_data["sender"])
         return f"{currency} {amount} arrived from {self.cleaned_data['sender']}."
 
 
 class PayInForm(ConsoleForm):
-    """A customer pays an open payment."""
+    """Pay an open payment as its customer."""
 
     name = "pay-in"
     title = "Customer pays"
@@ -226,24 +223,21 @@ class PayInForm(ConsoleForm):
 
     @property
     def idle(self) -> str:
-        """There must be a payment that awaits something."""
         return "" if self.is_bound or open_payments() else "No payment is open."
 
     def carry_out(self) -> str:
-        """Let the crypto arrive."""
         payment = pay_as_customer(self.cleaned_data["reference"], self.cleaned_data["amount"] or None)
         return f"The customer of {payment.reference} has paid; the payment is {payment.state}."
 
 
 class KycForm(ConsoleForm):
-    """Whether the merchant has completed KYC."""
+    """Set whether the merchant has completed KYC."""
 
     name = "kyc"
     title = "KYC of the merchant"
     buttons = (("on", "Completed"), ("off", "Not completed"))
 
     def carry_out(self) -> str:
-        """Switch it."""
         profile.set_kyc(self.pressed == "on")
         return (
             f"KYC is {'completed' if self.pressed == 'on' else 'not completed: bank accounts are refused'}."
@@ -251,7 +245,7 @@ class KycForm(ConsoleForm):
 
 
 class FaultForm(ConsoleForm):
-    """The commonest faults; the control API has them all."""
+    """Add one of the most common faults; the control API offers all of them."""
 
     name = "fault"
     title = "Provoke a fault"
@@ -273,7 +267,7 @@ class FaultForm(ConsoleForm):
     containing = forms.CharField(required=False, max_length=200, help_text="Only requests with this text")
 
     def carry_out(self) -> str:
-        """Add it, or take all away."""
+        """Add the fault, or remove all faults."""
         if self.pressed == "clear":
             return f"Faults taken away: {FAULTS.clear(abandon=False)}."
         fault = FAULTS.add(preset_fault(self.cleaned_data))
@@ -281,14 +275,13 @@ class FaultForm(ConsoleForm):
 
 
 class ResetForm(ConsoleForm):
-    """Back to the beginning."""
+    """Reset the simulation to its seeded state."""
 
     name = "reset"
     title = "Reset"
     buttons = (("reset", "Forget everything since the seed"),)
 
     def carry_out(self) -> str:
-        """Reset."""
         return f"Everything is forgotten but the seeded history of {reset_to_seed()} transactions."
 
 

@@ -1,10 +1,11 @@
-"""Protect /_sandbox/ from other websites: it has no sign-in, and its user's browser visits other sites, too.
+"""Protect /_sandbox/ from other websites: it has no sign-in, and its user's browser visits other sites.
 
-* Another site may point its own name at this machine (DNS rebinding) and would then count as the same origin. So
-  the Host must be localhost, a loopback address of this machine, or the address at which the request arrived.
+* Another site may resolve its own name to this machine (DNS rebinding) and would then count as the same
+  origin. So the Host must be localhost, a loopback address of this machine, or the address at which the
+  request arrived.
 * Another site may post to it without reading the response. Browsers mark such requests with Origin and
   Sec-Fetch-Site, and these must be those of the console itself. Programs send neither, and are admitted.
-* Another site may put the console into a frame and make people click there. The response forbids frames.
+* Another site may embed the console in a frame to capture clicks (clickjacking). The response forbids frames.
 """
 
 from collections.abc import Callable
@@ -32,7 +33,7 @@ _HEADERS = {
 
 
 class GuardMiddleware:
-    """Refuses with 403 what a foreign page may have sent to /_sandbox/; all else passes."""
+    """Rejects with 403 requests to /_sandbox/ that another website may have sent; all others pass."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response

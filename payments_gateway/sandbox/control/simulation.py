@@ -1,4 +1,4 @@
-"""State of the simulation and changes to it that the control API and the console share."""
+"""Reads and changes of the simulation that the control API and the console share."""
 
 from payments_gateway.sandbox import clock, lifecycle, otp
 from payments_gateway.sandbox.amounts import amount_text, minor_units
@@ -10,7 +10,7 @@ from payments_gateway.sandbox.webhooks import delivery
 
 
 def current_codes() -> dict[str, object]:
-    """The codes of this moment, in real time, in which authenticator apps live."""
+    """The current one-time codes, in real time, as authenticator apps use it."""
     simulation, at = Simulation.objects.get(), clock.real_now()
     step = otp.step_of(at)
     return {
@@ -23,12 +23,11 @@ def current_codes() -> dict[str, object]:
 
 
 def current_options() -> dict[str, object]:
-    """The options in force."""
     return lifecycle.options_of(Simulation.objects.get())
 
 
 def balances() -> dict[str, str]:
-    """What the merchant has, by currency."""
+    """The merchant's balances by currency."""
     return {
         currency: amount_text(account.balance, currency)
         for currency, account in ledger.merchant_accounts().items()
@@ -36,30 +35,33 @@ def balances() -> dict[str, str]:
 
 
 def missing_units(payment: Payment) -> int:
-    """What the customer has still to send, in minor units; below zero when it was too much."""
+    """The minor units that the customer still has to send; negative after an overpayment."""
     return payment.incoming_amount - payment.confirmed_amount - payment.unconfirmed_amount
 
 
 def missing_amount(payment: Payment) -> str:
-    """What the customer has still to send, as text."""
+    """The amount that the customer still has to send, as text."""
     return amount_text(max(missing_units(payment), 0), payment.incoming_currency)
 
 
 def reset_to_seed() -> int:
-    """Forget everything since the seed, faults included; what they still hold is never executed. How many are left."""
+    """Delete everything since the seed, faults included, and return the number of records left.
+
+    Requests that a fault holds are never executed.
+    """
     FAULTS.clear(abandon=True)
     return lifecycle.reset()
 
 
 def advance_clock(seconds: float) -> None:
-    """Put the service's clock forward, settle what is due by then, and let webhooks go out that are."""
+    """Advance the provider's clock, settle what is due by then, and send the webhooks that are due."""
     lifecycle.advance_clock(seconds)
     settlement.settle_due()
     delivery.wake_courier()
 
 
 def pay_as_customer(reference: str, amount: str | None) -> Payment:
-    """A customer sends this amount to the address of a payment, or what is still missing.
+    """Send this amount as the customer to the address of a payment, or the missing amount.
 
     Raises RefusedError: 404 when there is no such payment, 400 or 409 as `books.payments.pay_in`.
     """
@@ -77,5 +79,5 @@ LATEST_SHOWN = 10
 
 
 def open_payments() -> list[Payment]:
-    """Payments that have not ended, newest first."""
+    """Payments that are not in a final state, newest first."""
     return list(Payment.objects.filter(state__in=OPEN_PAYMENT_STATES).order_by("-id")[:LATEST_SHOWN])

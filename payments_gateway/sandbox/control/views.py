@@ -1,42 +1,42 @@
 """The control API of the sandbox, under /_sandbox/. The real provider has nothing like it.
 
-JSON in, JSON out, no credentials. Members that repeat the API are spelled as on the wire; options and faults as on
-the command line. A wrong body is refused with 400 and a message that names the wrong member; nothing is changed then.
-Requests that a browser sends on behalf of another site are refused with 403 (guard.py).
+JSON in, JSON out, no credentials. Members of the API are spelled as in the API; options and faults as on the command
+line. An invalid body is rejected with 400 and a message that names the wrong member; nothing is changed then.
+Requests that a browser sends on behalf of another site are rejected with 403 (guard.py).
 
 GET    /_sandbox/               the console: a page for people; /_sandbox/watch has no forms and refreshes itself
 
-GET    /_sandbox/token          {"totp", "secondsLeft", "used", "otp", "secret"}: the present codes
-GET    /_sandbox/options        the options now in force
+GET    /_sandbox/token          {"totp", "secondsLeft", "used", "otp", "secret"}: the current one-time codes
+GET    /_sandbox/options        the current options
 POST   /_sandbox/options        change some of them: settle_after (seconds; null: never by itself), token_required,
-                                token_reuse (a code may be used again), fail_next (that many next orders will fail),
+                                token_reuse (a code may be used again), fail_next (how many of the next orders fail),
                                 customer_pays_after (seconds after which customers pay payments; null: never)
-POST   /_sandbox/settle         settle all that is open; {"outcome": "fullfiled" | "failed"} overrides how each ends
+POST   /_sandbox/settle         settle all pending orders; {"outcome": "fullfiled" | "failed"} overrides how each ends
 POST   /_sandbox/reset          back to the seeded history; options as at the start, fresh codes, one key, no callback
                                 URL, no deliveries, no faults, the right time
 
-GET    /_sandbox/ledger         what the provider was asked to do since its seed (books/ground_truth.py)
+GET    /_sandbox/ledger         what the provider executed since its seed (books/ground_truth.py)
                                 {"debits": {"count", "amounts"}, "orders": [{"kind", …}], "withdrawals": […],
                                 "payments": […], "balances": {…}, "differences": […]}
 
 GET    /_sandbox/clock          {"now", "wall", "aheadSeconds"}: the provider's clock and real time
-POST   /_sandbox/clock          {"advance": seconds}: put the provider's clock forward, and settle what is due by then
-POST   /_sandbox/deposits       {"currency", "amount", "sender"}: money arrives; amounts are text, as on the wire
+POST   /_sandbox/clock          {"advance": seconds}: advance the provider's clock, and settle what is due by then
+POST   /_sandbox/deposits       {"currency", "amount", "sender"}: credit a deposit; amounts are text, as in the API
 POST   /_sandbox/payments       {"reference", "amount"}: a customer pays; without amount, what is still missing
 GET    /_sandbox/kyc            {"completed"}
 POST   /_sandbox/kyc            {"completed": true | false}
 
 GET    /_sandbox/webhooks       {"callbackUrl", "deliveries": […]}, newest first; ?limit=50, at most 500 (webhooks.py)
-GET    /_sandbox/webhooks/keys  {"keys": [{"pem", "madeAt"}]}: who may have signed, newest first
-POST   /_sandbox/webhooks/keys  make a new key; the one before signs every other delivery for an hour
+GET    /_sandbox/webhooks/keys  {"keys": [{"pem", "madeAt"}]}: the public signing keys, newest first
+POST   /_sandbox/webhooks/keys  create a new key; the previous one signs every other delivery for an hour
 GET    /_sandbox/webhooks/faults     {"faults": {kind: {"left", "applied", …}}}
-POST   /_sandbox/webhooks/faults     the next `deliveries` are wrong: {"kind": "duplicate", "copies"},
+POST   /_sandbox/webhooks/faults     a fault of the next `deliveries`: {"kind": "duplicate", "copies"},
                                      {"kind": "reorder"}, {"kind": "delay", "seconds"}, {"kind": "forge", "forgery"}
 DELETE /_sandbox/webhooks/faults     remove them all
 
 GET    /_sandbox/faults         {"faults": [{"id", "kind", …, "hits", "left", "passed"}]}, oldest first
 POST   /_sandbox/faults         {"operation", "kind", …}: provoke one; see ../faults/definitions.py for the kinds
-DELETE /_sandbox/faults         remove them all; held requests continue
+DELETE /_sandbox/faults         remove all; held requests continue
 DELETE /_sandbox/faults/<id>    remove this one
 
 Options, faults and KYC last until the next start or reset.
@@ -77,7 +77,7 @@ from payments_gateway.sandbox.merchant import profile
 
 
 class ControlRequest(BaseModel):
-    """A body of the control API: options spelled as on the command line, what repeats the service as on the wire."""
+    """A body of the control API: options spelled as on the command line, members of the API as in the API."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
@@ -86,7 +86,7 @@ Seconds = Annotated[ExactNumber, Field(ge=0, le=31_536_000)]
 
 
 class OptionsRequest(ControlRequest):
-    """Body of POST /_sandbox/options: what is absent stays as it is."""
+    """Body of POST /_sandbox/options: missing members stay unchanged."""
 
     settle_after: Seconds | None = None
     token_required: bool = True
@@ -103,13 +103,13 @@ class SettleRequest(ControlRequest):
 
 @api_view("GET", credentials=False)
 def token(request: HttpRequest) -> HttpResponse:
-    """The codes that the service would accept."""
+    """The one-time codes that the simulated provider accepts now."""
     return json_response(current_codes())
 
 
 @api_view("GET", "POST", credentials=False)
 def options(request: HttpRequest) -> HttpResponse:
-    """The options in force, after the change if one was asked for."""
+    """The current options, after the requested change, if any."""
     if request.method == "POST":
         body = read_body(request, OptionsRequest)
         lifecycle.change_options(body.model_dump(include=body.model_fields_set))
@@ -118,7 +118,7 @@ def options(request: HttpRequest) -> HttpResponse:
 
 @api_view("POST", credentials=False)
 def settle(request: HttpRequest) -> HttpResponse:
-    """Settle what is open, due or not."""
+    """Settle pending orders, due or not."""
     outcome = read_optional_body(request, SettleRequest).outcome
     failed = None if outcome is None else outcome == "failed"
     return json_response({"settled": settlement.settle_now(failed=failed)})
@@ -126,7 +126,7 @@ def settle(request: HttpRequest) -> HttpResponse:
 
 @api_view("POST", credentials=False)
 def reset(request: HttpRequest) -> HttpResponse:
-    """Forget everything since the seed."""
+    """Delete everything since the seed."""
     return json_response({"transactions": reset_to_seed()})
 
 
@@ -136,11 +136,11 @@ _WITHDRAWAL = "withdrawal"
 @api_view("GET", credentials=False)
 @atomic
 def ledger_state(request: HttpRequest) -> HttpResponse:
-    """Everything of one moment.
+    """The whole ledger, read at one moment.
 
-    `orders` is everything that took from the merchant, oldest first, and `kind` says by which operation; `debits`
-    counts and adds it up, fees included, by currency. `withdrawals` are the withdrawals among them, without `kind`.
-    `payments` are the payments that customers make; they take nothing. `differences` is empty when the books agree.
+    `orders` is every debit of the merchant, oldest first, with the operation as `kind`; `debits` is their
+    number and sum, including fees, by currency. `withdrawals` are the withdrawals among them, without `kind`.
+    `payments` are the payments by customers; they debit nothing. `differences` is empty if the books agree.
     """
     orders = ground_truth.debits()
     return json_response(
@@ -188,7 +188,7 @@ class KycRequest(ControlRequest):
 
 @api_view("GET", "POST", credentials=False)
 def clock_state(request: HttpRequest) -> HttpResponse:
-    """What time it is, after a step forward if one was asked for."""
+    """The current time, after the requested step, if any."""
     if request.method == "POST":
         advance_clock(float(read_body(request, ClockRequest).advance))
     return json_response(
@@ -202,7 +202,7 @@ def clock_state(request: HttpRequest) -> HttpResponse:
 
 @api_view("POST", credentials=False)
 def deposits(request: HttpRequest) -> HttpResponse:
-    """Money arrives; the record of the transaction."""
+    """Credit a deposit and return its transaction record."""
     body = read_body(request, DepositRequest)
     amount = minor_units(body.amount, body.currency)
     return json_response(transaction_record(orders.deposit(body.currency, amount, body.sender)), status=201)
@@ -210,7 +210,7 @@ def deposits(request: HttpRequest) -> HttpResponse:
 
 @api_view("POST", credentials=False)
 def pay_in(request: HttpRequest) -> HttpResponse:
-    """A customer pays; the payment as it stands then."""
+    """Pay as a customer and return the payment in its new state."""
     body = read_body(request, PayInRequest)
     payment = pay_as_customer(body.reference, body.amount)
     return json_response({"_id": payment.payment_id, **payment_record(payment)})
@@ -218,7 +218,7 @@ def pay_in(request: HttpRequest) -> HttpResponse:
 
 @api_view("GET", "POST", credentials=False)
 def kyc(request: HttpRequest) -> HttpResponse:
-    """Whether the merchant has completed KYC, after the change if one was asked for."""
+    """Whether the merchant has completed KYC, after the requested change, if any."""
     if request.method == "POST":
         profile.set_kyc(read_body(request, KycRequest).completed)
     return json_response({"completed": profile.kyc()})
@@ -226,7 +226,7 @@ def kyc(request: HttpRequest) -> HttpResponse:
 
 @api_view("GET", "POST", "DELETE", credentials=False)
 def faults(request: HttpRequest) -> HttpResponse:
-    """All of them (GET), one more (POST), or none (DELETE)."""
+    """List all faults (GET), add one (POST), or remove all (DELETE)."""
     if request.method == "POST":
         return json_response(
             fault_json(FAULTS.add(parse_fault(read_body(request, FaultMembers)))), status=201
@@ -238,14 +238,14 @@ def faults(request: HttpRequest) -> HttpResponse:
 
 @api_view("DELETE", credentials=False)
 def fault(request: HttpRequest, fault_id: int) -> HttpResponse:
-    """Take this fault away; the requests that it holds go on."""
+    """Remove this fault and release the requests that it holds."""
     if not FAULTS.remove(fault_id):
         raise RefusedError(404, f"there is no fault {fault_id}")
     return json_response({"removed": 1})
 
 
 def fault_json(fault: ActiveFault) -> Mapping[str, object]:
-    """The fault as it was ordered, with its counters."""
+    """The fault as requested, with its counters."""
     return {
         "id": fault.id,
         **fault.order.model_dump(),

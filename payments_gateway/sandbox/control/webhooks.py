@@ -33,53 +33,49 @@ class DeliveriesQuery(ApiRequest):
 
 
 class DeliveryFaultRequest(ControlRequest):
-    """A fault of the next `deliveries`; zero takes it away."""
+    """A fault of the next `deliveries`; zero removes it."""
 
     kind: str
     deliveries: _Count = 1
 
     @abstractmethod
     def ask(self) -> None:
-        """Put it in force."""
+        """Activate the fault."""
 
 
 class DuplicateDeliveries(DeliveryFaultRequest):
-    """Each is sent so many times more."""
+    """Each delivery is sent this many additional times."""
 
     copies: Annotated[int, Field(ge=0, le=1000)] = 1
 
     def ask(self) -> None:
-        """Put it in force."""
         webhook_faults.duplicate_next(self.copies, deliveries=self.deliveries)
 
 
 class ReorderDeliveries(DeliveryFaultRequest):
-    """They are held until the last was announced, and sent in reverse."""
+    """The deliveries are held until the last one was created, and sent in reverse order."""
 
     def ask(self) -> None:
-        """Put it in force."""
         webhook_faults.reorder_next(self.deliveries)
 
 
 class DelayDeliveries(DeliveryFaultRequest):
-    """Each is sent so many seconds later."""
+    """Each delivery is sent this many seconds later."""
 
     seconds: Annotated[ExactNumber, Field(ge=0, le=31_536_000)]
 
     def ask(self) -> None:
-        """Put it in force."""
         webhook_faults.delay_next(float(self.seconds), deliveries=self.deliveries)
 
 
 class ForgeDeliveries(DeliveryFaultRequest):
-    """Each is wrong in this way."""
+    """Each delivery is forged in this way."""
 
     forgery: Literal[
         "wrong_signature", "stranger", "unsigned", "malformed", "tampered_data", "tampered_event"
     ]
 
     def ask(self) -> None:
-        """Put it in force."""
         webhook_faults.forge_next(Forgery(self.forgery), deliveries=self.deliveries)
 
 
@@ -92,7 +88,7 @@ _FAULT_REQUESTS: Mapping[str, type[DeliveryFaultRequest]] = {
 
 
 class DeliveryFaultMembers(BaseModel):
-    """The member that decides what the others are."""
+    """The member that selects the kind of fault."""
 
     model_config = ConfigDict(strict=True, extra="allow")
 
@@ -101,14 +97,14 @@ class DeliveryFaultMembers(BaseModel):
 
 @api_view("GET", credentials=False)
 def deliveries(request: HttpRequest) -> HttpResponse:
-    """Where webhooks go, and the latest of them with every try."""
+    """The callback URL, and the latest deliveries with every attempt."""
     limit = read_query(request, DeliveriesQuery).limit
     return json_response({"callbackUrl": callback_url(), "deliveries": outbox.list_deliveries(limit)})
 
 
 @api_view("GET", "POST", credentials=False)
 def keys(request: HttpRequest) -> HttpResponse:
-    """The public keys, after a rotation if one was asked for."""
+    """The public keys, after a rotation if requested."""
     return json_response(
         {"keys": signing.rotate_key() if request.method == "POST" else signing.public_keys()}
     )
@@ -116,7 +112,7 @@ def keys(request: HttpRequest) -> HttpResponse:
 
 @api_view("GET", "POST", "DELETE", credentials=False)
 def faults(request: HttpRequest) -> HttpResponse:
-    """The faults of deliveries, after the change if one was asked for."""
+    """The delivery faults, after the requested change, if any."""
     if request.method == "POST":
         members = read_body(request, DeliveryFaultMembers)
         fault = validated(

@@ -7,12 +7,12 @@ first, and `containing` a text that the target or the body of a request must con
 
 What each kind looks like to the client, and whether the provider executed the operation:
 
-kind              on the wire                                                            executed
+kind              what the client receives                                               executed
 delay             the response comes `seconds` later                                     yes, also if the client left
   when=before_execution    the wait comes first; nothing is in the books meanwhile
   when=after_execution     the books have changed while the client waits
 status            any status from 200 with any body and headers                          see `when`
-  when=before_execution    the operation is refused                                      no
+  when=before_execution    the operation is rejected                                     no
   when=after_execution     its response is replaced                                      yes
 drop              no response, or half of one; the connection is closed                  see `when`
   when=before_read         reset (RST) while the body is still unread                    no
@@ -24,20 +24,20 @@ truncate          the body ends after `at` bytes                                
   content_length=cut       Content-Length fits what was sent: a whole response, of half a document
 garbage           status 200 and nonsense of the given `form`; see responses.py          yes, or no with
                                                                                          when=before_execution
-duplicate_record  the record at `position` of a page of transactions comes twice         it is a read
+duplicate_record  the record at `position` of a page of transactions is repeated         it is a read
 hide_record_for   the list of transactions lags: a record made since the fault was       it is a read
                   added appears `seconds` (of the provider's clock) after it was made;
                   with operation "*" the extra read of one record lags as well
 rate_limit        429 with Retry-After beyond `per_second` requests                      no
 
 `reset` of a drop chooses between RST (true) and FIN (false) against the defaults above. The faults `status`, `drop`,
-`truncate`, `garbage` and `rate_limit` answer a request alone: if several wait for the same request, the oldest takes
-it and the others wait for the next one, so a sequence of responses is a sequence of faults. Delays and faults of
-lists add to each other and to them. `hide_record_for` and `rate_limit` are conditions rather than events: their
-`times` defaults to null.
+`truncate`, `garbage` and `rate_limit` produce the response by themselves: at most one of them, the oldest, hits a
+request, and the others apply to later requests, so a sequence of responses is a sequence of faults. Delays and
+faults of lists combine with each other and with them. `hide_record_for` and `rate_limit` are conditions rather than
+events: their `times` defaults to null.
 
-A delay holds one of the eight threads, so at most six requests are held at once; while they are, further ones
-pass, and count as no hit. Deleting its fault releases the held requests at once; a reset cuts their connections,
+A delay holds one of the eight threads, so at most six requests are held at once; meanwhile, further requests pass
+without a hit. Deleting its fault releases the held requests at once; a reset cuts their connections,
 and what was held before its execution is never executed.
 """
 
@@ -103,12 +103,12 @@ Execution = Literal["before_execution", "after_execution"]
 
 
 class FaultDefinition(BaseModel):
-    """What every fault has: the requests that it hits."""
+    """Members common to all faults: the requests that the fault hits."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
     answers: ClassVar[bool] = True
-    """Whether it gives the answer to a request alone."""
+    """Whether the fault produces the response by itself, so that only one such fault hits a request."""
 
     kind: str
     operation: OperationName
@@ -118,7 +118,7 @@ class FaultDefinition(BaseModel):
 
 
 class DelayFault(FaultDefinition):
-    """The answer comes later."""
+    """The response is delayed."""
 
     answers = False
     kind: Literal["delay"]
@@ -127,7 +127,7 @@ class DelayFault(FaultDefinition):
 
 
 class StatusFault(FaultDefinition):
-    """Another status. Without a body: the error body of the service, with the usual phrase of the status."""
+    """Another status. Without a body: the error body of the provider, with the standard phrase of the status."""
 
     kind: Literal["status"]
     status: Annotated[int, Field(ge=200, le=599)]
@@ -137,7 +137,7 @@ class StatusFault(FaultDefinition):
 
 
 class DropFault(FaultDefinition):
-    """The connection is cut."""
+    """The connection is closed without a complete response."""
 
     kind: Literal["drop"]
     when: Literal["before_read", "after_read", "after_execution", "mid_answer"]
@@ -145,7 +145,7 @@ class DropFault(FaultDefinition):
 
 
 class TruncateFault(FaultDefinition):
-    """The body of the answer is cut."""
+    """The body of the response is truncated."""
 
     kind: Literal["truncate"]
     at: Annotated[int, Field(ge=0, le=_MAX_COUNT)]
@@ -153,7 +153,7 @@ class TruncateFault(FaultDefinition):
 
 
 class GarbageFault(FaultDefinition):
-    """The answer is nonsense."""
+    """The response is malformed."""
 
     kind: Literal["garbage"]
     form: Annotated[str, Field(max_length=60), AfterValidator(_form)]
@@ -161,7 +161,7 @@ class GarbageFault(FaultDefinition):
 
 
 class DuplicateRecordFault(FaultDefinition):
-    """One record of a page of transactions comes twice."""
+    """One record of a page of transactions is repeated."""
 
     answers = False
     kind: Literal["duplicate_record"]
@@ -180,7 +180,7 @@ class HideRecordFault(FaultDefinition):
 
 
 class RateLimitFault(FaultDefinition):
-    """More requests than a rate are refused."""
+    """Requests beyond a rate are rejected."""
 
     kind: Literal["rate_limit"]
     times: Count | None = None
@@ -200,7 +200,7 @@ FAULT_TYPES: Mapping[str, type[FaultDefinition]] = {
 
 
 class FaultMembers(BaseModel):
-    """The member that decides what the others are."""
+    """The member that selects the kind of fault."""
 
     model_config = ConfigDict(strict=True, extra="allow")
 
@@ -217,5 +217,5 @@ class FaultMembers(BaseModel):
 
 
 def parse_fault(members: FaultMembers) -> FaultDefinition:
-    """The fault that these members describe; RefusedError 400 whose message names the first wrong one."""
+    """The fault with these members; RefusedError 400 whose message names the first invalid one."""
     return validated(FAULT_TYPES[members.kind], {**(members.model_extra or {}), "kind": members.kind})

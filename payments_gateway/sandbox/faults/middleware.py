@@ -1,4 +1,4 @@
-"""WSGI middleware that applies the faults. Without any fault in force it costs one check of a flag."""
+"""WSGI middleware that applies the faults. Without an active fault it costs one check of a flag."""
 
 from collections.abc import Callable, Iterable
 from datetime import timedelta
@@ -39,7 +39,7 @@ _RESET_BY_WHEN = {"before_read": True, "after_read": False, "after_execution": F
 
 
 class FaultMiddleware:
-    """Serves what the application serves, except to the requests that a fault hits."""
+    """Serves the application, with faults applied to the requests that they hit."""
 
     def __init__(self, application: WSGIHandler, plan: FaultRegistry) -> None:
         self._application = application
@@ -61,7 +61,7 @@ class FaultMiddleware:
 
 
 class FaultyExchange:
-    """One request that faults hit. It ends as an answer, or raises ConnectionResetError when the connection is gone."""
+    """One request hit by faults: returns a response, or raises ConnectionResetError after closing."""
 
     def __init__(self, application: WSGIHandler, incoming: IncomingRequest, hits: list[ActiveFault]) -> None:
         self._application = application
@@ -69,7 +69,7 @@ class FaultyExchange:
         self._hits = hits
 
     def answer(self) -> WireResponse:
-        """What the client gets."""
+        """The response that the client receives."""
         self._wait("before_execution")
         for fault in self._hits:
             if fault.order.answers:
@@ -155,7 +155,7 @@ class FaultyExchange:
     def _wait(self, when: str) -> None:
         for fault in self._hits:
             if isinstance(fault.order, DelayFault) and fault.order.when == when:
-                self._incoming.body()  # a client that has sent everything may leave meanwhile
+                self._incoming.body()  # so that the client may disconnect during the wait
                 fault.ended.wait(float(fault.order.seconds))
                 if fault.abandoned:
                     hang_up(self._incoming.connection, reset=True)

@@ -1,4 +1,4 @@
-"""The faults in force: which request each hits, and how often each has hit. In memory, thread-safe."""
+"""The active faults: which request each hits, and how often each has hit. In memory, thread-safe."""
 
 import io
 import math
@@ -29,13 +29,13 @@ from payments_gateway.sandbox.faults.definitions import (
 _API_PREFIX = re.compile(r"/v[24]/")
 
 UNSPECIFIED_OPERATION = ""
-"""The operation of a request that the specification does not have."""
+"""The operation of a request that is not in the specification."""
 
 Environ = dict[str, Any]
 
 
 class IncomingRequest:
-    """One request to the service."""
+    """One request to the simulated provider."""
 
     def __init__(self, environ: Environ) -> None:
         self.environ = environ
@@ -45,52 +45,51 @@ class IncomingRequest:
         self._body: bytes | None = None
 
     def contains(self, text: str) -> bool:
-        """Whether the target or the body contains this text, in UTF-8, as it stands on the wire."""
+        """Whether the raw target or body contains this text, in UTF-8."""
         wanted = text.encode("utf-8", "surrogatepass")
         return wanted in self.environ["RAW_URI"].encode("utf-8", "surrogateescape") or wanted in self.body()
 
     def body(self) -> bytes:
-        """Read the body, up to a little more than the service accepts; the service will find it unread."""
+        """Read the body, up to a little more than the maximum size. The application can still read it."""
         if self._body is None:
             stream = self.environ["wsgi.input"]
             try:
                 self._body = stream.read(MAXIMUM_BYTES + 1)
             except (OSError, ParseException):
-                self._body = b""  # the service meets the same error when it reads on
+                self._body = b""  # the application gets the same error when it reads on
             self.environ["wsgi.input"] = io.BufferedReader(_ReplayedStream(self._body, stream))
         return self._body
 
 
 class _ReplayedStream(io.RawIOBase):
-    """A stream from its beginning again."""
+    """A stream that starts again with the bytes already read."""
 
     def __init__(self, begun: bytes, rest: Any) -> None:
         self._begun = io.BytesIO(begun)
         self._rest = rest
 
     def readable(self) -> bool:
-        """It is for reading."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill the buffer from what was read before, then from the rest."""
+        """Fill the buffer from the bytes already read, then from the rest."""
         data = self._begun.read(len(buffer)) or self._rest.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)
 
 
 def is_api_request(environ: Environ) -> bool:
-    """Whether the request goes to the service rather than to what the simulation adds to it."""
+    """Whether the request goes to the provider's API rather than to the control API."""
     return _API_PREFIX.match(environ["PATH_INFO"]) is not None
 
 
 MAX_FAULTS = 200
 MAX_HELD_REQUESTS = 6
-"""How many requests delays hold at once: of the eight threads two stay free, so that the control API still answers."""
+"""Maximum number of delayed requests: two of the eight threads remain free for the control API."""
 
 
 class RateBucket:
-    """A bucket of as many requests as one second allows, and at least one."""
+    """A token bucket that holds the requests of one second, and at least one."""
 
     def __init__(self, per_second: float) -> None:
         self._rate = per_second
@@ -99,7 +98,7 @@ class RateBucket:
         self._filled = time.monotonic()
 
     def take(self) -> bool:
-        """Whether one more request is within the rate; if so it is counted."""
+        """Count one more request if it is within the rate; False if it is not."""
         now = time.monotonic()
         self._left = min(self._size, self._left + (now - self._filled) * self._rate)
         self._filled = now
@@ -109,13 +108,13 @@ class RateBucket:
         return True
 
     def seconds_to_wait(self) -> int:
-        """After how many whole seconds the next request may pass."""
+        """Whole seconds until the next request is allowed."""
         return max(1, math.ceil((1 - self._left) / self._rate))
 
 
 @dataclass(eq=False)
 class ActiveFault:
-    """A fault in force. Its counters change under the lock of the plan only."""
+    """An active fault. Its counters change under the lock of the registry only."""
 
     id: int
     order: FaultDefinition
@@ -128,11 +127,11 @@ class ActiveFault:
 
     @property
     def left(self) -> int | None:
-        """How many requests it will still hit; None: until it is taken away."""
+        """How many requests it will still hit; None: until it is removed."""
         return None if self.order.times is None else self.order.times - self.hits
 
     def concerns(self, incoming: IncomingRequest) -> bool:
-        """Whether it is about this request, as far as operation and counters say."""
+        """Whether the fault applies to this request, by operation and remaining count."""
         if self.left == 0 or self.order.operation not in (ANY_OPERATION, incoming.operation):
             return False
         if isinstance(self.order, HideRecordFault):
@@ -140,7 +139,7 @@ class ActiveFault:
         return incoming.operation in LIST_OPERATIONS if isinstance(self.order, DuplicateRecordFault) else True
 
     def take(self) -> bool:
-        """Count one request that reaches the fault; whether it is hit."""
+        """Count one request that matches the fault. True if the fault hits it."""
         if self.left == 0:
             return False
         if self.passed < self.order.skip:
@@ -153,7 +152,7 @@ class ActiveFault:
 
 
 class FaultRegistry:
-    """All faults, oldest first. `in_force` is false while none could hit anything: the fast path of every request."""
+    """All faults, oldest first. `in_force` is false if none can hit anything: the fast path of every request."""
 
     def __init__(self) -> None:
         self.in_force = False
@@ -163,7 +162,7 @@ class FaultRegistry:
         self._ids = count(1)
 
     def add(self, order: FaultDefinition) -> ActiveFault:
-        """Put a fault in force. RefusedError 400 when there are too many."""
+        """Activate a fault. RefusedError 400 when there are too many."""
         allowance = RateBucket(float(order.per_second)) if isinstance(order, RateLimitFault) else None
         with self._lock:
             if len(self._faults) >= MAX_FAULTS:
@@ -174,12 +173,12 @@ class FaultRegistry:
         return fault
 
     def listed(self) -> tuple[ActiveFault, ...]:
-        """Every fault that was not taken away, the used up ones included."""
+        """Every fault that was not removed, including exhausted ones."""
         return self._faults
 
     def claim(self, incoming: IncomingRequest) -> list[ActiveFault]:
-        """The faults that hit this request, now counted: any number of them, but one that answers at most."""
-        # What a request contains is read outside the lock: a slow sender holds up nobody else.
+        """The faults that hit this request, now counted; at most one of them produces the response."""
+        # The body is read outside the lock, so that a slow client does not block other requests.
         concerned = [
             fault for fault in self._faults if fault.concerns(incoming) and _is_contained(fault, incoming)
         ]
@@ -195,12 +194,12 @@ class FaultRegistry:
         return hits
 
     def release(self, hits: list[ActiveFault]) -> None:
-        """The request that these hit has ended."""
+        """End the request that these faults hit."""
         with self._lock:
             self._held -= _count_delays(hits)
 
     def remove(self, fault_id: int) -> bool:
-        """Take one fault away, and let go what it holds; False if there is none of this id."""
+        """Remove a fault and release the requests it holds; False if there is none with this id."""
         with self._lock:
             removed = [fault for fault in self._faults if fault.id == fault_id]
             self._faults = tuple(fault for fault in self._faults if fault.id != fault_id)
@@ -209,7 +208,10 @@ class FaultRegistry:
         return bool(removed)
 
     def clear(self, *, abandon: bool) -> int:
-        """Take all faults away; how many. What they hold goes on, or ends unexecuted if `abandon` is set."""
+        """Remove all faults and return their number.
+
+        The requests they hold continue, or end unexecuted if `abandon` is set.
+        """
         with self._lock:
             removed, self._faults = self._faults, ()
             self._settle()

@@ -1,6 +1,4 @@
-"""Faulty responses as bytes on the wire: cut, with a record twice, or garbage by name; and the two ways to close a
-connection.
-"""
+"""Faulty responses as raw bytes (truncated, repeated record, malformed), and ways to close a connection."""
 
 import errno
 import json
@@ -22,32 +20,33 @@ _CONNECTION_CLOSED = (errno.ECONNRESET, "a fault has ended the connection")
 
 @dataclass(frozen=True, slots=True)
 class WireResponse:
-    """A whole answer: status with its phrase, headers, body."""
+    """A complete response: status line, headers, body."""
 
     status: str
     headers: Sequence[tuple[str, str]]
     body: bytes
 
     def raw(self, cut_at: int | None = None) -> bytes:
-        """The bytes of the answer, as the last one on its connection; cut after that many bytes of the body."""
+        """The raw response with `Connection: close`; truncated after this many bytes of the body."""
         fixed = (("Server", "gunicorn"), ("Date", formatdate(usegmt=True)), ("Connection", "close"))
         lines = [f"HTTP/1.1 {self.status}", *(f"{name}: {value}" for name, value in (*fixed, *self.headers))]
         return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + self.body[:cut_at]
 
 
 def send_and_hang_up(connection: socket.socket, data: bytes, *, reset: bool) -> NoReturn:
-    """Send these bytes and nothing else, and end the connection."""
+    """Send these bytes and close the connection."""
     connection.settimeout(_SENDING_SECONDS)
-    with suppress(OSError):  # the client has gone first, or does not read
+    with suppress(OSError):  # the client has disconnected, or does not read
         connection.sendall(data)
     hang_up(connection, reset=reset)
 
 
 def hang_up(connection: socket.socket, *, reset: bool) -> NoReturn:
-    """End the connection at once: with RST, or with FIN if nothing that arrived is unread.
+    """Close the connection at once: with RST, or with FIN if all received bytes were read.
 
-    Raises ConnectionResetError, which gunicorn takes for a client that has gone: it writes nothing and closes. The
-    descriptor goes on as an unconnected socket for it to close, because it would miscount one that is closed already.
+    Raises ConnectionResetError, which gunicorn takes for a disconnected client: it writes nothing and closes.
+    The descriptor is replaced by an unconnected socket for gunicorn to close, because closing a closed one
+    breaks its count.
     """
     with suppress(OSError), socket.socket(connection.family, connection.type) as unconnected:
         if reset:
@@ -57,7 +56,7 @@ def hang_up(connection: socket.socket, *, reset: bool) -> NoReturn:
 
 
 def with_record_twice(answer: WireResponse, position: int) -> WireResponse:
-    """The page with the record at this position, from 0, given twice; a refusal or a shorter page stays as it is."""
+    """The page with the record at this position (from 0) repeated. Errors and shorter pages are unchanged."""
     if not answer.status.startswith("200 "):
         return answer
     document = json.loads(answer.body, parse_float=Decimal)
@@ -67,7 +66,7 @@ def with_record_twice(answer: WireResponse, position: int) -> WireResponse:
 
 
 def with_body(answer: WireResponse, body: bytes) -> WireResponse:
-    """The same answer around another body, with the length that fits."""
+    """The same response with another body and a matching Content-Length."""
     headers = [(name, value) for name, value in answer.headers if name.lower() != "content-length"]
     return replace(answer, headers=[*headers, ("Content-Length", str(len(body)))], body=body)
 
@@ -95,7 +94,7 @@ def _chunked(chunks: bytes) -> bytes:
 
 
 GARBAGE_FORMS: Mapping[str, Callable[[], bytes]] = {
-    # a body that is whole, and no answer of this service
+    # a complete body that is not a response of this API
     "html": lambda: _complete_response(
         b"<!doctype html><title>Please sign in</title><p>Please sign in.", "text/html"
     ),
@@ -113,7 +112,7 @@ GARBAGE_FORMS: Mapping[str, Callable[[], bytes]] = {
     "data_is_text": lambda: _response_with_data(b'"OK"'),
     "data_is_empty": lambda: _response_with_data(b"{}"),
     "success_is_false": lambda: _complete_response(b'{"success": false, "message": "no", "data": {}}'),
-    # JSON that readers read differently
+    # JSON that parsers interpret differently
     "nan": lambda: _response_with_data(b'{"amount": NaN}'),
     "infinity": lambda: _response_with_data(b'{"amount": -Infinity}'),
     "duplicate_keys": lambda: _complete_response(
@@ -123,13 +122,13 @@ GARBAGE_FORMS: Mapping[str, Callable[[], bytes]] = {
     "many_digits": lambda: _response_with_data(b'{"amount": ' + b"9" * 100_000 + b"}"),
     "deeply_nested": lambda: _response_with_data(b"[" * 100_000 + b"]" * 100_000),
     "ten_megabytes": lambda: _response_with_data(b'"' + b"x" * _TEN_MEGABYTES + b'"'),
-    # characters
+    # character encodings
     "invalid_utf8": lambda: _response_with_data(b'{"accountName": "\xff\xfe"}'),
     "half_surrogate": lambda: _response_with_data(b'{"accountName": "\\ud800"}'),
     "null_character": lambda: _response_with_data(b'{"accountName": "a\\u0000b"}'),
     "byte_order_mark": lambda: _complete_response(b"\xef\xbb\xbf" + _VALID_BODY),
     "utf16": lambda: _complete_response(_VALID_BODY.decode().encode("utf-16")),
-    # headers and framing that lie
+    # wrong headers and framing
     "wrong_type": lambda: _complete_response(_VALID_BODY, "text/html"),
     "not_gzip": lambda: _complete_response(_VALID_BODY, _JSON, ("Content-Encoding", "gzip")),
     "length_too_short": lambda: _complete_response(_VALID_BODY, length=len(_VALID_BODY) - 10),
@@ -141,4 +140,4 @@ GARBAGE_FORMS: Mapping[str, Callable[[], bytes]] = {
     "half_a_head": lambda: b"HTTP/1.1 200 OK\r\nContent-Ty",
     "nothing_at_all": lambda: b"",
 }
-"""What POST /_sandbox/faults accepts as `form`."""
+"""Malformed responses by the `form` of POST /_sandbox/faults."""

@@ -1,1 +1,1 @@
-"""What the one merchant has at the service besides money: API keys, bank accounts, verification, a callback URL."""
+"""The merchant's data at the simulated provider besides money: API keys, bank accounts, KYC, callback URL."""

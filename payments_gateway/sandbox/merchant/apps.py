@@ -4,7 +4,5 @@ from django.apps import AppConfig
 
 
 class MerchantConfig(AppConfig):
-    """API keys, bank accounts, verification (KYC) and the callback URL."""
-
     name = "payments_gateway.sandbox.merchant"
     label = "merchant"

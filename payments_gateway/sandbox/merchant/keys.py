@@ -1,9 +1,9 @@
-"""Create and end API keys. A key is shown once, to its creator; only its digest is stored.
+"""Create, invalidate and delete API keys. A key is shown once, to its creator; only its digest is stored.
 
-* An invalidated key is refused at once and remains in the list, with the time in `DeletedAt`.
-* A deleted key is removed from the list, and refused if it was still valid.
-* A merchant may end the key that it is using, and even the last one of scope Master, as nothing says otherwise:
-  then only a reset of the sandbox restores access.
+* An invalidated key is rejected at once and remains in the list, with the time in `DeletedAt`.
+* A deleted key is removed from the list, and rejected if it was still valid.
+* A merchant may invalidate or delete the key in use, and even the last one of scope Master, because the
+  specification does not forbid it: then only a reset of the sandbox restores access.
 """
 
 import calendar
@@ -21,25 +21,25 @@ from payments_gateway.sandbox.merchant.scopes import Scope
 
 
 def digest_of(key: str) -> str:
-    """What is kept of a key: its SHA-256 in hexadecimal digits."""
+    """The stored digest of a key: SHA-256 in hex."""
     return hashlib.sha256(key.encode()).hexdigest()
 
 
 SHORT_HASH_DIGITS = 8
 LIFETIME_OF_CREATED = timedelta(days=365)
-"""How long a key of POST /auth/api-key works."""
+"""How long a key of POST /auth/api-key is valid."""
 
 
 def all_keys() -> QuerySet[ApiKey]:
-    """Every key that was not deleted, oldest first."""
+    """Every key that is not deleted, oldest first."""
     return ApiKey.objects.order_by("id")
 
 
 @atomic(durable=True)
 def create(token: otp.OneTimeCode | None) -> tuple[str, datetime]:
-    """Make a key of scope Master and return it with the moment it expires (POST /auth/api-key).
+    """Create a key of scope Master and return it with its expiry (POST /auth/api-key).
 
-    Raises RefusedError 400 when the token is refused.
+    Raises RefusedError 400 when the one-time code is rejected.
     """
     at = clock.now()
     expires_at = at + LIFETIME_OF_CREATED
@@ -52,10 +52,10 @@ def create(token: otp.OneTimeCode | None) -> tuple[str, datetime]:
 def generate(
     name: str, scope: Scope, *, expires_at: datetime | None, replaced: str | None, code: str | None
 ) -> str:
-    """Make a key and return it; `replaced`, an older one, is invalidated in the same commit (POST /user/api-key).
+    """Create a key and return it; the key `replaced` is invalidated in the same commit (POST /user/api-key).
 
-    Raises RefusedError 400 when there is no key to replace or the token is refused. The token is looked at last: a
-    request refused for another reason does not use it up.
+    Raises RefusedError 400 when there is no key to replace or the one-time code is rejected. The code is
+    checked last: a request rejected for another reason does not use it up.
     """
     if replaced is not None:
         _invalidate(replaced)
@@ -66,30 +66,30 @@ def generate(
 
 @atomic(durable=True)
 def invalidate(key: str) -> str:
-    """Let a key stop working, named in full or by its short hash, which is returned.
+    """Invalidate a key, given in full or by its short hash, and return the short hash.
 
-    Raises RefusedError 400 when there is no such key or it was invalidated before.
+    Raises RefusedError 400 when there is no such key or it is already invalid.
     """
     return _invalidate(key).short_hash
 
 
 @atomic(durable=True)
 def delete(short_hash: str) -> None:
-    """Take a key away, whether it still works or not; RefusedError 400 when there is none."""
+    """Delete a key, whether still valid or not; RefusedError 400 when there is none."""
     deleted, _ = ApiKey.objects.filter(short_hash=short_hash).delete()
     if not deleted:
         raise _invalid_key("apikeyHash", "is the short hash of no key")
 
 
 def expiry_time(*, days: int, months: int) -> datetime | None:
-    """So many calendar months and then days from now; None, which is never, when both are 0."""
+    """This many calendar months and then days from now; None (no expiry) if both are 0."""
     if not days and not months:
         return None
     return _months_later(clock.now(), months) + timedelta(days=days)
 
 
 def store_key(key: str, name: str, scope: Scope, expires_at: datetime | None) -> None:
-    """Let this very key work from now on."""
+    """Store the digest of this key, which is valid from now on."""
     digest = digest_of(key)
     ApiKey.objects.create(
         digest=digest,
@@ -103,7 +103,7 @@ def store_key(key: str, name: str, scope: Scope, expires_at: datetime | None) ->
 def _create_key(name: str, scope: Scope, expires_at: datetime | None) -> str:
     key = _new_key()
     while ApiKey.objects.filter(short_hash=digest_of(key)[:SHORT_HASH_DIGITS]).exists():
-        key = _new_key()  # a short hash names one key
+        key = _new_key()  # short hashes must be unique
     store_key(key, name, scope, expires_at)
     return key
 
@@ -127,7 +127,7 @@ def _invalid_key(member: str, phrase: str) -> RefusedError:
 
 
 def _months_later(at: datetime, months: int) -> datetime:
-    """The same day of a later month, or its last day where the month is shorter."""
+    """The same day of a later month, or its last day if that month is shorter."""
     years, month = divmod(at.month - 1 + months, 12)
     year = at.year + years
     last_day = calendar.monthrange(year, month + 1)[1]

@@ -9,7 +9,7 @@ from payments_gateway.sandbox.merchant.scopes import Scope
 
 
 class Profile(models.Model):
-    """The one row about the merchant itself: whether it is verified (KYC), and where its webhooks go."""
+    """The single row of the merchant's profile: its KYC status and its callback URL."""
 
     id = models.PositiveSmallIntegerField(primary_key=True, default=1)
     kyc = models.BooleanField(default=True)
@@ -25,10 +25,10 @@ class Profile(models.Model):
 
 
 class ApiKey(models.Model):
-    """One API key. The key itself is not here: `digest` is its SHA-256, `short_hash` the first eight digits of that.
+    """One API key. The key is not stored: `digest` is its SHA-256, `short_hash` the first eight digits.
 
-    A plain digest is enough, because keys are random and too long to be guessed. `expires_at` is in Unix seconds, as
-    on the wire, so that the check before every request reads it without conversion.
+    A plain digest is sufficient, because keys are random and too long to be guessed. `expires_at` is in Unix
+    seconds, as in the API, so that the check before every request needs no conversion.
     """
 
     id = models.BigAutoField(primary_key=True)
@@ -52,9 +52,9 @@ class ApiKey(models.Model):
 
 
 class BankAccount(models.Model):
-    """A bank account that the service opened for the merchant (PUT /v4/account).
+    """A bank account that the provider opened for the merchant (PUT /v4/account).
 
-    `name` is the accountName of the request, `printed_name` what the bank shows to those who pay in.
+    `name` is the accountName of the request, `printed_name` the name that the bank shows to payers.
     """
 
     id = models.BigAutoField(primary_key=True)

@@ -1,6 +1,6 @@
-"""The merchant's KYC status, callback URL and bank accounts at the provider, and its initial state.
+"""The merchant's KYC status, callback URL and bank accounts at the simulated provider, and their reset.
 
-KYC is an option that the next start or reset switches on again. The bank accounts are numbers, not balances.
+KYC is an option that the next start or reset turns on again. The bank accounts are numbers, not balances.
 """
 
 import secrets
@@ -16,22 +16,20 @@ from payments_gateway.sandbox.parties import API_KEY
 
 
 def kyc() -> bool:
-    """Whether the merchant has completed KYC, which opening a bank account demands."""
+    """Whether the merchant has completed KYC, which is required for opening a bank account."""
     return Profile.objects.get().kyc
 
 
 def set_kyc(completed: bool) -> None:
-    """Let the merchant have completed KYC, or not."""
     Profile.objects.update(kyc=completed)
 
 
 def callback_url() -> str:
-    """Where webhooks go; empty when no address was ever set. One small lookup."""
+    """The URL for webhooks; empty if none was set. One small query."""
     return Profile.objects.get().callback_url
 
 
 def set_callback_url(url: str) -> None:
-    """Send webhooks to this address from now on."""
     Profile.objects.update(callback_url=url)
 
 
@@ -41,7 +39,7 @@ _ENDINGS_WITH_A_MEANING = ("0000", "88", "99")
 
 @atomic(durable=True)
 def open_account(name: str, *, printed_name: str, currency: str) -> BankAccount:
-    """Open one more account, also when one of that name exists.
+    """Open another account, even if one of that name exists.
 
     Raises BareRefusalError 400 without KYC (Errors of the specification).
     """
@@ -57,7 +55,7 @@ def open_account(name: str, *, printed_name: str, currency: str) -> BankAccount:
 
 
 def accounts_by_name(name: str | None, *, page: int, per_page: int) -> dict[str, list[BankAccount]]:
-    """One page of names with their accounts, oldest first; of one name only if it is given."""
+    """One page of names with their accounts, oldest first; only this name if it is given."""
     accounts = BankAccount.objects.order_by("id")
     named: dict[str, list[BankAccount]] = {}
     for account in accounts if name is None else accounts.filter(name=name):
@@ -67,13 +65,13 @@ def accounts_by_name(name: str | None, *, page: int, per_page: int) -> dict[str,
 
 
 def own_account_holder(account_number: str, bank_code: str) -> str | None:
-    """The name of an account of the merchant's own, in capitals, as banks print it; None for any other account."""
+    """The name of one of the merchant's own accounts, in capitals as banks print it; None for others."""
     own = BankAccount.objects.filter(account_number=account_number, bank_code=bank_code).first()
     return own.printed_name.upper() if own else None
 
 
 def _free_number() -> str:
-    """Ten digits that nobody has, and that mean nothing special in the simulated world."""
+    """An unused number of ten digits without a special meaning in the simulation."""
     number = ""
     while (
         not number
@@ -88,13 +86,13 @@ _FIRST_KEY_NAME = "first key"
 
 
 def ensure_merchant() -> None:
-    """Make the merchant unless it is there, inside the caller's transaction; KYC is an option, so completed again."""
+    """Create the profile unless it exists, inside the caller's transaction; set KYC to completed."""
     if Profile.objects.update(kyc=True) == 0:
         reset_merchant()
 
 
 def reset_merchant() -> None:
-    """Set everything of the merchant back to its beginning, inside the caller's transaction."""
+    """Reset all data of the merchant, inside the caller's transaction."""
     for kind in (ApiKey, BankAccount, Profile):
         kind.objects.all().delete()
     Profile.objects.create()

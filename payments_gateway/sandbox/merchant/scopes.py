@@ -1,4 +1,4 @@
-"""What an API key may do, by its scope and by the effect of the operation (`payments_gateway.operations`)."""
+"""The permissions of an API key: which operations of `payments_gateway.operations` its scope allows."""
 
 import enum
 
@@ -6,7 +6,7 @@ from payments_gateway.operations import ApiOperation, CallEffect
 
 
 class Scope(enum.StrEnum):
-    """The scopes, as on the wire."""
+    """The scopes, as in the API."""
 
     MASTER = "M"
     GET_ONLY = "G"
@@ -20,17 +20,17 @@ NAMES = {
     "Withdrawal": Scope.WITHDRAWAL,
     "NoWithdrawal": Scope.NO_WITHDRAWAL,
 }
-"""What GET /user/api-key/scopes answers."""
+"""The scopes by name, as returned by GET /user/api-key/scopes."""
 
 _KEY_MANAGEMENT = "api_keys."
 _MONEY_THAT_STAYS = "balances.convert"
 
 
 def allows(scope: Scope, operation: ApiOperation) -> bool:
-    """Whether a key of this scope may do the operation.
+    """Whether a key of this scope may call the operation.
 
-    M everything · G reads · W reads and what takes money out · N everything but that and the keys.
-    Managing keys needs M, reading the list of keys included: with that right goes every other.
+    M: everything. G: reads. W: reads and calls that take money out. N: everything except those calls and the
+    keys. Managing keys, including reading their list, needs M, because it gives every other permission.
     """
     if scope is Scope.MASTER:
         return True

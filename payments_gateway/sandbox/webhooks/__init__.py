@@ -1,1 +1,1 @@
-"""Webhooks of the simulation: an outbox beside the books, signing, deliveries with retries, and faults on demand."""
+"""Webhooks of the simulated provider: outbox, signing, delivery with retries, and delivery faults."""

@@ -1,8 +1,9 @@
-"""Deliver the outbox to the callback URL, from a thread of the one process that serves.
+"""Deliver the outbox to the callback URL, from a thread of the only serving process.
 
-It runs when it is woken after a commit, and twice a second besides: for retries, delayed deliveries, and what has
-become due in the books. Anything but a 2xx is tried again after `PAUSES` of the provider's time. Each delivery is
-sent at least once; a process that ends during a try repeats it after its next start. Sends to this machine only.
+The thread runs when it is woken after a commit, and twice a second: for retries, delayed deliveries, and
+orders that have become due. Anything but a 2xx is retried after `RETRY_DELAYS`, by the provider's clock. Each
+delivery is sent at least once; a process that ends during an attempt repeats it after its next start. Sends
+to this machine only.
 """
 
 import ipaddress
@@ -29,12 +30,12 @@ _WAKE_UP = threading.Event()
 
 
 def wake_courier() -> None:
-    """Let the courier look now instead of at its next round."""
+    """Run the delivery thread now instead of at its next interval."""
     _WAKE_UP.set()
 
 
 def wait_for_wakeup(seconds: float) -> None:
-    """Return at the next ring, or after that many seconds."""
+    """Wait for `wake_courier`, at most this many seconds."""
     _WAKE_UP.wait(seconds)
     _WAKE_UP.clear()
 
@@ -46,12 +47,12 @@ _HEADERS = {"Content-Type": "application/json", "User-Agent": "business-payments
 
 
 class ForeignAddressError(Exception):
-    """Nothing may be sent to this address; the message says why."""
+    """Deliveries to this address are not allowed; the message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class PostResult:
-    """How one try ended: the status that came back, or none and the reason in words."""
+    """The result of one attempt: the HTTP status of the response, or None and a reason."""
 
     status: int | None
     reason: str = ""
@@ -62,9 +63,9 @@ class PostResult:
 
 
 def post_webhook(url: str, body: bytes) -> PostResult:
-    """Send once and wait at most five seconds for the whole answer; redirects are not followed.
+    """Send once and wait at most five seconds for the whole response; redirects are not followed.
 
-    Raises NotOursError for an address that is not of this machine.
+    Raises ForeignAddressError for an address that is not on this machine.
     """
     request = _prepared(url, body)
     _check_loopback(request.url or "")
@@ -88,7 +89,7 @@ def _prepared(url: str, body: bytes) -> requests.PreparedRequest:
 
 
 def _check_loopback(url: str) -> None:
-    """Look at the host with the eyes of the library that connects. Names other than localhost are not looked up."""
+    """Check the host as urllib3, which connects, parses it. Names other than localhost are not resolved."""
     host = urllib3.util.parse_url(url).host or ""
     if host == "localhost":
         return
@@ -103,16 +104,16 @@ def _check_loopback(url: str) -> None:
 
 
 RETRY_DELAYS = (1, 5, 30, 120, 600)
-"""Seconds between one failed try and the next. After the last there is one more try, then it is given up."""
+"""Seconds between a failed attempt and the next. After the last delay there is one more attempt."""
 
 _ROUND_SECONDS = 0.5
 
 
 def start_courier(*, before_each_round: Callable[[], None]) -> None:
-    """Begin to deliver. The thread ends with the process.
+    """Start the delivery thread. It ends with the process.
 
-    While there is a callback URL, `before_each_round` is called before each look at the outbox: it brings the books to
-    where time has brought them, as a request would.
+    While there is a callback URL, `before_each_round` is called before each check of the outbox: it settles
+    what is due, as a request would.
     """
     threading.Thread(target=_run_courier, args=(before_each_round,), name="courier", daemon=True).start()
 
@@ -125,13 +126,13 @@ def _run_courier(catch_up: Callable[[], None]) -> None:
                 catch_up()
             deliver_due()
     finally:
-        # What ended this thread is on standard error by now; the next one goes on with what is still waiting.
+        # The exception that ended this thread is printed on standard error; a new thread continues.
         connection.close()
         start_courier(before_each_round=catch_up)
 
 
 def deliver_due() -> None:
-    """Make one try for each delivery that is due, in the order in which they are to arrive."""
+    """Make one attempt for each due delivery, in their order."""
     while (delivery := _next_due()) is not None:
         try:
             _record_attempt(delivery, post_webhook(delivery.url, _body_of(delivery).encode()))
@@ -145,7 +146,7 @@ def _next_due() -> Delivery | None:
 
 
 def _body_of(delivery: Delivery) -> str:
-    """Sign before the first try, and keep what was signed: every later try sends the same bytes."""
+    """Sign before the first attempt and store the body: every later attempt sends the same bytes."""
     if not delivery.body:
         key = signing.key_for(delivery.id)
         delivery.body = signing.signed_body(delivery.event, delivery.data, key, delivery.forgery)
@@ -156,7 +157,7 @@ def _body_of(delivery: Delivery) -> str:
 @atomic(durable=True)
 def _record_attempt(delivery: Delivery, outcome: PostResult) -> None:
     if not Delivery.objects.filter(id=delivery.id).exists():
-        return  # a reset came in between
+        return  # deleted by a reset meanwhile
     Attempt.objects.create(delivery=delivery, at=clock.now(), status=outcome.status, reason=outcome.reason)
     if not outcome.is_success:
         _postpone(delivery)

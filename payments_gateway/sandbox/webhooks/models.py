@@ -7,7 +7,9 @@ from django.db.models import Q
 
 
 class SigningKey(models.Model):
-    """A private RSA key of the service. The newest signs; for a while after a rotation the one before it does, too."""
+    """A private RSA key of the provider. The newest signs; for a while after a rotation, so does the
+    previous.
+    """
 
     id = models.BigAutoField(primary_key=True)
     private_pem = models.TextField()
@@ -20,8 +22,6 @@ class SigningKey(models.Model):
 
 
 class DeliveryState(models.TextChoices):
-    """How far a delivery has come."""
-
     WAITING = "waiting", "waiting"
     HELD = "held", "held"
     DELIVERED = "delivered", "delivered"
@@ -30,7 +30,7 @@ class DeliveryState(models.TextChoices):
 
 
 class Forgery(models.TextChoices):
-    """Ways in which a delivery can be wrong on demand."""
+    """Ways in which a delivery can be forged on demand."""
 
     WRONG_SIGNATURE = "wrong_signature", "random bytes for a signature"
     STRANGER = "stranger", "signed by a key that nobody knows"
@@ -41,10 +41,10 @@ class Forgery(models.TextChoices):
 
 
 class Delivery(models.Model):
-    """One announcement on its way to the callback URL that was set when it was made.
+    """One delivery to the callback URL, as set when the delivery was created.
 
-    `data` is the JSON text that is signed. `body` is what goes out, the same in every attempt; empty before the first.
-    Both moments are of the service's clock.
+    `data` is the JSON text that is signed. `body` is what is sent, the same in every attempt; empty before
+    the first. Both times are by the provider's clock.
     """
 
     id = models.BigAutoField(primary_key=True)
@@ -76,7 +76,7 @@ class Delivery(models.Model):
 
 
 class Attempt(models.Model):
-    """One try to deliver: the status that came back, or none and the reason."""
+    """One attempt to deliver: the HTTP status of the response, or None and a reason."""
 
     id = models.BigAutoField(primary_key=True)
     delivery = models.ForeignKey(Delivery, on_delete=models.CASCADE, related_name="attempts")
@@ -91,8 +91,6 @@ class Attempt(models.Model):
 
 
 class DeliveryFaultKind(models.TextChoices):
-    """Kinds of faults of deliveries."""
-
     DUPLICATE = "duplicate", "sent more than once"
     REORDER = "reorder", "held, then sent in reverse"
     DELAY = "delay", "sent late"
@@ -100,7 +98,7 @@ class DeliveryFaultKind(models.TextChoices):
 
 
 class DeliveryFault(models.Model):
-    """A fault that the next `left` deliveries will have; `applied` counts those that had it since the last reset."""
+    """A fault of the next `left` deliveries; `applied` counts those that had it since the last reset."""
 
     kind = models.CharField(max_length=16, choices=DeliveryFaultKind.choices, primary_key=True)
     left = models.PositiveIntegerField(default=0)

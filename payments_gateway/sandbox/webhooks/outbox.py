@@ -1,8 +1,9 @@
 """Announce a change of the books: store a delivery in the same transaction; `delivery` sends it.
 
-Delivery faults on demand (duplicated, reordered, delayed, forged) are requested by the control API and applied
-when a delivery is stored. Each is counted, and ends by itself; one that is requested again replaces the rest of the
-one before, and zero removes it. Also lists the deliveries for the control API and deletes them on reset.
+Delivery faults on demand (duplicated, reordered, delayed, forged) are requested by the control API and
+applied when a delivery is stored. Each is counted and expires by itself; a new request of the same kind
+replaces the rest of the earlier one, and zero removes it. Also lists the deliveries for the control API and
+deletes them on reset.
 """
 
 from collections.abc import Mapping
@@ -29,27 +30,27 @@ from payments_gateway.sandbox.webhooks.signing import compact_json
 
 
 def duplicate_next(copies: int, *, deliveries: int = 1) -> None:
-    """Send each of the next `deliveries` that many times more, byte for byte the same."""
+    """Send each of the next `deliveries` this many additional times, byte for byte the same."""
     _request_fault(DeliveryFaultKind.DUPLICATE, left=deliveries if copies else 0, copies=copies)
 
 
 def reorder_next(deliveries: int) -> None:
-    """Hold the next `deliveries` until the last of them was announced; then send them in reverse order."""
+    """Hold the next `deliveries` until the last of them was created; then send them in reverse order."""
     _request_fault(DeliveryFaultKind.REORDER, left=deliveries)
 
 
 def delay_next(seconds: float, *, deliveries: int = 1) -> None:
-    """Send each of the next `deliveries` that many seconds of its own time later than it would have been."""
+    """Send each of the next `deliveries` this many seconds later, by the provider's clock."""
     _request_fault(DeliveryFaultKind.DELAY, left=deliveries if seconds else 0, seconds=seconds)
 
 
 def forge_next(forgery: Forgery, *, deliveries: int = 1) -> None:
-    """Make each of the next `deliveries` wrong in this way. Repeated attempts repeat the same wrong bytes."""
+    """Forge each of the next `deliveries` in this way. Repeated attempts send the same forged bytes."""
     _request_fault(DeliveryFaultKind.FORGE, left=deliveries, forgery=forgery)
 
 
 def delivery_faults() -> dict[str, dict[str, object]]:
-    """Each kind of fault: how many deliveries it has `left`, how many it was `applied` to, and its particulars."""
+    """Each kind of fault: the deliveries `left`, those `applied` so far, and its parameters."""
     known = {fault.kind: fault for fault in DeliveryFault.objects.all()}
     return {
         kind.value: _fault_json(kind, known.get(kind) or DeliveryFault(kind=kind))
@@ -59,13 +60,13 @@ def delivery_faults() -> dict[str, dict[str, object]]:
 
 @atomic
 def clear_delivery_faults() -> None:
-    """Take all faults away and count from zero. What was held goes out, in reverse."""
+    """Remove all faults and reset their counters. Held deliveries are sent, in reverse order."""
     DeliveryFault.objects.all().delete()
     _release_held()
 
 
 def _apply_faults(delivery: Delivery) -> None:
-    """Give a delivery that is not stored yet the faults that are due, and count them down."""
+    """Apply the active faults to a delivery that is not stored yet, and count them down."""
     due = {fault.kind: fault for fault in DeliveryFault.objects.filter(left__gt=0)}
     if DeliveryFaultKind.DUPLICATE in due:
         delivery.copies = due[DeliveryFaultKind.DUPLICATE].copies
@@ -80,7 +81,7 @@ def _apply_faults(delivery: Delivery) -> None:
 
 
 def _release_if_complete() -> None:
-    """Send what is held, in reverse, once nothing more is to be held. For `outbox`, after a delivery was stored."""
+    """Send the held deliveries in reverse order if no more are to be held. Call it after storing one."""
     if not DeliveryFault.objects.filter(kind=DeliveryFaultKind.REORDER, left__gt=0).exists():
         _release_held()
 
@@ -112,11 +113,12 @@ def _fault_json(kind: DeliveryFaultKind, fault: DeliveryFault) -> dict[str, obje
 
 
 def announce(event: str, data: Mapping[str, object]) -> None:
-    """Tell the merchant's callback URL of a change, once the caller's transaction is committed.
+    """Announce a change to the merchant's callback URL, once the caller's transaction is committed.
 
-    Call it inside the transaction that changes the books: if that is rolled back, nothing was announced. Costs one
-    query, and stores nothing, while no callback URL is set. `event` is "Transaction updated", "Payment created" or
-    "Payment updated"; `data` holds the members in the order in which they are sent, amounts as Decimal.
+    Call it inside the transaction that changes the books, so that a rollback also removes the delivery. While
+    no callback URL is set it costs one query and stores nothing. `event` is "Transaction updated", "Payment
+    created" or "Payment updated"; `data` holds the members in the order in which they are sent, amounts as
+    Decimal.
     """
     url = callback_url()
     if not url:
@@ -131,18 +133,18 @@ def announce(event: str, data: Mapping[str, object]) -> None:
 
 
 def list_deliveries(limit: int) -> list[dict[str, object]]:
-    """The latest deliveries, newest first, each with every try that was made.
+    """The latest deliveries, newest first, each with all its attempts.
 
-    Members: id, event, data and body (JSON texts; body is empty before the first try), url, state (waiting, held,
-    delivered, given up, not delivered), reason, forgery (empty for an honest one), announcedAt, dueAt, and attempts,
-    oldest first, of at, status (null when nothing came back) and reason.
+    Members: id, event, data and body (JSON texts; body is empty before the first attempt), url, state
+    (waiting, held, delivered, given up, not delivered), reason, forgery (empty for a genuine one),
+    announcedAt, dueAt, and attempts, oldest first, with at, status (null without a response) and reason.
     """
     return [_delivery_json(delivery) for delivery in Delivery.objects.order_by("-id")[:limit]]
 
 
 @atomic
 def delete_deliveries() -> None:
-    """Forget every delivery, every fault and every key but the newest. For the reset of the simulation."""
+    """Delete every delivery, every delivery fault and every key but the newest, for a reset."""
     Delivery.objects.all().delete()
     clear_delivery_faults()
     signing.forget_rotations()

@@ -1,7 +1,7 @@
-"""Sign deliveries: RSASSA-PSS with SHA-256, MGF1 of SHA-256 and the longest salt, over the JSON text of `data`.
+"""Sign deliveries: RSASSA-PSS with SHA-256, MGF1 and maximum salt length, over the JSON text of `data`.
 
-The first key is made when it is first needed and is stored in the database. After a rotation either of the two
-newest keys may sign until `OVERLAP` of the provider's time has passed. The body is {"event", "data", "signature"},
+The first key is created on first use and stored in the database. After a rotation either of the two newest
+keys may sign until `OVERLAP` has passed on the provider's clock. The body is {"event", "data", "signature"},
 compact, in this order; correct, or forged as requested.
 """
 
@@ -29,15 +29,15 @@ from payments_gateway.sandbox import clock
 from payments_gateway.sandbox.webhooks.models import Forgery, SigningKey
 
 OVERLAP = timedelta(hours=1)
-"""How long after a rotation the key before may still sign, by the service's clock."""
+"""How long after a rotation the previous key may still sign, by the provider's clock."""
 
 _KEY_BITS = 2048
 
 
 def public_keys() -> list[dict[str, str]]:
-    """The keys that may have signed what goes out now, newest first: one, or two for a while after a rotation.
+    """The keys that may sign now, newest first: one, or two for a while after a rotation.
 
-    Each is {"pem": …, "madeAt": …}: what a merchant would be given, and when the key was made.
+    Each is {"pem": …, "madeAt": …}: the key that a merchant would be given, and when it was created.
     """
     return [
         {"pem": _public_pem(key.private_pem), "madeAt": clock.iso_timestamp(key.made_at)}
@@ -46,51 +46,54 @@ def public_keys() -> list[dict[str, str]]:
 
 
 def rotate_key() -> list[dict[str, str]]:
-    """Make a new key; the one before signs half of the deliveries for `OVERLAP`. The public keys are returned."""
-    signing_keys()  # so that there is a key before
+    """Create a new key and return the public keys.
+
+    The previous key signs half of the deliveries until `OVERLAP` has passed.
+    """
+    signing_keys()  # ensure that there is a previous key
     SigningKey.objects.create(private_pem=_new_pem(), made_at=clock.now())
     return public_keys()
 
 
 @atomic
 def forget_rotations() -> None:
-    """Keep the newest key alone, if there is any."""
+    """Delete all keys but the newest."""
     newest = SigningKey.objects.order_by("-id").first()
     if newest is not None:
         SigningKey.objects.exclude(id=newest.id).delete()
 
 
 def signing_keys() -> list[SigningKey]:
-    """The keys that may sign now, newest first; the first of all is made here."""
+    """The keys that may sign now, newest first; creates the first key."""
     keys = list(SigningKey.objects.order_by("-id")[:2]) or [_first_key(_new_pem())]
     return keys[:1] if clock.now() - keys[0].made_at >= OVERLAP else keys
 
 
 def key_for(number: int) -> rsa.RSAPrivateKey:
-    """The key for the delivery of this number."""
+    """The key for the delivery with this number."""
     keys = signing_keys()
     return _load_key(keys[number % len(keys)].private_pem)
 
 
 def new_key() -> rsa.RSAPrivateKey:
-    """A key that is nowhere kept."""
+    """Generate a key without storing it."""
     return rsa.generate_private_key(public_exponent=65_537, key_size=_KEY_BITS)
 
 
 def sign(data: bytes, key: rsa.RSAPrivateKey) -> bytes:
-    """Sign the JSON text of `data` as it will stand in the body."""
+    """Sign the JSON text of `data` exactly as it appears in the body."""
     pss = padding.PSS(mgf=padding.MGF1(hashes.SHA256()), salt_length=padding.PSS.MAX_LENGTH)
     return key.sign(data, pss, hashes.SHA256())
 
 
 def _new_pem() -> str:
-    # Takes a good part of a second, and so is never done while the database is locked.
+    # Slow (a good part of a second), so it never runs while the database is locked.
     return new_key().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
 
 
 @atomic
 def _first_key(private_pem: str) -> SigningKey:
-    """Keep this key, unless another thread has kept one meanwhile."""
+    """Store this key, unless another thread has stored one meanwhile."""
     found = SigningKey.objects.order_by("-id").first()
     return found or SigningKey.objects.create(private_pem=private_pem, made_at=clock.now())
 
@@ -113,14 +116,14 @@ _SWAPPED_EVENTS = ("Transaction updated", "Payment updated")
 
 
 def compact_json(value: object) -> str:
-    """The value as exact JSON in ASCII, without a space outside of texts."""
+    """The value as exact JSON in ASCII, without optional spaces."""
     return _TEXT_OR_SPACE.sub(r"\1", dumps(value))
 
 
 def signed_body(event: str, data: str, key: rsa.RSAPrivateKey, forgery: str = "") -> str:
-    """The JSON text that goes out. `data` is JSON text already, and stands in the body as it is.
+    """The JSON text to send. `data` is JSON text and is inserted unchanged.
 
-    Signatures are salted, so two calls differ: whoever repeats a delivery keeps its body.
+    Signatures are salted, so two calls differ: callers that repeat a delivery must store its body.
     """
     return _FORGERIES.get(forgery, _correct)(event, data, key)
 
