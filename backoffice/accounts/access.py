@@ -37,7 +37,7 @@ NEXT_PARAMETER = "next"
 def redirect_to_step(request: HttpRequest, name: str) -> HttpResponse:
     """Redirect to a step of sign-in, which returns to the current page.
 
-    An htmx request is told by header to load the whole page, so that no sign-in form is inserted into another
+    An htmx request gets a header that loads the whole page, so that no sign-in form is inserted into another
     page.
     """
     address = url_with_next(name, _current_page(request))

@@ -126,8 +126,8 @@ class AuthenticatorDevice(EncryptedRow, TimestampMixin, ThrottlingMixin, Device)
     """A person's TOTP authenticator. At most one is confirmed; another may be in enrolment to replace it.
 
     A code is accepted once: `last_t` only increases, by compare-and-set, so of two requests with the same
-    code one succeeds. Wrong codes delay further attempts by 1, 2, 4, 8 ... seconds; a lock-out never lasts
-    longer than this delay.
+    code one succeeds. Wrong codes delay further attempts by 1, 2, 4, 8 ... seconds. The delay holds up the
+    attacker as well, so an attack locks the owner out for about as long as it lasted, not longer.
     """
 
     SEALED = "sealed_seed"
