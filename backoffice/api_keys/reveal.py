@@ -72,7 +72,7 @@ def _record_refusal(operation_id: UUID, actor: object, reason: ApiKeyError) -> N
 def check_may_reveal(operation_id: UUID, *, actor: User) -> Secret:
     """The secret, if this person may see it; nothing is revealed yet.
 
-    Raises NothingToShowError, NotYoursError, KeptForRotationError.
+    Raises SecretGoneError, NotSenderOfKeyError, ReservedForRotationError.
     """
     return _secret_for(operation_id, actor)
 

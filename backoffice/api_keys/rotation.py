@@ -270,7 +270,7 @@ def test_new_key(rotation_id: UUID, *, actor: User) -> Rotation:
     """Read the balances with the new key (GET /balance) and store the result. Changes nothing at the
     provider.
 
-    The call is made outside a transaction. Raises WrongStepError, UnreadableSecretError.
+    The call is made outside a transaction. Raises WrongRotationStepError, UnreadableSecretError.
     """
     progress = _progress_at(rotation_id, RotationStep.TEST, RotationStep.SWITCH)
     made_by = progress.created.pk if progress.created else None
@@ -299,7 +299,10 @@ def test_new_key(rotation_id: UUID, *, actor: User) -> Rotation:
 
 @transaction.atomic
 def start_watch(rotation_id: UUID, *, actor: User, lasting: timedelta) -> Rotation:
-    """Observe the new key for this long before the old one may be invalidated. Raises WrongStepError."""
+    """Observe the new key for this long before the old one may be invalidated.
+
+    Raises WrongRotationStepError.
+    """
     _locked(rotation_id)
     rotation = _progress_at(rotation_id, RotationStep.WATCH, RotationStep.RETIRE).rotation
     rotation.watched_until = timezone.now() + lasting
@@ -312,7 +315,9 @@ def start_watch(rotation_id: UUID, *, actor: User, lasting: timedelta) -> Rotati
 
 @transaction.atomic
 def finish_rotation(rotation_id: UUID, *, actor: User) -> Rotation:
-    """Close a rotation whose old key is invalidated, and delete our copy of it. Raises WrongStepError."""
+    """Close a rotation whose old key is invalidated, and delete our copy of it. Raises
+    WrongRotationStepError.
+    """
     _locked(rotation_id)
     progress = _progress_at(rotation_id, RotationStep.DONE)
     if progress.former is not None:
@@ -322,7 +327,10 @@ def finish_rotation(rotation_id: UUID, *, actor: User) -> Rotation:
 
 @transaction.atomic
 def abandon_rotation(rotation_id: UUID, *, actor: User) -> Rotation:
-    """Close the rotation. Keys stay as they are, and pending operations remain pending."""
+    """Close the rotation. Keys stay as they are, and pending operations remain pending.
+
+    Raises WrongRotationStepError.
+    """
     return _close(_locked(rotation_id), actor, Action.ROTATION_ABANDONED, is_finished=False)
 
 

@@ -40,6 +40,6 @@ class StopRequestedError(Exception):
 
 
 def raise_if_stop_requested() -> None:
-    """Raises StopRequestedError."""
+    """Raises StopRequestedError if the process has been asked to stop."""
     if stop_requested.is_set():
         raise StopRequestedError

@@ -26,7 +26,7 @@ def proxy(service: stub.Stub) -> Iterator[Proxy]:
 
 
 def say(proxy: Proxy, text: bytes = b'POST /pay HTTP/1.1\r\nContent-Length: 8\r\n\r\n{"a": 1}') -> bytes:
-    """What comes back until the end of the connection."""
+    """The response, up to the end of the connection."""
     with socket.create_connection(("127.0.0.1", proxy.port), timeout=20) as client:
         client.sendall(text)
         with suppress(OSError):  # already reset; reading reports it

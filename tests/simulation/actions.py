@@ -183,7 +183,7 @@ class HistoryActions:
         self._sign_here("resolution", ResolutionForm(said), person, countersigner)
 
     def try_to(self, service: Act, *arguments: Any, **options: Any) -> object:
-        """The result of the service; None if it was refused with a message, or the web process was killed
+        """The result of the call; None if it was refused with a message, or the web process was killed
         meanwhile.
         """
         try:

@@ -68,7 +68,7 @@ class InMemoryLine:
         return self._timeout
 
     def close(self) -> None:
-        """There is nothing to close."""
+        """Nothing to close."""
 
 
 @contextmanager
