@@ -1,4 +1,4 @@
-# Everything a newcomer or a machine needs. Each target does its own set-up.
+# All commands for development and CI. Each target installs what it needs.
 
 PYTHON ?= python3
 PORT ?= 8000
@@ -9,16 +9,16 @@ READY := .venv/ready
 .PHONY: demo smoke test test-contract test-faults faults-on-postgresql faults-on-sqlite sabotage test-simulation
 .PHONY: check types rules docs docs-tables bench run clean lock
 
-demo: $(READY)  ## the whole product on this machine, against a simulated service
+demo: $(READY)  ## the whole product on this machine, against a simulated provider
 	@$(BIN)/python -m tools.demo --port $(PORT) --sandbox-port $(SANDBOX_PORT)
 
-smoke: $(READY)  ## the main job over HTTP, in a folder of its own; one line of JSON
+smoke: $(READY)  ## prepare, approve and send one withdrawal over HTTP, with its own data folder; prints one line of JSON
 	@$(BIN)/python -m tools.smoke
 
-test: $(READY)  ## all tests that this machine can run; says what it skipped and why
+test: $(READY)  ## all tests that this machine can run; lists what was skipped and why
 	$(BIN)/pytest $(ARGS)
 
-test-contract: $(READY)  ## thousands of random requests and hundreds of histories; prints the seed, ends by itself
+test-contract: $(READY)  ## thousands of random requests and hundreds of random histories; prints the seed
 	CONTRACT_CASES=$${CONTRACT_CASES:-300} \
 	CONTRACT_SEED=$${CONTRACT_SEED:-$$($(BIN)/python -c 'import secrets; print(secrets.randbelow(2**32))')} \
 	$(BIN)/pytest tests/contract tests/sandbox/test_properties.py tests/payments_gateway/test_properties.py \
@@ -28,7 +28,7 @@ FAULTS ?= whole
 FAULTS_SIZE = FAULTS=$(FAULTS) $(if $(filter sample,$(FAULTS)),RACE_ROUNDS=$${RACE_ROUNDS:-5})
 FAULTS_DATABASE ?= postgres://postgres@127.0.0.1:5432/countersign_faults
 
-test-faults: faults-on-postgresql faults-on-sqlite sabotage  ## processes killed, wires cut, people raced, safeguards taken out; prints the figures; FAULTS=sample takes minutes
+test-faults: faults-on-postgresql faults-on-sqlite sabotage  ## kill processes, cut connections, race requests, remove safeguards; prints the figures; FAULTS=sample takes minutes
 
 faults-on-postgresql: $(READY)
 	$(FAULTS_SIZE) COUNTERSIGN_TEST_DATABASE_URL=$(FAULTS_DATABASE) $(BIN)/pytest tests/faults $(ARGS)
@@ -39,7 +39,7 @@ faults-on-sqlite: $(READY)
 sabotage: $(READY)
 	$(BIN)/python -m tests.sabotage $(if $(filter sample,$(FAULTS)),--sample 10)
 
-test-simulation: $(READY)  ## 20,000 histories of people, processes and faults, from a new seed; prints what they showed
+test-simulation: $(READY)  ## 20,000 random histories of people, processes and faults, from a new seed; prints what they covered
 	SIMULATION_HISTORIES=$${SIMULATION_HISTORIES:-20000} \
 	SIMULATION_SEED=$${SIMULATION_SEED:-$$($(BIN)/python -c 'import secrets; print(secrets.randbelow(2**31))')} \
 	$(BIN)/pytest tests/simulation --numprocesses 2 $(ARGS)
@@ -59,27 +59,27 @@ rules: $(READY)
 	$(BIN)/django-admin makemigrations --check --dry-run --pythonpath . --settings payments_gateway.sandbox.settings
 	$(BIN)/python -m tools.deploy_check
 
-# Never --quiet: strict mode counts the warnings that are logged, so it would let every broken link pass.
-docs: $(READY)  ## the documentation as a site, in site/; fails on a stale table, a name or a link that leads nowhere
+# Never --quiet: strict mode counts logged warnings, so with it every broken link would pass.
+docs: $(READY)  ## build the documentation site in site/; fails on a stale table, an unknown name or a broken link
 	$(BIN)/python -m tools.docs --check
 	$(BIN)/properdocs build
 	$(BIN)/python -m tools.docs --site site
 
-docs-tables: $(READY)  ## write the generated tables of the documentation anew
+docs-tables: $(READY)  ## regenerate the tables of the documentation
 	$(BIN)/python -m tools.docs
 
-bench: $(READY)  ## what docs/benchmarks.md promises of size and speed, measured on this machine
+bench: $(READY)  ## measure the size and speed targets of docs/benchmarks.md on this machine
 	@$(BIN)/python -m tools.bench
 
-run: $(READY)  ## the web process alone, against what the environment names
+run: $(READY)  ## the web process alone, configured by the environment
 	$(BIN)/python manage.py migrate
 	$(BIN)/python manage.py collectstatic --noinput --verbosity 0
 	$(BIN)/gunicorn backoffice.wsgi --bind 127.0.0.1:$(PORT) --worker-class gthread --threads 8
 
-clean:  ## forget the demo's data and everything installed
+clean:  ## delete the demo's data and everything installed
 	rm -rf var site .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 
-lock: $(READY)  ## choose new versions of what the project needs
+lock: $(READY)  ## upgrade the locked versions of all dependencies
 	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-header --extra dev pyproject.toml --output-file requirements.lock
 

@@ -1,7 +1,7 @@
-"""The Celery application. The broker is a doorbell: losing, repeating or delaying a message changes nothing.
+"""The Celery application. A message only wakes a worker: losing, repeating or delaying one changes nothing.
 
-Money tasks take one id, acknowledge before they run and are never retried: what is to be done stands in
-the database, and `manage.py sweep` finds what the doorbell missed.
+Money tasks take one id, acknowledge before they run and are never retried: the database is the record of what
+is to be done, and `manage.py sweep` finds work whose message was lost.
 """
 
 import os
@@ -23,13 +23,17 @@ app.config_from_object("django.conf:settings", namespace="CELERY")
 
 @setup_logging.connect
 def keep_django_logging(**_wanted: object) -> None:
-    """Celery configures no logging once somebody listens here: without its handlers every line, a failed task's
-    traceback included, leaves through the one that covers secrets (settings.LOGGING).
+    """Prevent Celery from configuring logging, which it does unless this signal has a receiver.
+
+    Without its handlers every line, including the traceback of a failed task, goes through the formatter that
+    redacts secrets (settings.LOGGING).
     """
 
 
 def broker_options(url: str, data_dir: Path) -> dict[str, Any]:
-    """What each broker's transport needs: folders for the one without a server, no long waits for the others."""
+    """Transport options for each broker: folders for the broker without a server, no long waits for the
+    others.
+    """
     if url.startswith("redis"):
         return {"socket_connect_timeout": 1, "socket_timeout": 5, "max_retries": 0}
     if not url.startswith("filesystem"):

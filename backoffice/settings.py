@@ -1,7 +1,7 @@
 """Settings of Countersign, read from the environment (12-factor).
 
-Every default suits development against the sandbox. Outside the sandbox nothing has a default that could be unsafe:
-the process refuses to start rather than run with one (`_refuse`, at the end).
+Every default suits development against the sandbox. Outside the sandbox no setting has an unsafe default: the
+process refuses to start with one (`_refuse`, at the end).
 """
 
 import re
@@ -25,9 +25,9 @@ _APPROVAL_LIMIT = re.compile(r"(\w+)=([0-9]+(?:\.[0-9]+)?)", re.ASCII)
 
 
 def approval_limits(written: Iterable[str]) -> dict[str, Decimal]:
-    """The limit of every currency: as written (`NGN=10000000`), or the default one.
+    """The limit of every currency: as configured (`NGN=10000000`), or the default.
 
-    Raises ImproperlyConfigured rather than leave out a limit that somebody meant to set.
+    Raises ImproperlyConfigured for anything else, so that no limit that was meant to be set is ignored.
     """
     limits: dict[str, Decimal] = {}
     for item in written:
@@ -42,7 +42,7 @@ def approval_limits(written: Iterable[str]) -> dict[str, Decimal]:
     return {**_DEFAULT_APPROVAL_LIMITS, **limits}
 
 
-# A comment that begins with `#:` describes the variable below it: the configuration page of the docs is made of them.
+# A comment with `#:` describes the variable below it; the configuration page of the docs is generated from these.
 env = environ.FileAwareEnv()  # COUNTERSIGN_…_FILE names a file that holds the value
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -54,7 +54,7 @@ DATA_DIR.mkdir(parents=True, exist_ok=True)
 
 #: `sandbox`, `staging` or `production`; shown on every page. One deployment serves one merchant in one environment.
 ENVIRONMENT: str = env.str("COUNTERSIGN_ENVIRONMENT", default="sandbox")
-#: Made-up people, money and operations, with sign-in codes on the sign-in page. Set by `make demo`; refused outside the
+#: Demo people, money and operations, with sign-in codes on the sign-in page. Set by `make demo`; refused outside the
 #: sandbox on loopback.
 DEMO: bool = env.bool("COUNTERSIGN_DEMO", default=False)
 #: Django's debug mode; refused outside the sandbox.
@@ -108,24 +108,24 @@ WEBHOOK_SECRET: str = env.str("COUNTERSIGN_WEBHOOK_SECRET", default="").strip()
 WEBHOOK_KEYS: str = env.str("COUNTERSIGN_WEBHOOK_KEYS", default="")
 
 # == Two-person rule
-TOKEN_LIFETIME_SECONDS = 90  # the longest that the service's token may wait, encrypted, for the worker
-#: Hours until an operation that was not sent expires.
+TOKEN_LIFETIME_SECONDS = 90  # how long a one-time code may wait, encrypted, for the worker
+#: Hours after which an operation that was not sent expires.
 PENDING_LIFETIME_HOURS: int = env.int("COUNTERSIGN_PENDING_LIFETIME_HOURS", default=72)
-#: Minutes until a conversion that was not sent expires, since its rate moves.
+#: Minutes after which a conversion that was not sent expires, since its rate changes.
 CONVERSION_LIFETIME_MINUTES: int = env.int("COUNTERSIGN_CONVERSION_LIFETIME_MINUTES", default=30)
 #: Amounts above which two people must approve, such as `NGN=5000000,USD=2000`. A currency that is not named keeps its
 #: default. Default: `NGN=10000000,USD=10000,USDT=10000`.
 SECOND_APPROVAL_ABOVE = approval_limits(env.list("COUNTERSIGN_SECOND_APPROVAL_ABOVE", default=[]))
-RELEASE_LIFETIME_MINUTES = 15  # the longest that the word to send waits for its turn where there is no token
+RELEASE_LIFETIME_MINUTES = 15  # how long a release waits to be sent if it has no one-time code
 #: The longest that one call to the provider may take; less than 30 only in the sandbox, for tests.
 SEND_DEADLINE_SECONDS: float = env.float("COUNTERSIGN_SEND_DEADLINE_SECONDS", default=30.0)
-# A request begins at most this long after its claim, or not at all.
+# A request starts at most this long after its attempt was claimed, or not at all.
 SEND_WITHIN_SECONDS = min(5.0, SEND_DEADLINE_SECONDS)
-#: For tests: where a process is killed or frozen, such as `send.claimed=kill`. Refused outside the sandbox.
+#: For tests: where to kill or freeze a process, such as `send.claimed=kill`. Refused outside the sandbox.
 FAULT_POINTS: dict[str, str] = env.dict("COUNTERSIGN_FAULT_POINT", default={})
 
 # == Web server
-#: The host names that are answered, comma-separated.
+#: The host names that are served, comma-separated.
 ALLOWED_HOSTS: list[str] = env.list("COUNTERSIGN_ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
 #: Origins with scheme whose forms are accepted, comma-separated; needed if a proxy changes the host name.
 CSRF_TRUSTED_ORIGINS: list[str] = env.list("COUNTERSIGN_TRUSTED_ORIGINS", default=[])
@@ -196,48 +196,48 @@ TEMPLATES: list[dict[str, Any]] = [
 ]
 
 # == Database and broker
-# No ATOMIC_REQUESTS: services say where a transaction begins and ends.
+# No ATOMIC_REQUESTS: services define where a transaction begins and ends.
 #: `postgres://user:password@host:5432/name`. Default: SQLite in the data folder.
 DATABASES = {
     "default": env.db_url("COUNTERSIGN_DATABASE_URL", default=f"sqlite:///{DATA_DIR / 'countersign.sqlite3'}")
 }
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     DATABASES["default"]["OPTIONS"] = {
-        "transaction_mode": "IMMEDIATE",  # a writer waits at BEGIN instead of failing in the middle
+        "transaction_mode": "IMMEDIATE",  # a writer waits at BEGIN instead of failing at its first write
         "timeout": 20,
         "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;",
     }
 else:
-    # A commit returns once it is on disk, whatever the server's own default: a crash must not bring a release
-    # back that was already sent.
+    # A commit returns once it is on disk, whatever the server's default: after a crash a release that was already
+    # sent must not be pending again.
     _options = DATABASES["default"].setdefault("OPTIONS", {})
     _options["options"] = f"{_options.get('options', '')} -c synchronous_commit=on".strip()
     DATABASES["default"]["CONN_MAX_AGE"] = 60
     DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
 
-# Work in the background. The broker is a doorbell; the database says what is to be done.
-# The default one keeps its messages in folders under DATA_DIR and needs no server.
+# Background work. A message only wakes a worker; the database is the record of what is to be done.
+# The default broker keeps its messages in folders under DATA_DIR and needs no server.
 #: `redis://…` or `amqp://…`. Default: folders in the data folder.
 CELERY_BROKER_URL: str = env.str("COUNTERSIGN_BROKER_URL", default="filesystem://localhost//")
 
 # == Exports
-#: An export with more rows than this is made in the background.
+#: An export with more rows than this is a background export.
 EXPORT_STREAM_ROWS: int = env.int("COUNTERSIGN_EXPORT_STREAM_ROWS", default=1_500_000)
-#: Threads of one web process that downloads may occupy at the same time.
+#: Threads of one web process that downloads may use at the same time.
 EXPORT_STREAMS: int = env.int("COUNTERSIGN_EXPORT_STREAMS", default=2)
-#: Background exports that are made at the same time.
+#: Background exports that run at the same time.
 EXPORTS_AT_ONCE: int = env.int("COUNTERSIGN_EXPORTS_AT_ONCE", default=2)
-#: Background exports of one person that may wait, be made or be kept.
+#: Background exports of one person that may be queued, running or kept.
 EXPORTS_PER_PERSON: int = env.int("COUNTERSIGN_EXPORTS_PER_PERSON", default=20)
 #: The same for all people together.
 EXPORTS_IN_ALL: int = env.int("COUNTERSIGN_EXPORTS_IN_ALL", default=1000)
-#: The same for the exports that schedules make for one person, counted separately.
+#: The same for the exports of one person's scheduled reports, counted separately.
 EXPORTS_OF_SCHEDULES: int = env.int("COUNTERSIGN_EXPORTS_OF_SCHEDULES", default=200)
 #: No export starts or continues with less free space, in megabytes, on the disk of the data folder.
 EXPORT_DISK_RESERVE_MB: int = env.int("COUNTERSIGN_EXPORT_DISK_RESERVE_MB", default=512)
 
 # == E-mail
-# For scheduled reports: a link and no figures.
+# Messages of scheduled reports: a link, no figures.
 #: Where messages of scheduled reports are sent, such as `smtp+tls://user:password@host:587`. The default writes them to
 #: the log of the process.
 vars().update(env.email("COUNTERSIGN_EMAIL_URL", default="consolemail://"))
@@ -266,14 +266,14 @@ SESSION_ABSOLUTE_SECONDS = 12 * 60 * 60
 AXES_FAILURE_LIMIT = 5
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_COOLOFF_TIME = timedelta(minutes=30)
-AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False  # knocking does not keep the owner out for longer
+AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False  # more attempts do not extend the lock-out
 AXES_RESET_ON_SUCCESS = True
 AXES_LOCKOUT_CALLABLE = "backoffice.accounts.sign_in.keep_lockout_response"
 AXES_SENSITIVE_PARAMETERS = ["username", "ip_address", "old_password", "new_password", "repeated"]
 AXES_CLIENT_IP_CALLABLE = "backoffice.core.web.middleware.client_address"
 AXES_ENABLE_ADMIN = False
 AXES_VERBOSE = False
-AXES_DISABLE_ACCESS_LOG = True  # the audit log says it
+AXES_DISABLE_ACCESS_LOG = True  # the audit log records sign-ins
 
 # == Transport and monitoring
 # A `__Host-` cookie needs TLS, which the sandbox on loopback does not have.
@@ -285,7 +285,7 @@ SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 CSRF_FAILURE_VIEW = "backoffice.accounts.access.csrf_failure"
 SECURE_SSL_REDIRECT = _TLS
-SECURE_REDIRECT_EXEMPT = [r"^metrics$"]  # asked on this machine, where no proxy ends TLS
+SECURE_REDIRECT_EXEMPT = [r"^metrics$"]  # read on this machine, without the proxy that terminates TLS
 #: Bearer token with which a monitoring system on another machine reads `/metrics`; at least 16 characters.
 METRICS_TOKEN: str = env.str("COUNTERSIGN_METRICS_TOKEN", default="").strip()
 SECURE_HSTS_SECONDS = 365 * 24 * 60 * 60 if _TLS else 0
@@ -349,7 +349,7 @@ LOGGING: dict[str, Any] = {
     "handlers": {"stderr": {"class": "logging.StreamHandler", "filters": ["request"], "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": _LOG_LEVEL},
     "loggers": {
-        "django": {"handlers": []},  # its own console and mail would go past our formatter
+        "django": {"handlers": []},  # Django's own console and mail handlers would bypass our formatter
         "django.request": {"level": "ERROR"},
         "axes": {"level": "WARNING"},
     },
@@ -357,7 +357,7 @@ LOGGING: dict[str, Any] = {
 
 
 def _refuse() -> None:
-    """Stop the start with a message that names the setting, wherever a value would be unsafe."""
+    """Stop the start with a message that names the setting, if a value would be unsafe."""
     gateways = [urlsplit(GATEWAY_URL), urlsplit(GATEWAY_URL_V4)]
     at_staging = [GATEWAY_STAGING_MARK in (url.hostname or "") for url in gateways]
     rules = [

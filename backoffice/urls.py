@@ -1,4 +1,4 @@
-"""Every address of the back office, one line for each application."""
+"""The root URLconf: one line for each app."""
 
 from django.urls import include, path
 

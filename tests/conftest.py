@@ -1,4 +1,4 @@
-"""The fixed cast and the running service, for every test."""
+"""Fixtures and hooks of the whole suite: the fixed cast, the simulated provider, and the order of the tests."""
 
 import gc
 import os
@@ -26,8 +26,8 @@ from tests import factories
 from tests.requirements import leave_out_what_asks_for_no_database, skip_what_cannot_run
 from tests.sandbox_process import SandboxProcess
 
-# What Hypothesis tries is the same every time, however long it takes: what is found at random must not hold up what it
-# has nothing to do with. `--hypothesis-profile=default` tries something new each time.
+# Hypothesis runs the same examples every time and without a deadline: a random finding must not fail an unrelated
+# change. `--hypothesis-profile=default` runs new examples each time.
 hypothesis.settings.register_profile(
     "the same every time",
     derandomize=True,
@@ -44,26 +44,29 @@ LONGEST = (
     "tests/sandbox/test_properties.py",
     "tests/tools/",
 )
-"""Where tests are that take half a minute and more: they come first, so that no process is left with one at the end."""
+"""Tests that take half a minute or more: they run first, so that no process is left with one at the end."""
 
 
 BROWSER = "tests/browser/"
-"""They share a running product, which would be started anew wherever other tests came between them."""
+"""These tests share a running product, which would be restarted whenever other tests ran in between."""
 
 
 class BrowserTestsOnOneWorker(LoadScopeScheduling):
-    """Each test by itself to the worker that is free, but those with a browser to one: they share a running product.
+    """Schedules each test on any free worker, but all browser tests on one: they share a running product.
 
-    They begin at once, because the largest scope is given away first; the other workers do the rest meanwhile.
+    The browser tests start first, because the largest scope is assigned first; the other workers run the rest
+    meanwhile.
     """
 
     def _split_scope(self, nodeid: str) -> str:
         return "browser" if nodeid.startswith(BROWSER) else nodeid
 
 
-@pytest.hookimpl(optionalhook=True)  # also where pytest-xdist is not loaded
+@pytest.hookimpl(optionalhook=True)  # pytest-xdist may not be loaded
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
-    """What `--dist loadgroup` means here: pytest-xdist 3.8 loses its groups with pytest 9.2 (its issue 1386)."""
+    """The scheduler of `--dist loadgroup`: pytest-xdist 3.8 loses its groups with pytest 9.2 (its issue
+    1386).
+    """
     return BrowserTestsOnOneWorker(config, log) if config.getvalue("dist") == "loadgroup" else None
 
 
@@ -87,17 +90,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """What is loaded by now stays until the end; looking through it for garbage took a tenth of the time."""
+    """Exclude everything loaded so far from garbage collection, which took a tenth of the time."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="module")
 def rolled_back_rows_are_cleared(django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
-    """What tests roll back stays in PostgreSQL's files until it is vacuumed, and a server may leave that to us.
+    """Vacuum our own tables after each module: autovacuum may be off, and rolled-back rows remain in
+    PostgreSQL's files.
 
-    Left there, it slows every later test, and the planner's estimates, which exports go by, count it. Of our own tables
-    alone, and without waiting for any: the server's catalogue is shared with the databases of the other processes.
+    They would slow every later test and distort the planner's estimates, which exports use. Locked tables are
+    skipped, and the catalogue is left alone, since it is shared with the databases of other processes.
     """
     yield
     if connection.vendor == "postgresql" and connection.connection is not None:
@@ -108,7 +112,7 @@ def rolled_back_rows_are_cleared(django_db_blocker: DjangoDbBlocker) -> Iterator
 
 @pytest.fixture(autouse=True)
 def nothing_remembered() -> None:
-    """What a process remembers, for a second or minutes, is long for tests that roll it back or reset the service."""
+    """Clear the caches of the process, which outlive a test's rollback and a reset of the provider."""
     credentials.clear_key_cache()
     pause.clear_pause_cache()
     selectors.clear_count_cache()
@@ -118,9 +122,10 @@ def nothing_remembered() -> None:
 
 @pytest.fixture
 def asked_before(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """This process knows the API key in use, the pause, unknown movements and breaks, as most do for some seconds.
+    """Fill the caches of the API key in use, the pause, unrecognised transactions and breaks, and keep them
+    from expiring.
 
-    Whether those are over would otherwise be a matter of the machine.
+    Otherwise the number of queries would depend on the speed of the machine.
     """
     monkeypatch.setattr(credentials, "CACHE_SECONDS", 3600.0)
     monkeypatch.setattr(pause, "CACHED_SECONDS", 3600.0)
@@ -136,7 +141,7 @@ def asked_before(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
 def django_assert_num_queries(
     django_assert_num_queries: DjangoAssertNumQueries, asked_before: None
 ) -> DjangoAssertNumQueries:
-    """Counts the queries of a process that has answered before."""
+    """Counts the queries of a process with filled caches."""
     return django_assert_num_queries
 
 
@@ -144,13 +149,13 @@ def django_assert_num_queries(
 def django_assert_max_num_queries(
     django_assert_max_num_queries: DjangoAssertNumQueries, asked_before: None
 ) -> DjangoAssertNumQueries:
-    """Counts the queries of a process that has answered before."""
+    """Counts the queries of a process with filled caches."""
     return django_assert_max_num_queries
 
 
 @pytest.fixture(autouse=True)
 def no_facets_known() -> None:
-    """A process remembers the facets of transactions for good; a test takes its own back."""
+    """Clear the facets of transactions, which a process caches without limit."""
     filters.forget_facets()
 
 
@@ -181,26 +186,26 @@ def administrator(db: None) -> User:
 
 @pytest.fixture
 def outsider(db: None) -> User:
-    """Somebody who may sign in and has no role."""
+    """A person who may sign in and has no role."""
     return factories.person("Ola Stranger")
 
 
 @pytest.fixture
 def sign_in() -> Callable[[Client, User], Client]:
-    """Put a person, with password and second factor given a moment ago, behind a test client."""
+    """Sign a person in to a test client, with password and a fresh second factor."""
     return factories.sign_in
 
 
 @pytest.fixture(scope="session")
 def sandbox_process() -> Iterator[SandboxProcess]:
-    """One simulated service for the whole run; `sandbox` gives it to a test in its seeded state."""
+    """One simulated provider for the whole run; `sandbox` gives it to a test in its seeded state."""
     with SandboxProcess() as process:
         yield process
 
 
 @pytest.fixture
 def sandbox(sandbox_process: SandboxProcess, settings: Settings) -> SandboxProcess:
-    """The simulated service over real HTTP, reset, and the product configured to call it."""
+    """The simulated provider over real HTTP, reset, and the product configured to use it."""
     sandbox_process.reset()
     settings.GATEWAY_URL = sandbox_process.url
     settings.GATEWAY_URL_V4 = sandbox_process.url.replace("/v2", "/v4")
@@ -211,7 +216,7 @@ def sandbox(sandbox_process: SandboxProcess, settings: Settings) -> SandboxProce
 
 @pytest.fixture
 def start_settings() -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Load the product's settings in a process of their own, with the given environment."""
+    """Load the product's settings in a separate process with the given environment."""
 
     def start(**environment: str) -> subprocess.CompletedProcess[str]:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("COUNTERSIGN_")}

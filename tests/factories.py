@@ -1,4 +1,4 @@
-"""Plain functions that make what tests need."""
+"""Factories: plain functions that create people, operations and attempts for tests."""
 
 import itertools
 import uuid
@@ -27,7 +27,7 @@ _NUMBERS = itertools.count(1)
 
 
 def person(name: str, *roles: Role, email: str | None = None) -> User:
-    """Somebody enrolled with an authenticator, in the given roles."""
+    """A person with an authenticator and the given roles."""
     user = User(email=email or f"{name.split()[0].lower()}@countersign.example", full_name=name)
     user.set_password(PASSWORD)
     user.recovery_codes_kept_at = timezone.now()
@@ -40,7 +40,7 @@ def person(name: str, *roles: Role, email: str | None = None) -> User:
 
 
 def sign_in(client: Client, user: User) -> Client:
-    """A session with password and second factor, as the sign-in pages leave it, without their way there."""
+    """A session with password and second factor, as after the sign-in pages, without requesting them."""
     session: Any = SessionStore()
     session[SESSION_KEY] = str(user.pk)
     session[BACKEND_SESSION_KEY] = "backoffice.accounts.roles.StaffBackend"
@@ -73,7 +73,7 @@ def prepared_of_kind(kind: str, payload: Payload, maker: User) -> Operation:
 
 
 def approve(operation: Operation, checker: User) -> Operation:
-    """The same, after a second person has countersigned it and typed what its kind wants typed."""
+    """The operation, approved by a second person who has typed what its kind requires."""
     kind, payload = read_content(operation)
     wanted = kind.confirmation(payload)
     return approvals.approve_operation(
@@ -86,7 +86,7 @@ def approve(operation: Operation, checker: User) -> Operation:
 
 
 def prepared(maker: User, **changes: Any) -> Operation:
-    """A pending withdrawal, one of many that may be equal: each says that it is a further one."""
+    """A pending withdrawal, marked as a repeated payment, so that tests can prepare many equal ones."""
     further = {"repeat_reason": f"Delivery {next(_NUMBERS)}"}
     return prepare.prepare_operation(
         uuid.uuid4(), actor=maker, kind="withdrawal", payload=payload(**{**further, **changes})
@@ -94,23 +94,23 @@ def prepared(maker: User, **changes: Any) -> Operation:
 
 
 def prepared_to_another_account(maker: User, **changes: Any) -> Operation:
-    """A pending withdrawal to an account that no other one goes to, so that nothing is paid again."""
+    """A pending withdrawal to an account of its own, so that nothing is a repeated payment."""
     return prepared(maker, **{"repeat_reason": "", "account_number": f"{next(_NUMBERS):010}", **changes})
 
 
 def approved(maker: User, checker: User, **changes: Any) -> Operation:
-    """A withdrawal that a second person countersigned."""
+    """A withdrawal that a second person has approved."""
     return approve(prepared(maker, **changes), checker)
 
 
 def release(operation: Operation, actor: User, token: str = "123456", **changes: Any) -> Operation:
-    """The word to send an approved operation."""
+    """Release an approved operation."""
     arguments = {"digest": operation.digest, "second_factor_at": timezone.now(), **changes}
     return release_operation(operation.pk, actor=actor, token=SecretStr(token), **arguments)
 
 
 def attempt(operation: Operation, **changes: Any) -> Attempt:
-    """A request that left just now and whose outcome nobody knows, past the services."""
+    """An attempt just sent, with unknown outcome, created without the services."""
     now = timezone.now()
     members = {"number": 1, "released_by": operation.maker, "digest": operation.digest}
     return operation.attempts.create(**{**members, "started_at": now, "deadline_at": now, **changes})

@@ -1,4 +1,4 @@
-"""Holds our operations against the simulated service's own ledger: every debit is known, and none is double."""
+"""Compares our operations with the simulated provider's own ledger: every debit is known, and none is double."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
@@ -10,16 +10,16 @@ from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.states import Outcome, Status
 from tests.sandbox_process import SandboxProcess
 
-# Where the money went: members of the ledger's record, and the same in the payload that people signed.
+# The recipient: fields of the ledger's record, and the same in the approved payload.
 _DESTINATION = {
     "withdrawal": {"accountNumber": "account_number", "bankCode": "bank_code"},
     "transfer": {"receiverUsername": "receiver_username"},
     "wallet_transfer": {"network": "network", "address": "address"},
     "conversion": {},
 }
-_PAYMENT = "payment"  # takes nothing from us; the service has it under our reference
-_CURRENCY = {"conversion": "from_currency"}  # where the payload calls it something else
-_FAILED = "failed"  # as the ledger calls it: the service took it and gave it back
+_PAYMENT = "payment"  # debits no balance; the provider has it under our reference
+_CURRENCY = {"conversion": "from_currency"}  # where the payload uses another name
+_FAILED = "failed"  # the ledger's word: debited and refunded
 _WITHOUT_EFFECT = {Outcome.NOT_SENT, Outcome.TOKEN_REFUSED, Outcome.REJECTED}
 
 Content = tuple[object, ...]
@@ -44,7 +44,7 @@ class _SentOperation:
         return (kind, payload[_CURRENCY.get(kind, "currency")], Decimal(payload["amount"]), *destination)
 
     def may_have_caused(self, debit: Debit) -> bool:
-        """Whether a debit that nobody names can be this operation's: it is open, or closed as failed and given back."""
+        """Whether an unclaimed debit can be this operation's: it is open, or closed as failed and refunded."""
         for attempt in self.attempts:
             if attempt.outcome == Outcome.OPEN:
                 return True
@@ -57,16 +57,17 @@ class _SentOperation:
 
 
 def assert_accounted_for(sandbox: SandboxProcess, *, by_others: Collection[str] = ()) -> None:
-    """Every operation in the database agrees with the service's own ledger, and every debit there belongs to one.
+    """Every operation in the database agrees with the provider's ledger, and every debit there belongs to one
+    operation.
 
-    `by_others` are the ids of transactions that somebody else caused, by another channel.
+    `by_others` are the ids of transactions that others caused, through another channel.
     """
     found = disagreements(sandbox.ledger(), by_others=by_others)
     assert not found, "The ledger of the service disagrees:\n" + "\n".join(found)
 
 
 def disagreements(ledger: Any, *, by_others: Collection[str] = ()) -> list[str]:
-    """What is not as it must be, one sentence each."""
+    """The differences, one sentence each."""
     debits = {debit["transactionId"]: debit for debit in ledger["orders"]}
     ours = {pk: debit for pk, debit in debits.items() if pk not in by_others}
     sent = [_SentOperation(operation, list(operation.attempts.all())) for operation in _money()]
@@ -84,7 +85,7 @@ def _money() -> list[Operation]:
 
 
 def _problems(sent: _SentOperation, debits: Mapping[str, Debit]) -> Iterator[str]:
-    """What is wrong with one operation and the debit it names."""
+    """The differences between one operation and the debit it names."""
     if len(sent.named) > 1:
         yield f"{sent} names several transactions: {sorted(sent.named)}"
     if sent.operation.status == Status.SUCCEEDED and not sent.named:
@@ -114,13 +115,13 @@ def _unlike(sent: _SentOperation, debit: Debit) -> Iterator[str]:
 
 
 def _without_owner(sent: list[_SentOperation], debits: Mapping[str, Debit]) -> Iterator[str]:
-    """Debits that nobody names need an operation of their own whose outcome is open, or that came back."""
+    """Unclaimed debits must each match an operation whose outcome is open, or that was refunded."""
     named = {transaction_id for each in sent for transaction_id in each.named}
     waiting: dict[Content, list[_SentOperation]] = defaultdict(list)
     for each in sent:
         if not each.named:
             waiting[each.content].append(each)
-    # Those that came back choose last, since they have more owners to choose from.
+    # Refunded debits are assigned last, since they have more possible owners.
     for debit in sorted(debits.values(), key=lambda debit: debit["status"] == _FAILED):
         if debit["transactionId"] in named:
             continue
@@ -132,7 +133,7 @@ def _without_owner(sent: list[_SentOperation], debits: Mapping[str, Debit]) -> I
 
 
 def _payments(payments: list[Mapping[str, str]]) -> Iterator[str]:
-    """Off-ramp payments: the service has each at most once, under the reference that was signed."""
+    """Off-ramp payments: the provider has each at most once, under the approved reference."""
     there: dict[str, int] = defaultdict(int)
     for payment in payments:
         there[payment["reference"]] += 1
@@ -148,6 +149,6 @@ def _payments(payments: list[Mapping[str, str]]) -> Iterator[str]:
 
 
 def _content(debit: Debit) -> Content:
-    """The same form as `_Sent.content`."""
+    """The same form as `_SentOperation.content`."""
     destination = [debit[member] for member in _DESTINATION[debit["kind"]]]
     return (debit["kind"], debit["currency"], Decimal(debit["amount"]), *destination)

@@ -1,6 +1,7 @@
-"""What some tests need from the machine. Missing, they are skipped and say so; `.ci/run` demands all of it.
+"""What some tests need from the machine. If it is missing they are skipped; `.ci/run` requires all of it.
 
-And which need the application's database: only those are run on the second engine, by `--only-with-database`.
+Also selects the tests that need the application's database: only these run on the second engine
+(`--only-with-database`).
 """
 
 import os
@@ -16,14 +17,14 @@ RABBITMQ = os.environ.get("COUNTERSIGN_TEST_RABBITMQ", "amqp://guest:guest@127.0
 
 
 def listens(port: int) -> bool:
-    """Whether something on this machine answers at the port."""
+    """Whether a server on this machine accepts connections at the port."""
     with socket.socket() as probe:
         probe.settimeout(1)
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 _DATABASE = {"db", "transactional_db", "live_server", "django_db_setup", "bench_server"}
-"""Fixtures that bring it. The last one brings databases of its own, on PostgreSQL or not at all."""
+"""Fixtures that use the database. The last one has databases of its own, on PostgreSQL only."""
 
 NEEDS: dict[str, tuple[str, Callable[[], bool]]] = {
     "browser": ("Chromium is not installed", lambda: shutil.which("chromium") is not None),
@@ -33,7 +34,9 @@ NEEDS: dict[str, tuple[str, Callable[[], bool]]] = {
 
 
 def skip_what_cannot_run(items: list[pytest.Item]) -> None:
-    """Mark tests whose need is not met: skipped with the reason, or failed where everything is demanded."""
+    """Mark tests whose requirement is missing: skipped with the reason, or failed where everything is
+    required.
+    """
     missing = {name: reason for name, (reason, is_there) in NEEDS.items() if not is_there()}
     if missing and DEMANDED:
         pytest.exit(f"Demanded and missing: {'; '.join(missing.values())}", returncode=1)
@@ -44,13 +47,13 @@ def skip_what_cannot_run(items: list[pytest.Item]) -> None:
 
 
 def leave_out_what_asks_for_no_database(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """One engine is enough for it: processes and browsers bring a database of their own."""
+    """Deselect tests without the application's database: running them on one engine is enough."""
     gone = [item for item in items if not asks_for_the_database(item)]
     config.hook.pytest_deselected(items=gone)
     items[:] = [item for item in items if asks_for_the_database(item)]
 
 
 def asks_for_the_database(item: pytest.Item) -> bool:
-    """pytest-django refuses it to every test that does not."""
+    """Whether the test may use the database, which pytest-django refuses to all others."""
     fixtures = set(getattr(item, "fixturenames", ()))
     return item.get_closest_marker("django_db") is not None or not fixtures.isdisjoint(_DATABASE)

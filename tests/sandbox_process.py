@@ -1,4 +1,4 @@
-"""The simulated service as tests use it: a real process on a free port, with a database of its own."""
+"""The simulated provider as tests use it: a real process on a free port, with a database of its own."""
 
 import sqlite3
 import subprocess
@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 API_KEY = "sandbox-key-of-the-simulation"
 API_USER = "countersign-demo"
 ISSUED_CODES = Path(__file__).with_name("issued_codes.toml")
-"""A dialect in which the service issues the code, which then lasts longer than half a minute."""
+"""A provider profile with codes that the provider issues, which are valid for longer than half a minute."""
 _READY = "Sandbox ready at "
 _START_SECONDS = 120
 _STOP_SECONDS = 60
@@ -26,8 +26,8 @@ _STOP_SECONDS = 60
 class SandboxProcess:
     """Start the sandbox on entry, stop it on exit.
 
-    `url` is the v2 base address, `control` the base of the control API; `ledger()` is the oracle: what the service was
-    really asked to do since its seed. By default a withdrawal settles on the first request after it; ask
+    `url` is the v2 base address, `control` the base of the control API; `ledger()` is the oracle: what the
+    provider has executed since its seed. By default a withdrawal settles on the first request after it; use
     `options(settle_after=None)` to keep withdrawals `processing` until `settle()`.
     """
 
@@ -59,17 +59,17 @@ class SandboxProcess:
 
     @property
     def url(self) -> str:
-        """The base address of version 2, without a slash at the end."""
+        """The base address of version 2, without a trailing slash."""
         return f"{self.address}/v2"
 
     @property
     def control(self) -> str:
-        """The base address of the control API, without a slash at the end."""
+        """The base address of the control API, without a trailing slash."""
         return f"{self.address}/_sandbox"
 
     @property
     def headers(self) -> dict[str, str]:
-        """The credential headers that the service accepts."""
+        """Valid credential headers."""
         return {"X-Api-Key": API_KEY, "X-Api-User": API_USER, "X-User-Version": "v2"}
 
     def __enter__(self) -> Self:
@@ -95,8 +95,8 @@ class SandboxProcess:
         self.address = address_of(self.process, self._output)
 
     def stop(self) -> None:
-        """Stop the process and wait for its end; what it wrote stays readable until exit."""
-        self._session.close()  # the server would wait a second for a connection that is kept alive
+        """Stop the process and wait for its end; its output stays readable until exit."""
+        self._session.close()  # the server would wait a second for a keep-alive connection
         if self.process is not None:
             self.process.terminate()
             self.process.wait(_STOP_SECONDS)
@@ -107,39 +107,41 @@ class SandboxProcess:
         return self._output.read_text()
 
     def token(self) -> str:
-        """The present TOTP code. The service accepts a code once; `options(token_reuse=True)` relaxes that."""
+        """The current TOTP code. The provider accepts a code once, unless `options(token_reuse=True)` is set."""
         return str(self._get("token")["totp"])
 
     def one_time_code(self) -> str:
-        """The present code of `otpType` otp."""
+        """The current code of `otpType` otp."""
         return str(self._get("token")["otp"])
 
     def ledger(self) -> Any:
-        """Withdrawals since the seed, what they took, balances, and disagreements of the books."""
+        """Withdrawals since the seed, their debits, balances, and inconsistencies of the books."""
         return self._get("ledger")
 
     def balance(self, currency: str) -> Decimal:
-        """What the service holds for the merchant."""
+        """The merchant's balance at the provider."""
         return Decimal(self.ledger()["balances"][currency])
 
     def options(self, **changes: object) -> Any:
-        """Change options (settle_after, token_required, token_reuse, fail_next); all that are in force come back."""
+        """Change options (settle_after, token_required, token_reuse, fail_next); returns all options."""
         return self._post("options", changes)
 
     def settle(self, outcome: str | None = None) -> int:
-        """Settle every open withdrawal now, to `fullfiled` or `failed` if an outcome is given. How many there were."""
+        """Settle every open withdrawal now, to `fullfiled` or `failed` if an outcome is given; returns how
+        many.
+        """
         return int(self._post("settle", {} if outcome is None else {"outcome": outcome})["settled"])
 
     def reset(self) -> None:
-        """Return to the seeded history, the options of the start, fresh tokens, the right time and no faults."""
+        """Return to the seeded history, initial options, unused tokens, the correct time and no faults."""
         self._post("reset", {})
 
     def fault(self, operation: str, kind: str, **parameters: object) -> int:
-        """Put a fault in force and return its id. Kinds and parameters: `payments_gateway/sandbox/faults/`."""
+        """Activate a fault and return its id. Kinds and parameters: `payments_gateway/sandbox/faults/`."""
         return int(self._post("faults", {"operation": operation, "kind": kind, **parameters})["id"])
 
     def faults(self) -> list[Any]:
-        """Every fault that was not taken away, with `hits`, `left` and `passed`."""
+        """Every active fault, with `hits`, `left` and `passed`."""
         return list(self._get("faults")["faults"])
 
     def hits(self, fault_id: int) -> int:
@@ -148,28 +150,30 @@ class SandboxProcess:
         return int(found["hits"])
 
     def clear_faults(self, fault_id: int | None = None) -> None:
-        """Take one fault away, or all; requests that a delay holds go on at once."""
+        """Remove one fault, or all; delayed requests continue at once."""
         self._delete("faults" if fault_id is None else f"faults/{fault_id}")
 
     def now(self) -> datetime:
-        """The present moment by the service's clock."""
+        """The current time of the provider's clock."""
         return datetime.fromisoformat(self._get("clock")["now"])
 
     def advance(self, seconds: float) -> datetime:
-        """Put the service's clock forward; its present moment comes back."""
+        """Move the provider's clock forward; returns its current time."""
         return datetime.fromisoformat(self._post("clock", {"advance": seconds})["now"])
 
     def deposit(self, currency: str, amount: str, sender: str = "Adaeze Obi") -> str:
-        """Let money arrive from outside; the transaction id."""
+        """Create an incoming transaction from outside; returns its id."""
         body: dict[str, object] = {"currency": currency, "amount": amount, "sender": sender}
         return str(self._post("deposits", body)["transactionId"])
 
     def kyc(self, completed: bool) -> None:
-        """Let the merchant have completed KYC, or not."""
+        """Set whether the merchant has completed KYC."""
         self._post("kyc", {"completed": completed})
 
     def pay_in(self, reference: str, amount: str | None = None) -> Any:
-        """Let a customer send crypto to the address of a payment, all of it by default; the payment comes back."""
+        """A customer sends crypto to the address of a payment, the full amount by default; returns the
+        payment.
+        """
         return self._post("payments", {"reference": reference, "amount": amount})
 
     def deliveries(self) -> list[Any]:
@@ -177,11 +181,11 @@ class SandboxProcess:
         return list(self._get("webhooks")["deliveries"])
 
     def webhook_fault(self, kind: str, **parameters: object) -> Any:
-        """Let the next deliveries be duplicated, reordered, delayed or forged; all such faults come back."""
+        """Duplicate, reorder, delay or forge the next deliveries; returns all such faults."""
         return self._post("webhooks/faults", {"kind": kind, **parameters})["faults"]
 
     def books(self) -> sqlite3.Connection:
-        """The database of the sandbox itself, for tests that must damage it."""
+        """The sandbox's own database, for tests that must damage it."""
         return sqlite3.connect(self.database, timeout=60)
 
     def _get(self, path: str) -> Any:
@@ -199,11 +203,11 @@ class SandboxProcess:
 
 
 def address_of(process: "subprocess.Popen[bytes]", output: Path) -> str:
-    """Wait until a started sandbox says in its output that it serves, and return where."""
+    """Wait until a started sandbox reports in its output that it serves, and return its address."""
     deadline = time.monotonic() + _START_SECONDS
     while time.monotonic() < deadline and process.poll() is None:
         for line in output.read_text().splitlines():
             if line.startswith(_READY):
                 return line.removeprefix(_READY)
-        time.sleep(0.01)  # between two looks at a condition with a deadline
+        time.sleep(0.01)  # between two checks of a condition with a deadline
     raise AssertionError(f"The sandbox did not start:\n{output.read_text()}")

@@ -1,4 +1,4 @@
-"""Settings of the test suite: the product's own, with a database of choice and cheap password hashing."""
+"""Settings of the test suite: the product's own, with a configurable database and fast password hashing."""
 
 import os
 import tempfile
@@ -22,9 +22,9 @@ STORAGES = {
 }
 WHITENOISE_AUTOREFRESH = True
 _OPTIONS = DATABASES["default"]["OPTIONS"]
-# No test outlives the machine: nothing waits for the disk, of which tests/test_settings.py has proof.
+# Tests need no durability, so commits do not wait for the disk; tests/test_settings.py checks the real setting.
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
-    # A file, not memory: tests run several threads and processes against it, like production.
+    # A file, not memory: several threads and processes of tests use it, like production.
     _OPTIONS = {**_OPTIONS, "init_command": f"{_OPTIONS['init_command']} PRAGMA synchronous=OFF;"}
     _TEST = {"NAME": str(_folder / "test.sqlite3")}
 else:

@@ -1,4 +1,4 @@
-"""Settings of a process that a test starts beside itself: the same database, not one of its own."""
+"""Settings of a process started by a test: the test's database, not one of its own."""
 
 import os
 

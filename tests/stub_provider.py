@@ -1,4 +1,6 @@
-"""A service that answers as a test tells it, over real HTTP, for the answers that the simulation never gives."""
+"""A provider that gives the responses a test defines, over real HTTP, for responses that the sandbox never
+gives.
+"""
 
 import json
 import threading
@@ -11,10 +13,10 @@ Answer = tuple[int, str]
 
 
 class StubProvider:
-    """Answers GET plausibly, and POST, PUT and DELETE as `answer_post` says.
+    """Answers GET plausibly, and POST, PUT and DELETE as defined by `answer_post`.
 
-    `records`, `accounts`, `callback` and `keys` are what it has, as JSON. `posts` are the bodies of what changes
-    something, `changes` their methods and paths; `keys_shown` the API keys of all requests.
+    `records`, `accounts`, `callback` and `keys` are its data, as JSON. `posts` are the bodies of requests
+    that change something, `changes` their methods and paths; `keys_shown` the API keys of all requests.
     """
 
     def __init__(self) -> None:
@@ -57,14 +59,14 @@ Stub = TypeVar("Stub", bound=StubProvider)
 
 @contextmanager
 def running() -> Iterator[StubProvider]:
-    """The stub on a free port of this machine, until the end of the block."""
+    """The stub on a free port of this machine, within the block."""
     with serving(StubProvider()) as stub:
         yield stub
 
 
 @contextmanager
 def serving(stub: Stub) -> Iterator[Stub]:
-    """The same for a stub of another making."""
+    """The same for another stub."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

@@ -1,4 +1,4 @@
-"""The oracle sees every way in which our record and the service's ledger can disagree."""
+"""The oracle detects every possible difference between our record and the provider's ledger."""
 
 import pytest
 import requests
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def sent(sandbox: SandboxProcess, maker: User, checker: User) -> Operation:
-    """A withdrawal that the service accepted and executed."""
+    """A withdrawal that the provider accepted and executed."""
     sandbox.options(token_reuse=True)
     return send(sandbox, maker, checker)
 
@@ -33,7 +33,7 @@ def send(sandbox: SandboxProcess, maker: User, checker: User) -> Operation:
 
 
 def withdraw_elsewhere(sandbox: SandboxProcess, operation: Operation) -> str:
-    """The same withdrawal by another channel; its transaction id."""
+    """The same withdrawal through another channel; its transaction id."""
     payload = operation.payload
     body = {
         "currency": payload["currency"],

@@ -1,4 +1,4 @@
-"""Which tests are run on the second engine, too: those that ask for the database, however they do."""
+"""The selection of tests for the second engine: all that use the database, directly or through a fixture."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Settings: which environments the process starts in, and which it refuses by name."""
+"""Settings: the environments in which the process starts, and those it refuses, naming the setting."""
 
 import base64
 import contextlib
@@ -31,7 +31,7 @@ STARTS = {
     "production": PRODUCTION,
 }
 
-# What is refused: an environment that would start, the one thing that is wrong with it, and the setting it is told by.
+# Refused environments: a valid one, the one wrong value, and the setting named in the message.
 REFUSED = [
     (SANDBOX, "ENVIRONMENT", "live"),
     (SANDBOX, "ENVIRONMENT", "Production"),
@@ -94,20 +94,20 @@ REFUSED = [
 
 
 def changed(environment: dict[str, str], name: str, value: str | None) -> dict[str, str]:
-    """The environment with one setting set to something else, or not at all."""
+    """The environment with one setting changed or removed."""
     kept = {key: text for key, text in environment.items() if key != f"COUNTERSIGN_{name}"}
     return kept if value is None else {**kept, f"COUNTERSIGN_{name}": value}
 
 
 @pytest.fixture(scope="module")
 def starts() -> dict[str, Start]:
-    """What became of each environment that is to start."""
+    """The result of starting each valid environment."""
     return dict(zip(STARTS, starts_in(STARTS.values()), strict=True))
 
 
 @pytest.fixture(scope="module")
 def refusals() -> list[Start]:
-    """What became of each environment that is to be refused, in the order of the table."""
+    """The result of starting each invalid environment, in the order of the table."""
     return starts_in(changed(*row) for row in REFUSED)
 
 

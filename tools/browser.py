@@ -1,4 +1,4 @@
-"""A browser without a screen and without JavaScript: pages, forms and cookies over HTTP."""
+"""An HTTP client that acts as a browser without JavaScript: pages, forms and cookies."""
 
 import re
 import time
@@ -14,12 +14,12 @@ CODE_TIMEOUT = 65.0
 
 
 class BrowserError(Exception):
-    """A page was not what a person would have needed."""
+    """A page did not contain what the caller needs."""
 
 
 @dataclass
 class HtmlForm:
-    """One form of a page: where its buttons send it, and the values that it holds already."""
+    """One form of a page: the targets of its buttons, and its present values."""
 
     actions: list[str]
     values: dict[str, str] = field(default_factory=dict)
@@ -41,11 +41,11 @@ class HttpBrowser:
         self.session.close()
 
     def get(self, path: str) -> requests.Response:
-        """Open a page. Raises BrowserError unless it is there."""
+        """Open a page. Raises BrowserError unless it exists."""
         return _expect(self.session.get(urljoin(self.address, path), timeout=60))
 
     def send(self, page: requests.Response, action: str, **typed: str) -> requests.Response:
-        """Fill in the form that goes where told, send it, and follow to the page that answers."""
+        """Fill in and send the form with this target, and follow redirects to the next page."""
         for form in forms_of(page.text):
             for target in form.actions:
                 if target.endswith(action):
@@ -53,13 +53,13 @@ class HttpBrowser:
         raise BrowserError(f"{page.url} has no form for {action}")
 
     def sign_in_at_the_demo(self, name: str) -> None:
-        """Sign in with the password and the code that the demo's sign-in page shows for a person."""
+        """Sign in with the password and code that the demo shows on the sign-in page."""
         page = self.get("/account/sign-in/")
         person = demo_person(page.text, name)
         page = self.send(page, "/account/sign-in/", email=person["email"], password=person["password"])
         deadline = time.monotonic() + CODE_TIMEOUT
         while not person["code"] and time.monotonic() < deadline:
-            time.sleep(1)  # a code works once; the next one comes within thirty seconds
+            time.sleep(1)  # a code is accepted once; the next one follows within thirty seconds
             page = self.get("/account/second-factor/")
             person = demo_person(page.text, name)
         self.send(page, "/account/second-factor/", code=person["code"])
@@ -76,7 +76,7 @@ def forms_of(html: str) -> list[HtmlForm]:
 
 
 def demo_person(html: str, name: str) -> dict[str, str]:
-    """E-mail, password and present code (empty while it is used up) of somebody whom the demo lists."""
+    """E-mail, password and current code (empty while it has been used) of a person listed by the demo."""
     shown = re.search(
         rf'{name}.*?data-email="(?P<email>[^"]*)" data-password="(?P<password>[^"]*)" data-code="(?P<code>[^"]*)"',
         html,

@@ -1,4 +1,4 @@
-"""`make demo`: the whole product on this machine, with people, money and operations that are all made up."""
+"""`make demo`: the whole product on this machine, with sample people, money and operations."""
 
 import argparse
 import os
@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from tools.processes import ROOT, Stack, StackError
 
-# Not through the back office, which sends nothing that nobody prepared: its reconciliation has to notice this.
+# Directly at the provider, not through the back office: its reconciliation must detect it.
 _UNRECOGNISED_TRANSACTION = """
 from decimal import Decimal
 from backoffice.core.gateway import gateway
@@ -47,7 +47,7 @@ def main() -> int:
 
 
 def _stop(_number: int, _frame: FrameType | None) -> NoReturn:
-    """Begin to stop; whoever presses again meanwhile cannot break that off and leave processes behind."""
+    """Begin to stop. A second signal cannot interrupt this and leave processes behind."""
     for number in _STOP_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
@@ -79,7 +79,7 @@ Ctrl-C stops everything.
 
 
 def _wait_for_exit(stack: Stack) -> int:
-    """Return when a process ends by itself, which none should."""
+    """Return when a process ends unexpectedly."""
     while True:
         for name, process in stack.processes.items():
             if process.poll() is not None:

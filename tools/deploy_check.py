@@ -15,7 +15,7 @@ from tools.processes import ROOT
 
 
 def main() -> int:
-    """Run Django's deployment checks; every warning counts as a failure."""
+    """Run Django's deployment checks; every warning is a failure."""
     with tempfile.TemporaryDirectory() as folder:
         others = {name: value for name, value in os.environ.items() if not name.startswith("COUNTERSIGN_")}
         environment = {**others, **production_environment(Path(folder))}
@@ -24,7 +24,7 @@ def main() -> int:
 
 
 def production_environment(folder: Path) -> dict[str, str]:
-    """The variables of a production deployment whose data is in this folder, with throwaway secrets."""
+    """The variables of a production deployment with its data in this folder and throwaway secrets."""
     return {
         "COUNTERSIGN_ENVIRONMENT": "production",
         "COUNTERSIGN_SECRET_KEY": secrets.token_urlsafe(64),
@@ -44,7 +44,7 @@ def production_environment(folder: Path) -> dict[str, str]:
 
 
 def _public_key(folder: Path) -> Path:
-    """A file with a key of nobody, as the service would give its own."""
+    """A file with a throwaway public key in place of the provider's."""
     key = rsa.generate_private_key(public_exponent=65_537, key_size=2048).public_key()
     file = folder / "webhook-keys.pem"
     file.write_bytes(key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))

@@ -1,8 +1,8 @@
-"""Generate the tables of the documentation and check what its pages name.
+"""Generate the tables of the documentation and check the names in its pages.
 
-`python -m tools.docs` rewrites the generated regions of the pages; `--check` changes nothing and fails if one is stale,
-or if a page names a file, a module, a `make` target, a management command or a variable that does not exist. `--site`
-fails if a page of the built site loads anything from another site.
+`python -m tools.docs` rewrites the generated regions of the pages; `--check` changes nothing and fails if one
+is stale, or if a page names a file, a module, a `make` target, a management command or a variable that does
+not exist. `--site` fails if a page of the built site loads anything from another site.
 """
 
 import argparse
@@ -33,17 +33,17 @@ _LINK = re.compile(r"\]\(([^)\s#]+)[^)]*\)")
 _PATH = re.compile(r"(?:[\w.-]+/)+[\w.-]*")
 _PACKAGES = [folder.parent.name for folder in sorted(ROOT.glob("*/__init__.py"))]
 _MODULE = re.compile(rf"(?:{'|'.join(_PACKAGES)})(?:\.\w+)+")
-_OF_OTHERS = {"pytest", "venv"}  # modules of others that pages tell people to run
+_OF_OTHERS = {"pytest", "venv"}  # third-party modules that pages mention with `python -m`
 _LOADED = re.compile(
     r"""(?:src\s*=\s*["']?|<link\b[^>]*\bhref\s*=\s*["']?|url\(\s*["']?|@import\s+["'])((?:https?:)?//[^"'\s)>]+)"""
 )
 _FROM_DJANGO = {"check", "collectstatic", "migrate", "shell", "showmigrations"}
-_MADE_LATER = ("var/", "site/", ".venv/")  # in no commit: data, the built documentation, the environment
+_MADE_LATER = ("var/", "site/", ".venv/")  # not in git: data, the built documentation, the environment
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One environment variable, as settings read and describe it."""
+    """One environment variable with its description."""
 
     section: str
     name: str
@@ -52,7 +52,7 @@ class Setting:
     meaning: str
 
 
-# What is generated
+# Generated tables
 
 
 def settings_table() -> str:
@@ -108,18 +108,18 @@ GENERATED: dict[str, Callable[[], str]] = {"settings": settings_table, "profile"
 
 
 def refreshed(text: str) -> str:
-    """The page with each generated region as it should be now. Raises KeyError for one that nothing generates."""
+    """The page with its generated regions up to date. Raises KeyError for a region without a generator."""
     return _REGION.sub(lambda found: f"{found[1]}{GENERATED[found[2]]()}{found[3]}", text)
 
 
-# Where the configuration is read
+# Variables that the settings read
 
 
 def settings_read(source: str | None = None) -> list[Setting]:
-    """Every variable that the settings read, with what the `#:` comment above it says.
+    """Every variable that the settings read, with the `#:` comment above it.
 
-    Raises ValueError for a variable without such a comment, or without a default that can be shown: where the default
-    is an expression, the comment says it ("Default: …").
+    Raises ValueError for a variable without such a comment, or without a default that can be shown: if the
+    default is an expression, the comment has to state it ("Default: …").
     """
     text = SETTINGS.read_text() if source is None else source
     lines = text.splitlines()
@@ -129,7 +129,7 @@ def settings_read(source: str | None = None) -> list[Setting]:
         name = str(ast.literal_eval(call.args[0]))
         described = _comment_above(lines, call.lineno) or _comment_above(lines, statement.lineno)
         if name in found:
-            continue  # read a second time: described where it is read first
+            continue  # read a second time: described at the first
         if not described:
             raise ValueError(f"{name} has no comment that begins with `#:` above it")
         default, meaning = _default_and_meaning(name, call, described)
@@ -140,7 +140,7 @@ def settings_read(source: str | None = None) -> list[Setting]:
 
 @cache
 def required_in_production() -> frozenset[str]:
-    """The variables without which the process refuses to start in production, found by leaving out each in turn."""
+    """The variables without which the process refuses to start in production, found by removing each in turn."""
     with tempfile.TemporaryDirectory() as folder:
         complete = production_environment(Path(folder))
         others = complete.keys() - {f"{PREFIX}DATA_DIR"}
@@ -158,7 +158,7 @@ def _starts(environment: Mapping[str, str | None]) -> bool:
 
 @contextmanager
 def _environment(variables: Mapping[str, str | None]) -> Iterator[None]:
-    """Exactly these variables of ours, for a while."""
+    """Exactly these variables of ours within the block."""
     before = dict(os.environ)
     for name in [name for name in os.environ if name.startswith(PREFIX)]:
         del os.environ[name]
@@ -171,7 +171,7 @@ def _environment(variables: Mapping[str, str | None]) -> Iterator[None]:
 
 
 def _reads(tree: ast.Module) -> Iterator[tuple[ast.Call, ast.stmt]]:
-    """Each call that reads a variable of ours, with the statement it belongs to, in the order of the file."""
+    """Each call that reads a variable of ours, with its statement, in the order of the file."""
     for statement in tree.body:
         calls = [
             node
@@ -226,11 +226,11 @@ def _shown(value: object) -> str:
     return f"`{value}`"
 
 
-# What pages name
+# Names in pages
 
 
 def problems(page: Path, text: str) -> Iterator[str]:
-    """Whatever the page names that does not exist."""
+    """Everything the page names that does not exist."""
     prose = _FENCE.sub("", text)
     for code in dict.fromkeys(_CODE.findall(prose)):
         if _names_a_missing_file(code):
@@ -258,7 +258,7 @@ def _unknown_commands(text: str) -> Iterator[str]:
 
 
 def _names_a_missing_file(code: str) -> bool:
-    """Whether this is a path of the project, by its form, that leads to nothing."""
+    """Whether this has the form of a path of the project and does not exist."""
     if not _PATH.fullmatch(code) or code.startswith(_MADE_LATER):
         return False
     is_path = code.endswith("/") or "." in code.rpartition("/")[2] or (ROOT / code.partition("/")[0]).exists()
@@ -266,7 +266,7 @@ def _names_a_missing_file(code: str) -> bool:
 
 
 def _is_in_a_module(dotted: str) -> bool:
-    """Whether the longest part of the name that is a module has a text in which each of the rest occurs."""
+    """Whether the longest prefix that is a module contains each of the remaining names in its text."""
     names = dotted.split(".")
     for length in range(len(names), 0, -1):
         path = ROOT.joinpath(*names[:length])
@@ -292,7 +292,7 @@ def _variables() -> set[str]:
 
 
 def foreign_loads(text: str) -> list[str]:
-    """Addresses of other sites that a page or a stylesheet loads by itself; links that people follow are none."""
+    """URLs of other sites that a page or a stylesheet loads; links are not included."""
     return _LOADED.findall(text)
 
 
@@ -302,7 +302,7 @@ def pages() -> list[Path]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Write the generated regions, or say what is wrong."""
+    """Write the generated regions, or report problems."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="change nothing; fail if something is wrong")
     parser.add_argument("--site", type=Path, help="the folder of the built site, to check what it loads")

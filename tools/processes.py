@@ -1,4 +1,4 @@
-"""The processes of one running Countersign: simulated provider, worker, beat, sweeper and web."""
+"""Start and stop the processes of one Countersign: simulated provider, worker, beat, sweeper and web."""
 
 import fcntl
 import os
@@ -22,19 +22,19 @@ DATABASE = "countersign.sqlite3"
 START_TIMEOUT = 60.0
 WEBHOOK_SECRET = "of-a-simulation-so-nobody-needs-to-guess-it"  # noqa: S105
 STOP_TIMEOUT = 10.0
-_FIRST_PORT = 15_000  # above those of well-known servers
+_FIRST_PORT = 15_000  # above the ports of well-known servers
 _FIRST_OUTGOING_PORT = 32_768
 
 
 class StackError(Exception):
-    """The stack could not be started; the message says why and what to do."""
+    """The processes could not be started; the message says why and what to do."""
 
 
 @dataclass
 class Stack:
-    """Everything `make demo` runs, in one folder and on two ports. Use it as a context manager.
+    """All processes of `make demo`, in one folder and on two ports. Use it as a context manager.
 
-    A clean environment: no COUNTERSIGN_ variable of the caller reaches the processes, except the ones in `extra`.
+    A clean environment: no COUNTERSIGN_ variable of the caller is passed on, except the ones in `extra`.
     """
 
     folder: Path
@@ -43,7 +43,7 @@ class Stack:
     extra: Mapping[str, str] = field(default_factory=dict)
     settle_after: float = 4.0
     transactions: int = 6000
-    at_first: str = ""  # Python that is run once, behind the history that a new folder begins with
+    at_first: str = ""  # Python code run once, after the sample history of a new folder is made
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     watchdog: subprocess.Popen[str] | None = None
     lock: IO[bytes] | None = None
@@ -55,17 +55,17 @@ class Stack:
 
     @property
     def sandbox(self) -> str:
-        """Address of the simulated service."""
+        """Address of the simulated provider."""
         return f"http://127.0.0.1:{self.sandbox_port}"
 
     @property
     def webhook_keys(self) -> Path:
-        """The file with the simulated service's public keys, written once it has told them."""
+        """The file with the simulated provider's public keys, written once they have been read."""
         return self.folder / "webhook-keys.pem"
 
     @property
     def environment(self) -> dict[str, str]:
-        """What each process finds in its environment."""
+        """The environment of each process."""
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("COUNTERSIGN_")}
         own = {
             "DJANGO_SETTINGS_MODULE": "backoffice.settings",
@@ -94,13 +94,13 @@ class Stack:
         self.stop()
 
     def start(self) -> None:
-        """Start everything and return once the pages answer. Raises StackError."""
+        """Start everything and return once the pages respond. Raises StackError."""
         self.lock = _lock_folder(self.folder)
         for port in (self.web_port, self.sandbox_port):
             _check_port_is_free(port)
         self.start_sandbox()
         self.webhook_keys.write_text(self.service_keys())
-        self.set_sandbox(token_reuse=True, settle_after=0)  # while the demo's history is made
+        self.set_sandbox(token_reuse=True, settle_after=0)  # while the sample history is made
         is_new = not (self.folder / DATABASE).exists()
         self.manage("preparedemo", "--token", self.service_token())
         if is_new and self.at_first:
@@ -115,14 +115,14 @@ class Stack:
         self.run("sweeper", "manage.py", "sweep")
 
     def start_sandbox(self) -> None:
-        """Start the simulated service alone and return once it answers. Raises StackError."""
+        """Start the simulated provider alone and return once it responds. Raises StackError."""
         self.run("sandbox", *self._sandbox_arguments())
         self.wait_for("sandbox", f"{self.sandbox}/_sandbox/token")
 
     def run(self, name: str, *arguments: str) -> None:
-        """Start one process in a group of its own; what it prints goes to `logs/<name>.log`.
+        """Start one process in its own process group; its output goes to `logs/<name>.log`.
 
-        It ends with this process, even if that is killed outright.
+        It ends with this process, even if that is killed.
         """
         logs = self.folder / "logs"
         logs.mkdir(parents=True, exist_ok=True)
@@ -139,20 +139,20 @@ class Stack:
         self._watch(self.processes[name])
 
     def service_token(self) -> str:
-        """The one-time token that the simulated service accepts now."""
+        """The one-time code that the simulated provider accepts now."""
         return str(requests.get(f"{self.sandbox}/_sandbox/token", timeout=10).json()["totp"])
 
     def service_keys(self) -> str:
-        """The public keys that the simulated service signs webhooks with, in PEM."""
+        """The public keys with which the simulated provider signs webhooks, in PEM."""
         keys = requests.get(f"{self.sandbox}/_sandbox/webhooks/keys", timeout=30).json()["keys"]
         return "".join(key["pem"] for key in keys)
 
     def set_sandbox(self, **options: object) -> None:
-        """Change options of the simulated service, until its next start."""
+        """Change options of the simulated provider, until its next start."""
         requests.post(f"{self.sandbox}/_sandbox/options", json=options, timeout=30).raise_for_status()
 
     def manage(self, *arguments: str, given: str = "") -> str:
-        """Run a management command with this input to its end; what it printed. Raises StackError if it failed."""
+        """Run a management command with this input and return its output. Raises StackError if it fails."""
         done = subprocess.run(  # noqa: S603 - our own interpreter and arguments
             [sys.executable, "manage.py", *arguments],
             cwd=ROOT,
@@ -167,7 +167,7 @@ class Stack:
         return done.stdout
 
     def wait_for(self, name: str, address: str) -> None:
-        """Return once the address answers. Raises StackError if the process ends first or takes too long."""
+        """Return once the address responds. Raises StackError if the process ends first or takes too long."""
         deadline = time.monotonic() + START_TIMEOUT
         while time.monotonic() < deadline:
             if self.processes[name].poll() is not None:
@@ -180,18 +180,18 @@ class Stack:
         raise StackError(f"The {name} process does not answer at {address}:\n{self.last_words(name)}")
 
     def last_words(self, name: str) -> str:
-        """The end of a process's log."""
+        """The last lines of a process's log."""
         return (self.folder / "logs" / f"{name}.log").read_text(errors="replace")[-2000:]
 
     def stop(self) -> None:
-        """End every process, gently and then for certain, the service last."""
+        """End every process, first with SIGTERM, then with SIGKILL, the provider last."""
         for process in reversed(self.processes.values()):
             _signal_group(process, signal.SIGTERM)
         deadline = time.monotonic() + STOP_TIMEOUT
         for process in reversed(self.processes.values()):
             with suppress(subprocess.TimeoutExpired):
                 process.wait(max(0.1, deadline - time.monotonic()))
-            _signal_group(process, signal.SIGKILL)  # whoever is left of its group, its own children included
+            _signal_group(process, signal.SIGKILL)  # the rest of its group, including its children
             process.wait()
         self.processes.clear()
         if self.watchdog is not None:
@@ -229,9 +229,9 @@ class Stack:
 
 
 def free_port() -> int:
-    """A port that nobody listens on now, below those that systems give to outgoing connections.
+    """A free port below the range that systems use for outgoing connections.
 
-    One of theirs could be given away before our process listens there, which takes seconds.
+    One in that range could be taken before our process listens, which takes seconds.
     """
     while True:
         port = _FIRST_PORT + secrets.randbelow(_FIRST_OUTGOING_PORT - _FIRST_PORT)
@@ -242,14 +242,14 @@ def free_port() -> int:
 
 @contextmanager
 def temporary_stack(folder: Path, **changes: object) -> Iterator[Stack]:
-    """A stack on free ports."""
+    """A stack on free ports, stopped after the block."""
     with Stack(folder, free_port(), free_port(), **changes) as stack:  # type: ignore[arg-type]
         yield stack
 
 
 @contextmanager
 def temporary_sandbox(folder: Path, *, transactions: int) -> Iterator[Stack]:
-    """The simulated service alone, on a free port, with a history of this length."""
+    """The simulated provider alone, on a free port, with a history of this length."""
     stack = Stack(folder, free_port(), free_port(), transactions=transactions)
     try:
         stack.start_sandbox()
@@ -259,7 +259,7 @@ def temporary_sandbox(folder: Path, *, transactions: int) -> Iterator[Stack]:
 
 
 def _lock_folder(folder: Path) -> IO[bytes]:
-    """The folder is ours until this file is closed, be it by our end. Raises StackError if somebody runs in it."""
+    """Lock the folder until this file is closed or the process ends. Raises StackError if it is locked."""
     folder.mkdir(parents=True, exist_ok=True)
     lock = (folder / "running.lock").open("ab")
     try:

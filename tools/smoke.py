@@ -1,4 +1,4 @@
-"""`make smoke`: the main job over HTTP only, with two people, against a stack of its own."""
+"""`make smoke`: prepare, approve and send one withdrawal over HTTP with two people, on a stack of its own."""
 
 import csv
 import io
@@ -29,7 +29,9 @@ WITHDRAWAL = {
 
 
 def main() -> int:
-    """Print one line of JSON; 0 only if there was exactly one debit of the right amount, and all was proven."""
+    """Print one line of JSON; 0 only if there was exactly one debit of the right amount, and every check
+    passed.
+    """
     began = time.monotonic()
     try:
         with (
@@ -46,7 +48,7 @@ def main() -> int:
 
 
 def run(stack: Stack) -> dict[str, Any]:
-    """Do the main job; what there was to see of it."""
+    """Do the main job and return the observations."""
     with HttpBrowser(stack.web) as maker, HttpBrowser(stack.web) as checker:
         maker.sign_in_at_the_demo("Tunde Bello")
         operation = prepare(maker)
@@ -68,7 +70,9 @@ def run(stack: Stack) -> dict[str, Any]:
 
 
 def prepare(browser: HttpBrowser, amount: Decimal = AMOUNT) -> str:
-    """Prepare the withdrawal through its review; the path of the operation. The same again would be refused."""
+    """Prepare the withdrawal through its review page; returns the path of the operation. An identical one
+    would be refused.
+    """
     form = browser.get("/operations/prepare/withdrawal/")
     review = browser.send(
         form,
@@ -82,7 +86,7 @@ def prepare(browser: HttpBrowser, amount: Decimal = AMOUNT) -> str:
 
 
 def wait_until_closed(browser: HttpBrowser, operation: str) -> str:
-    """The status on the operation's page once it is closed, or the last one seen."""
+    """The status on the operation's page once it is closed, or the last status seen."""
     status, deadline = "", time.monotonic() + CONFIRM_TIMEOUT
     while status not in {"succeeded", "failed"} and time.monotonic() < deadline:
         time.sleep(0.3)
@@ -92,25 +96,25 @@ def wait_until_closed(browser: HttpBrowser, operation: str) -> str:
 
 
 def provider_debits(ledger: dict[str, Any]) -> dict[str, Any]:
-    """What the service itself withdrew to our account: how often the right amount, and how much in all, before fees."""
+    """What the provider withdrew to our account: how often the right amount, and the total before fees."""
     account = WITHDRAWAL["account_number"]
     debits = [Decimal(row["amount"]) for row in ledger["withdrawals"] if row["accountNumber"] == account]
     return {"debits_at_service": debits.count(AMOUNT), "debited": str(sum(debits, Decimal(0)))}
 
 
 def names(cell: str) -> list[str]:
-    """The people that one cell of a report lists; nobody in an empty one."""
+    """The people listed in one cell of a report; empty for an empty cell."""
     return [name for name in cell.split("; ") if name]
 
 
 def verified_entries(stack: Stack) -> int:
-    """How many entries of the audit log were verified. Raises StackError if the chain is broken."""
+    """The number of verified entries of the audit log. Raises StackError if the chain is broken."""
     verdict = re.search(r"[\d,]+", stack.manage("verify_audit"))
     return int(verdict[0].replace(",", "")) if verdict else 0
 
 
 def is_passed(seen: dict[str, Any]) -> bool:
-    """Exactly one debit of the right amount, countersigned once, confirmed, and on record."""
+    """Exactly one debit of the right amount, approved once, confirmed, and on record."""
     return (
         seen["status"] == "succeeded"
         and seen["debits_at_service"] == 1

@@ -1,7 +1,7 @@
 """Kill the processes of a stack that was itself killed and could not end them: `python -m tools.watchdog`.
 
-It reads process groups, one a line, from a pipe that the kernel closes when the stack is gone. That works on Linux and
-macOS alike. A stack that ends its processes itself ends its watchdog last.
+It reads process groups, one per line, from a pipe that the kernel closes when the stack is gone. This works
+on Linux and macOS. A stack that ends its processes itself ends its watchdog last.
 """
 
 import os
@@ -11,7 +11,7 @@ from contextlib import suppress
 
 
 def main() -> None:
-    """Wait for the end of the input, then kill every group that it named."""
+    """Wait for the end of the input, then kill every process group listed."""
     for group in [int(line) for line in sys.stdin]:
         with suppress(ProcessLookupError):
             os.killpg(group, signal.SIGKILL)

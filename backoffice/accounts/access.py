@@ -1,6 +1,7 @@
-"""Nobody sees anything without sign-in and second factor, unless the view says so.
+"""Access control for every view: sign-in and second factor are required unless the view says otherwise.
 
-The middleware enforces it; the decorators are the marks that it reads. Whoever lacks a step is led to it and back.
+The middleware enforces it; the decorators mark the exceptions. A request that lacks a step is redirected to
+that step and back.
 """
 
 from collections.abc import Callable
@@ -34,10 +35,10 @@ NEXT_PARAMETER = "next"
 
 
 def redirect_to_step(request: HttpRequest, name: str) -> HttpResponse:
-    """Send the browser to a step of sign-in, which leads back to the page it is on now.
+    """Redirect to a step of sign-in, which returns to the current page.
 
-    A request by htmx is answered with an order to load the whole page, so that no sign-in form ends up
-    inside another page.
+    An htmx request gets a header that loads the whole page, so that no sign-in form is inserted into another
+    page.
     """
     address = url_with_next(name, _current_page(request))
     if request.headers.get("HX-Request") == "true":
@@ -46,23 +47,23 @@ def redirect_to_step(request: HttpRequest, name: str) -> HttpResponse:
 
 
 def url_with_next(name: str, wanted: str) -> str:
-    """The address of a step, which remembers the page wanted after it."""
+    """The URL of a step, with the page to open after it."""
     return f"{reverse(name)}?{urlencode({NEXT_PARAMETER: wanted})}" if wanted else reverse(name)
 
 
 def next_page(request: HttpRequest) -> str:
-    """The page that was asked for before sign-in, if it is one of ours; otherwise the empty string."""
+    """The page requested before sign-in, if its URL is ours; otherwise the empty string."""
     wanted = request.POST.get(NEXT_PARAMETER) or request.GET.get(NEXT_PARAMETER, "")
     return wanted if _is_own_url(request, wanted) else ""
 
 
 def page_after_sign_in(request: HttpRequest) -> str:
-    """The page that was asked for before sign-in, or the overview."""
+    """The page requested before sign-in, or the overview."""
     return next_page(request) or resolve_url(settings.LOGIN_REDIRECT_URL)
 
 
 def _current_page(request: HttpRequest) -> str:
-    """The page that the person looks at. A form's target is none: it cannot be opened by its address."""
+    """The page that the person has open. Not the target of a form, which cannot be opened by GET."""
     if request.method == "GET" and "HX-Request" not in request.headers:
         return request.get_full_path()
     shown = request.headers.get("HX-Current-URL") or request.headers.get("Referer", "")
@@ -78,22 +79,24 @@ _View = TypeVar("_View", bound=Callable[..., HttpResponseBase])
 
 
 def second_factor_not_required(view: _View) -> _View:
-    """The password is enough: for the steps of sign-in themselves, and for signing out."""
+    """The password is enough: for the steps of sign-in and for signing out."""
     return _marked(view, second_factor_required=False)
 
 
 def recovery_codes_not_required(view: _View) -> _View:
-    """Open to people who have given the second factor but not yet stored their recovery codes."""
+    """Open to people who have given the second factor but have not confirmed their recovery codes."""
     return _marked(view, recovery_codes_required=False)
 
 
 def does_not_extend_session(view: _View) -> _View:
-    """The page calls this view by itself, so a call is no sign of a person and does not keep the session alive."""
+    """For views that a page calls automatically: such a request is not activity, so it does not extend the
+    session.
+    """
     return _marked(view, counts_as_use=False)
 
 
 def fresh_second_factor_required(view: _View) -> _View:
-    """Ask for a code first unless one was given within the last five minutes; then come back here."""
+    """Ask for a code unless one was given within the last five minutes, then return to this view."""
 
     @wraps(view)
     def guarded(request: StaffRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -118,7 +121,7 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class AuthenticationMiddleware(django_auth.AuthenticationMiddleware):
-    """`request.user` from the session's own query; a session that is no longer good is ended."""
+    """Sets `request.user` from the session's own query, and ends a session that is no longer valid."""
 
     def process_request(self, request: HttpRequest) -> None:
         super().process_request(request)
@@ -133,10 +136,11 @@ def _person_of(session: SessionStore) -> User | AnonymousUser:
 
 
 class StaffOnlyMiddleware:
-    """Demands sign-in, second factor and stored recovery codes, in this order; keeps pages out of every cache.
+    """Requires sign-in, second factor and confirmed recovery codes, in this order, and forbids caching of
+    pages.
 
-    A view is opened by Django's `login_not_required`, or by `second_factor_not_required` for the steps
-    of sign-in. Times are shown in the person's own time zone.
+    Django's `login_not_required` opens a view, `second_factor_not_required` the steps of sign-in. Activates
+    the person's time zone.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -162,14 +166,14 @@ class StaffOnlyMiddleware:
         return redirect_to_step(request, missing) if missing else None
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> None:
-        """Record who tried to change something without the permission; the page is still the plain 403."""
+        """Record an attempted change without permission; the response remains the plain 403."""
         if isinstance(exception, PermissionDenied) and request.method not in SAFE_METHODS:
             with transaction.atomic():
                 record(Action.ACCESS_REFUSED, actor=cast(User, request.user), target=request.path)
 
 
 def _missing_step(request: StaffRequest, view: Callable[..., Any]) -> str | None:
-    """The step that this person still has to take before this view opens."""
+    """The step of sign-in that this person has to take before this view opens; None if there is none."""
     if not getattr(view, "second_factor_required", True):
         return None
     if request.session.authenticator is None:
@@ -181,9 +185,9 @@ def _missing_step(request: StaffRequest, view: Callable[..., Any]) -> str | None
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """Django's check against forged forms has refused this one: a page left open over a sign-in, or an attack.
+    """The response if Django's CSRF check fails: a page left open across a sign-in, or an attack.
 
-    It is on record where somebody is signed in. Strangers leave no entry: they could fill the log with them.
+    Recorded in the audit log only for people who are signed in: others could fill the log.
     """
     if isinstance(request.user, User):
         with transaction.atomic():

@@ -3,7 +3,7 @@ from django.db.models.signals import post_migrate
 
 
 class AccountsConfig(AppConfig):
-    """Staff: who they are, what they may do, and how they prove it."""
+    """Staff: accounts, roles, sign-in and sessions."""
 
     name = "backoffice.accounts"
     label = "accounts"
@@ -11,5 +11,5 @@ class AccountsConfig(AppConfig):
     def ready(self) -> None:
         from backoffice.accounts.roles import sync_role_permissions
 
-        # Django creates an application's permissions after its migrations; the roles get theirs right behind.
+        # Django creates an app's permissions after its migrations; then the roles are synchronised.
         post_migrate.connect(sync_role_permissions, dispatch_uid="accounts.give_permissions")

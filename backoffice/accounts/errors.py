@@ -1,12 +1,12 @@
-"""What can be refused at sign-in and in the care of accounts. Each message may be shown as it is."""
+"""Errors of sign-in and account management. Each message can be shown as it is."""
 
 
 class AccountsError(Exception):
-    """The request was refused and nothing changed but the audit log."""
+    """The request was refused. Nothing changed except the audit log."""
 
 
 class SignInRefusedError(AccountsError):
-    """E-mail address and password do not belong together; it is not said which one is wrong."""
+    """Wrong e-mail address or password; the message does not say which."""
 
     def __init__(self) -> None:
         super().__init__("The e-mail address or the password is not right. Nobody was signed in.")
@@ -23,22 +23,22 @@ class LockedOutError(AccountsError):
 
 
 class PasswordRefusedError(AccountsError):
-    """Somebody who is signed in gave a wrong present password."""
+    """A person who is signed in gave a wrong current password."""
 
     def __init__(self) -> None:
         super().__init__("This is not your present password. Nothing was changed.")
 
 
 class EnrolmentNotAllowedError(AccountsError):
-    """An authenticator may be replaced only with a fresh second factor, and only the one begun here."""
+    """Replacing an authenticator needs a fresh second factor, and an enrolment begun in this session."""
 
     def __init__(self) -> None:
         super().__init__("This authenticator cannot be set up any more. Nothing changed. Start again.")
 
 
 class UnknownRoleError(AccountsError):
-    """A role that is not in the table of roles."""
+    """A role that is not defined in `Role`."""
 
 
 class EmailTakenError(AccountsError):
-    """Another person signs in with this e-mail address already."""
+    """Another account has this e-mail address."""

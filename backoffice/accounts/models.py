@@ -1,4 +1,4 @@
-"""Members of staff, their authenticators and recovery codes, and their sessions."""
+"""Staff accounts, their authenticators and recovery codes, and their sessions."""
 
 import base64
 import re
@@ -27,13 +27,13 @@ from backoffice.core.encryption import EncryptedRow
 
 
 def validate_time_zone(name: str) -> None:
-    """Raises ValidationError unless the name is one of the IANA time zone database."""
+    """Raises ValidationError unless this is a name of the IANA time zone database."""
     if name not in available_timezones():
         raise ValidationError("Choose a time zone from the list.")
 
 
 class Theme(models.TextChoices):
-    """How the pages are coloured."""
+    """Colour scheme of the pages."""
 
     AUTO = "auto", "As the device"
     LIGHT = "light", "Light"
@@ -41,24 +41,25 @@ class Theme(models.TextChoices):
 
 
 class UserManager(BaseUserManager["User"]):
-    """Finds people by e-mail address, in whatever case it was typed."""
+    """Finds people by e-mail address, ignoring case."""
 
     def get_by_natural_key(self, username: str | None) -> "User":
         return self.get(email=(username or "").strip().lower())
 
     def get_locked(self, pk: int) -> "User":
-        """The person, locked to the end of the transaction.
+        """The person, locked until the end of the transaction.
 
-        Without the key: an audit entry that names the person, written meanwhile, only needs the row to stay.
+        `no_key`: an audit entry that refers to the person needs the row to exist only, and must not wait for
+        this lock.
         """
         return self.select_for_update(no_key=True).get(pk=pk)
 
 
 class User(AbstractBaseUser, PermissionsMixin):
-    """A person who signs in. The e-mail address is the user name and is stored in lower case.
+    """A person who signs in. The e-mail address is the user name, stored in lower case.
 
-    Rights come from roles alone: permissions given to one person directly and Django's superuser flag count for
-    nothing, so every right has a role behind it that can be named.
+    Permissions come from roles alone: permissions assigned to one person and Django's superuser flag are
+    ignored, so every permission can be traced to a role.
     """
 
     email = models.EmailField("e-mail address", unique=True)
@@ -87,28 +88,28 @@ class User(AbstractBaseUser, PermissionsMixin):
 
     @property
     def first_name(self) -> str:
-        """The first word of the name, for a greeting."""
+        """The first word of the name."""
         return self.full_name.partition(" ")[0]
 
     @property
     def initials(self) -> str:
-        """The first letters of the first and the last word of the name."""
+        """The initials of the first and the last word of the name."""
         words = self.full_name.split()
         return "".join(word[0] for word in dict.fromkeys((words[0], words[-1]))).upper() if words else "?"
 
     def has_perm(self, perm: str, obj: Any = None) -> bool:
-        """Whether a role of this person allows it; always False for somebody who was deactivated."""
+        """Whether a role of this person allows it; always False for a deactivated account."""
         return perm in self.get_all_permissions(obj)
 
     def has_module_perms(self, app_label: str) -> bool:
-        """Whether a role of this person allows anything in this application."""
+        """Whether a role of this person allows anything in this app."""
         return any(name.startswith(f"{app_label}.") for name in self.get_all_permissions())
 
     @cached_property
     def permission_names(self) -> frozenset[str]:
-        """What this person's roles allow, such as "operations.view_operation".
+        """The permissions of this person's roles, such as "operations.view_operation".
 
-        One query, unless the request's session brought the names along (`live_with_person`).
+        One query, unless the session's query has loaded them already (`live_with_person`).
         """
         names = Permission.objects.filter(group__user=self).values_list("content_type__app_label", "codename")
         return frozenset(f"{app}.{codename}" for app, codename in names)
@@ -117,16 +118,16 @@ class User(AbstractBaseUser, PermissionsMixin):
 STEP_SECONDS = 30
 CODE_DIGITS = 6
 _TOLERATED_STEPS = 1
-_SEED_BYTES = 20  # as long as the output of SHA-1, as RFC 4226 recommends
+_SEED_BYTES = 20  # the output length of SHA-1, as RFC 4226 recommends
 _ISSUER = "Countersign"
 
 
 class AuthenticatorDevice(EncryptedRow, TimestampMixin, ThrottlingMixin, Device):
-    """A person's authenticator. At most one is confirmed; another may be waiting to take its place.
+    """A person's TOTP authenticator. At most one is confirmed; another may be in enrolment to replace it.
 
-    A code counts once: `last_t` only grows, by compare-and-set, so of two requests with the same code one
-    succeeds. Wrong codes slow further attempts down: 1, 2, 4, 8 ... seconds, and whoever causes the delay
-    has to wait for it himself, so nobody is shut out for longer than he was under attack.
+    A code is accepted once: `last_t` only increases, by compare-and-set, so of two requests with the same
+    code one succeeds. Wrong codes delay further attempts by 1, 2, 4, 8 ... seconds. The delay holds up the
+    attacker as well, so an attack locks the owner out for about as long as it lasted, not longer.
     """
 
     SEALED = "sealed_seed"
@@ -149,16 +150,16 @@ class AuthenticatorDevice(EncryptedRow, TimestampMixin, ThrottlingMixin, Device)
         return self.name
 
     def set_new_seed(self) -> None:
-        """Draw a new secret and seal it to this row. Nothing is saved."""
+        """Generate a seed and encrypt it into the row, without saving."""
         self.seal(secrets.token_hex(_SEED_BYTES))
 
     def totp(self) -> TOTP:
-        """The generator of codes, at the present time."""
+        """The code generator at the current time."""
         seed = bytes.fromhex(self.unsealed())
         return TOTP(seed, step=STEP_SECONDS, digits=CODE_DIGITS)
 
     def verify_token(self, token: str) -> bool:
-        """True if this is an unused code of now, one step ago or one step ahead; it is used up then."""
+        """Whether this is an unused code of the current, previous or next time step. It is used up then."""
         if self.wait():
             return False
         if re.fullmatch(r"[0-9]{6}", token) and self._use(int(token)):
@@ -167,19 +168,19 @@ class AuthenticatorDevice(EncryptedRow, TimestampMixin, ThrottlingMixin, Device)
         return False
 
     def wait(self) -> timedelta | None:
-        """How long codes will still be refused because of wrong ones before; None if they will not."""
+        """How long codes are still refused after wrong ones; None if they are not."""
         allowed, why = ThrottlingMixin.verify_is_allowed(self)
         return None if allowed else why["locked_until"] - timezone.now()
 
     def charge_failure(self) -> None:
-        """Count one wrong code, so that the next attempt has to wait longer."""
+        """Count one wrong code, which lengthens the delay."""
         AuthenticatorDevice.objects.filter(pk=self.pk).update(
             throttling_failure_count=F("throttling_failure_count") + 1,
             throttling_failure_timestamp=timezone.now(),
         )
 
     def forgive_failures(self) -> None:
-        """Forget wrong codes, after a right one."""
+        """Reset the delay after a correct code."""
         AuthenticatorDevice.objects.filter(pk=self.pk).update(
             throttling_failure_count=0, throttling_failure_timestamp=None, last_used_at=timezone.now()
         )
@@ -188,23 +189,23 @@ class AuthenticatorDevice(EncryptedRow, TimestampMixin, ThrottlingMixin, Device)
         return 1
 
     def secret_text(self) -> str:
-        """The secret as people type it: base32."""
+        """The seed in base32, for typing."""
         return base64.b32encode(self.totp().key).decode()
 
     def provisioning_uri(self) -> str:
-        """What the QR code says: the secret with its issuer and account, in the Key URI format."""
+        """The content of the QR code: seed, issuer and account in the Key URI format."""
         label = quote(f"{_ISSUER}:{self.user.email}", safe="@:")
         query = urlencode({"secret": self.secret_text(), "issuer": _ISSUER, "digits": CODE_DIGITS})
         return f"otpauth://totp/{label}?{query}&period={STEP_SECONDS}"
 
     @property
     def bound_to(self) -> str:
-        """What the seed is sealed to."""
+        """The associated data of the seed's encryption."""
         return f"authenticator:{self.pk}"
 
     @property
     def owner(self) -> str:
-        """Whose authenticator it is."""
+        """Whose authenticator it is, for the message that its seed can no longer be decrypted."""
         return str(self.user.email)
 
     def _use(self, code: int) -> bool:
@@ -223,11 +224,11 @@ _RECOVERY_CODE_LENGTH = 16  # 78 bits
 
 
 class RecoveryCode(models.Model):
-    """One recovery code, kept as a keyed hash.
+    """One recovery code, stored as a keyed hash.
 
-    A code is drawn at random from 2^78, so it cannot be guessed even by someone who holds both the table
-    and the key; a slow password hash would cost seconds at each attempt and add nothing. The key
-    (`SECRET_KEY`) makes a stolen table useless on its own, and old keys still count while they are listed in
+    A code is one of 2^78 at random, so it cannot be guessed even with both the table and the key; a slow
+    password hash would cost seconds at each attempt and add nothing. The key (`SECRET_KEY`) makes a stolen
+    table useless on its own. Codes hashed with an old key remain valid while that key is in
     `SECRET_KEY_FALLBACKS`.
     """
 
@@ -246,13 +247,13 @@ class RecoveryCode(models.Model):
 
     @staticmethod
     def draw() -> str:
-        """A new code in groups of four, such as "7KQ2-M4XB-Z9TD-VR3H"."""
+        """A new random code in groups of four, such as "7KQ2-M4XB-Z9TD-VR3H"."""
         letters = "".join(secrets.choice(_RECOVERY_ALPHABET) for _ in range(_RECOVERY_CODE_LENGTH))
         return "-".join(letters[start : start + 4] for start in range(0, _RECOVERY_CODE_LENGTH, 4))
 
     @staticmethod
     def digests(code: str, *, user_id: int) -> list[str]:
-        """The hashes that this code has under each key in force, the current key first."""
+        """The hashes of this code with each valid key, the current key first."""
         letters = "".join(letter for letter in code.upper() if letter.isalnum())
         keys = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
         return [
@@ -267,7 +268,7 @@ _SEPARATOR = ","
 
 
 class _StringAggregate(Aggregate):
-    """Texts of many rows as one text with commas between; the same on both engines."""
+    """Joins the texts of many rows with commas, on both engines."""
 
     function = "GROUP_CONCAT"
     output_field = CharField()
@@ -282,16 +283,15 @@ class _StringAggregate(Aggregate):
 
 
 class StaffSessionManager(BaseSessionManager["StaffSession"]):
-    """Sessions as the middleware and people ask for them."""
-
     def live(self) -> QuerySet["StaffSession"]:
-        """Neither idle for too long nor older than a working day."""
+        """Sessions that are within the idle limit and the absolute limit."""
         return self.filter(expire_date__gt=timezone.now())
 
     def live_with_person(self) -> QuerySet["StaffSession"]:
-        """Each with its person, the authenticator that vouched for it, and what the person may do now.
+        """Live sessions with the person, the authenticator of the second factor, and the person's
+        permissions.
 
-        One query carries all that a request must know about who asks.
+        One query for everything that a request must know about its user.
         """
         names = (
             Permission.objects.filter(group__user=OuterRef("user"))
@@ -304,7 +304,7 @@ class StaffSessionManager(BaseSessionManager["StaffSession"]):
 
 
 class StaffSession(AbstractBaseSession):
-    """Written by `accounts.sessions.SessionStore`: these columns repeat what its data says."""
+    """A session, written by `accounts.sessions.SessionStore`. The columns repeat values of its data."""
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, related_name="sessions"
@@ -326,19 +326,19 @@ class StaffSession(AbstractBaseSession):
         return f"session of {self.user}" if self.user_id else "session of a stranger"
 
     def bring_permissions(self) -> None:
-        """Hand the permission names that `live_with_person` brought along to the person."""
+        """Give the person the permission names that `live_with_person` loaded."""
         joined = vars(self).get("joined_permission_names") or ""
         if self.user is not None:
             self.user.permission_names = frozenset(joined.split(_SEPARATOR)) - {""}
 
     @property
     def reference(self) -> str:
-        """A name for this session that can be shown: the key itself would let anyone in who reads it."""
+        """An identifier of the session that may be shown. The key itself would give access."""
         return salted_hmac("accounts.session", self.session_key, algorithm="sha256").hexdigest()[:16]
 
     @property
     def browser(self) -> str:
-        """The browser and the system in two words, as far as they say it themselves."""
+        """Browser and system in two words, from the User-Agent."""
         names = [_first_match(self.user_agent, _BROWSERS), _first_match(self.user_agent, _SYSTEMS)]
         return " on ".join(name for name in names if name) or "Unknown browser"
 

@@ -1,7 +1,7 @@
-"""Which role may do what. Rights come from roles alone; the authentication backend ignores every other source.
+"""The roles and their permissions. The authentication backend ignores permissions from any other source.
 
-A role is a Django group of the same name. After every `migrate` the groups are brought in line with the table, so
-a permission that leaves the table is taken from the people too.
+A role is a Django group of the same name. After every `migrate` the groups are synchronised with the table,
+so a permission that is removed from the table is removed from the people too.
 """
 
 from typing import Any
@@ -21,7 +21,7 @@ _OVERSIGHT_PERMISSIONS = {"operations.resolve_operation", "operations.pause_send
 
 
 class Role(models.TextChoices):
-    """What a member of staff comes to do. One person may hold several."""
+    """The roles of staff. One person may have several."""
 
     PREPARER = "Preparer"
     APPROVER = "Approver"
@@ -53,10 +53,9 @@ PERMISSIONS: dict[Role, set[str]] = {
 def sync_role_permissions(
     app_config: AppConfig, using: str, apps: Any = installed_apps, **_kwargs: Any
 ) -> None:
-    """Give each role exactly the permissions on this application that the table names.
+    """Set each role's permissions on this app to those of the table.
 
-    Runs once for each application after its migrations (`post_migrate`), because only then do its
-    permissions exist.
+    Called for each app after its migrations (`post_migrate`), because its permissions do not exist before.
     """
     for name in ("Group", "Permission"):
         if not _is_installed(apps, name):
@@ -80,10 +79,7 @@ def _is_installed(apps: Any, model: str) -> bool:
 
 
 class StaffBackend(ModelBackend):
-    """Django's check of the password; permissions from roles alone.
-
-    Every right has a role behind it that can be named, so permissions given to one person count for nothing.
-    """
+    """Django's password check; permissions from roles alone, not from a single account."""
 
     def get_user_permissions(self, _user: AbstractBaseUser | AnonymousUser, _obj: Any = None) -> set[str]:
         return set()

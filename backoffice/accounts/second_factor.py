@@ -1,4 +1,6 @@
-"""The second factor: set up an authenticator, check a code, recovery codes, and how long a code counts as fresh."""
+"""The second factor: enrol an authenticator, check codes, recovery codes, and how long a code counts as
+fresh.
+"""
 
 import re
 from datetime import datetime, timedelta
@@ -18,9 +20,9 @@ SECOND_FACTOR_FRESH = timedelta(minutes=5)
 
 
 def is_second_factor_fresh(second_factor_at: datetime | None, *, now: datetime | None = None) -> bool:
-    """True if the second factor was given within the last five minutes, by the database's clock.
+    """Whether the second factor was given within the last five minutes, by the database's clock.
 
-    One from the future is not fresh: it would stay so for as long as the clock was ahead.
+    A time in the future is not fresh: it would remain so for as long as the clock was ahead.
     """
     if second_factor_at is None:
         return False
@@ -28,7 +30,7 @@ def is_second_factor_fresh(second_factor_at: datetime | None, *, now: datetime |
 
 
 def check_may_enrol(second_factor_at: datetime | None, *, has_authenticator: bool) -> None:
-    """The first authenticator needs the password only; another one needs the second factor, given just now.
+    """The first authenticator needs the password only; a replacement needs a fresh second factor.
 
     Raises EnrolmentNotAllowedError.
     """
@@ -37,25 +39,27 @@ def check_may_enrol(second_factor_at: datetime | None, *, has_authenticator: boo
 
 
 def authenticator_of(user: User) -> AuthenticatorDevice | None:
-    """The authenticator that the person has confirmed, if any."""
+    """The person's confirmed authenticator, if any."""
     return AuthenticatorDevice.objects.filter(user=user, confirmed=True).first()
 
 
 def wait_before_next_code(user: User) -> timedelta | None:
-    """How long the person's next code will be refused because of wrong ones before; None if it will not."""
+    """How long the person's next code is refused after wrong ones; None if it is not."""
     device = authenticator_of(user)
     return device.wait() if device else None
 
 
 def recovery_codes_left(user: User) -> int:
-    """How many of the person's recovery codes are still unused."""
+    """The number of unused recovery codes."""
     return RecoveryCode.objects.filter(user=user, used_at=None).count()
 
 
 @transaction.atomic
 def issue_recovery_codes(user: User) -> list[str]:
-    """Ten new codes; all earlier ones stop working. Only their hashes are stored: this is the one chance to
-    show them, and the person has to confirm that they are kept before any other page opens.
+    """Ten new codes; all earlier ones become invalid.
+
+    Only their hashes are stored, so the codes must be shown now. The person has to confirm that they are
+    stored before any other page opens.
     """
     codes = [RecoveryCode.draw() for _ in range(RECOVERY_CODE_COUNT)]
     RecoveryCode.objects.filter(user=user).delete()
@@ -69,7 +73,7 @@ def issue_recovery_codes(user: User) -> list[str]:
 
 @transaction.atomic
 def confirm_recovery_codes_stored(user: User) -> None:
-    """The person has stored the codes. Without codes there is nothing to confirm and nothing changes."""
+    """Record that the person has stored the codes. Without codes nothing changes."""
     has_codes = RecoveryCode.objects.filter(user=user, used_at=None).exists()
     waiting = User.objects.filter(pk=user.pk, recovery_codes_kept_at=None)
     if has_codes and waiting.update(recovery_codes_kept_at=timezone.now()):
@@ -77,8 +81,9 @@ def confirm_recovery_codes_stored(user: User) -> None:
 
 
 def use_recovery_code(device: AuthenticatorDevice, code: str) -> bool:
-    """Use a code up, in the caller's transaction, who then calls `record_use`. A wrong one slows down the next
-    attempt like a wrong code of the authenticator.
+    """Use up a code in the caller's transaction; the caller then calls `record_recovery_code_use`.
+
+    A wrong code delays the next attempt like a wrong code of the authenticator.
     """
     digests = RecoveryCode.digests(code, user_id=device.user_id)
     mine = RecoveryCode.objects.filter(user=device.user_id, digest__in=digests)
@@ -90,27 +95,27 @@ def use_recovery_code(device: AuthenticatorDevice, code: str) -> bool:
 
 
 def record_recovery_code_use(user: User) -> None:
-    """Put the use of a code on record, once everything else of the transaction is written."""
+    """Record the use of a code in the audit log, after all other changes of the transaction."""
     left = RecoveryCode.objects.filter(user=user, used_at=None).count()
     record(Action.RECOVERY_CODE_USED, actor=user, left=left)
 
 
 def second_factor_at(request: StaffRequest) -> datetime | None:
-    """When the second factor was last given in this session; None before that."""
+    """When the second factor was last given in this session; None if never."""
     return request.session.second_factor_at
 
 
 def has_fresh_second_factor(request: StaffRequest) -> bool:
-    """True if the second factor was given in this session within `SECOND_FACTOR_FRESH`, five minutes."""
+    """Whether the second factor was given in this session within `SECOND_FACTOR_FRESH`."""
     return is_second_factor_fresh(second_factor_at(request), now=request.session.now)
 
 
 @transaction.atomic(durable=True)
 def confirm_second_factor(request: StaffRequest, code: str) -> bool:
-    """Accept a code of the person's authenticator, or a recovery code, and note it in the session.
+    """Check a code of the authenticator or a recovery code, and record the second factor in the session.
 
-    Either counts once. False if it is wrong, used, or came too soon after a wrong one; that is audited. The
-    transaction is the outermost one, so that a refusal is never rolled back with something else.
+    Either is accepted once. False if it is wrong, used, or too soon after a wrong one; that is audited. The
+    transaction is durable, so that an outer rollback cannot undo a refusal.
     """
     device = authenticator_of(User.objects.get_locked(request.user.pk))
     if device is None:
@@ -145,10 +150,10 @@ _PENDING_KEY = "pending_authenticator"
 
 @transaction.atomic
 def begin_enrolment(request: StaffRequest) -> AuthenticatorDevice:
-    """The authenticator that this session is setting up; the same one however often the page is loaded.
+    """The authenticator that this session is enrolling; the same one on every load of the page.
 
-    Its secret was drawn for this session: one that another session began is thrown away, so nobody who saw
-    a secret earlier can wait for its owner to confirm it. Raises EnrolmentNotAllowedError.
+    Its seed was generated in this session: one begun by another session is deleted, so that a seed seen there
+    cannot be confirmed here. Raises EnrolmentNotAllowedError.
     """
     User.objects.get_locked(request.user.pk)
     _check_may_enrol(request)
@@ -164,10 +169,10 @@ def begin_enrolment(request: StaffRequest) -> AuthenticatorDevice:
 
 @transaction.atomic(durable=True)
 def finish_enrolment(request: StaffRequest, code: str) -> bool:
-    """Put the new authenticator into force with its first code, in place of an earlier one.
+    """Confirm the new authenticator with its first code; it replaces the earlier one.
 
     All other sessions of the person end. False if the code is wrong, which is audited. Raises
-    EnrolmentNotAllowedError if somebody else was faster or the second factor is no longer fresh.
+    EnrolmentNotAllowedError if another enrolment was finished first or the second factor is no longer fresh.
     """
     user = User.objects.get_locked(pk=request.user.pk)
     _check_may_enrol(request)
@@ -189,13 +194,13 @@ def _check_may_enrol(request: StaffRequest) -> None:
 
 
 def _pending_device(request: StaffRequest) -> AuthenticatorDevice | None:
-    """The authenticator that this session, and no other, is setting up."""
+    """The authenticator that this session is enrolling."""
     claimed = request.session.get(_PENDING_KEY)
     return AuthenticatorDevice.objects.filter(user=request.user, confirmed=False, pk=claimed).first()
 
 
 def _activate(request: StaffRequest, device: AuthenticatorDevice) -> None:
-    request.session.forget_second_factor()  # or the session would go with the authenticator that vouched for it
+    request.session.forget_second_factor()  # otherwise deleting the authenticator would end this session
     request.session.confirm_second_factor(device)
     delete_other_sessions(request)
     AuthenticatorDevice.objects.filter(user=request.user, confirmed=True).delete()

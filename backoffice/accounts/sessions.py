@@ -1,8 +1,8 @@
 """Sessions in the database: their limits, their person, their second factor, and how they end.
 
-The session's data says who is signed in and when the second factor was given; the columns of its row
-(`StaffSession`) repeat it at every save, so that sessions can be listed and ended by person.
-`StaffRequest` is the type of every request behind sign-in.
+The session's data holds who is signed in and when the second factor was given. The columns of its row
+(`StaffSession`) repeat that at every save, so that sessions can be listed and ended by person. `StaffRequest`
+is the type of every request after sign-in.
 """
 
 from datetime import datetime, timedelta
@@ -42,7 +42,7 @@ class SessionStore(db.SessionStore):
 
     @property
     def person(self) -> User | None:
-        """Who is signed in, if that still holds: account active, password the same, session within its limits."""
+        """Who is signed in, if still valid: account active, password unchanged, session within its limits."""
         claimed = self.get(SESSION_KEY)
         user = self.row.user if self.row else None
         if user is None or str(user.pk) != claimed or not user.is_active:
@@ -53,7 +53,7 @@ class SessionStore(db.SessionStore):
     def authenticator(self) -> AuthenticatorDevice | None:
         """The authenticator with which the second factor was given in this session.
 
-        The session's data is signed, its columns are not: an authenticator counts only if both name it.
+        The session's data is signed, its columns are not: an authenticator counts only if both refer to it.
         """
         claimed = self.get(_DEVICE_KEY)
         device = self.row.device if self.row else None
@@ -66,15 +66,15 @@ class SessionStore(db.SessionStore):
 
     @cached_property
     def now(self) -> datetime:
-        """The database's time, the same for all forms of a page; it came along with the session."""
+        """The database's time, loaded with the session; the same for all forms of a page."""
         return clock.now() if self.row is None else clock.read_time_of(self.row)
 
     def begin(self, *, address: str, user_agent: str) -> None:
-        """Note where this session comes from, for the list that people see."""
+        """Store the address and browser of the session, for the list of sessions."""
         self[_ADDRESS_KEY], self[_USER_AGENT_KEY] = address[:64], user_agent[:255]
 
     def confirm_second_factor(self, device: AuthenticatorDevice) -> None:
-        """Note that the second factor was given now. The first time, the session changes its key."""
+        """Record that the second factor was given now. The first time, the session gets a new key."""
         if _DEVICE_KEY not in self:
             self.cycle_key()
         self.now = clock.now()
@@ -83,14 +83,14 @@ class SessionStore(db.SessionStore):
             self.row.device = device
 
     def forget_second_factor(self) -> None:
-        """Back to where the password is given and nothing else."""
+        """Return to the state after the password."""
         self.pop(_DEVICE_KEY, None)
         self.pop(_CONFIRMED_KEY, None)
         if self.row is not None:
             self.row.device = None
 
     def note_use(self) -> None:
-        """Put off the end by idleness. Written at most once a minute, to spare a write at each request."""
+        """Extend the idle limit. Written at most once a minute, to avoid a write at each request."""
         now = timezone.now()
         if self.row is None or now - self.row.last_seen_at < _LAST_SEEN_INTERVAL:
             return
@@ -99,7 +99,7 @@ class SessionStore(db.SessionStore):
         )
 
     def get_expire_at_browser_close(self) -> bool:
-        """The cookie goes with the browser; the limits of the session are kept here, not in the cookie."""
+        """Always: the limits of the session are stored here, not in the cookie."""
         return True
 
     def flush(self) -> None:
@@ -131,14 +131,14 @@ class SessionStore(db.SessionStore):
 
 
 def _ends_at(began: datetime, last_used: datetime) -> datetime:
-    """Fifteen minutes after the last use, but never later than twelve hours after sign-in."""
+    """Fifteen minutes after the last use, but at most twelve hours after sign-in."""
     idle = timedelta(seconds=settings.SESSION_IDLE_SECONDS)
     absolute = timedelta(seconds=settings.SESSION_ABSOLUTE_SECONDS)
     return min(last_used + idle, began + absolute)
 
 
 class StaffRequest(HttpRequest):
-    """A request of a person who is signed in. The middleware sees to it; views need not ask."""
+    """A request of a person who is signed in, guaranteed by the middleware."""
 
     user: User
     session: SessionStore
@@ -146,7 +146,7 @@ class StaffRequest(HttpRequest):
 
 
 def live_sessions_of(user: User) -> QuerySet[StaffSession]:
-    """The live sessions of a person, the most recently used first."""
+    """The person's live sessions, most recently used first."""
     return StaffSession.objects.live().filter(user=user).order_by("-last_seen_at")
 
 
@@ -165,17 +165,17 @@ def end_session(user: User, reference: str) -> bool:
 
 @transaction.atomic
 def end_other_sessions(request: StaffRequest) -> int:
-    """End all sessions of the person but the one in which this was asked; how many that were."""
+    """End all sessions of the person except the current one; returns how many."""
     ended = delete_other_sessions(request)
     record(Action.SESSIONS_ENDED, actor=request.user, target=request.user, ended=ended)
     return ended
 
 
 def end_sessions_of(user: User) -> int:
-    """End every session of a person, as part of a change that has its own audit entry; how many that were."""
+    """End every session of a person, within a change that has its own audit entry; returns how many."""
     return StaffSession.objects.filter(user=user).delete()[0]
 
 
 def delete_other_sessions(request: StaffRequest) -> int:
-    """As `end_other_sessions`, as part of a change that has its own audit entry."""
+    """Like `end_other_sessions`, within a change that has its own audit entry."""
     return StaffSession.objects.filter(user=request.user).exclude(pk=request.session.session_key).delete()[0]

@@ -1,4 +1,4 @@
-"""The password: the first step of sign-in, sign-out, changing it, and the lock-out after wrong ones."""
+"""The password: the first step of sign-in, sign-out, password change, and the lock-out after wrong passwords."""
 
 from typing import Any
 
@@ -20,12 +20,12 @@ from backoffice.core.web import request_context
 
 @sensitive_variables("password")
 def sign_in(request: HttpRequest, session: SessionStore, *, email: str, password: str) -> User:
-    """Open a new session for the person with this e-mail address and password; nothing but the steps of
-    sign-in can be reached with it until the second factor is given.
+    """Open a new session for the person with this e-mail address and password, and end the browser's previous
+    session.
 
-    Whatever session the browser had is ended. Raises SignInRefusedError, or LockedOutError after the fifth
-    wrong password for one address from one place; what they say and how long they take is the same whether
-    the person exists or not. Every attempt is audited.
+    Until the second factor is given, the session opens the steps of sign-in only. Raises SignInRefusedError,
+    or LockedOutError after the fifth wrong password for one address from one network address. Message and
+    duration are the same whether the account exists or not. Every attempt is audited.
     """
     user = auth.authenticate(request, email=email, password=password)
     if not isinstance(user, User):
@@ -41,14 +41,15 @@ def sign_in(request: HttpRequest, session: SessionStore, *, email: str, password
 
 @transaction.atomic
 def sign_out(request: StaffRequest) -> None:
-    """End the session in which this was asked."""
     user = request.user
     auth.logout(request)
     record(Action.SESSION_SIGNED_OUT, actor=user)
 
 
 def _refusal(request: HttpRequest, email: str) -> SignInRefusedError | LockedOutError:
-    """Audit the refused attempt and say why as far as it may be said."""
+    """Audit the refused attempt and return the error to show, which does not reveal whether the account
+    exists.
+    """
     is_locked = getattr(request, "axes_locked_out", False)
     just_locked = getattr(request, "axes_failures_since_start", None) == settings.AXES_FAILURE_LIMIT
     target = User.objects.filter(email=email).first() or email
@@ -64,8 +65,10 @@ def _refusal(request: HttpRequest, email: str) -> SignInRefusedError | LockedOut
 
 @sensitive_variables("password")
 def confirm_password(request: StaffRequest, password: str) -> None:
-    """Raises PasswordRefusedError unless this is the person's present password, or LockedOutError after the fifth
-    wrong one: it is counted with the wrong passwords of sign-in. A refusal is audited.
+    """Check the person's current password. Raises PasswordRefusedError, or LockedOutError after the fifth
+    wrong one.
+
+    Wrong passwords count together with those of sign-in. A refusal is audited.
     """
     if auth.authenticate(request, email=request.user.email, password=password) == request.user:
         return
@@ -79,7 +82,7 @@ def confirm_password(request: StaffRequest, password: str) -> None:
 @sensitive_variables("new_password")
 @transaction.atomic
 def change_password(request: StaffRequest, new_password: str) -> None:
-    """Give the person a new, already validated password and end all other sessions."""
+    """Set the new password, already validated, and end all other sessions."""
     user = User.objects.get_locked(request.user.pk)
     user.set_password(new_password)
     user.save(update_fields=["password"])
@@ -91,5 +94,5 @@ def change_password(request: StaffRequest, new_password: str) -> None:
 def keep_lockout_response(
     _request: HttpRequest, answer: HttpResponse, _credentials: dict[str, Any] | None
 ) -> HttpResponse:
-    """The sign-in page has said already, in our words and with status 429, that the person is locked out."""
+    """Keep our own response: the sign-in page has already answered the lock-out with status 429."""
     return answer

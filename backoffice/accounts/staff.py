@@ -1,6 +1,4 @@
-"""Members of staff: create them, give them roles, reset their second factor, deactivate them, and find who may do
-what.
-"""
+"""Staff accounts: create, set roles, reset the second factor, deactivate, and find people by permission."""
 
 from collections.abc import Iterable
 
@@ -18,7 +16,7 @@ from backoffice.audit.log import record
 
 
 def users_with_permission(permission: str) -> QuerySet[User]:
-    """The active people whose roles allow this, such as "operations.approve_operation"."""
+    """The active people whose roles include this permission, such as "operations.approve_operation"."""
     app, _, codename = permission.partition(".")
     return User.objects.filter(
         groups__permissions__content_type__app_label=app,
@@ -32,8 +30,10 @@ def users_with_permission(permission: str) -> QuerySet[User]:
 def create_staff(
     email: str, *, full_name: str, password: str, roles: Iterable[str], actor: User | None = None
 ) -> User:
-    """A new person, who signs in with this already validated password and is then led to set up an
-    authenticator. `actor` is None on the command line. Raises EmailTakenError, UnknownRoleError.
+    """Create an account with this password, already validated; the person sets up an authenticator at first
+    sign-in.
+
+    `actor` is None on the command line. Raises EmailTakenError, UnknownRoleError.
     """
     email = email.strip().lower()
     if User.objects.filter(email=email).exists():
@@ -49,9 +49,9 @@ def create_staff(
 
 @transaction.atomic
 def set_roles(user_id: int, *, roles: Iterable[str], actor: User | None, reason: str = "") -> User:
-    """Give the person exactly these roles and end the person's sessions. Raises UnknownRoleError.
+    """Replace the person's roles and end the person's sessions. Raises UnknownRoleError.
 
-    `actor` is None on the command line; then `reason` says who wanted it.
+    `actor` is None on the command line; then `reason` names who asked for it.
     """
     user = User.objects.get_locked(pk=user_id)
     names, before = _known_roles(roles), _role_names(user)
@@ -70,13 +70,13 @@ def set_roles(user_id: int, *, roles: Iterable[str], actor: User | None, reason:
 
 
 def save_preferences(user: User, *, time_zone: str, theme: str) -> None:
-    """How pages look to this person, from the next one on. Taste is not audited."""
+    """Set time zone and theme, from the next page on. Not audited."""
     User.objects.filter(pk=user.pk).update(time_zone=time_zone, theme=theme)
 
 
 @transaction.atomic
 def deactivate_staff(user_id: int, *, actor: User | None, reason: str = "") -> User:
-    """The person can no longer sign in, and every session ends at once. What was done remains on record."""
+    """Prevent sign-in and end every session at once. The person's actions remain on record."""
     user = User.objects.get_locked(pk=user_id)
     user.is_active = False
     user.save(update_fields=["is_active"])
@@ -87,7 +87,7 @@ def deactivate_staff(user_id: int, *, actor: User | None, reason: str = "") -> U
 
 @transaction.atomic
 def reset_second_factor(user_id: int, *, actor: User | None, reason: str = "") -> User:
-    """Throw away authenticator and recovery codes; the person sets up new ones at the next sign-in."""
+    """Delete authenticator and recovery codes; the person sets up new ones at the next sign-in."""
     user = User.objects.get_locked(pk=user_id)
     ended = end_sessions_of(user)
     AuthenticatorDevice.objects.filter(user=user).delete()

@@ -1,4 +1,4 @@
-"""Sign-in and one's own account, under /account/."""
+"""Sign-in and the person's own account, under /account/."""
 
 from django.urls import path
 

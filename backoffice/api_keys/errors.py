@@ -1,8 +1,8 @@
-"""Why something about API keys could not be done. Each message can be shown to the person who asked."""
+"""Errors of the API key services. Each message can be shown as it is."""
 
 
 class ApiKeyError(Exception):
-    """Nothing was changed. The message says why and what to do."""
+    """The request was refused and nothing was changed. The message says why and what to do."""
 
     message = "This could not be done."
 

@@ -1,5 +1,5 @@
-"""The provider's list of API keys, kept locally: refresh it, show each key with its state, and warn before one
-expires.
+"""The provider's list of API keys, kept locally: refresh it, show each key with its state, and warn before
+one expires.
 """
 
 from dataclasses import dataclass
@@ -26,12 +26,12 @@ from backoffice.operations.states import Status
 from payments_gateway import GatewayError, KeyInfo, NotSentError
 
 EXPIRY_WARNINGS = ((timedelta(days=1), "bad"), (timedelta(days=7), "warn"), (timedelta(days=30), "info"))
-EXPIRED_SHOWN_FOR = timedelta(days=7)  # what has expired
+EXPIRED_SHOWN_FOR = timedelta(days=7)  # how long expired keys are shown
 
 
 @dataclass(frozen=True)
 class KeyRow:
-    """One key as the page and the file show it. `tone` and `warning` are empty while its end is far off."""
+    """One key as shown on the page and in the file. `tone` and `warning` are empty unless its expiry is near."""
 
     short_hash: str
     name: str
@@ -48,13 +48,13 @@ class KeyRow:
 
 
 def key_rows() -> list[KeyRow]:
-    """Every key as the service last listed it, with what this installation knows of it besides."""
+    """Every key of the last list, with what this installation knows about it."""
     own, now = own_key(), timezone.now()
     return [_key_row(key, own.short_hash if own else "", now) for key in KnownKey.objects.all()]
 
 
 def expiring_keys(limit: int = 5) -> list[KeyRow]:
-    """Keys that end within 30 days or did so in the last week, the first to end before the others."""
+    """Keys that expire within 30 days or have expired in the last week, the earliest first."""
     now = timezone.now()
     soon = KnownKey.objects.filter(
         ended_at=None, expires_at__gt=now - EXPIRED_SHOWN_FOR, expires_at__lte=now + EXPIRY_WARNINGS[-1][0]
@@ -63,7 +63,7 @@ def expiring_keys(limit: int = 5) -> list[KeyRow]:
 
 
 def own_key() -> KeyInUse | None:
-    """The key that Countersign calls with, without looking at it; None if our database does not tell now."""
+    """The key that Countersign uses; None if it cannot be read or decrypted."""
     try:
         return key_in_use()
     except NotSentError:
@@ -92,7 +92,7 @@ def _key_row(key: KnownKey, own: str, now: datetime) -> KeyRow:
 
 
 def _key_state(key: KnownKey, *, is_in_use: bool, is_expired: bool) -> tuple[str, str]:
-    """The word and the tone of its badge. That the key in use has ended is the worst there is to say."""
+    """Text and tone of the badge. An invalidated or expired key that is still in use is marked bad."""
     if key.ended_at is not None or is_expired:
         word = "Invalidated" if key.ended_at else "Expired"
         return (f"{word}, yet in use", "bad") if is_in_use else (word, "idle")
@@ -100,7 +100,7 @@ def _key_state(key: KnownKey, *, is_in_use: bool, is_expired: bool) -> tuple[str
 
 
 def expiry_warning(expires_at: datetime | None, now: datetime) -> tuple[str, str]:
-    """Words and tone of the warning 30, 7 and 1 days before the end; empty before."""
+    """Text and tone of the warning 30, 7 and 1 days before expiry; empty before."""
     if expires_at is None:
         return "", ""
     left = expires_at - now
@@ -118,10 +118,11 @@ RETRY_INTERVAL = timedelta(minutes=10)
 
 
 def refresh_keys_if_due() -> int:
-    """List the keys if the last list is an hour old, so that pages can warn of those that end; how many were listed.
+    """Refresh the list if it is an hour old, so that pages can warn of keys that expire; returns how many
+    were listed.
 
-    May be called at any time and by several processes: one of them asks, and where the service gives no list, the last
-    known one stays until the next try.
+    Safe to call at any time and from several processes: one of them makes the request. If it fails, the last
+    list is kept until the next try.
     """
     fresh = KnownKey.objects.filter(as_of__gt=timezone.now() - REFRESH_INTERVAL)
     if fresh.exists() or not try_acquire("keys", pause=RETRY_INTERVAL):
@@ -129,14 +130,14 @@ def refresh_keys_if_due() -> int:
     try:
         refresh_keys()
     except GatewayError:
-        return 0  # the gateway has logged it
+        return 0  # logged by the client
     return KnownKey.objects.count()
 
 
 def refresh_keys(*, patience: float = PAGE_TIMEOUT) -> None:
-    """Read the list of keys from the service and keep it. Raises GatewayError; then nothing is changed.
+    """Read the list of keys from the provider and store it. Raises GatewayError; then nothing is changed.
 
-    The call is made with no transaction open; a key that the service lists no more is forgotten.
+    The call is made outside a transaction. Keys that are no longer listed are deleted.
     """
     listed = gateway(deadline=patience).api_keys.list()
     _complete_results(listed)
@@ -154,7 +155,7 @@ def refresh_keys(*, patience: float = PAGE_TIMEOUT) -> None:
 
 
 def _complete_results(listed: list[KeyInfo]) -> None:
-    """Tell the operations that made a key, and did not see it in the list then, how the list names it."""
+    """Complete the results of operations that created a key when it was not in the list yet."""
     gaps = Attempt.objects.filter(operation__kind=CREATING_KIND, result__short_hash="").select_related(
         "operation"
     )
@@ -182,7 +183,7 @@ def _storable(text: str) -> str:
 
 
 def _lost_key_names() -> set[str]:
-    """Names of keys that were made although no answer came back: nobody has them."""
+    """Names of keys that were created although no response arrived, so that their secret is lost."""
     made = Operation.objects.filter(kind=CREATING_KIND, status=Status.SUCCEEDED).exclude(counterparty="")
     lost = made.exclude(attempts__result__isnull=False)
     return set(lost.values_list("counterparty", flat=True))

@@ -1,4 +1,4 @@
-"""The provider's list of API keys as last read, and the one key rotation that may be open."""
+"""The provider's list of API keys as last read, and the key rotation, of which at most one is open."""
 
 import uuid
 
@@ -9,7 +9,7 @@ from django.urls import reverse
 
 
 class KnownKey(models.Model):
-    """One key of the service's list, as it was last read. The service is the authority."""
+    """One key of the provider's list, as last read. The provider is the authority."""
 
     short_hash = models.CharField(max_length=200, primary_key=True)
     position = models.PositiveIntegerField()
@@ -17,9 +17,11 @@ class KnownKey(models.Model):
     expires_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
     as_of = models.DateTimeField()
-    # What our own operations tell of it, looked up when the list was read.
+    # From our own operations, set when the list was read.
     scope = models.CharField(max_length=200, blank=True)
-    is_lost = models.BooleanField(default=False)  # made by one of ours whose answer never came: nobody has it
+    is_lost = models.BooleanField(
+        default=False
+    )  # created by an operation without a response: its secret is lost
 
     class Meta:
         default_permissions = ()
@@ -30,16 +32,16 @@ class KnownKey(models.Model):
 
 
 class Rotation(models.Model):
-    """A guided rotation. It keeps what people decided; where it stands follows from its operations besides."""
+    """A guided rotation. It stores people's decisions; the present step also depends on its operations."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     started_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     started_at = models.DateTimeField()
     is_open = models.BooleanField(default=True)
     ended_at = models.DateTimeField(null=True)
-    is_finished = models.BooleanField(default=False)  # or else, once it is not open, it was abandoned
+    is_finished = models.BooleanField(default=False)  # a closed rotation is either finished or abandoned
 
-    tested_operation = models.UUIDField(null=True)  # the operation that made the key that was tested
+    tested_operation = models.UUIDField(null=True)  # the operation that created the tested key
     tested_at = models.DateTimeField(null=True)
     is_passed = models.BooleanField(default=False)
     test_result = models.CharField(max_length=400, blank=True)

@@ -1,4 +1,4 @@
-"""The pages of API keys: the list, the one display of a new key, and the guided rotation."""
+"""The pages of API keys: the list, the one-time display of a new key, and the guided rotation."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -36,13 +36,13 @@ _MINUTES = [
 
 
 class RotationWatchForm(forms.Form):
-    """How long the new key is watched before the old one ends."""
+    """How long to observe the new key before the old one is invalidated."""
 
     minutes = forms.ChoiceField(label="Watch for", choices=_MINUTES, initial="60")
 
     @property
     def lasting(self) -> timedelta:
-        """The chosen time. Call only on a valid form."""
+        """The chosen duration. Call only on a valid form."""
         return timedelta(minutes=int(self.cleaned_data["minutes"]))
 
 
@@ -52,7 +52,9 @@ _HTTP_STATUS = {SecretGoneError: 410, NotSenderOfKeyError: 403}
 @require_safe
 @permission_required(permissions.VIEW, raise_exception=True)
 def key_list_page(request: StaffRequest) -> HttpResponse:
-    """The keys as last known, and what becomes of them. With `?now` the service is asked first, for want of scripts."""
+    """The keys of the last list, which htmx then refreshes. `?now` refreshes first, for browsers without
+    JavaScript.
+    """
     context = {
         "own": key_list.own_key(),
         "secrets": reveal.secrets_waiting(),
@@ -66,7 +68,7 @@ def key_list_page(request: StaffRequest) -> HttpResponse:
 @require_safe
 @permission_required(permissions.VIEW, raise_exception=True)
 def key_list_part(request: StaffRequest) -> HttpResponse:
-    """The keys as the service lists them now, or the last known ones if it does not answer."""
+    """The refreshed list, or the last one if the provider does not respond."""
     return render(request, "api_keys/_keys.html", {**_refreshed_list(), "own": key_list.own_key()})
 
 
@@ -76,7 +78,7 @@ def key_list_part(request: StaffRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @permission_required(permissions.VIEW, raise_exception=True)
 def secret_page(request: StaffRequest, pk: UUID) -> HttpResponse:
-    """What an operation made: the question first, and once, by POST, the secret itself."""
+    """A key created by an operation: GET asks for confirmation, POST shows the secret once."""
     try:
         kept = reveal.check_may_reveal(pk, actor=request.user)
         form = BaseDecisionForm(
@@ -101,7 +103,7 @@ def _stored_list() -> dict[str, object]:
 
 
 def _refreshed_list() -> dict[str, object]:
-    """The list with what the service says now; the last known one, and that it is, where it says nothing."""
+    """The refreshed list, or the last one with the reason why it could not be refreshed."""
     try:
         key_list.refresh_keys()
     except GatewayError as exc:
@@ -115,7 +117,7 @@ EARLIER_SHOWN = 5
 @require_safe
 @permission_required(permissions.VIEW, raise_exception=True)
 def rotation_page(request: StaffRequest) -> HttpResponse:
-    """The rotation that is under way, or how to begin one."""
+    """The open rotation, or the form to start one."""
     return _rotation_page(request, RotationWatchForm())
 
 
@@ -132,7 +134,7 @@ def start(request: StaffRequest) -> HttpResponse:
 @require_POST
 @permission_required(permissions.PROPOSE, raise_exception=True)
 def test_key(request: StaffRequest, pk: UUID) -> HttpResponse:
-    """Try the new key now; the page shows what came of it."""
+    """Test the new key now; the page shows the result."""
     return _run(request, lambda: rotation.verify_new_key(pk, actor=request.user), "")
 
 

@@ -1,4 +1,4 @@
-"""Show a new key once, to the person who had it sent, and destroy it in the same commit."""
+"""Show a new key once, to the person who released its operation, and delete it in the same commit."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -27,12 +27,12 @@ from backoffice.operations.models.operations import Operation, Secret
 
 
 def secrets_waiting() -> list[Secret]:
-    """What operations made and nobody was shown or uses yet, the newest first."""
+    """Secrets created by operations that have been neither shown nor put into use, newest first."""
     return list(Secret.objects.select_related("operation", "belongs_to").defer("sealed").order_by("-kept_at"))
 
 
 def secret_of(operation_id: UUID) -> Secret | None:
-    """The secret that an operation made, if it is still kept."""
+    """The secret that an operation created, if it is still stored."""
     return Secret.objects.select_related("operation", "belongs_to").filter(operation=operation_id).first()
 
 
@@ -43,7 +43,7 @@ Shown = TypeVar("Shown")
 def audit_refusals(
     service: Callable[Concatenate[UUID, Rest], Shown],
 ) -> Callable[Concatenate[UUID, Rest], Shown]:
-    """Record a refused look in a transaction of its own, since the refused one is rolled back."""
+    """Record a refused request in a transaction of its own, since that of the service is rolled back."""
 
     @wraps(service)
     def audited(operation_id: UUID, /, *args: Rest.args, **kwargs: Rest.kwargs) -> Shown:
@@ -70,9 +70,9 @@ def _record_refusal(operation_id: UUID, actor: object, reason: ApiKeyError) -> N
 @audit_refusals
 @transaction.atomic
 def check_may_reveal(operation_id: UUID, *, actor: User) -> Secret:
-    """The secret that this person may have shown; nothing is shown yet.
+    """The secret, if this person may see it; nothing is revealed yet.
 
-    Raises NothingToShowError, NotYoursError, KeptForRotationError.
+    Raises SecretGoneError, NotSenderOfKeyError, ReservedForRotationError.
     """
     return _secret_for(operation_id, actor)
 
@@ -80,10 +80,11 @@ def check_may_reveal(operation_id: UUID, *, actor: User) -> Secret:
 @audit_refusals
 @transaction.atomic(durable=True)
 def reveal_secret(operation_id: UUID, *, actor: User, second_factor_at: datetime | None) -> SecretStr:
-    """Hand out the secret that an operation made, and destroy it: only its short hash remains, in the operation.
+    """Return the secret that an operation created, and delete it: only its short hash remains, in the
+    operation.
 
-    The entry in the log and the deletion are on disk before the secret leaves this function. Raises as
-    `check_may_be_shown`, StaleSecondFactorError, UnreadableSecretError.
+    The audit entry and the deletion are committed before the secret is returned. Raises as
+    `check_may_reveal`, StaleSecondFactorError, UnreadableSecretError.
     """
     secret = _secret_for(operation_id, actor)
     if not is_second_factor_fresh(second_factor_at):

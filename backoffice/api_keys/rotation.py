@@ -1,7 +1,7 @@
 """The guided key rotation: create, test, switch, watch, retire.
 
-`RotationProgress` derives the present step from what people decided and from the rotation's operations. The functions
-below it are the steps that are no operations: start, test, watch, finish, abandon.
+`RotationProgress` derives the present step from people's decisions and the rotation's operations. The
+functions below it are the steps that are not operations: start, test, watch, finish, abandon.
 """
 
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ _KINDS = (CREATING_KIND, SWITCH_KIND, INVALIDATE_KIND)
 
 
 class RotationStep(IntEnum):
-    """The steps in their order; DONE when nothing is left but to close the task."""
+    """The steps in order; DONE when the rotation can be closed."""
 
     CREATE = 0
     TEST = 1
@@ -55,7 +55,7 @@ _LABELS = ("Create", "Test", "Switch", "Watch", "Retire")
 
 @dataclass(frozen=True)
 class RotationProgress:
-    """A rotation with the newest operation of each step, the key in use, and all keys that are sealed here."""
+    """A rotation with the newest operation of each step, the key in use, and all keys stored here."""
 
     rotation: Rotation
     created: Operation | None
@@ -67,22 +67,22 @@ class RotationProgress:
 
     @property
     def template(self) -> str:
-        """The template that says what this step does."""
+        """The template of this step."""
         return f"api_keys/_step_{self.step.name.lower()}.html"
 
     @property
     def is_done(self) -> bool:
-        """Whether all five steps are done, so that it can only be finished."""
+        """Whether all five steps are done."""
         return self.step == RotationStep.DONE
 
     @property
     def operations(self) -> list[Operation]:
-        """The operations of the rotation so far, in their order."""
+        """The operations of the rotation so far, in order."""
         return [one for one in (self.created, self.switched, self.retired) if one is not None]
 
     @property
     def pending(self) -> Operation | None:
-        """The operation of this step, if it was prepared and has not come to nothing."""
+        """The operation of this step, if it was prepared and has not failed."""
         by_step = {
             RotationStep.CREATE: self.created,
             RotationStep.SWITCH: self.switched,
@@ -94,7 +94,7 @@ class RotationProgress:
 
     @property
     def failed(self) -> Operation | None:
-        """The operation of this step that came to nothing, so that another is needed."""
+        """The failed operation of this step, so that another one is needed."""
         by_step = {
             RotationStep.CREATE: self.created,
             RotationStep.SWITCH: self.switched,
@@ -105,7 +105,9 @@ class RotationProgress:
 
     @property
     def is_key_gone(self) -> bool:
-        """Whether the new key was made, but is neither kept nor in use: a new one has to be made."""
+        """Whether the new key was created but is neither stored nor in use, so that another one must be
+        created.
+        """
         return (
             self.step == RotationStep.CREATE
             and self.created is not None
@@ -114,34 +116,34 @@ class RotationProgress:
 
     @property
     def new_key(self) -> dict[str, str]:
-        """Name, short hash, scope and end of the new key, for people to read."""
+        """Name, short hash, scope and expiry of the new key, for display."""
         told = _attempt_result(self.created)
         return {**told, "expires": local_time_of_iso(told.get("expires", ""))}
 
     @property
     def old_hash(self) -> str:
-        """The short hash of the key that was replaced."""
+        """The short hash of the previous key."""
         return str(self.switched.payload.get("replaced_hash", "")) if self.switched else ""
 
     @property
     def is_new_key_in_use(self) -> bool:
-        """Whether Countersign still calls with the new key."""
+        """Whether Countersign still uses the new key."""
         return self.own is not None and self.created is not None and self.own.made_by == self.created.pk
 
     @property
     def counted(self) -> GatewayKey | None:
-        """The row of the key in use, with the calls counted since the switch to it."""
+        """The row of the key in use, with the calls counted since the switch."""
         return next((key for key in self.keys if self.own is not None and key.pk == self.own.pk), None)
 
     @property
     def former(self) -> GatewayKey | None:
-        """The old key, as long as it is kept here."""
+        """The old key, if it is still stored."""
         of_old = (key for key in self.keys if key.short_hash == self.old_hash)
         return next((key for key in of_old if key.state == GatewayKey.State.FORMER), None)
 
     @property
     def next_link(self) -> str:
-        """The form that prepares the operation of this step, filled in."""
+        """URL of the form that prepares the operation of this step, with its values."""
         links = {
             RotationStep.CREATE: (
                 CREATING_KIND,
@@ -155,7 +157,7 @@ class RotationProgress:
 
     @property
     def back_link(self) -> str:
-        """The form that prepares the switch back to the old key; empty if that is not kept."""
+        """URL of the form that prepares the switch back to the old key; empty if that is not stored."""
         former = self.former
         return _link(SWITCH_KIND, {"target": f"kept:{former.pk}"}) if former else ""
 
@@ -185,12 +187,12 @@ class RotationProgress:
 
 
 def open_rotation() -> Rotation | None:
-    """The rotation that is under way."""
+    """The open rotation, if any."""
     return Rotation.objects.select_related("started_by").filter(is_open=True).first()
 
 
 def progress_of(rotation: Rotation) -> RotationProgress:
-    """Where it stands now. Reads our own database only."""
+    """The present progress. Reads our own database only."""
     found = _operations_of(rotation)
     created, switched, retired = (_newest(found, kind) for kind in _KINDS)
     step = _current_step(rotation, created, switched, retired, timezone.now())
@@ -216,7 +218,7 @@ def _current_step(
 
 
 def _operations_of(rotation: Rotation) -> list[Operation]:
-    """Everything that was prepared as a step of the rotation, the newest first."""
+    """All operations prepared for the rotation, newest first."""
     attempts = Prefetch("attempts", Attempt.objects.order_by("number"))
     found = Operation.objects.filter(
         kind__in=_KINDS, prepared_at__gte=rotation.started_at, payload__rotation=str(rotation.pk)
@@ -225,7 +227,7 @@ def _operations_of(rotation: Rotation) -> list[Operation]:
 
 
 def _newest(found: list[Operation], kind: str) -> Operation | None:
-    """The newest one of this kind; one that succeeded comes first."""
+    """The newest operation of this kind; a successful one takes precedence."""
     of_kind = [one for one in found if one.kind == kind]
     succeeded = (one for one in of_kind if _has_succeeded(one))
     return next(succeeded, of_kind[0] if of_kind else None)
@@ -254,7 +256,7 @@ MAX_TEST_RESULT = 400
 
 
 def start_rotation(*, actor: User) -> Rotation:
-    """Begin a rotation; the task is kept until it is finished or abandoned. Raises RotationOpenError."""
+    """Start a rotation, which stays open until it is finished or abandoned. Raises RotationOpenError."""
     try:
         with transaction.atomic():
             rotation = Rotation.objects.create(started_by=actor, started_at=timezone.now())
@@ -265,9 +267,10 @@ def start_rotation(*, actor: User) -> Rotation:
 
 
 def verify_new_key(rotation_id: UUID, *, actor: User) -> Rotation:
-    """Read the balances with the new key (GET /balance) and keep what came of it. Changes nothing at the service.
+    """Read the balances with the new key (GET /balance) and store the result. Changes nothing at the
+    provider.
 
-    The call is made with no transaction open. Raises WrongStepError, UnreadableSecretError.
+    The call is made outside a transaction. Raises WrongRotationStepError, UnreadableSecretError.
     """
     progress = _progress_at(rotation_id, RotationStep.TEST, RotationStep.SWITCH)
     made_by = progress.created.pk if progress.created else None
@@ -296,7 +299,10 @@ def verify_new_key(rotation_id: UUID, *, actor: User) -> Rotation:
 
 @transaction.atomic
 def start_watch(rotation_id: UUID, *, actor: User, lasting: timedelta) -> Rotation:
-    """Let the new key be watched so long from now on, before the old one may end. Raises WrongStepError."""
+    """Observe the new key for this long before the old one may be invalidated.
+
+    Raises WrongRotationStepError.
+    """
     _locked(rotation_id)
     rotation = _progress_at(rotation_id, RotationStep.WATCH, RotationStep.RETIRE).rotation
     rotation.watched_until = timezone.now() + lasting
@@ -309,7 +315,9 @@ def start_watch(rotation_id: UUID, *, actor: User, lasting: timedelta) -> Rotati
 
 @transaction.atomic
 def finish_rotation(rotation_id: UUID, *, actor: User) -> Rotation:
-    """Close a rotation whose old key has ended; the sealed copy of that is destroyed. Raises WrongStepError."""
+    """Close a rotation whose old key is invalidated, and delete our copy of it. Raises
+    WrongRotationStepError.
+    """
     _locked(rotation_id)
     progress = _progress_at(rotation_id, RotationStep.DONE)
     if progress.former is not None:
@@ -319,7 +327,10 @@ def finish_rotation(rotation_id: UUID, *, actor: User) -> Rotation:
 
 @transaction.atomic
 def abandon_rotation(rotation_id: UUID, *, actor: User) -> Rotation:
-    """Close a rotation where it stands: keys stay as they are, and what waits to be countersigned still does."""
+    """Close the rotation. Keys stay as they are, and pending operations remain pending.
+
+    Raises WrongRotationStepError.
+    """
     return _close(_locked(rotation_id), actor, Action.ROTATION_ABANDONED, is_finished=False)
 
 

@@ -1,4 +1,4 @@
-"""API keys and their rotation."""
+"""URLs of API keys and their rotation."""
 
 from django.urls import path
 

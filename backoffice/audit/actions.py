@@ -1,15 +1,13 @@
-"""Everything that the audit log can say: one list for the whole product, one block for each application.
+"""The actions of the audit log: one list for the whole product, one block for each app.
 
-A value is `object.past_participle` and never changes: old entries carry it. The label is the verb between the
-person and the object: "Ada Obi *approved* W-7Q2K9F …".
+A value is `object.past_participle` and never changes, since stored entries contain it. The label is the verb
+between the person and the object: "Ada Obi *approved* W-7Q2K9F …".
 """
 
 from django.db import models
 
 
 class Action(models.TextChoices):
-    """What happened."""
-
     # audit
     LOG_VERIFIED = "audit.verified", "verified"
 
@@ -99,7 +97,7 @@ class Action(models.TextChoices):
 
     @property
     def group(self) -> str:
-        """The object that the action is about: the part before the dot."""
+        """The object of the action: the part before the dot."""
         return self.value.partition(".")[0]
 
     @classmethod

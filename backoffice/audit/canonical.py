@@ -1,15 +1,15 @@
-"""The canonical form of an entry: the bytes that its hash covers. Version v1, never to change.
+r"""The canonical form of an audit entry: the bytes that its hash covers. Version v1, which must never change.
 
-v1 is a JSON object of all members of the entry but `hash` itself, with these rules:
+v1 is a JSON object of all members of the entry except `hash` itself, with these rules:
 
-* members sorted by name, no white space, every character outside ASCII written as ``\\uXXXX``;
+* members sorted by name, no white space, every character outside ASCII written as ``\uXXXX``;
 * `at` in UTC with six decimals of the second: ``2026-03-01T09:30:00.000000+00:00``;
-* `actor` is the person's primary key as text, or null where the program itself acted;
-* `detail` holds only objects, lists, text, whole numbers, booleans and null (`plain` sees to it), because
-  these come back from both databases exactly as they went in. An amount is text.
+* `actor` is the person's primary key as text, or null if the program acted;
+* `detail` holds only objects, lists, text, whole numbers, booleans and null (enforced by `plain`), because
+  both databases return these exactly as stored. An amount is text.
 
-The hash is the SHA-256 of those bytes in lower-case hexadecimal. A later form gets a new version name,
-which the entry carries, so that old entries verify for ever.
+The hash is the SHA-256 of those bytes in lower-case hexadecimal. A later form gets a new version name, stored
+in the entry, so that old entries remain verifiable.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ from django.utils.functional import Promise
 from backoffice.audit.errors import NotRecordableError
 
 VERSION = "v1"
-GENESIS = "0" * 64  # what the first entry follows
+GENESIS = "0" * 64  # the previous hash of the first entry
 
 Plain: TypeAlias = "dict[str, Plain] | list[Plain] | str | int | bool | None"
 
@@ -36,20 +36,19 @@ def digest(members: Mapping[str, object]) -> str:
 
 
 def canonical_json(members: Mapping[str, object]) -> bytes:
-    """The members as canonical JSON."""
     return json.dumps(members, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode("ascii")
 
 
 def canonical_time(at: datetime) -> str:
-    """The time as the canonical form writes it."""
+    """The time in the canonical form."""
     return at.astimezone(UTC).isoformat(timespec="microseconds")
 
 
 def plain(value: object) -> Plain:
-    """The value in members that both databases return unchanged. Raises NotRecordableError for all others.
+    """The value in types that both databases return unchanged. Raises NotRecordableError for all others.
 
-    A float is refused because its text is not the same everywhere, an unknown type because nobody has
-    decided that it may be shown (`SecretStr` for one).
+    A float is refused because its text differs between systems, an unknown type because it may be secret
+    (`SecretStr`).
     """
     if value is None or isinstance(value, bool | int):
         return value
@@ -63,7 +62,7 @@ def plain(value: object) -> Plain:
 def _text(value: object) -> str:
     match value:
         case str():
-            return storable_text(str.__str__(value))  # the value of an enumeration, not its name
+            return storable_text(str.__str__(value))  # the value of an enum member, not its name
         case Promise() | UUID():
             return storable_text(str(value))
         case Decimal():
@@ -76,8 +75,8 @@ def _text(value: object) -> str:
 
 
 def storable_text(text: str) -> str:
-    """The text without what PostgreSQL cannot hold: NUL and halves of surrogate pairs become U+FFFD.
+    """The text with characters that PostgreSQL cannot store (NUL, lone surrogates) replaced by U+FFFD.
 
-    What people and services send ends up in the log, and a hostile character must not prevent the entry.
+    Text from people and from the provider is logged, and a hostile character must not prevent the entry.
     """
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\x00", "\ufffd")

@@ -1,21 +1,23 @@
-"""What can go wrong while the log is written."""
+"""Errors of writing the audit log."""
 
 
 class AuditError(Exception):
-    """An entry could not be appended, so the change that it belongs to must not happen either."""
+    """An entry could not be appended, so the change that it records must not happen either."""
 
 
 class OutsideTransactionError(AuditError):
-    """`record` was called outside the caller's transaction: the change and its entry could part."""
+    """`record` was called outside a transaction: the change could be stored without its entry."""
 
 
 class ChainMovedError(AuditError):
-    """The head of the chain moved between reading and writing it; the caller's transaction rolls back."""
+    """Another transaction appended between reading and updating the head of the chain; the caller rolls back."""
 
 
 class HeadMissingError(AuditError):
-    """The head of the chain is gone, so nothing can be appended: somebody has tampered with the log."""
+    """The row with the head of the chain is missing: the log has been tampered with, and nothing can be
+    appended.
+    """
 
 
 class NotRecordableError(AuditError):
-    """A detail has no form that stays the same forever, such as a float, or may be secret."""
+    """A detail has no stable form, such as a float, or may be secret."""

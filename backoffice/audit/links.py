@@ -1,6 +1,6 @@
-"""Which page shows the object of an entry, and which sentence a code in its detail stands for.
+"""The page of an entry's object, and the sentences for codes in its detail.
 
-Applications register theirs by name, because the log lies below them.
+Other apps register theirs here, because the audit app must not import them.
 """
 
 from collections.abc import Callable
@@ -16,15 +16,15 @@ TARGET_PAGES = {
 
 
 SENTENCES: dict[str, Callable[[Any], str]] = {}
-"""What makes a sentence of the codes under a name of the detail; each application registers its own."""
+"""Functions that turn the codes under a name of the detail into a sentence, registered by the apps."""
 
 
 def target_url(target_type: str, target_id: str) -> str:
-    """The address of the object's page; empty where it has none."""
+    """The URL of the object's page; empty if it has none."""
     page = TARGET_PAGES.get(target_type)
     if page is None:
         return ""
     try:
         return reverse(page, args=[target_id])
-    except NoReverseMatch:  # an entry outlives the pages of its day
+    except NoReverseMatch:  # an old entry may name a page that no longer exists
         return ""

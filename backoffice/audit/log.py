@@ -1,4 +1,4 @@
-"""Append to the audit log. There is no other way to write to it, and none to change what is in it."""
+"""Append to the audit log. This is the only way to write to it; entries cannot be changed."""
 
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.db import connection, models
@@ -21,13 +21,13 @@ def record(
     target: models.Model | str | None = None,
     **detail: object,
 ) -> Entry:
-    """Append one entry in the caller's transaction: both are kept, or neither is.
+    """Append one entry in the caller's transaction, so that the change and its entry are both stored or
+    neither is.
 
-    Call it last in a service: the head of the chain stays locked until the commit, and whoever locks a row after
-    it may wait for somebody who waits for the head. `actor` is None where nobody is signed in or the program itself
-    acts; `target` is a row, or the name of a thing that has none ("the operations report"). Raises
-    OutsideTransactionError, ChainMovedError, HeadMissingError, and NotRecordableError for a detail without a
-    stable form.
+    Call it last in a service: the head of the chain stays locked until the commit, and locking another row
+    after it can cause a deadlock. `actor` is None if nobody is signed in or the program acts; `target` is a
+    row, or the name of something without one ("the operations report"). Raises OutsideTransactionError,
+    ChainMovedError, HeadMissingError, and NotRecordableError for a detail without a stable form.
     """
     if not connection.in_atomic_block:
         raise OutsideTransactionError(f"{action} must be recorded in the transaction of the change")
@@ -59,9 +59,10 @@ def _locked_head() -> ChainHead:
 
 
 def advance_head(head: ChainHead, entry: Entry) -> None:
-    """Let the chain end with this entry, if it still ends where the caller saw it end (compare and set).
+    """Make this entry the end of the chain, if the head is still the one the caller read (compare and set).
 
-    Locks alone do not keep two writers from following the same entry: SQLite has none for rows. Raises ChainMovedError.
+    Locks alone do not prevent two entries with the same predecessor, since SQLite has no row locks. Raises
+    ChainMovedError.
     """
     moved = ChainHead.objects.filter(pk=head.pk, position=head.position, hash=head.hash).update(
         position=entry.position, hash=entry.hash

@@ -1,4 +1,4 @@
-"""The audit log: entries in a chain of hashes, the head that says where the chain ends, and the page of each object."""
+"""The audit log: entries in a hash chain, and the head, which stores where the chain ends."""
 
 from typing import ClassVar
 
@@ -10,7 +10,7 @@ from backoffice.audit.actions import Action
 
 
 class Entry(models.Model):
-    """One thing that happened. Never updated and never deleted: database triggers refuse both."""
+    """One recorded action. Never updated and never deleted: database triggers refuse both."""
 
     position = models.PositiveBigIntegerField(primary_key=True)
     at = models.DateTimeField()
@@ -45,24 +45,24 @@ class Entry(models.Model):
 
     @property
     def action_label(self) -> str:
-        """The verb of the sentence; the bare action where a later release no longer knows it."""
+        """The verb of the sentence; the bare action if this release does not define it."""
         return Action(self.action).label if self.action in Action else self.action
 
     @property
     def target_url(self) -> str:
-        """The address of the page of the object; empty where it has none."""
+        """The URL of the object's page; empty if it has none."""
         return links.target_url(self.target_type, self.target_id)
 
     @property
     def facts(self) -> list[tuple[str, str]]:
-        """The detail as names and texts that a person can read."""
+        """The detail as names and readable texts."""
         return [
             (name.replace("_", " ").capitalize(), links.SENTENCES.get(name, _readable)(value))
             for name, value in self.detail.items()
         ]
 
     def members(self) -> dict[str, object]:
-        """Everything that the hash covers: all columns but the hash itself (see `canonical`)."""
+        """The content that the hash covers: all columns except the hash itself (see `canonical`)."""
         return {
             "position": self.position,
             "at": canonical.canonical_time(self.at),
@@ -80,12 +80,12 @@ class Entry(models.Model):
         }
 
     def digest(self) -> str:
-        """The hash that this entry must carry, worked out from everything else it holds."""
+        """The hash computed from the other columns, which the stored one must equal."""
         return canonical.digest(self.members())
 
 
 class ChainHead(models.Model):
-    """The newest entry's position and hash: one row, so that cutting off the end of the log shows."""
+    """Position and hash of the newest entry, in a single row, so that a truncated log is detected."""
 
     position = models.PositiveBigIntegerField(default=0)
     hash = models.CharField(max_length=64, default=canonical.GENESIS)

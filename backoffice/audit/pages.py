@@ -1,4 +1,4 @@
-"""The page of the audit log: its filters, the entries they find, and the verification on demand."""
+"""The audit log page: filters, the list of entries, and verification on demand."""
 
 from datetime import date
 from typing import cast
@@ -29,7 +29,7 @@ def find_entries(
 ) -> QuerySet[Entry]:
     """Entries of a person, of a group of actions, about an object, between two days of the current time zone.
 
-    `about` is part of the object's label, or exactly its id or the id of a request. Both days are included.
+    `about` is part of the object's label, or exactly its id or the id of a request. Both days are inclusive.
     """
     found = Entry.objects.all()
     if actor is not None:
@@ -50,7 +50,7 @@ def _group_choices() -> list[tuple[str, str]]:
 
 
 class EntryFilterForm(PeriodForm):
-    """What the audit page and the audit report can be narrowed to. Every field may stay empty."""
+    """Filters of the audit page and the audit report. Every field is optional."""
 
     actor = forms.ModelChoiceField(
         get_user_model()._default_manager.order_by("full_name", "pk"),
@@ -66,7 +66,6 @@ class EntryFilterForm(PeriodForm):
 @require_GET
 @permission_required("audit.view_entry", raise_exception=True)
 def entry_list(request: HttpRequest) -> HttpResponse:
-    """The log, newest first, narrowed by the filters in the address."""
     form = EntryFilterForm(request.GET)
     found = find_entries(**form.cleaned_data) if form.is_valid() else Entry.objects.none()
     page = keyset_page(found, order=("-position",), cursor=request.GET.get("cursor"))
@@ -78,7 +77,7 @@ def entry_list(request: HttpRequest) -> HttpResponse:
 @require_POST
 @permission_required("audit.view_entry", raise_exception=True)
 def verify(request: HttpRequest) -> HttpResponse:
-    """Verify the whole log and show the verdict."""
-    person = cast("AbstractBaseUser", request.user)  # nobody else has a permission
+    """Verify the whole log and show the result."""
+    person = cast("AbstractBaseUser", request.user)  # required by the permission
     verdict = verification.verify_log(actor=person)
     return render(request, "audit/verification.html", {"verdict": verdict})

@@ -1,8 +1,8 @@
-"""Verify the chain of the audit log, or name the first place where it is broken.
+"""Verify the hash chain of the audit log, and find the first broken entry.
 
-A changed, removed, inserted, reordered or cut-off entry is found. Somebody who can write to the database, lift its
-triggers *and* recompute every hash could replace the whole log. Against that, keep the newest position and hash
-somewhere else: `verify_audit` prints them, and the first row of an exported audit log carries them.
+A changed, removed, inserted, reordered or cut-off entry is found. Someone who can write to the database, drop
+its triggers *and* recompute every hash could replace the whole log. Against that, store the newest position
+and hash elsewhere: `verify_audit` prints them, and the first row of an exported audit log contains them.
 """
 
 import logging
@@ -26,7 +26,7 @@ CHUNK_SIZE = 2000
 
 @dataclass(frozen=True)
 class ChainFault:
-    """The first place where the log does not agree with itself."""
+    """The first inconsistency in the log."""
 
     position: int
     problem: str
@@ -39,7 +39,7 @@ class ChainFault:
 
 @dataclass(frozen=True)
 class ChainCheckpoint:
-    """An entry up to which the log was found whole before."""
+    """An entry up to which the log was verified earlier."""
 
     position: int = 0
     hash: str = GENESIS
@@ -47,7 +47,7 @@ class ChainCheckpoint:
 
 @dataclass(frozen=True)
 class ChainVerification:
-    """How many entries agree with each other, the newest of them, and the fault that ended the walk."""
+    """The number of entries verified, the newest of them, and the fault that ended the verification, if any."""
 
     verified: int
     newest_hash: str
@@ -55,7 +55,7 @@ class ChainVerification:
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing in the log contradicts anything else in it."""
+        """Whether the log is consistent."""
         return self.fault is None
 
     def __str__(self) -> str:
@@ -64,10 +64,10 @@ class ChainVerification:
 
 
 def verify_chain() -> ChainVerification:
-    """Walk the whole log once, in constant memory and without a lock; others may append meanwhile.
+    """Verify the whole log in constant memory and without a lock; others may append meanwhile.
 
-    An append commits the entry and the head together. So everything up to the head as read *before* the walk
-    must be met, and nothing beyond the head as read *after* it.
+    An append commits the entry and the head together. So every entry up to the head read *before* the
+    verification must be found, and none beyond the head read *after* it.
     """
     before = _head()
     verdict = _verify_entries(ChainCheckpoint(), _entries_after(None))
@@ -75,9 +75,10 @@ def verify_chain() -> ChainVerification:
 
 
 def verify_since(mark: ChainCheckpoint, *, at_most: int) -> ChainVerification:
-    """The same for what was appended since the mark, so many entries at a time; the marked entry must still stand.
+    """The same for entries after the checkpoint, at most so many at a time. The entry of the checkpoint must
+    be unchanged.
 
-    What was changed before the mark shows in `verify_chain` only.
+    A change before the checkpoint is found by `verify_chain` only.
     """
     before = _head()
     if mark.position and not Entry.objects.filter(position=mark.position, hash=mark.hash).exists():
@@ -90,7 +91,7 @@ def verify_since(mark: ChainCheckpoint, *, at_most: int) -> ChainVerification:
 
 
 def _verify_entries(mark: ChainCheckpoint, entries: Iterator[Entry]) -> ChainVerification:
-    """Whether these entries follow the mark and each other."""
+    """Whether these entries follow the checkpoint and each other."""
     position, newest_hash = mark.position, mark.hash
     try:
         for entry in entries:
@@ -108,15 +109,16 @@ def _with_end_fault(before: ChainHead | None, verdict: ChainVerification) -> Cha
 
 
 def _entries_after(position: int | None) -> Iterator[Entry]:
-    """Every entry behind this position, or all, in order. Raises ValueError exactly behind the last that can be read.
+    """Every entry after this position, or all, in order. Raises ValueError after the last one that can be
+    read.
 
-    In pages and not through one cursor, which PostgreSQL would fill with the whole log first.
+    Read in pages and not with one cursor, for which PostgreSQL would materialise the whole log first.
     """
     size = CHUNK_SIZE
     while True:
         try:
             page = list(_queryset_after(position).order_by("position")[:size])
-        except ValueError:  # SQLite lets a forger write text that is no time and no JSON
+        except ValueError:  # in SQLite, a forged column may hold an invalid time or JSON
             if size == 1:
                 raise
             size = 1
@@ -165,9 +167,9 @@ def _end_fault(before: ChainHead | None, position: int, newest_hash: str) -> Cha
 
 
 def verify_log(*, actor: AbstractBaseUser | None) -> ChainVerification:
-    """Verify the whole log and record who asked and what came of it.
+    """Verify the whole log and record who requested it and the result.
 
-    The verdict is returned even where the damage prevents the entry; then it stands in the process log.
+    The result is returned even if the damage prevents the entry; then it is written to the process log.
     """
     verdict = verify_chain()
     try:

@@ -2,13 +2,15 @@ from django.apps import AppConfig
 
 
 class CoreConfig(AppConfig):
-    """What every application builds on, without a domain of its own."""
+    """Infrastructure that every other app uses. It holds no business rule."""
 
     name = "backoffice.core"
     label = "core"
 
     def ready(self) -> None:
-        """Build the client now, without calling anybody: a wrong address, dialect or key stops the start."""
+        """Check the encryption keys and build the API client, without a request, so that a wrong address,
+        profile or key stops the start.
+        """
         from backoffice.core import encryption
         from backoffice.core.gateway import check_configuration
 

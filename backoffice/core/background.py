@@ -1,6 +1,7 @@
-"""Work in the background: wake a worker after the commit, and end long work early when the process has to stop.
+"""Celery messages sent after the commit, and the stop flag of long-running work.
 
-The database says what is to be done. A lost message costs seconds, because the sweeper finds the work.
+The database is the record of what is to be done. A lost message costs seconds, because the sweeper finds the
+work.
 """
 
 import logging
@@ -16,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 
 def enqueue_on_commit(task: str, identifier: object) -> None:
-    """Tell a worker, once this transaction is committed, that there is something to do.
+    """Send a Celery task for this row once the current transaction has committed.
 
     Never raises because of the broker: if the message is lost, the sweeper finds the work within seconds.
     """
@@ -31,14 +32,14 @@ def _send(task: str, identifier: str) -> None:
 
 
 stop_requested = Event()
-"""Set by a process that ends when its work lets it (`manage.py sweep`); never in others."""
+"""Set when `manage.py sweep` has received a signal to stop. Never set in other processes."""
 
 
 class StopRequestedError(Exception):
-    """The process was told to end. What was begun is to be begun anew."""
+    """The process has been asked to stop. Unfinished work is started again from the beginning."""
 
 
 def raise_if_stop_requested() -> None:
-    """Raises StoppedError if it was."""
+    """Raises StopRequestedError if the process has been asked to stop."""
     if stop_requested.is_set():
         raise StopRequestedError

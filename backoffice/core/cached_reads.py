@@ -17,7 +17,7 @@ KEPT_FOR = timedelta(days=1)
 
 @dataclass(frozen=True)
 class CachedValue(Generic[Value]):
-    """What the service told of something; `problem` says why it does not tell it now, if so."""
+    """The last value read and when; `problem` says why it could not be refreshed, if so."""
 
     value: Value | None = None
     at: datetime | None = None
@@ -25,23 +25,25 @@ class CachedValue(Generic[Value]):
 
     @property
     def is_known(self) -> bool:
-        """Whether it ever told it."""
+        """Whether any value is stored."""
         return self.at is not None
 
 
 @dataclass(frozen=True)
 class CachedRead(Generic[Value]):
-    """Something that is asked again and again: the same text for the same question, and the type of its answer."""
+    """One read whose last result is kept: `text` is the key of the cache, `type` the type of the value."""
 
     text: str
     type: TypeAdapter[Value]
 
     def last_told(self) -> CachedValue[Value]:
-        """What the service told last, without asking it."""
+        """The last value read, without asking the provider."""
         return self.read(CachedReadRow.objects.filter(pk=self.text, at__gt=timezone.now() - KEPT_FOR).first())
 
     def read(self, row: CachedReadRow | None) -> CachedValue[Value]:
-        """What was kept. Nothing if there is none, or if this release cannot read what another one kept."""
+        """The stored value; an empty one if there is no row, or if this release cannot parse what another
+        release stored.
+        """
         if row is None:
             return CachedValue()
         try:
@@ -50,7 +52,11 @@ class CachedRead(Generic[Value]):
             return CachedValue()
 
     def told_now(self, ask: Callable[[], Value]) -> CachedValue[Value]:
-        """What the service tells now; if it does not, what it told last, and the problem. Never raises GatewayError."""
+        """Read from the provider now and store the result. If that fails, the last value read and the
+        problem.
+
+        Never raises GatewayError.
+        """
         try:
             value, at = ask(), timezone.now()
         except GatewayError as exc:
@@ -71,7 +77,7 @@ class CachedRead(Generic[Value]):
 
 
 def cached_values(questions: Iterable[CachedRead[Value]]) -> dict[str, CachedValue[Value]]:
-    """What the service told last of each of these, by its text, in one query."""
+    """The last value of each of these reads, by its text, in one query."""
     questions = list(questions)
     rows = CachedReadRow.objects.filter(
         pk__in=[question.text for question in questions], at__gt=timezone.now() - KEPT_FOR

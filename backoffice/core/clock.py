@@ -1,4 +1,4 @@
-"""The database's clock: the one that all processes share, wherever two of them must agree on a time."""
+"""The database's clock, which all processes share: used wherever two processes must agree on a time."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -15,18 +15,21 @@ Row = TypeVar("Row", bound=Model)
 
 
 def now() -> datetime:
-    """The database's present time, aware. Leases, deadlines and schedules are written and compared by it alone.
+    """The database's current time, aware. Leases, deadlines and schedules are written and compared with it
+    only.
 
-    Within a transaction it goes on. SQLite is part of this process, so there it is this machine's.
+    It advances within a transaction (`clock_timestamp`). SQLite runs in this process, so there it is the
+    clock of this machine.
     """
     return _source()
 
 
 def deadline_checker(moment: datetime) -> Callable[[], bool]:
-    """Whether that moment of the database's clock is still to come: to be asked later, when the database may be away.
+    """A function that returns whether this moment of the database's clock is still in the future. It needs no
+    database.
 
-    From now on it is told by a clock of this machine that nobody sets, and that goes on while the process is stopped or
-    the machine asleep. The time it takes to ask the database now counts as passed.
+    It measures from now on with a monotonic clock of this machine, which also runs while the process is
+    stopped or the machine is asleep. The time of the query itself counts as elapsed.
     """
     began = _steady_seconds()
     left = (moment - now()).total_seconds()
@@ -34,20 +37,20 @@ def deadline_checker(moment: datetime) -> Callable[[], bool]:
 
 
 def with_read_time(rows: QuerySet[Row]) -> QuerySet[Row]:
-    """The same rows, each of which tells `time_of` it was read, without a question for the time alone."""
+    """The same rows, annotated so that `read_time_of` needs no query of its own."""
     is_asked = connection.vendor == "postgresql" and _source is _database_now
     return cast("QuerySet[Row]", rows.annotate(read_at=Now())) if is_asked else rows
 
 
 def read_time_of(row: Model) -> datetime:
-    """The database's time when a row of `asked_with` was read."""
+    """The database's time at which a row of `with_read_time` was read; the current time for any other row."""
     told: datetime | None = vars(row).get("read_at")
     return told or now()
 
 
 @contextmanager
 def use_clock(source: Callable[[], datetime]) -> Iterator[None]:
-    """For a simulation: everything inside goes by this clock."""
+    """For simulations: replaces the clock within the block."""
     global _source
     kept, _source = _source, source
     try:
@@ -71,5 +74,7 @@ def _steady_seconds() -> float:
     return time.clock_gettime(_STEADY_CLOCK)
 
 
-_STEADY_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # seconds, also asleep
+_STEADY_CLOCK = getattr(
+    time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC
+)  # seconds; also runs while the machine sleeps
 _source: Callable[[], datetime] = _database_now

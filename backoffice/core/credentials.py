@@ -1,8 +1,8 @@
-"""Which API key this installation calls the provider with: read from the database at most once a second by each
-process.
+"""The API key with which this installation calls the provider.
 
-So a switch reaches every process within a second, without a restart. A key that cannot be read counts as no key:
-the call is not made, with an error that says so, and never with another key instead.
+Each process reads it from the database at most once a second, so a switch reaches every process within a
+second, without a restart. A key that cannot be read counts as no key: the call fails with an error, and no
+other key is used instead.
 """
 
 import hashlib
@@ -32,7 +32,9 @@ _CANNOT_BE_DECRYPTED = (
 
 @dataclass(frozen=True)
 class KeyInUse:
-    """The key that calls go out with. `pk` is None for the one of the environment; `counted` asks to count calls."""
+    """The key used for calls. `pk` is None for the key of the environment; `counted` says whether calls are
+    counted.
+    """
 
     secret: SecretStr
     name: str
@@ -44,14 +46,14 @@ class KeyInUse:
 
 
 class _KeyCache:
-    """What this process read last, and until when it counts."""
+    """The row this process read last, and the monotonic time at which it expires."""
 
     row: GatewayKey | None = None
     until: float = float("-inf")
 
 
 def key_in_use() -> KeyInUse:
-    """The key to call with, at most a second old. Raises NotSentError if it cannot be read."""
+    """The key to call with, at most a second old. Raises NotSentError if it cannot be read or decrypted."""
     try:
         row = _cached_row()
         return environment_key() if row is None else _decrypted(row)
@@ -64,16 +66,16 @@ def key_in_use() -> KeyInUse:
 
 
 def clear_key_cache() -> None:
-    """Read the key anew at the next call of this process."""
+    """Make the next call of this process read the key from the database."""
     _KeyCache.until = float("-inf")
 
 
 @transaction.atomic
 def switch_to_key(key: GatewayKey) -> None:
-    """Let every call go out with this key from now on; the one until now is kept, sealed, as a former one.
+    """Use this key for every call from now on, and keep the previous one, encrypted, as a former key.
 
-    The row is a former one or a new one, already sealed. Raises IntegrityError if another key is taken into use at
-    the same moment.
+    `key` is a former key or a new row, already encrypted. Raises IntegrityError if another key is put into
+    use at the same time.
     """
     now = timezone.now()
     _retire_key_in_use(now)
@@ -85,7 +87,9 @@ def switch_to_key(key: GatewayKey) -> None:
 
 @transaction.atomic
 def switch_to_environment_key() -> bool:
-    """Let calls go out with the key of the environment again; False if they do already. The other one is kept."""
+    """Use the key of the environment again and keep the present one as a former key. False if it is in use
+    already.
+    """
     moved = GatewayKey.objects.filter(state=GatewayKey.State.IN_USE).update(
         state=GatewayKey.State.FORMER, since=timezone.now(), is_counted=False
     )
@@ -94,12 +98,12 @@ def switch_to_environment_key() -> bool:
 
 
 def former_keys() -> list[GatewayKey]:
-    """The keys that were in use before and are still kept, the newest first."""
+    """The previous keys that are still stored, newest first."""
     return list(GatewayKey.objects.filter(state=GatewayKey.State.FORMER))
 
 
 def stored_key(short_hash: str) -> SecretStr | None:
-    """The key itself, if this installation has it, by the service's short hash. Raises NotSentError."""
+    """The key with this short hash of the provider, if this installation has it. Raises NotSentError."""
     try:
         row = GatewayKey.objects.filter(short_hash=short_hash).first() if short_hash else None
         if row is not None:
@@ -112,21 +116,21 @@ def stored_key(short_hash: str) -> SecretStr | None:
 
 @transaction.atomic
 def delete_former_key(pk: UUID) -> None:
-    """Destroy what is kept of a former key. The one in use stays."""
+    """Delete a former key. Does nothing for the key in use."""
     GatewayKey.objects.filter(pk=pk, state=GatewayKey.State.FORMER).delete()
 
 
 @transaction.atomic
 def stop_counting_calls() -> None:
-    """Count calls no more."""
     GatewayKey.objects.filter(is_counted=True).update(is_counted=False)
     transaction.on_commit(clear_key_cache)
 
 
 def probable_short_hash(secret: SecretStr) -> str:
-    """The short hash under which the service most likely lists a key: eight hexadecimal digits of its SHA-256.
+    """The short hash under which the provider most likely lists a key: the first eight hex digits of its
+    SHA-256.
 
-    The specification does not show how it is made, so it counts only where the service's own list has it.
+    The specification does not define it, so it counts only if the provider's list contains it.
     """
     return hashlib.sha256(secret.get_secret_value().encode()).hexdigest()[:8]
 
@@ -163,13 +167,15 @@ def _decrypted(row: GatewayKey) -> KeyInUse:
 
 
 def environment_key() -> KeyInUse:
-    """The key that this installation was set up with, whichever is in use. Reads no database."""
+    """The key of the configuration, whether or not it is in use. No database query."""
     secret = SecretStr(settings.GATEWAY_API_KEY)
     return KeyInUse(secret, _ENVIRONMENT_KEY_NAME, probable_short_hash(secret))
 
 
 def _store(key: GatewayKey) -> None:
-    """Store the row; of a former one all but the sealed key, which may have been sealed anew since it was read."""
+    """Save the row. For a former key without the encrypted secret, which may have been re-encrypted since it
+    was read.
+    """
     if key._state.adding:
         key.save(force_insert=True)
     else:
@@ -177,7 +183,7 @@ def _store(key: GatewayKey) -> None:
 
 
 def _retire_key_in_use(now: datetime) -> None:
-    """Make the key in use a former one; the first time that is the key of the environment, which gets its row."""
+    """Make the key in use a former key. The first time that is the key of the environment, which gets a row."""
     state = GatewayKey.State
     present = GatewayKey.objects.select_for_update().filter(state=state.IN_USE).first()
     if present is None:

@@ -1,8 +1,8 @@
-"""Encryption of the few secrets that must be stored: AES-256-GCM, bound to the row they belong to.
+"""Encryption of the few secrets that must be stored: AES-256-GCM, bound to the row that holds them.
 
-Keys come from `ENCRYPTION_KEYS` as `id:base64`, newest first. The first one encrypts; all of them decrypt. So a
-key is rotated by putting a new one in front, running `manage.py reencryptsecrets`, and dropping the old one.
-`EncryptedRow` is the base of every model that stores a secret for longer than a key may live.
+Keys come from `ENCRYPTION_KEYS` as `id:base64`, newest first. The first one encrypts; all of them decrypt. To
+rotate: put a new key in front, run `manage.py reencryptsecrets`, then drop the old one. `EncryptedRow` is the
+base of every model whose secret may outlive an encryption key.
 """
 
 import base64
@@ -21,13 +21,13 @@ _NONCE_BYTES = 12
 
 
 class DecryptionError(Exception):
-    """The sealed text is not ours, belongs to another row, or its key is gone."""
+    """The ciphertext is malformed, altered, bound to another row, or its key is not configured."""
 
 
 def encrypt(plaintext: str, *, bound_to: str) -> bytes:
-    """Encrypt a text so that it can only be opened with the same `bound_to`.
+    """Encrypt a text so that it can be decrypted only with the same `bound_to` (the associated data).
 
-    Shape: key id, a zero byte, 12 bytes of nonce, ciphertext with tag.
+    Format: key id, a zero byte, 12 bytes of nonce, ciphertext with tag.
     """
     key_id = newest_key_id()
     key, nonce = _keys(tuple(settings.ENCRYPTION_KEYS))[key_id], os.urandom(_NONCE_BYTES)
@@ -35,29 +35,29 @@ def encrypt(plaintext: str, *, bound_to: str) -> bytes:
 
 
 def decrypt(sealed: bytes, *, bound_to: str) -> str:
-    """The text that was sealed. Raises VaultError; its message holds nothing of the content."""
+    """The plaintext. Raises DecryptionError, whose message contains nothing of the content."""
     rest = bytes(sealed).partition(b"\0")[2]
     key = _keys(tuple(settings.ENCRYPTION_KEYS)).get(key_id_of(sealed))
     if key is None:
         raise DecryptionError("The key that sealed this is not among the configured keys")
     try:
         return key.decrypt(rest[:_NONCE_BYTES], rest[_NONCE_BYTES:], bound_to.encode()).decode()
-    except (InvalidTag, ValueError) as exc:  # ValueError: cut off within the nonce
+    except (InvalidTag, ValueError) as exc:  # ValueError: shorter than the nonce
         raise DecryptionError("This was not sealed for this row, or it was altered") from exc
 
 
 def newest_key_id() -> str:
-    """The id of the key that seals."""
+    """The id of the key that encrypts."""
     return next(iter(_keys(tuple(settings.ENCRYPTION_KEYS))))
 
 
 def key_id_of(sealed: bytes) -> str:
-    """The id of the key that this was sealed under."""
+    """The id of the key with which this was encrypted."""
     return bytes(sealed).partition(b"\0")[0].decode(errors="replace")
 
 
 def check_encryption_keys() -> None:
-    """Raise ImproperlyConfigured, which names no key, if the configured keys cannot be used."""
+    """Raises ImproperlyConfigured, without the key in its message, if the configured keys cannot be used."""
     _keys(tuple(settings.ENCRYPTION_KEYS))
 
 
@@ -84,38 +84,40 @@ def _key(item: str) -> tuple[str, AESGCM]:
 
 
 class EncryptedRow(models.Model):
-    """A row with one sealed secret that outlives encryption keys. `manage.py reencryptsecrets` finds every such model."""
+    """A row with one encrypted secret. `manage.py reencryptsecrets` finds every model of this kind."""
 
-    SEALED: ClassVar[str]  # the column
+    SEALED: ClassVar[str]  # name of the column with the ciphertext
 
     class Meta:
         abstract = True
 
     @property
     def bound_to(self) -> str:
-        """What the secret is sealed to: it opens in this row only."""
+        """The associated data of the encryption, different for every row."""
         raise NotImplementedError
 
     @property
     def owner(self) -> str:
-        """Whose secret it is, for people who must be told that it is lost."""
+        """Whose secret it is, for the message that it can no longer be decrypted."""
         raise NotImplementedError
 
     @property
     def sealed_under(self) -> str:
-        """The id of the key that the secret is sealed under."""
+        """The id of the key with which the secret is encrypted."""
         return key_id_of(bytes(getattr(self, self.SEALED)))
 
     def seal(self, plaintext: str) -> None:
-        """Put a secret into the row. Nothing is saved."""
+        """Encrypt a secret into the row, without saving it."""
         setattr(self, self.SEALED, encrypt(plaintext, bound_to=self.bound_to))
 
     def unsealed(self) -> str:
-        """The secret in the clear. Raises VaultError."""
+        """The plaintext. Raises DecryptionError."""
         return decrypt(bytes(getattr(self, self.SEALED)), bound_to=self.bound_to)
 
     def reseal(self) -> None:
-        """Seal the same secret under the newest key, unless the row has changed meanwhile. Raises VaultError."""
+        """Encrypt the same secret with the newest key, unless the row was changed meanwhile. Raises
+        DecryptionError.
+        """
         before = bytes(getattr(self, self.SEALED))
         self.seal(self.unsealed())
         type(self)._default_manager.filter(pk=self.pk, **{self.SEALED: before}).update(

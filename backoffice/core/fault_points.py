@@ -1,7 +1,8 @@
-"""Named places at which a test has a process killed or frozen for real. Outside such a test they do nothing.
+"""Named places in the code at which a fault test can kill or freeze the process. Without such a test they do
+nothing.
 
-`COUNTERSIGN_FAULT_POINT="send.claimed=kill,confirm.seen=stop"`: the first process that reaches the place is killed
-or frozen there, once. Settings refuse to start with it outside the sandbox.
+`COUNTERSIGN_FAULT_POINT="send.claimed=kill,confirm.seen=stop"`: the first process that reaches the place is
+killed or frozen there, once. The settings refuse this variable outside the sandbox.
 """
 
 import os
@@ -11,25 +12,25 @@ from django.conf import settings
 
 NAMES = frozenset(
     {
-        "release.committed",  # the word to send is given, the doorbell not rung
+        "release.committed",  # the release is committed, the worker not notified
         "send.before_claim",  # the watermark is read
-        "send.claimed",  # the attempt is open, nothing is sent
-        "send.leaving",  # the next thing is the request
-        "send.answered",  # the answer is in hand, and written down nowhere
-        "send.recorded",  # the answer is written down
-        "confirm.seen",  # the list is read, and nothing of it written down
-        "confirm.closed",  # what it proved is written down
-        "mirror.read",  # some pages of a pass are read, and nothing of them is merged
-        "mirror.merged",  # they are merged, with the place that was reached
-        "export.writing",  # some of a file is written
-        "export.written",  # all of it is, under a name for which nobody looks
+        "send.claimed",  # the attempt is stored, nothing is sent
+        "send.leaving",  # directly before the request
+        "send.answered",  # the response is received and not stored
+        "send.recorded",  # the response is stored
+        "confirm.seen",  # the provider's list is read, the result not stored
+        "confirm.closed",  # the result is stored
+        "mirror.read",  # some pages of a pass are read, none merged
+        "mirror.merged",  # they are merged, and the position is stored
+        "export.writing",  # part of the file is written
+        "export.written",  # all of it is written, still under its temporary name
     }
 )
 SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
 
 
 def reach(name: str) -> None:
-    """Be killed or frozen here if a test wants it and no process was before."""
+    """Kill or freeze this process if a test asked for it and no process has reached this point before."""
     wanted = settings.FAULT_POINTS.get(name)
     if wanted is not None and _is_first(name):
         os.kill(os.getpid(), SIGNALS[wanted])

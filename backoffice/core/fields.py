@@ -1,4 +1,4 @@
-"""Model fields that hold money exactly on both engines, and the text forms in which SQLite keeps it."""
+"""Model fields for exact amounts on PostgreSQL and SQLite, and the text forms in which SQLite stores them."""
 
 from decimal import Context, Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
@@ -15,15 +15,15 @@ else:
 
 
 DIGITS, DECIMALS = 40, 18
-_WIDTH = DIGITS + 1  # characters, with the point
+_WIDTH = DIGITS + 1  # characters, including the decimal point
 
 
 class ExactDecimalField(DecimalColumn):
-    """A decimal of any currency: up to 22 digits before the point and 18 behind it, exact to the last one.
+    """A decimal of any currency: up to 22 digits before the point and 18 after it, stored exactly.
 
-    PostgreSQL keeps a numeric. SQLite has no decimal type and would keep a float: there the value is kept as text,
-    which compares for equality only, so nothing else is offered. Not a `DecimalField`, because Django reads those back
-    through floats on SQLite.
+    PostgreSQL stores a numeric. SQLite has no decimal type and would store a float, so there the value is
+    stored as text. Text compares for equality only, so no other lookup is offered. Not a `DecimalField`,
+    because Django reads those back through floats on SQLite.
     """
 
     digits = DIGITS
@@ -50,9 +50,9 @@ class ExactDecimalField(DecimalColumn):
 
 
 class UnsignedDecimalField(ExactDecimalField):
-    """An amount without a sign, exact as its parent, that both engines also compare and sort by its value.
+    """A non-negative amount, exact as its parent class, that both engines also compare and sort by value.
 
-    On SQLite it is text of one width, with zeros before and behind: there the order of texts is the order of numbers.
+    On SQLite it is zero-padded text of fixed width, so that text order is numeric order.
     """
 
     def get_lookup(self, lookup_name: str) -> Any:
@@ -73,22 +73,24 @@ class UnsignedDecimalField(ExactDecimalField):
 
 
 class DecimalSumField(ExactDecimalField):
-    """The exact sum of any number of amounts, each of which fits an `ExactDecimalField`."""
+    """The exact sum of any number of `ExactDecimalField` values."""
 
     digits = DIGITS + 20
 
 
 SUM_CONTEXT = Context(prec=DecimalSumField.digits)
-"""To add amounts up in: the usual 28 digits would round the sums of large ones."""
+"""The decimal context for sums: the default of 28 digits would round the sums of large amounts."""
 
 
 def sortable_text(number: Decimal) -> str:
-    """The number without a sign, in text of one width that sorts as numbers do."""
+    """The absolute value as zero-padded text of fixed width, which sorts numerically."""
     return format(number.copy_abs(), f"0{_WIDTH}.{DECIMALS}f")
 
 
 def rounded_for_storage(number: Decimal, *, digits: int = DIGITS) -> Decimal:
-    """The number as both engines keep it: rounded to 18 decimals. Raises ValueError where it has no room."""
+    """The number rounded to 18 decimals, as both engines store it. Raises ValueError if it is too large or
+    not finite.
+    """
     try:
         kept = number.quantize(Decimal(1).scaleb(-DECIMALS), context=Context(prec=digits))
     except InvalidOperation as exc:
@@ -99,7 +101,7 @@ def rounded_for_storage(number: Decimal, *, digits: int = DIGITS) -> Decimal:
 
 
 def normalized_text(number: Decimal) -> str:
-    """The number without trailing zeros, and zero without a sign: always the same text for the same value."""
+    """The number without trailing zeros, and zero without a sign: equal values give equal texts."""
     text = format_plain(abs(number) if number.is_zero() else number)
     return text.rstrip("0").rstrip(".") if "." in text else text
 

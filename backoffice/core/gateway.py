@@ -1,4 +1,8 @@
-"""The one seam to the provider: nothing else builds the client."""
+"""Builds the API client from the settings and the key in use. Nothing else in the application builds one.
+
+Pages use short deadlines and a limited number of simultaneous reads, so that a slow provider cannot hold all
+threads.
+"""
 
 import logging
 import threading
@@ -27,27 +31,23 @@ from payments_gateway import (
 from payments_gateway.transport import Transport
 
 logger = logging.getLogger(__name__)
-# Seconds that a person is made to wait for the service, for one read:
-PAGE_TIMEOUT = 8.0  # where the page is there already and this fills it in
-PAGE_PART_TIMEOUT = 1.5  # the same, where several are needed to fill it in
-FORM_CHECK_TIMEOUT = 2.0  # where a form that was sent cannot be taken without it
-FORM_HINT_TIMEOUT = (
-    1.0  # where the form is as good without it; a check never waits for more than three in all
-)
-PAGE_OPENING_TIMEOUT = (
-    0.4  # where a page that is only opened shows more with it; no page asks for more than two
-)
+# Seconds that a page waits for one read of the provider:
+PAGE_TIMEOUT = 8.0  # the page is already shown and this fills in a part
+PAGE_PART_TIMEOUT = 1.5  # the same, where a part needs several reads
+FORM_CHECK_TIMEOUT = 2.0  # a submitted form cannot be accepted without it
+FORM_HINT_TIMEOUT = 1.0  # a form works without it; a check waits for at most three of these
+PAGE_OPENING_TIMEOUT = 0.4  # a page shows more with it on opening; at most two per page
 _PAGE_TIMEOUTS = frozenset({PAGE_TIMEOUT, PAGE_PART_TIMEOUT})
-_READ_SLOTS = threading.BoundedSemaphore(3)  # in one process, which answers eight people at once
+_READ_SLOTS = threading.BoundedSemaphore(3)  # per process, which serves eight requests at a time
 _SLOT_WAIT = 0.1  # seconds
 
 
 def gateway(*, deadline: float | None = None) -> PaymentsGateway:
-    """The client for the configured service with the API key in use, one for each process, deadline and key.
+    """The client for the configured provider with the API key in use; one per process, deadline and key.
 
-    The deadline is in seconds and for a whole call; without one it is what sending is given. A switch to another key
-    is seen within a second, so whoever keeps a client longer than that may hold an old one. Raises NotSentError if
-    our own database does not tell the key.
+    The deadline, in seconds, is for a whole call; the default is that of sending. A key switch is seen within
+    a second, so do not keep a client for longer. Raises NotSentError if the key cannot be read from our
+    database.
     """
     key = credentials.key_in_use()
     seconds = settings.SEND_DEADLINE_SECONDS if deadline is None else deadline
@@ -57,28 +57,28 @@ def gateway(*, deadline: float | None = None) -> PaymentsGateway:
 
 
 def gateway_for_key(key: SecretStr, *, deadline: float) -> PaymentsGateway:
-    """A client that calls with this key instead of the one in use, to try it. Close it."""
+    """A client that uses this key instead of the one in use, to test it. The caller closes it."""
     return PaymentsGateway(_client_configuration(deadline, key.get_secret_value(), *_configured_values()))
 
 
 def client_configuration(*, deadline: float, key: SecretStr | None = None) -> GatewayConfig:
-    """How the configured service is reached, for what looks at the service itself instead of using it.
+    """The configuration of the client, for diagnostics of the provider.
 
-    It asks no database: without `key` it has the one of the environment, whichever is in use.
+    No database query: without `key` it holds the key of the environment, whichever is in use.
     """
     secret = (key or credentials.environment_key().secret).get_secret_value()
     return _client_configuration(deadline, secret, *_configured_values())
 
 
 def check_configuration() -> None:
-    """Build a client once, without calling anybody. Raises ValueError or OSError for what cannot be used."""
+    """Build a client without a request. Raises ValueError or OSError for unusable settings."""
     PaymentsGateway(client_configuration(deadline=settings.SEND_DEADLINE_SECONDS)).close()
 
 
 def provider_profile() -> ProviderProfile:
-    """How the configured service speaks where its specification leaves it open.
+    """How the configured provider behaves where its specification leaves it open.
 
-    Raises ValueError, which names the file, for one that cannot be read or used; that stops the start.
+    Raises ValueError, which names the file, if that cannot be read or is invalid; this stops the start.
     """
     return _provider_profile(settings.GATEWAY_DIALECT)
 
@@ -128,10 +128,11 @@ def _client_configuration(deadline: float, *configured: str) -> GatewayConfig:
 
 
 class LimitedTransport(Transport):
-    """Makes a few reads at the same moment and refuses more, for pages that show what was told last instead.
+    """Allows three simultaneous reads per process and refuses more, for pages that can show the last reported
+    values.
 
-    A service that hangs would otherwise hold every thread of the process for as long as a page has patience, and with
-    them the pages that ask it nothing. Raises ReadFailedError as any read.
+    Otherwise a provider that hangs would hold every thread until the page's deadline, and block pages that do
+    not need the provider. Raises ReadFailedError like any read.
     """
 
     def read(self, *args: Any, **kwargs: Any) -> Any:
@@ -146,7 +147,9 @@ class LimitedTransport(Transport):
 
 
 class CountingTransport(Transport):
-    """Counts the calls made with a key that was switched to lately, and those that the service refused it."""
+    """Counts the calls made with a recently switched key, and those that the provider refused because of the
+    key.
+    """
 
     def __init__(self, config: GatewayConfig, key: UUID) -> None:
         super().__init__(config)
@@ -172,7 +175,7 @@ class CountingTransport(Transport):
             self._count(refused=refused)
 
     def _count(self, *, refused: bool) -> None:
-        """Count; a call that was made is never lost because it could not be counted."""
+        """Store the count. A database error is logged and never fails a call that was made."""
         try:
             credentials.count_call(self._key, refused=refused)
         except DatabaseError as exc:
@@ -180,7 +183,7 @@ class CountingTransport(Transport):
 
 
 class LimitedCountingTransport(LimitedTransport, CountingTransport):
-    """Both: what was refused a turn was not asked, and is not counted."""
+    """Both: a read refused for want of a slot was not made, and is not counted."""
 
 
 def _is_key_refusal(exc: GatewayError) -> bool:

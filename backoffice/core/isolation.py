@@ -1,7 +1,7 @@
-"""Process rows one by one, so that a failing row stops no other.
+"""Process rows one by one, so that a failing row does not stop the others.
 
-A failure nobody foresaw is logged with its traceback, reported through `failed`, and the row is postponed for a
-minute. An unavailable or read-only database is raised, since no row is to blame for it.
+An unexpected failure is logged with its traceback, reported through `failed`, and the row is postponed for a
+minute. An unavailable or read-only database is raised, since no row is the cause of it.
 """
 
 import logging
@@ -17,8 +17,8 @@ from django.db import DataError, Error, IntegrityError, ProgrammingError, close_
 from backoffice.core.models import GatewayKey
 
 logger = logging.getLogger(__name__)
-POSTPONED_SECONDS = 60.0  # so long a row that failed is left alone by this process
-_READ_ONLY = "25006"  # PostgreSQL's code, read_only_sql_transaction
+POSTPONED_SECONDS = 60.0  # how long this process skips a row that failed
+_READ_ONLY = "25006"  # PostgreSQL's SQLSTATE read_only_sql_transaction
 
 Key = TypeVar("Key", bound=Hashable)
 Result = TypeVar("Result")
@@ -30,12 +30,12 @@ _lock = threading.Lock()
 def run_each_isolated(
     work: Callable[[Key], Result], rows: Mapping[Key, str], *, failed: Callable[[Key, str], object]
 ) -> list[Result]:
-    """Do the work for each row, given with the name it has in the log; what came of it where nothing went wrong.
+    """Run `work` for each row (key and name for the log) and return the results of those that succeeded.
 
-    What nobody foresaw is logged with its traceback, `failed` gets the name of the error, which holds no content, and
-    that row is not tried again for a minute. A row at which another thread of this process is at work is left to it.
-    That the database is away or read-only, which is of no row, is raised; a row under which a connection broke is
-    tried again over a new one, so the work must bear to be done twice.
+    An unexpected failure is logged with its traceback, `failed` gets the name of the exception (no content),
+    and the row is skipped for a minute. A row that another thread of this process is working on is skipped
+    too. An unavailable or read-only database is raised. After a broken connection the row is tried once more
+    over a new one, so `work` must be safe to repeat.
     """
     done: list[Result] = []
     for row, name in rows.items():
@@ -45,26 +45,27 @@ def run_each_isolated(
 
 
 def ignore(*_of: object) -> None:
-    """Where no page shows the row: the log has it."""
+    """For `failed`, where no page shows the row: the log has the failure."""
 
 
 def run_isolated(job: Callable[[], int]) -> int | None:
-    """Do a whole job in the same way, so that it stops no other; how much it did, or None if it failed.
+    """Run a whole job in the same way, so that its failure does not stop other jobs. Returns its count, None
+    if it failed.
 
-    Any number of threads may do it at once. What the database does to it is logged, and the next round tries again.
+    Any number of threads may run it at once. Database errors are logged, and the next round tries again.
     """
     key, name = (job.__name__, threading.get_ident()), f"The job {job.__name__}"
     try:
         done = _run(key, name, job, failed=ignore, is_of_no_row=_may_be_database_failure)
     except Error:
         logger.exception("The database did not allow %s; the next round tries again", job.__name__)
-        close_old_connections()  # the next job needs one that works
+        close_old_connections()  # the next job needs a working connection
         return None
     return done[0] if done else None
 
 
 def postponed() -> set[Hashable]:
-    """The rows that are left alone now because they failed."""
+    """The keys that are skipped now because they failed less than a minute ago."""
     now = time.monotonic()
     return {key for key, until in list(_postponed_until.items()) if until > now}
 
@@ -77,13 +78,13 @@ def _run(
     failed: Callable[[str], object],
     is_of_no_row: Callable[[Exception], bool],
 ) -> list[Result]:
-    """What came of it; nothing if it failed, or is left alone now."""
+    """The result in a list; an empty list if the work failed or is postponed."""
     if not _acquire(key):
         return []
     try:
         return [work()]
     except Exception as exc:
-        # Whatever it is: everybody else's payments go on, and people are told of this one.
+        # Any exception: other rows must still be processed, and this failure is reported.
         if is_of_no_row(exc):
             raise
         logger.exception("%s failed, and is left alone for a minute", name)
@@ -95,7 +96,7 @@ def _run(
 
 
 def _report_failure(failed: Callable[[str], object], error: str, name: str) -> None:
-    """Tell it to people; if the database does not take even that, the log has it, and the round goes on."""
+    """Report it; if the database refuses even that, log it and continue with the round."""
     try:
         failed(error)
     except Error:
@@ -103,9 +104,9 @@ def _report_failure(failed: Callable[[str], object], error: str, name: str) -> N
 
 
 def _retry_if_disconnected(work: Callable[[], Result]) -> Result:
-    """Do it once more if the connection broke under it, or led to a server that only reads since a fail-over.
+    """Run it again if the connection broke or led to a server that is read-only since a fail-over.
 
-    No row is to blame for that, unless it happens to it again.
+    A second failure is raised.
     """
     try:
         return work()
@@ -118,7 +119,7 @@ def _retry_if_disconnected(work: Callable[[], Result]) -> Result:
 
 
 def _was_disconnected(exc: Error) -> bool:
-    """Whether the session with the server is over, or is one with a server that takes no writes."""
+    """Whether the connection is closed, or the server accepts no writes."""
     if getattr(exc.__cause__, "sqlstate", None) == _READ_ONLY:
         return True
     session = connection.connection
@@ -126,15 +127,16 @@ def _was_disconnected(exc: Error) -> bool:
 
 
 def _may_be_database_failure(exc: Exception) -> bool:
-    """Whether the database may have failed, and not what was asked of it."""
+    """Whether the database may be the cause, and not the statement."""
     return isinstance(exc, Error) and not isinstance(exc, (IntegrityError, DataError, ProgrammingError))
 
 
 def _is_database_unavailable(exc: Exception) -> bool:
-    """Whether it failed because the database is away or read-only: it is asked, since no error tells that surely.
+    """Whether the database is unavailable or read-only. It is probed, since no error class shows it reliably.
 
-    A timeout or a deadlock is of the same class, and of one row. Asked is for a write that changes nothing, which both
-    engines refuse while they only read, over a new connection: the old one may have been to a server that is gone.
+    A timeout or a deadlock raises the same class, and concerns one row. The probe is an UPDATE that changes
+    no row, which both engines refuse while read-only, over a new connection: the old one may lead to a server
+    that is gone.
     """
     if not _may_be_database_failure(exc):
         return False
@@ -147,7 +149,7 @@ def _is_database_unavailable(exc: Exception) -> bool:
 
 
 def _acquire(key: Hashable) -> bool:
-    """Take the row, unless it is at work or failed just now."""
+    """Reserve the row, unless it is being processed or postponed."""
     with _lock:
         is_free = key not in _busy | postponed()
         if is_free:

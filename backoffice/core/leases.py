@@ -1,7 +1,7 @@
-"""Named leases: one process at a time does this, and not again before a given time.
+"""Named leases in the database: one process at a time does a job, and not again before a given time.
 
-Compare-and-set on the row, since SQLite has no row locks, and the database's clock, since a machine whose own clock
-is ahead would keep the others out.
+Compare-and-set on the row, since SQLite has no row locks, and the database's clock, since a machine whose own
+clock is ahead would lock out the others.
 """
 
 from collections.abc import Iterator
@@ -15,9 +15,10 @@ from backoffice.core.models import NamedLease
 
 
 def lock_until_commit(name: str) -> None:
-    """Hold this name to the end of the transaction; whoever else wants it waits, and then sees what was committed.
+    """Hold an advisory lock with this name until the end of the transaction. Others wait, and then see what
+    was committed.
 
-    SQLite needs nothing: there a transaction holds the only write lock from its beginning (BEGIN IMMEDIATE).
+    On SQLite nothing is needed: a transaction holds the only write lock from its beginning (BEGIN IMMEDIATE).
     """
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
@@ -25,14 +26,18 @@ def lock_until_commit(name: str) -> None:
 
 
 def try_acquire(what: str, *, pause: timedelta) -> bool:
-    """Win the right to ask now, so that two sweepers do not both do it; the next turn comes after `pause`."""
+    """Whether this process may do the job now, so that two sweepers do not both do it. The next time is after
+    `pause`.
+    """
     now = clock.now()
     return _acquire_until(what, now, until=now + pause)
 
 
 @contextmanager
 def hold_lease(what: str, *, at_most: timedelta) -> Iterator[bool]:
-    """Keep others out while the block runs; inside is told whether the turn was won. A killed holder's ends by time."""
+    """Hold the lease while the block runs; yields whether it was acquired. The lease of a killed process
+    expires.
+    """
     now = clock.now()
     is_ours = _acquire_until(what, now, until=now + at_most)
     try:
@@ -43,9 +48,10 @@ def hold_lease(what: str, *, at_most: timedelta) -> Iterator[bool]:
 
 
 def next_free_time(what: str, *, pause: timedelta) -> datetime:
-    """When to ask for whoever wants it from now on: at once, but not sooner than `pause` after the time before.
+    """The time of the next run for all who ask from now on: at once, but not before `pause` after the
+    previous one.
 
-    All who want it until then share that time.
+    Everyone who asks before that time gets the same time.
     """
     now = clock.now()
     turn, _ = NamedLease.objects.get_or_create(what=what, defaults={"next_at": now - pause})

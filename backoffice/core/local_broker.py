@@ -1,8 +1,8 @@
-"""The broker without a server: messages are files in folders under DATA_DIR, whole or not there at all.
+"""Celery broker without a server: messages are files in folders under DATA_DIR, written atomically.
 
-kombu's transport of this kind opens a message under the name that readers look for, and fills it afterwards. A
-reader in between gets an empty text, fails to parse it, and the worker process ends. The same holds for its tables of
-bindings. Here both appear under their names in one step, complete.
+kombu's filesystem transport creates a message under its final name and fills it afterwards. A reader in
+between gets an empty text, fails to parse it, and the worker process ends. The same is true for its tables of
+bindings. Here both appear under their final names complete, in one step.
 """
 
 import logging
@@ -20,14 +20,14 @@ logger = logging.getLogger(__name__)
 
 
 class Channel(filesystem.Channel):
-    """Puts and takes whole messages; each is taken by one reader."""
+    """Writes and reads whole messages; each message is read by one reader."""
 
     def _put(self, queue: str, payload: Any, **_kwargs: object) -> None:  # type: ignore[override] # as its parent
         name = f"{time.monotonic_ns():020}_{uuid.uuid4()}.{queue}.msg"
         _write(Path(self.data_folder_out), dumps(payload)).replace(Path(self.data_folder_out, name))
 
     def _get(self, queue: str, _timeout: float | None = None) -> Any:
-        """The oldest message of the queue. Raises queue.Empty. One that makes no sense is dropped, with a warning."""
+        """The oldest message of the queue. Raises queue.Empty. A damaged message is dropped with a warning."""
         for name in sorted(os.listdir(self.data_folder_in)):
             if name.partition(".")[2] != f"{queue}.msg":
                 continue
@@ -46,25 +46,25 @@ class Channel(filesystem.Channel):
         if not table.exists():
             _create(
                 table, "[]"
-            )  # the base class would create it empty; it changes one that is there under a lock
+            )  # the base class would create it empty; it locks an existing one to change it
         super()._queue_bind(exchange, routing_key, pattern, queue)
 
 
 class LocalBrokerTransport(filesystem.Transport):
-    """What `filesystem://` stands for in this product (backoffice/celery.py)."""
+    """The transport registered for `filesystem://` in backoffice/celery.py."""
 
     Channel = Channel
 
 
 def _write(folder: Path, text: str) -> Path:
-    """A file that no reader looks for, with the text in it."""
+    """Write the text to a file with a name that readers ignore."""
     file = folder / f"{uuid.uuid4()}.part"
     file.write_text(text)
     return file
 
 
 def _take(message: Path) -> bytes | None:
-    """The content of a message, which is gone afterwards; None if another reader was faster."""
+    """Read and delete a message; None if another reader was faster."""
     taken = message.with_name(f"{message.name}.taken")
     try:
         message.rename(taken)
@@ -76,7 +76,7 @@ def _take(message: Path) -> bytes | None:
 
 
 def _create(file: Path, text: str) -> None:
-    """Make the file appear with the text in it, unless it is there by now."""
+    """Create the file with the text in one step, unless it exists."""
     complete = _write(file.parent, text)
     try:
         file.hardlink_to(complete)

@@ -1,4 +1,4 @@
-"""Log lines: every one carries the request id, and none carries a secret."""
+"""Log formatting: every line carries the request id, and no line contains a secret."""
 
 import logging
 import re
@@ -20,22 +20,21 @@ _registered_secrets: set[str] = set()
 
 
 def register_secret(secret: str) -> None:
-    """Keep this secret out of every line from now on, as those of the configuration are."""
+    """Redact this secret from every line from now on, like those of the configuration."""
     _registered_secrets.add(secret)
 
 
 class RequestIdFilter(logging.Filter):
-    """Adds `request_id` to the record."""
-
     def filter(self, record: logging.LogRecord) -> bool:
         record.request_id = request_context.request_id() or "-"
         return True
 
 
 class RedactingFormatter(logging.Formatter):
-    """The last line of defence: the finished line, traceback included, without secrets.
+    """Redacts secrets from the finished line, traceback included.
 
-    A formatter and no filter, because a filter sees the line before it is finished, and fails in the caller's hands.
+    A formatter and not a filter, because a filter sees the record before the line is complete, and an error
+    in it would reach the caller.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -43,7 +42,7 @@ class RedactingFormatter(logging.Formatter):
 
 
 def redact_secrets(text: str) -> str:
-    """The text with known secrets, and the values of members named like one, replaced by dots."""
+    """The text with known secrets, and the values of fields named like secrets, replaced by dots."""
     for secret in _known_secrets():
         text = text.replace(secret, "•••")
     return _SECRET_MEMBERS.sub(r"\1•••", text)

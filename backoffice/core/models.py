@@ -1,4 +1,4 @@
-"""The API keys that this installation calls the provider with, the leases, and the cached reads."""
+"""Models of core: the API keys used to call the provider, the leases, and the cached reads."""
 
 import uuid
 
@@ -9,16 +9,16 @@ from backoffice.core.encryption import EncryptedRow
 
 
 class GatewayKey(EncryptedRow):
-    """One API key known here: sealed, and either the one in use or a former one that was not ended yet.
+    """One API key stored here, encrypted: the one in use, or a former one that has not been deleted yet.
 
-    Without a row the key of the environment is in use. What is counted are calls since the switch to it, for as long
-    as `is_counted` says so.
+    Without a row in use, the key of the environment is used. Calls are counted from the switch to this key
+    for as long as `is_counted` is true.
     """
 
     SEALED = "sealed"
 
     class State(models.TextChoices):
-        """Whether the application calls with it."""
+        """Whether the key is used for calls."""
 
         IN_USE = "in_use", "In use"
         FORMER = "former", "Former"
@@ -27,8 +27,8 @@ class GatewayKey(EncryptedRow):
     name = models.CharField(max_length=120)
     short_hash = models.CharField(
         max_length=64, blank=True
-    )  # as the service lists it; empty where it never told
-    made_by = models.UUIDField(null=True)  # the operation that made it
+    )  # as the provider lists it; empty if never reported
+    made_by = models.UUIDField(null=True)  # the operation that created it
     state = models.CharField(max_length=8, choices=State)
     since = models.DateTimeField()
     sealed = models.BinaryField()
@@ -55,17 +55,17 @@ class GatewayKey(EncryptedRow):
 
     @property
     def bound_to(self) -> str:
-        """What the key is sealed to: it opens in this row only."""
+        """The associated data of the encryption, different for every row."""
         return f"gateway-key:{self.pk}"
 
     @property
     def owner(self) -> str:
-        """Whose it is, for people who must be told that it is lost."""
+        """Whose secret it is, for the message that it can no longer be decrypted."""
         return f"the API key {self}, {self.get_state_display().lower()}"
 
 
 class NamedLease(models.Model):
-    """When something that is read now and then may be read again: a row for each, moved on by compare-and-set."""
+    """The earliest time of the next run of a job, advanced by compare-and-set (see `leases`)."""
 
     what = models.CharField(max_length=20, primary_key=True)
     next_at = models.DateTimeField()
@@ -78,10 +78,10 @@ class NamedLease(models.Model):
 
 
 class CachedReadRow(models.Model):
-    """What the service told last in answer to one question, for when it cannot be asked. Kept for a day."""
+    """The last result of one read of the provider, kept for a day (see `cached_reads`)."""
 
     question = models.CharField(max_length=200, primary_key=True)
-    value = models.TextField()  # JSON of the typed answer
+    value = models.TextField()  # JSON of the typed value
     at = models.DateTimeField(db_index=True)
 
     class Meta:

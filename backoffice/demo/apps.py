@@ -6,14 +6,14 @@ from payments_gateway.config import is_loopback
 
 
 class DemoConfig(AppConfig):
-    """Six people whose sign-in codes are on show. Installed by `settings.DEMO` and by nothing else."""
+    """The demo: six people whose sign-in codes are shown. Installed only by `settings.DEMO`."""
 
     name = "backoffice.demo"
     label = "demo"
 
     def ready(self) -> None:
-        """The settings refuse to start a demo outside a sandbox on loopback; this refuses once more, for
-        settings of another making that list the application.
+        """Refuse to start outside a sandbox on loopback, also with settings other than ours that install this
+        app.
         """
         on_loopback = all(is_loopback(host) for host in settings.ALLOWED_HOSTS)
         if not (settings.DEMO and settings.ENVIRONMENT == "sandbox" and on_loopback):

@@ -15,12 +15,12 @@ from backoffice.accounts.staff import create_staff
 
 DOMAIN = "countersign.example"
 DEMO_PASSWORD = "two people sign every payment"  # noqa: S105
-"""The password of all six. It opens nothing outside the demo, which holds no real money."""
+"""The password of all six people. It is valid only in the demo, which has no real money."""
 
 
 @dataclass(frozen=True)
 class DemoPerson:
-    """Somebody in the demo, before and after there is an account."""
+    """A person of the demo, whether or not the account exists yet."""
 
     full_name: str
     role: Role
@@ -42,7 +42,9 @@ DEMO_PEOPLE = (
 
 @dataclass(frozen=True)
 class CurrentSignInCode:
-    """What a person's authenticator shows now. A code that was used just now has no text: wait for the next."""
+    """The current code of a person's authenticator. `text` is empty while the code has been used: wait for
+    the next.
+    """
 
     text: str
     seconds_left: int
@@ -50,12 +52,12 @@ class CurrentSignInCode:
 
 @transaction.atomic
 def ensure_people() -> list[User]:
-    """All six people, able to sign in at once; those who exist already stay as they are."""
+    """Create the people who do not exist, able to sign in at once, and return all six."""
     return [_existing(member) or _enrolled(member) for member in DEMO_PEOPLE]
 
 
 def current_sign_in_code(device: AuthenticatorDevice) -> CurrentSignInCode:
-    """The code that will be accepted now, and for how long it is shown."""
+    """The code that is accepted now, and how long it is shown."""
     totp = device.totp()
     now = totp.time
     used = device.last_t >= totp.t()
@@ -78,9 +80,10 @@ def _enrolled(member: DemoPerson) -> User:
 
 
 def demo_context(_request: HttpRequest) -> dict[str, str]:
-    """`sign_in_aids`: the template with everybody's current code; without it the sign-in pages include nothing.
+    """Context processor of the demo.
 
-    `service_console`: where the simulated service shows the token that it asks for.
+    `sign_in_aids`: the template with everyone's current code, empty outside the demo. `service_console`: URL
+    of the sandbox console, which shows the one-time code.
     """
     return {
         "sign_in_aids": "demo/_sign_in_codes.html",

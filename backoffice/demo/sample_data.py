@@ -1,7 +1,8 @@
-"""Operations of every kind and in every state for the demo, and the balances of the month before.
+"""Sample data of the demo: operations of every kind and in every state, and the balances of the month before.
 
-Each operation is brought to its state by the product's own services. What counts as sent was really sent, to the
-simulated provider; what counts as lost was claimed and never requested, as when a worker is killed at that moment.
+Each operation is brought to its state by the product's own services. Operations shown as sent were really
+sent, to the simulated provider; an operation shown as lost was claimed and never requested, as when a worker
+is killed then.
 """
 
 import random
@@ -62,21 +63,24 @@ _TWO_HOURS = timedelta(hours=2)
 
 @dataclass
 class SampleOperations:
-    """Makes operations, always the same ones."""
+    """Makes sample operations, deterministically."""
 
     people: dict[str, User]
-    pace: random.Random  # of people, by itself, so that it changes nothing else
+    pace: (
+        random.Random
+    )  # approval times; a generator of its own, so that other random choices do not depend on it
     random: random.Random
     token: SecretStr
 
     def prepare(self, *, ending: str = "", amount: str = "", currency: str = "NGN") -> Operation:
-        """A pending withdrawal to an account whose number ends as told; the simulation acts on some endings."""
+        """A pending withdrawal to an account number with this ending; the sandbox reacts to some endings."""
         return self.propose("withdrawal", self._withdrawal(ending, amount, currency))
 
     def propose(self, kind: str, payload: Payload, *, maker: str = "") -> Operation:
-        """A pending operation of any kind, prepared by one of the two preparers where nobody is named.
+        """A pending operation of any kind, by this preparer or one of the two.
 
-        A little while ago: whoever countersigns it does so now, and people take their time.
+        Its creation is dated back a little, because its approval happens now and realistic approval times are
+        needed.
         """
         then = clock.now() - timedelta(seconds=self.pace.randrange(20, 200))
         with clock.use_clock(lambda: then):
@@ -88,7 +92,7 @@ class SampleOperations:
             )
 
     def approve(self, operation: Operation, approver: str = "") -> Operation:
-        """One countersignature more."""
+        """Add one approval."""
         kind, payload = read_content(operation)
         asked = kind.confirmation(payload)
         return approvals.approve_operation(
@@ -100,7 +104,7 @@ class SampleOperations:
         )
 
     def release(self, operation: Operation) -> Operation:
-        """The word to send an approved operation, with a token where its kind needs one."""
+        """Release an approved operation, with a one-time code where its kind needs one."""
         approved = self.approve(operation)
         return release.release_operation(
             approved.pk,
@@ -111,7 +115,7 @@ class SampleOperations:
         )
 
     def send(self, operation: Operation) -> Operation:
-        """Really sent, and looked up in the service's list once."""
+        """Send it, and check its status once."""
         send.send_operation(self.release(operation).pk)
         return confirmation.confirm_operation(operation.pk)
 
@@ -153,7 +157,7 @@ class SampleOperations:
         self.approve(self.prepare())
 
     def be_lost_while_sending(self, operation: Operation) -> Attempt:
-        """As if the worker was killed between the claim and the first byte."""
+        """Claim an attempt without a request, as if the worker was killed in between."""
         released = self.release(operation)
         seen = send.preflight_read(Release.objects.get(pk=released.pk))
         claim = send.claim_operation(released.pk, seen)
@@ -164,7 +168,7 @@ class SampleOperations:
         return Attempt.objects.get(pk=claim.attempt_id)
 
     def be_unknown(self, operation: Operation) -> Attempt:
-        """As if that was two hours ago, when people may say by now that it did not happen."""
+        """Date the unknown outcome back two hours, when people may resolve it as not executed."""
         attempt = self.be_lost_while_sending(operation)
         record.record_timeout(attempt.pk, now=attempt.deadline_at + timedelta(hours=1))
         started, seen_at = attempt.started_at, attempt.watermark_service_time
@@ -175,13 +179,13 @@ class SampleOperations:
         return attempt
 
     def need_review(self, operation: Operation) -> None:
-        """As if that was a day ago."""
+        """Date it back a day."""
         attempt = self.be_unknown(operation)
         Attempt.objects.filter(pk=attempt.pk).update(started_at=attempt.started_at - CHECK_AFTER[-1])
         confirmation.confirm_operation(attempt.operation_id)
 
     def account(self, ending: str = "") -> dict[str, str]:
-        """The bank account of somebody, with the holder's name as the bank gives it."""
+        """A bank account with this ending, with the account name as the bank reports it."""
         bank_code = self.random.choice(_BANK_CODES)
         number = f"{self.random.randrange(10**7, 10**8):08d}"
         number = f"{number}{ending or self.random.choice(['12', '34', '57', '61', '83'])}"
@@ -214,7 +218,10 @@ class SampleOperations:
 
 
 def new_sample_operations(token: SecretStr) -> SampleOperations:
-    """A history to be made, with a token that the service accepts repeatedly. The people of the demo exist."""
+    """A generator of sample operations, with a one-time code that the sandbox accepts repeatedly.
+
+    The demo's people must exist.
+    """
     people = {
         user.first_name: user for user in User.objects.filter(email__in=[one.email for one in DEMO_PEOPLE])
     }
@@ -238,25 +245,27 @@ def _plan(history: SampleOperations) -> list[Callable[[], object]]:
 
 
 _TRON = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
-_FOREIGN_CALLBACK_URL = "https://hooks.example.com/countersign/"  # somebody has to reject it
+_FOREIGN_CALLBACK_URL = "https://hooks.example.com/countersign/"  # an operation to reject
 _EVM = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
 
 
 def make_sample_operations(history: SampleOperations) -> None:
-    """Send some of each kind that moves money, two payments too, leave a few waiting, and lose the answer of three."""
+    """Send some operations of each kind that moves money, and two payments, leave a few pending, and lose
+    three responses.
+    """
     for kind, payload in _sent_payloads(history):
         history.send(history.propose(kind, payload))
     for kind, payload in _pending_payloads(history):
         history.propose(kind, payload)
     elsewhere = CallbackUrlPayload(url=_FOREIGN_CALLBACK_URL, previous=callback_url.fetch_callback_url())
     history.propose("callback_url", elsewhere, maker="Zainab")
-    # What leaves the dollars next waits for the first of these; a payment debits no balance.
+    # The next operation on the USD balance waits for the first of these; a payment debits no balance.
     history.be_unknown(history.prepare(currency="USD", amount="1250.00"))
     history.need_review(history.propose("payment", _payment(history, "640.00", "uche.obi@customers.example")))
     history.be_lost_while_sending(
         history.propose("payment", _payment(history, "90.00", "sade.cole@customers.example"))
     )
-    # At last, since nobody listens there before the web process runs.
+    # Last, because the web process that receives the webhooks is not running yet.
     ours = f"{settings.PUBLIC_URL}{reverse('webhooks:receive', args=[settings.WEBHOOK_SECRET])}"
     payload = CallbackUrlPayload(url=ours, previous=callback_url.fetch_callback_url())
     history.send(history.propose("callback_url", payload, maker="Zainab"))
@@ -317,9 +326,9 @@ def _payment(history: SampleOperations, amount: str, customer: str) -> PaymentPa
 
 
 def make_sample_balances(balances: Sequence[Balance]) -> None:
-    """Keep a snapshot of each quarter of an hour of the last day, and of each hour of the month before.
+    """Store a snapshot for each quarter of an hour of the last day, and for each hour of the month before.
 
-    Call once, before any other is kept but today's.
+    Call once, before any snapshot of an earlier day exists.
     """
     began = min((balance.as_of for balance in balances), default=None)
     if began is None:
@@ -333,7 +342,7 @@ def make_sample_balances(balances: Sequence[Balance]) -> None:
 def _snapshots_before(
     balance: Balance, newest_first: Iterable[TransactionRecord]
 ) -> Iterator[BalanceSnapshot]:
-    """Backwards: every transaction that a moment did not know yet is taken out again, so that the sums stay true."""
+    """Computed backwards: transactions after a moment are subtracted, so that the sums are consistent."""
     then, records = _snapshot_at(balance, balance.as_of), iter(newest_first)
     record = next(records, None)
     for at in _snapshot_times(balance.as_of):
@@ -355,7 +364,7 @@ def _undo(then: BalanceSnapshot, record: TransactionRecord) -> None:
 
 
 def _snapshot_times(began: datetime) -> Iterator[datetime]:
-    """The beginnings of the quarters of an hour, the newest first; further back than a day, of whole hours only."""
+    """The starts of the quarters of an hour, newest first; beyond a day, full hours only."""
     steps = range(1, LONG_TREND_PERIOD // SNAPSHOT_INTERVAL)
     quarters = (snapshot_slot(began) - SNAPSHOT_INTERVAL * step for step in steps)
     return (at for at in quarters if at >= began - TREND_PERIOD or at.minute == 0)

@@ -2,10 +2,10 @@ from django.apps import AppConfig
 
 
 class WebhookReceiverConfig(AppConfig):
-    """What the service announces by itself: kept, and taken as a hint to read it again."""
+    """Webhook deliveries of the provider: stored, and used as a reason to read the provider again."""
 
     name = "backoffice.webhooks"
     label = "webhooks"
 
     def ready(self) -> None:
-        from backoffice.webhooks import configuration as configuration  # registered by being imported
+        from backoffice.webhooks import configuration as configuration  # importing it registers the checks

@@ -1,7 +1,7 @@
-"""The webhook receiver as this deployment configures it: the secret part of its URL, and the provider's public keys.
+"""The configuration of the webhook receiver: the secret part of its URL, and the provider's public keys.
 
-`manage.py check --deploy` reports what is wrong with them, and no other command does: sending and status checks must
-not wait for a file that only webhooks need. At run time the page reports the same.
+`manage.py check --deploy` reports what is wrong with them. Other commands do not, so that sending and status
+checks do not depend on a file that only webhooks need. At run time the page reports the same.
 """
 
 import re
@@ -21,19 +21,20 @@ _PEM = re.compile(rb"-----BEGIN [^-]+-----.*?-----END [^-]+-----", re.DOTALL)
 
 
 def is_on() -> bool:
-    """Whether deliveries are received at all: not without a secret, and not with one that can be guessed."""
+    """Whether deliveries are received: only with a secret that is long enough not to be guessed."""
     return _SECRET.fullmatch(settings.WEBHOOK_SECRET) is not None
 
 
 def is_secret(told: str) -> bool:
-    """Whether this is the secret part of our address; how long that takes to say tells nothing of it."""
+    """Whether this is the secret part of our URL; compared in constant time."""
     return constant_time_compare(told, settings.WEBHOOK_SECRET) and is_on()
 
 
 def public_keys() -> tuple[PublicKey, ...]:
-    """The one or two keys that the service signs with; none where none are configured.
+    """The one or two keys with which the provider signs; empty if none are configured.
 
-    The file is read again when it changes, so that new keys need no restart. Raises ValueError that says what is wrong.
+    The file is read again when it changes, so new keys need no restart. Raises ValueError that says what is
+    wrong.
     """
     if not settings.WEBHOOK_KEYS:
         return ()
@@ -54,7 +55,7 @@ def _read_keys(file: Path, _changed: int) -> tuple[PublicKey, ...]:
 
 @register(deploy=True)
 def secret_cannot_be_guessed(**_of_django: Any) -> Iterable[CheckMessage]:
-    """A secret that is short, or that no address can hold, opens no receiver."""
+    """Django check: the secret is long enough and valid in a URL; otherwise the receiver is off."""
     if is_on() or not settings.WEBHOOK_SECRET:
         return []
     return [
@@ -68,7 +69,7 @@ def secret_cannot_be_guessed(**_of_django: Any) -> Iterable[CheckMessage]:
 
 @register(deploy=True)
 def keys_can_be_read(**_of_django: Any) -> Iterable[CheckMessage]:
-    """A file of keys that cannot be used is told as what it is, not as forged deliveries later."""
+    """Django check: the file of public keys is usable. Otherwise all deliveries would look forged."""
     try:
         public_keys()
     except ValueError as exc:
@@ -78,7 +79,7 @@ def keys_can_be_read(**_of_django: Any) -> Iterable[CheckMessage]:
 
 @register(deploy=True)
 def deliveries_can_be_verified(**_of_django: Any) -> Iterable[CheckMessage]:
-    """Without keys everything that is received stays unverified, and starts nothing."""
+    """Django check: public keys are configured. Without them deliveries stay unverified and trigger nothing."""
     if settings.WEBHOOK_KEYS or not settings.WEBHOOK_SECRET:
         return []
     return [

@@ -1,4 +1,4 @@
-"""Read the deliveries received, and notice when expected ones are missing."""
+"""Read the deliveries received, and detect that expected ones are missing."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ VIEW_PERMISSIONS = ("ledger.view_balance", "ledger.view_transaction")
 
 
 class DeliveryFilterForm(PeriodForm):
-    """The filters of a report of deliveries. Every field may stay empty."""
+    """The filters of the report of deliveries. Every field is optional."""
 
     verdict = forms.ChoiceField(required=False, choices=[("", "Any verdict"), *DeliveryVerification.choices])
     event = forms.CharField(required=False, max_length=200, label="Event", help_text="Its name, in any case")
@@ -34,14 +34,16 @@ class DeliveryFilterForm(PeriodForm):
 
 NEWEST_FIRST = ("-received_at", "-id")
 DELIVERY_GRACE = timedelta(days=1)
-_CLOSED_BY_DELIVERY = timedelta(hours=1)  # what ends so soon after news may have ended because of it
+_CLOSED_BY_DELIVERY = timedelta(
+    hours=1
+)  # an operation closed so soon after a delivery may have been closed because of it
 _LOOK_BACK = timedelta(days=7)
 _CACHE_KEY = "webhooks:silence"
 
 
 @dataclass(frozen=True)
 class ReceiverStatus:
-    """What this deployment has configured: fingerprints of the keys, or the problem with them."""
+    """The configuration of the receiver: fingerprints of the public keys, or the problem with them."""
 
     is_on: bool
     fingerprints: list[str]
@@ -50,7 +52,7 @@ class ReceiverStatus:
 
 @dataclass(frozen=True)
 class DeliveryRow:
-    """A delivery, the transaction that it names, if that is here, and the operation of ours behind it."""
+    """A delivery, the transaction it names, if that is in the mirror, and the operation it belongs to."""
 
     delivery: Delivery
     transaction_pk: int | None
@@ -59,13 +61,14 @@ class DeliveryRow:
 
 @dataclass(frozen=True)
 class MissingDeliveries:
-    """The service should have delivered something and has not. `last_at` is when it last did; None for never."""
+    """The provider should have delivered something and has not. `last_at` is the last delivery; None for
+    never.
+    """
 
     last_at: datetime | None
 
 
 def receiver_status() -> ReceiverStatus:
-    """The receiver as it is configured."""
     try:
         keys = configuration.public_keys()
     except ValueError as exc:
@@ -74,24 +77,24 @@ def receiver_status() -> ReceiverStatus:
 
 
 def all_deliveries() -> QuerySet[Delivery]:
-    """Every delivery, without its body."""
+    """All deliveries, without their bodies."""
     return Delivery.objects.defer("body")
 
 
 def deliveries_with_transaction() -> QuerySet[Delivery]:
-    """The same for people to see: each with the mirrored transaction that it names, as `transaction_pk`."""
+    """The same, annotated with the mirrored transaction that each names, as `transaction_pk`."""
     named = Transaction.objects.filter(transaction_id=OuterRef("transaction_id")).values("pk")
     return cast("QuerySet[Delivery]", all_deliveries().annotate(transaction_pk=Subquery(named[:1])))
 
 
 def delivery_rows(user: User, found: Sequence[Delivery]) -> list[DeliveryRow]:
-    """Deliveries that were `listed`, with what they are about, as far as this person may see it."""
+    """Rows of `deliveries_with_transaction` with their subjects, as far as this person may see them."""
     caused = operations_by_transaction(user, {delivery.transaction_id for delivery in found} - {""})
     return [DeliveryRow(one, vars(one)["transaction_pk"], caused.get(one.transaction_id)) for one in found]
 
 
 def delivery_row(user: User, delivery: Delivery) -> DeliveryRow:
-    """The same of one, found by the payment's reference, too."""
+    """The same for one delivery, also matched by the payment's reference."""
     (row,) = delivery_rows(user, [delivery])
     if row.operation is not None or not delivery.reference:
         return row
@@ -100,9 +103,9 @@ def delivery_row(user: User, delivery: Delivery) -> DeliveryRow:
 
 
 def last_valid_at() -> datetime | None:
-    """When the last valid delivery came that was new: whoever replays an old one brings no sign of life.
+    """When the last new valid delivery arrived. A replay of an old one does not count.
 
-    One that was refused at first, for want of the key, is new when it comes again and is valid.
+    A delivery first refused for want of the key is new when it arrives again and is valid.
     """
     newest: datetime | None = Delivery.objects.filter(valid_at__isnull=False).aggregate(at=Max("valid_at"))[
         "at"
@@ -111,7 +114,7 @@ def last_valid_at() -> datetime | None:
 
 
 def cached_missing_deliveries() -> MissingDeliveries | None:
-    """`silence`, as this process knew it within the last minute: it is a matter of days."""
+    """`missing_deliveries`, cached in this process for a minute, since the threshold is a day."""
     known: tuple[MissingDeliveries | None] | None = cache.get(_CACHE_KEY)
     if known is None:
         known = (missing_deliveries(),)
@@ -120,9 +123,10 @@ def cached_missing_deliveries() -> MissingDeliveries | None:
 
 
 def missing_deliveries() -> MissingDeliveries | None:
-    """That something settled more than a day ago, and no valid delivery has come since; None while all is well.
+    """Set if something settled more than a day ago and no valid delivery has arrived since; otherwise None.
 
-    Told only where the service has our address. Settled counts after the last delivery, or after the address was set.
+    Reported only if our callback URL is set at the provider. Counts what settled after the last delivery, or
+    after the URL was set.
     """
     if not configuration.is_on():
         return None

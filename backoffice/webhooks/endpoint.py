@@ -1,7 +1,7 @@
-"""The URL at which the provider delivers webhooks. Open to everybody who knows it, so it trusts nobody.
+"""The URL at which the provider delivers webhooks. It is public, so nothing it receives is trusted.
 
-The body is limited in size, and its connection is closed when it takes too long: nothing else would give the server
-its thread back.
+The body is limited in size, and the connection is closed when it takes too long: gunicorn's threads have no
+timeout of their own for a slow body.
 """
 
 import socket
@@ -20,7 +20,7 @@ from gunicorn.http.errors import ParseException
 from backoffice.webhooks import configuration, processing
 from backoffice.webhooks.models import DeliveryVerification
 
-BODY_TIMEOUT = 5.0  # seconds for a whole body; a delivery comes in one piece
+BODY_TIMEOUT = 5.0  # seconds for a whole body; a delivery is small
 _WATCH_INTERVAL = 1.0
 
 _open_requests: dict[object, tuple[float, Callable[[], None]]] = {}
@@ -30,7 +30,7 @@ _watch_threads: list[threading.Thread] = []
 
 @contextmanager
 def body_timeout(hang_up: Callable[[], None]) -> Iterator[None]:
-    """Whoever is still inside when the time is over is hung up on. One thread watches all those of a process."""
+    """Calls `hang_up` if the block has not ended in time. One thread monitors all such blocks of a process."""
     key = object()
     with _lock:
         _open_requests[key] = (monotonic() + BODY_TIMEOUT, hang_up)
@@ -43,7 +43,7 @@ def body_timeout(hang_up: Callable[[], None]) -> Iterator[None]:
 
 
 def close_late_connections() -> None:
-    """End the connections whose time is over."""
+    """Close the connections whose time is over."""
     now = monotonic()
     with _lock:
         for until, hang_up in _open_requests.values():
@@ -69,10 +69,10 @@ MAX_BODY_BYTES = 64 * 1024
 @csrf_exempt
 @login_not_required
 def receive(request: HttpRequest, secret: str) -> HttpResponse:
-    """Take one delivery: 200 with nothing else once it is kept, also for a repeat.
+    """Receive one delivery: 200 without a body once it is stored, also for a repeat.
 
-    What the service did not sign is kept for people and answered with 400: a sender whose new key we do not have yet
-    tries again, and counts when we have it. Whatever is wrong with the address or the method looks like no address.
+    A delivery without a valid signature is stored for investigation and answered with 400: a sender whose new
+    key we do not have yet tries again, and is accepted once we have it. A wrong URL or method gets 404.
     """
     if request.method != "POST" or not configuration.is_secret(secret):
         raise Http404
@@ -81,7 +81,7 @@ def receive(request: HttpRequest, secret: str) -> HttpResponse:
         return HttpResponse(status=HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
     body = _read_body(request)
     if body is None or len(body) < declared:
-        return HttpResponse(status=HTTPStatus.BAD_REQUEST)  # cut off on its way, so it is no delivery
+        return HttpResponse(status=HTTPStatus.BAD_REQUEST)  # truncated, so not stored
     if len(body) > MAX_BODY_BYTES:
         return HttpResponse(status=HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
     verdict = processing.receive_delivery(body)
@@ -91,7 +91,7 @@ def receive(request: HttpRequest, secret: str) -> HttpResponse:
 
 
 def _declared_length(request: HttpRequest) -> int:
-    """How long the body is by its header; 0 for a header that says nothing, as Django takes it."""
+    """The Content-Length; 0 if it is invalid, as in Django."""
     try:
         return int(request.META.get("CONTENT_LENGTH") or 0)
     except ValueError:
@@ -99,22 +99,23 @@ def _declared_length(request: HttpRequest) -> int:
 
 
 def _read_body(request: HttpRequest) -> bytes | None:
-    """What comes, up to one byte more than is taken; None or less than was declared if the sender is gone or too slow.
+    """The body, up to one byte more than allowed. None, or less than declared, if the sender disconnects or
+    is too slow.
 
-    What comes in chunks is read from the server itself, because Django takes it for empty.
+    A chunked body is read from the server's input, because Django treats it as empty.
     """
     stream = request.META["wsgi.input"] if "HTTP_TRANSFER_ENCODING" in request.META else request
     with body_timeout(partial(_close_connection, request)):
         try:
             body: bytes = stream.read(MAX_BODY_BYTES + 1)
-        except (OSError, ParseException):  # the second: chunks that are badly cut
+        except (OSError, ParseException):  # ParseException: malformed chunks
             return None
     return body
 
 
 def _close_connection(request: HttpRequest) -> None:
-    """End the connection. Servers of tests have none to give."""
+    """Close the client's connection. Test servers have none."""
     connection: socket.socket | None = request.META.get("gunicorn.socket")
     if connection is not None:
-        with suppress(OSError):  # it has ended by itself
+        with suppress(OSError):  # already closed
             connection.shutdown(socket.SHUT_RDWR)

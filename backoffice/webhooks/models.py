@@ -1,4 +1,4 @@
-"""Webhook deliveries received: each once, with the verdict on its signature and how often it was received."""
+"""Webhook deliveries received: each once, with the result of its verification and how often it was received."""
 
 from django.db import models
 from django.db.models import Q, TextChoices
@@ -8,23 +8,22 @@ from backoffice.operations.models.operations import TRANSACTION_ID_LENGTH
 
 
 class DeliveryVerification(TextChoices):
-    """What its signature says. All but the first start nothing."""
+    """The result of verifying the signature. Only a valid delivery triggers status checks."""
 
     VALID = "valid", "Valid"
     INVALID = "invalid", "Invalid"
     UNSIGNED = "unsigned", "Unsigned"
     MALFORMED = "malformed", "Malformed"
-    UNVERIFIED = "unverified", "Not verified"  # no key is configured to verify it with
+    UNVERIFIED = "unverified", "Not verified"  # no key was configured to verify it
 
 
 class Delivery(models.Model):
-    """One delivery, however often it came. It is a hint: no state of money follows from it.
+    """One delivery, however often it was received. It is a hint only: it never changes an operation.
 
-    `identity` is its data with its signature, or the whole body where that is not signed: what comes with the same is a
-    repeat, whatever else it says. Kept is the first body, or the first that was valid, `digest` being its SHA-256.
-    `valid_at` is when it first came with a signature that a key known by then confirms, null as long as none did.
-    `wanted_at` is since when the service is to be read again because of it, null when that was done or is not wanted;
-    `looked_at` when that was last taken up.
+    `identity` is the hash of its data and signature, or of the whole body if unsigned: the same identity is a
+    repeat. `body` is the first body, or the first valid one; `digest` is its SHA-256. `valid_at` is when it
+    was first verified, null if never. `wanted_at` is since when a read of the provider is due because of it,
+    null if none is; `looked_at` is when that was last done.
     """
 
     identity = models.CharField(max_length=64, unique=True)
@@ -34,7 +33,7 @@ class Delivery(models.Model):
     times = models.PositiveIntegerField(default=1)
     verdict = models.CharField(max_length=16, choices=DeliveryVerification)
     problem = models.CharField(max_length=300, blank=True)
-    key = models.CharField(max_length=64, blank=True)  # the fingerprint of the key that signed it
+    key = models.CharField(max_length=64, blank=True)  # fingerprint of the key that signed it
     event = models.CharField(max_length=200, blank=True)
     transaction_id = models.CharField(max_length=TRANSACTION_ID_LENGTH, blank=True)
     reference = models.CharField(max_length=200, blank=True)

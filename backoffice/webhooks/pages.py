@@ -19,9 +19,9 @@ from backoffice.webhooks.deliveries import VIEW_PERMISSIONS
 @require_safe
 @permission_required(VIEW_PERMISSIONS, raise_exception=True)
 def delivery_list(request: StaffRequest) -> HttpResponse:
-    """Where the service delivers, as last known, and what came, newest first.
+    """The callback URL as last reported, and the deliveries, newest first.
 
-    htmx asks the service for the address, and so does `?read=1` without JavaScript.
+    htmx refreshes the callback URL from the provider; without JavaScript `?read=1` does.
     """
     is_read = "read" in request.GET
     told = callback_url.refresh_callback_url() if is_read else callback_url.cached_callback_url()
@@ -57,7 +57,7 @@ def delivery_detail(request: StaffRequest, pk: int) -> HttpResponse:
 @require_POST
 @permission_required(VIEW_PERMISSIONS, raise_exception=True)
 def check_again(request: StaffRequest, pk: int) -> HttpResponse:
-    """Have the service read again, as this delivery would if it came for the first time and were valid."""
+    """Trigger the same status checks as a new valid delivery."""
     if not may_check_status(request.user):
         raise PermissionDenied
     found = get_object_or_404(deliveries.all_deliveries(), pk=pk)

@@ -1,4 +1,4 @@
-"""Verify and store each delivery once, then have the provider read again because of it.
+"""Verify and store each delivery once, then read the provider again because of it.
 
 A delivery never changes an operation; only a read of the provider does.
 """
@@ -28,17 +28,19 @@ from payments_gateway.webhooks import verify_webhook, webhook_identity
 
 PROCESS_TASK = "webhooks.look"
 MIN_INTERVAL = timedelta(seconds=1)
-"""Wishes are not taken up sooner after the time before, however many deliveries come."""
+"""Due deliveries are processed at most this often, however many arrive."""
 _CHECK_LEASE = timedelta(minutes=2)
-"""So long a process that was killed while it looked keeps others from it. What is wanted is due: the sweeper looks."""
+"""How long a killed process can hold the lease. The checks remain due, and the sweeper does them."""
 _BATCH_SIZE = 500
 
 
 def process_due_deliveries() -> int:
-    """Take up all deliveries that want the service to be read, and look at what they name; how many there were.
+    """Process all deliveries for which a read of the provider is due, and check what they name; returns how
+    many.
 
-    May be called at any time and by several processes: one of them takes up, and one looks, however long that takes.
-    What is taken up meanwhile is due, and so are all others that may be meant: the sweeper looks at them.
+    Safe to call at any time and from several processes: one of them schedules checks and one runs them,
+    however long that takes. Whatever is scheduled meanwhile is due, also for attempts that no delivery names,
+    and the sweeper checks it.
     """
     is_wanted = Delivery.objects.filter(wanted_at__isnull=False).exists()
     if not is_wanted or not try_acquire("webhooks", pause=MIN_INTERVAL):
@@ -52,7 +54,7 @@ def process_due_deliveries() -> int:
 
 @transaction.atomic
 def recheck_delivery(delivery_id: int, *, actor: User) -> Delivery:
-    """Have the service read again because of this delivery, whatever it is worth: it is a person who wants it."""
+    """Read the provider again because of this delivery, whatever its verification, at a person's request."""
     delivery = Delivery.objects.get(pk=delivery_id)
     Delivery.objects.filter(pk=delivery.pk).update(wanted_at=clock.now())
     audit.record(Action.DELIVERY_LOOKED_INTO, actor=actor, target=delivery, verdict=delivery.verdict)
@@ -61,9 +63,9 @@ def recheck_delivery(delivery_id: int, *, actor: User) -> Delivery:
 
 
 def _schedule_checks() -> dict[int, str]:
-    """Hand the wishes over to operations and mirror: the transactions they name, by delivery.
+    """Schedule checks in operations and mirror; returns the transactions named, by delivery.
 
-    Whoever dies before it is all done does it again; after it, the sweeper looks.
+    If the process is killed before the end, this is repeated; after it, the sweeper does the checks.
     """
     wanted = dict(
         Delivery.objects.filter(wanted_at__isnull=False).values_list("pk", "transaction_id")[:_BATCH_SIZE]
@@ -78,11 +80,11 @@ def _transaction_ids(wanted: dict[int, str]) -> set[str]:
 
 
 MAX_INVALID_KEPT = 1000
-"""Deliveries that are not valid and are kept, the newest: who knows the address must not fill the disk."""
+"""How many invalid deliveries are kept, the newest: a sender who knows the URL must not fill the disk."""
 
 _FIELDS = [field for field in Delivery._meta.concrete_fields if not field.primary_key]
-# What its first valid verdict changes: one that could not be verified before, for want of the key, and can be now. All
-# that the signature does not cover may be another's in what comes after that, so it stays as it was.
+# Columns set by the first valid verification, such as when the missing key has been configured. Later repeats do not
+# change them: whatever the signature does not cover could be forged in a repeat.
 _VERDICT_COLUMNS = (
     "verdict",
     "problem",
@@ -95,7 +97,7 @@ _VERDICT_COLUMNS = (
     "valid_at",
     "wanted_at",
 )
-# Nothing in these is anybody's text: the names are those of our own columns, values are parameters.
+# No input is interpolated into these: names are those of our own columns, values are parameters.
 _INSERT = f"""
     INSERT INTO webhooks_delivery ({", ".join(field.attname for field in _FIELDS)})
     VALUES ({", ".join(["%s"] * len(_FIELDS))})
@@ -110,11 +112,12 @@ _enqueued_at = float("-inf")
 
 
 def receive_delivery(body: bytes) -> DeliveryVerification:
-    """Judge a body, keep it, and say what it is worth. Starts a re-read if the service signed it and it is new, which
-    is: nothing with the same data and signature came before, whatever is written around them.
+    """Verify and store a body and return the result. A read of the provider becomes due if it is valid and
+    new.
 
-    One statement keeps it and says that a re-read is wanted, so it is one commit: what was answered is not lost. A
-    repeat is counted and starts nothing. Never raises for anything that a body can hold.
+    New means: no delivery with the same data and signature was received before. One statement stores the
+    delivery and makes the read due, so nothing that was answered is lost. A repeat is counted and triggers
+    nothing. Never raises for any body.
     """
     delivery = _verified(body)
     times, is_wanted = _store(delivery)
@@ -133,7 +136,7 @@ def _verified(body: bytes) -> Delivery:
     try:
         keys = configuration.public_keys()
     except ValueError:
-        keys = ()  # the page and `manage.py check` say what is wrong with them
+        keys = ()  # the page and `manage.py check` report what is wrong with them
     if not keys:
         delivery.verdict = DeliveryVerification.UNVERIFIED
         delivery.problem = "No public key of the service can be used, so nothing can be verified."
@@ -146,7 +149,7 @@ def _verified(body: bytes) -> Delivery:
 
 
 def _fill_in(delivery: Delivery, judged: Judged) -> None:
-    """Write down what was found, and what people can look for, as far as it has room."""
+    """Set the result of the verification and the searchable fields, as far as their columns are long enough."""
     news = judged.news()
     delivery.identity = judged.identity
     delivery.verdict = DeliveryVerification(judged.verdict.value)
@@ -158,12 +161,14 @@ def _fill_in(delivery: Delivery, judged: Judged) -> None:
 
 
 def _text_if_it_fits(told: str, length: int) -> str:
-    """The text as it was told, or nothing: a part of an id is another id."""
+    """The text, or empty if it is too long: a truncated id would be another id."""
     return told if len(told) <= length else ""
 
 
 def _store(delivery: Delivery) -> tuple[int, bool]:
-    """Keep it, or count it once more; how often it came, and whether a re-read is wanted because of it."""
+    """Store it, or count a repeat; returns how often it was received, and whether a read is due because of
+    it.
+    """
     further = _SET_VALID if delivery.verdict == DeliveryVerification.VALID else ""
     with connection.cursor() as cursor:
         cursor.execute(f"{_INSERT}{further}{_RETURNING}", _values(delivery))
@@ -176,16 +181,17 @@ def _values(delivery: Delivery) -> list[Any]:
 
 
 def _delete_oldest_invalid() -> None:
-    """Keep the newest of what is not valid, and no more."""
+    """Keep only the newest invalid deliveries."""
     not_valid = Delivery.objects.exclude(verdict=DeliveryVerification.VALID).order_by("-pk")
     for newest_to_go in not_valid.values_list("pk", flat=True)[MAX_INVALID_KEPT : MAX_INVALID_KEPT + 1]:
         not_valid.filter(pk__lte=newest_to_go).delete()
 
 
 def _enqueue() -> None:
-    """Have a worker look now; not more often than it would look anyway, since a message costs as much as all the rest.
+    """Enqueue the task, at most as often as it may run, since a message costs as much as the rest of the
+    request.
 
-    The sweeper finds what was not rung for in its next round.
+    The sweeper finds deliveries without a message in its next round.
     """
     global _enqueued_at
     now = monotonic()

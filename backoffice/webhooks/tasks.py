@@ -9,6 +9,6 @@ from backoffice.webhooks.processing import PROCESS_TASK
 
 @shared_task(name=PROCESS_TASK, ignore_result=True, acks_late=False, max_retries=0)
 def process_deliveries(_because: str = "") -> None:
-    """Read the service again, if a delivery wants it. `manage.py sweep` does the same without a broker."""
+    """Process due deliveries. `manage.py sweep` does the same without a broker."""
     with call_context(request_id="webhooks"):
         processing.process_due_deliveries()

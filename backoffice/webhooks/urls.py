@@ -1,4 +1,4 @@
-"""The URL at which the provider delivers webhooks, and the pages that show them."""
+"""The URL at which the provider delivers webhooks, and the pages about webhooks."""
 
 from django.urls import path
 

@@ -54,7 +54,9 @@ def test_a_choice_that_does_not_exist_is_refused_beside_its_field(
     assert (maker.time_zone, maker.theme) == ("Africa/Lagos", "auto")
 
 
-@pytest.mark.parametrize("name", ["sign_in", "second_factor", "enrol", "recovery_codes", "my_account", "password"])
+@pytest.mark.parametrize(
+    "name", ["sign_in", "second_factor", "enrol", "recovery_codes", "my_account", "password"]
+)
 def test_no_page_holds_what_the_content_policy_forbids(signed_in: Client, name: str) -> None:
     page = signed_in.get(reverse(f"accounts:{name}"))
     text = page.content.decode()

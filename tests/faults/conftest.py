@@ -1,7 +1,7 @@
-"""One set of processes for the campaign, and its figures at the end.
+"""Fixtures of the fault campaign: one set of processes for the run, and its figures at the end.
 
-`FAULTS=whole` runs everything, each cell `FAULT_ROUNDS` times; `FAULTS=sample` what `sample.py` names. Without it only
-what is not marked `faults` runs, as a part of all tests.
+`FAULTS=whole` runs everything, each case `FAULT_ROUNDS` times; `FAULTS=sample` runs the cases named in
+`sample.py`. Without it only tests not marked `faults` run, as part of the whole suite.
 """
 
 import os
@@ -35,7 +35,7 @@ BROKERS = [
 ]
 
 
-@pytest.hookimpl(tryfirst=True)  # before anybody chooses from the sample
+@pytest.hookimpl(tryfirst=True)  # before other hooks deselect tests
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     cells = [item for item in items if item.get_closest_marker("faults")]
     gone = {"": cells, "sample": left_out(cells, config), "whole": []}[SIZE]
@@ -45,7 +45,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def left_out(cells: list[pytest.Item], config: pytest.Config) -> list[pytest.Item]:
-    """The cells that are not in the sample. Raises UsageError if a cell of the sample is gone."""
+    """The cases that are not in the sample. Raises UsageError if a case of the sample no longer exists."""
     sample = SAMPLE[connection.vendor]
     missing = sample - {name_of(cell) for cell in cells}
     if SIZE == "sample" and missing and config.args == ["tests/faults"]:
@@ -59,13 +59,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """A figure that is missed fails the run, though every test passed."""
+    """A missed target fails the run, even if every test passed."""
     if exitstatus == pytest.ExitCode.OK and broken_promises(FIGURES, SIZE):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def broken_promises(figures: CampaignFigures, size: str) -> list[str]:
-    """What the figures of a run of this size are not to be. A sample is too small to judge recovery by."""
+    """The targets missed by the figures of a run of this size. A sample is too small to judge recovery times."""
     return figures.missed() + (figures.late() if size == "whole" else [])
 
 
@@ -80,18 +80,18 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Whatever fails tells the whole story: operations, attempts, the service's ledger, and what the workers wrote."""
+    """Add details to a failure report: operations, attempts, the provider's ledger, and the workers' output."""
     report = yield
     stage = getattr(item, "funcargs", {}).get("stage")
     if report.when == "call" and report.failed and stage is not None:
-        with suppress(DatabaseError, RequestException):  # where the failure took them along
+        with suppress(DatabaseError, RequestException):  # the failure may have broken these too
             report.sections.append(("operations, and the service's ledger", stage.story()))
     return report
 
 
 @pytest.fixture(scope="session")
 def wire(sandbox_process: SandboxProcess) -> Iterator[Proxy]:
-    """Between the product and the simulated service."""
+    """The proxy between the product and the simulated provider."""
     with Proxy(int(sandbox_process.address.rpartition(":")[2])) as proxy:
         yield proxy
 
@@ -100,7 +100,7 @@ def wire(sandbox_process: SandboxProcess) -> Iterator[Proxy]:
 def nursery(
     wire: Proxy, django_db_setup: None, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ForkedWorkers]:
-    """Workers on this run's database, as many as there are tasks."""
+    """Workers on this run's database, one process per task."""
     environment = {
         "COUNTERSIGN_DATABASE_URL": database_url(),
         "COUNTERSIGN_BROKER_URL": "memory://",
@@ -114,9 +114,11 @@ def nursery(
 
 @pytest.fixture
 def service(sandbox: SandboxProcess, wire: Proxy, settings: Settings) -> SandboxProcess:
-    """The simulated service behind the wire, which takes a token several times; and what is remembered, forgotten.
+    """The simulated provider behind the proxy, which accepts a one-time code repeatedly, with all caches
+    cleared.
 
-    A worker has as long as a busy machine needs: to begin, to wait for the answer, and for the token to be good.
+    Deadlines are long enough for a busy machine: to begin, to wait for the response, and for the code to be
+    valid.
     """
     cache.clear()
     sandbox.options(token_reuse=True)
@@ -138,13 +140,13 @@ def stage(
     checker: User,
     round_number: int,
 ) -> FaultStage:
-    """Workers, service and two people, as often as the campaign has rounds."""
+    """Workers, provider and two people, once per round of the campaign."""
     return FaultStage(nursery, service, wire, maker, checker)
 
 
 @pytest.fixture
 def make_product(tmp_path: Path, wire: Proxy) -> Iterator[MakeProcesses]:
-    """A product of this test's own."""
+    """Product processes of this test's own."""
     made: list[ProductProcesses] = []
 
     def make(broker: str = "filesystem://localhost//", **environment: str) -> ProductProcesses:
@@ -158,7 +160,7 @@ def make_product(tmp_path: Path, wire: Proxy) -> Iterator[MakeProcesses]:
 
 
 def way_to_the_service(wire: Proxy) -> dict[str, str]:
-    """Where the product finds the service behind this wire, and how it speaks to it."""
+    """Environment variables with the provider's address behind this proxy, and its profile."""
     base = f"http://127.0.0.1:{wire.port}"
     return {
         "COUNTERSIGN_GATEWAY_URL": f"{base}/v2",

@@ -1,7 +1,8 @@
-"""What `FAULTS=sample` runs of the campaign: every way to fail once, in three minutes on both databases together.
+"""The cases of `FAULTS=sample`: each failure once, in three minutes on both databases together.
 
-Of PostgreSQL, with Redis and RabbitMQ, the larger part; of SQLite what is different there. Names are those of pytest,
-without the number of the round. "apart" are four kinds of operation at once, each from a balance of its own.
+The larger part runs on PostgreSQL, with Redis and RabbitMQ; on SQLite only what differs there. Names are
+those of pytest, without the number of the round. "apart" are four kinds of operation at once, each on a
+balance of its own.
 """
 
 import pytest
@@ -53,5 +54,5 @@ SAMPLE = {
 
 
 def name_of(cell: pytest.Item) -> str:
-    """Its name without the number of the round, of which a sample has one."""
+    """The name without the number of the round; a sample has one round only."""
     return cell.name.replace("[1-", "[", 1).removesuffix("[1]")

@@ -1,4 +1,4 @@
-"""Brokers that go away, lose what they held, and repeat themselves (fault 13): a message is a doorbell, no more."""
+"""Brokers that are unavailable, lose messages or repeat them (fault 13): a message only wakes a worker."""
 
 import signal
 from collections.abc import Iterator
@@ -25,8 +25,8 @@ A_THOUSAND_TIMES = 1000
 
 @pytest.fixture
 def forgetful(request: pytest.FixtureRequest) -> Iterator[str]:
-    """A broker that may forget everything: RabbitMQ, where a test purges its own queue, or a database of Redis in which
-    nobody keeps anything, nor this test afterwards.
+    """A broker that may lose everything: RabbitMQ, where a test purges its own queue, or an unused Redis
+    database.
     """
     if request.param == RABBITMQ:
         yield RABBITMQ
@@ -42,7 +42,7 @@ def forgetful(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 def is_empty(address: str) -> bool:
-    """Whether nobody keeps anything in this database of Redis."""
+    """Whether this Redis database is unused."""
     with Redis.from_url(address) as database:
         return bool(database.dbsize() == 0)
 
@@ -84,7 +84,7 @@ def test_what_the_broker_forgets_the_sweeper_finds(
 
 
 def the_worker_sends_again(stage: FaultStage, product: ProductProcesses) -> None:
-    """Without a sweeper, and as soon as the broker takes a message."""
+    """It sends without a sweeper, as soon as the broker accepts a message."""
     product.kill("sweeper")
     [operation] = stage.released("withdrawal")
     wait_until(lambda: rang(product, operation), "the broker takes messages again")
@@ -96,7 +96,7 @@ def the_worker_sends_again(stage: FaultStage, product: ProductProcesses) -> None
 
 
 def rang(product: ProductProcesses, operation: Operation) -> bool:
-    """Whether the broker took the message."""
+    """Whether the broker accepted the message."""
     try:
         product.ring(operation.pk)
     except OSError:

@@ -1,4 +1,4 @@
-"""Clocks that disagree: the service's, this machine's, and those of two machines at one database (fault 15)."""
+"""Clocks that disagree: the provider's, this machine's, and those of two machines on one database (fault 15)."""
 
 import shutil
 import subprocess
@@ -46,12 +46,12 @@ def test_the_service_s_clock_may_be_a_day_ahead_and_the_machine_anywhere(
 
 FASTER, SLOWER = "+5h", "-5h"
 AN_HOUR = timedelta(hours=1)
-LONG = 600.0  # seconds that a sender has whom nobody may give up
+LONG = 600.0  # seconds for a sender that must not be given up
 
 
 @pytest.fixture
 def clock_of() -> dict[str, dict[str, str]]:
-    """What a process finds in its environment on a machine whose clock is so far off."""
+    """The environment of a process on a machine whose clock is off by this much."""
     if connection.vendor != "postgresql":
         pytest.skip("With SQLite there is one machine")
     if shutil.which("faketime") is None:
@@ -92,7 +92,7 @@ def test_two_machines_whose_clocks_are_hours_apart_send_once_and_do_nothing_earl
         product.start_sweeper(off, **environment)
         sent += stage.released("wallet_transfer")
         recovered("clocks of machines hours apart", sent)
-    product.kill(FASTER)  # each has sent while the other was there, or not
+    product.kill(FASTER)  # each has sent with and without the other running
     sent += stage.released("wallet_transfer")
     recovered("clocks of machines hours apart", sent)
     assert list(Attempt.objects.exclude(operation__in=sent).order_by("pk").values()) == before
@@ -110,7 +110,7 @@ def test_two_machines_whose_clocks_are_hours_apart_send_once_and_do_nothing_earl
 def machines(
     stage: FaultStage, clock_of: dict[str, dict[str, str]], tmp_path: Path
 ) -> Iterator[list[ForkedWorkers]]:
-    """Workers on each of them."""
+    """Workers on each machine."""
     made = []
     for off, environment in clock_of.items():
         made.append(ForkedWorkers(tmp_path / off, {**stage.nursery.environment, **environment}))

@@ -1,4 +1,4 @@
-"""Databases that go away, are cut off in mid-transaction, cannot be written, or are full (fault 14)."""
+"""Databases that are unavailable, disconnected in mid-transaction, read-only or full (fault 14)."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.stack, pytest
 
 @pytest.fixture
 def database() -> Iterator[tuple[Proxy, str]]:
-    """A wire before PostgreSQL."""
+    """A proxy in front of PostgreSQL."""
     if connection.vendor != "postgresql":
         pytest.skip("SQLite is no server")
     with proxied(database_url()) as behind:
@@ -38,7 +38,7 @@ def database() -> Iterator[tuple[Proxy, str]]:
 
 @pytest.fixture
 def full_disk(stage: FaultStage, tmp_path: Path) -> Iterator[tuple[Disk, FaultStage]]:
-    """A disk that can be full, and the stage with workers whose database is on it."""
+    """A disk that can be filled, and the stage with workers whose database is on it."""
     with data_on_a_small_disk() as disk:
         workers = ForkedWorkers(
             tmp_path, {**stage.nursery.environment, "COUNTERSIGN_DATABASE_URL": database_url()}
@@ -81,7 +81,9 @@ def behind_the_wire(
 def send_until_it_is_cut(
     operation: Operation, behind: tuple[Proxy, ForkedWorkers], *words: bytes, side: Side = Side.REQUEST
 ) -> None:
-    """Have a worker send this one, to its end; its wire to the database is cut once, at these words."""
+    """Send this operation in a worker and wait for its end; its database connection is cut once, at these
+    words.
+    """
     wire, workers = behind
     cut = wire.cut(*words, side=side)
     worker = workers.run("send", str(operation.pk))

@@ -1,4 +1,4 @@
-"""The judge of the campaign: what must fail a run does fail it."""
+"""The checks of the campaign's figures fail a run when they should."""
 
 import os
 import subprocess
@@ -25,7 +25,7 @@ LOST = "The connection broke."
 
 @dataclass
 class FakeLedger:
-    """A service whose ledger says so."""
+    """A provider with this ledger."""
 
     orders: list[dict[str, str]]
 
@@ -38,7 +38,7 @@ Ended = Callable[..., Operation]
 
 @pytest.fixture
 def ended(maker: User, checker: User) -> Ended:
-    """A withdrawal after its one attempt, which has these values."""
+    """A withdrawal after its one attempt, with these values."""
 
     def make(*statuses: Status, **values: object) -> Operation:
         operation = factories.approved(maker, checker)
@@ -60,7 +60,7 @@ def ended(maker: User, checker: User) -> Ended:
 
 
 def done(operation: Operation, transaction_id: str, status: str = "fulfilled") -> dict[str, str]:
-    """The service's record of it."""
+    """The provider's record of it."""
     return {
         "transactionId": transaction_id,
         "kind": operation.kind,
@@ -71,7 +71,7 @@ def done(operation: Operation, transaction_id: str, status: str = "fulfilled") -
 
 
 def judged(*orders: dict[str, str], fails: bool = True) -> list[str]:
-    """What the figures miss after the database was held against these orders of the service."""
+    """What the figures report as missed after comparing the database with these orders of the provider."""
     figures = CampaignFigures()
     if fails:
         with pytest.raises(AssertionError):

@@ -1,4 +1,4 @@
-"""Real workers, killed or frozen at every point of the way, with every kind that moves money (faults 1 to 3)."""
+"""Real workers, killed or frozen at every fault point, with every kind that moves money (faults 1 to 3)."""
 
 import pytest
 
@@ -106,7 +106,7 @@ def test_frozen_while_it_looks_others_close_and_what_it_saw_before_changes_nothi
 
 
 def processing(stage: FaultStage, kinds: tuple[str, ...]) -> list[Operation]:
-    """Those of these kinds that the service lets wait, sent, until it settles them."""
+    """Sent operations of those kinds that the provider keeps pending until it settles them."""
     stage.service.options(settle_after=None)
     operations = [one for one in stage.released(*kinds) if one.kind != "payment"]
     stage.ring(*operations)
@@ -117,7 +117,7 @@ def processing(stage: FaultStage, kinds: tuple[str, ...]) -> list[Operation]:
 
 
 def look_is_due(operation: Operation) -> None:
-    """As if the time of the next look had come."""
+    """Make the next status check due."""
     attempts = Attempt.objects.filter(operation=operation, closed_at__isnull=True)
     attempts.update(next_check_at=attempts.get().started_at)
 

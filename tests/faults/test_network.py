@@ -1,4 +1,6 @@
-"""Wires cut at a chosen byte, and answers that are none (faults 4 to 9): each ends as the service's ledger says."""
+"""Connections cut at a chosen byte, and invalid responses (faults 4 to 9): each outcome is that of the
+provider's ledger.
+"""
 
 import pytest
 from pytest_django import Settings
@@ -19,7 +21,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.stack, pytest
 
 NOTHING_SENT = {Status.APPROVED, Status.FAILED}
 HEAD, BODY = (b"\r\n\r\n",), (b"\r\n\r\n", b"}")
-# Where a request is cut: the words after its first line, and how many bytes further on.
+# Where a request is cut: the words after its first line, and how many bytes after them.
 OF_THE_REQUEST = {
     "before the first byte": ((), 0),
     "in its first line": ((), 9),
@@ -44,12 +46,12 @@ every_end = pytest.mark.parametrize("then", [AfterCut.RESET, AfterCut.CLOSE])
 
 @pytest.fixture
 def impatient(service: SandboxProcess, settings: Settings) -> None:
-    """The service has two seconds to answer in; to begin, a busy machine has its time."""
+    """The provider has two seconds to respond; sending may begin late, as on a busy machine."""
     settings.SEND_DEADLINE_SECONDS = 2.0
 
 
 def send(stage: FaultStage, *kinds: str) -> list[Operation]:
-    """Send one of each kind; it is done when this returns, whatever the wire did."""
+    """Send one operation of each kind; returns when all are done, whatever happened to the connection."""
     operations = stage.released(*kinds)
     for operation in operations:
         send_operation(operation.pk)
@@ -57,13 +59,14 @@ def send(stage: FaultStage, *kinds: str) -> list[Operation]:
 
 
 def done_for(stage: FaultStage, operation: Operation) -> int:
-    """How often the service did what was asked for."""
+    """How often the provider executed the operation."""
     return len(records_of(operation, stage.service.ledger()))
 
 
 def end_as_the_ledger_says(stage: FaultStage, operations: list[Operation], part: str) -> None:
-    """What was executed is closed by the list, or left to people where there is none; the rest stays open, or is
-    proven not to be sent. Whoever sends again sends nothing.
+    """Operations that were executed are closed by the list, or left to people where no list shows them.
+
+    The others remain open, or are proven not sent. Sending again sends nothing.
     """
     executed = [operation for operation in operations if done_for(stage, operation)]
     stage.sweep_until_settled(executed)
@@ -123,7 +126,7 @@ def test_a_worker_killed_while_the_wire_is_busy(
 
 
 def test_no_connection_is_proof_that_nothing_was_sent(stage: FaultStage) -> None:
-    """The reads before go through a connection that is open; the request has one of its own, and gets none."""
+    """The reads before use an open connection; the request opens one of its own, and is refused."""
     for operation in stage.released(*MONEY):
         provider_list.read_watermark("NGN")
         stage.wire.refuse()
@@ -154,7 +157,7 @@ def test_a_service_that_cannot_be_reached_leaves_the_word_to_send_standing(
 
 
 STATUSES = (500, 502, 503, 504, 408, 409, 425, 429, 301, 302, 307, 308)
-# 429 in words says that nothing was done, and is believed: it is not among the `uncertain_statuses` of the dialect.
+# A 429 means that nothing was done: it is not among the `uncertain_statuses` of the profile.
 NO_ANSWERS = [(status, "before_execution") for status in STATUSES] + [
     (status, "after_execution") for status in STATUSES if status != 429
 ]
@@ -209,10 +212,10 @@ def test_what_is_executed_long_after_our_deadline_is_found_then(
         stage.service.fault(NAMES[kind], "delay", seconds=600)
     operations = send(stage, *kinds)
     assert not any(done_for(stage, operation) for operation in operations)
-    stage.service.clear_faults()  # what a delay holds goes on
+    stage.service.clear_faults()  # delayed requests continue
     stage.sweep_until(lambda: all(done_for(stage, one) for one in operations), "it is executed after all")
     for operation in operations:
-        confirmation.confirm_operation(operation.pk)  # somebody asks
+        confirmation.confirm_operation(operation.pk)  # a person checks the status
     end_as_the_ledger_says(stage, operations, "executed after our deadline")
 
 
@@ -233,7 +236,7 @@ def test_a_list_that_lags_and_shows_a_record_twice_closes_nothing_wrongly(
 def test_a_list_cut_while_it_is_read_proves_nothing(stage: FaultStage, side: Side) -> None:
     stage.service.fault("balances.withdraw", "drop", when="after_execution")
     [operation] = send(stage, "withdrawal")
-    for _ in range(12):  # more than the client's own tries
+    for _ in range(12):  # more than the client's own retries
         stage.wire.cut(b"GET /v2/transaction", side=side, after=50)
     confirmation.confirm_operation(operation.pk)
     stage.wire.cuts.clear()

@@ -1,4 +1,4 @@
-"""Processes killed alone and all at once, frozen for long, and two of each (faults 1 to 3 and 16)."""
+"""Processes killed one by one and all at once, frozen for long, and started twice (faults 1 to 3 and 16)."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -25,7 +25,7 @@ from tests.sandbox_process import SandboxProcess
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.stack, pytest.mark.faults]
 
-SHORT = 2.0  # seconds that a worker is given which stands still for longer
+SHORT = 2.0  # seconds for a worker that is frozen for longer
 
 
 @pytest.mark.parametrize("broker", BROKERS)
@@ -97,19 +97,19 @@ def test_a_web_process_frozen_before_it_rings_is_not_waited_for(
             recovered("web frozen before the doorbell", [operation])
             frozen.resume()
             assert answer.result(TIMEOUT).ok
-    stage.ring(*operations)  # what it rings for at last
+    stage.ring(*operations)  # the message of the resumed process
     compare_with_provider(stage.service, "web frozen at release.committed")
 
 
 def page_of(operation: Operation, product: ProductProcesses) -> str:
-    """The address of its page."""
+    """The URL of its page."""
     return f"{product.web}/operations/{operation.pk}/"
 
 
 def give_the_word(
     operation: Operation, browser: requests.Session, page: str, service: SandboxProcess
 ) -> requests.Response:
-    """Send off the form on its page."""
+    """Submit the Send form on its page."""
     token = operations.token_for(operation, service)
     typed = {
         "digest": operation.digest,
@@ -120,7 +120,7 @@ def give_the_word(
 
 
 def signed_in(stage: FaultStage) -> requests.Session:
-    """The checker's session, with the second factor given a moment ago."""
+    """A session of the approver with a fresh second factor."""
     browser = requests.Session()
     for name, cookie in factories.sign_in(Client(), stage.checker).cookies.items():
         browser.cookies.set(name, cookie.value)
@@ -128,7 +128,7 @@ def signed_in(stage: FaultStage) -> requests.Session:
 
 
 def answers(browser: requests.Session, page: str) -> bool:
-    """Whether the page is there."""
+    """Whether the page responds."""
     try:
         return browser.get(page, timeout=TIMEOUT).status_code == 200
     except requests.RequestException:

@@ -1,4 +1,4 @@
-"""The wire itself: it cuts where it was told to, or the whole campaign proves nothing."""
+"""The proxy itself: if it did not cut where planned, the campaign would prove nothing."""
 
 import socket
 from collections.abc import Iterator
@@ -26,10 +26,10 @@ def proxy(service: stub.Stub) -> Iterator[Proxy]:
 
 
 def say(proxy: Proxy, text: bytes = b'POST /pay HTTP/1.1\r\nContent-Length: 8\r\n\r\n{"a": 1}') -> bytes:
-    """What comes back, up to the end of the connection."""
+    """The response, up to the end of the connection."""
     with socket.create_connection(("127.0.0.1", proxy.port), timeout=20) as client:
         client.sendall(text)
-        with suppress(OSError):  # reset already; reading says so
+        with suppress(OSError):  # already reset; reading reports it
             client.shutdown(socket.SHUT_WR)
         heard = b""
         while data := client.recv(1000):

@@ -1,6 +1,7 @@
-"""Takes each safeguard out in turn and shows that a named test notices: `python -m tests.sabotage`.
+"""Remove each safeguard in turn and verify that a named test fails: `python -m tests.sabotage`.
 
-Works in copies of the project, two at a time; nothing here is touched. Ends with 1 unless every one is caught.
+Works in copies of the project, two at a time; the project itself is not changed. Exit code 1 unless every
+removal is noticed.
 """
 
 import argparse
@@ -48,7 +49,7 @@ def main() -> int:
 
 
 def work_on(share: Sequence[Safeguard]) -> int:
-    """Take out these one after the other, and say of each whether it was noticed; how many were."""
+    """Remove these safeguards one after the other and print whether each was noticed; returns how many were."""
     folder = Path(tempfile.mkdtemp(prefix="countersign-sabotage-"))
     with SabotagedCopy(folder) as workshop:
         return sum(caught for caught in _each(workshop, share))
@@ -68,7 +69,7 @@ def _each(workshop: SabotagedCopy, share: Sequence[Safeguard]) -> Iterator[bool]
 
 
 def _unnoticed(workshop: SabotagedCopy, safeguard: Safeguard) -> str:
-    """Why its removal was not noticed; empty if the test turned red as it should."""
+    """Why the removal was not noticed; empty if the test failed as it should."""
     try:
         results = of_test(workshop.without(safeguard), safeguard.test)
     except SafeguardNotFoundError as exc:

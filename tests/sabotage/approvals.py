@@ -1,4 +1,4 @@
-"""What makes sure that several people saw what is sent, and that they still may."""
+"""Safeguards of approval: enough people have approved exactly what is sent, and still may."""
 
 from tests.sabotage.workshop import Safeguard
 

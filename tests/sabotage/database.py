@@ -1,4 +1,4 @@
-"""What the database itself refuses, whatever the program does: the tests build theirs from the same migrations."""
+"""Safeguards in the database: constraints and triggers. Test databases are built from the same migrations."""
 
 from tests.sabotage.workshop import Safeguard
 

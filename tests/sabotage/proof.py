@@ -1,4 +1,4 @@
-"""What closes an operation only by what the service's list proves."""
+"""Safeguards of outcomes: an operation is closed only by what the provider's list proves."""
 
 from tests.sabotage.workshop import Safeguard
 

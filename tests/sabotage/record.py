@@ -1,4 +1,4 @@
-"""What people settle together, what is news of it later, the books, the reconciliation, and the log of it all."""
+"""Safeguards of resolutions, later discrepancies, the books, reconciliation and the audit log."""
 
 from tests.sabotage.workshop import Safeguard
 

@@ -1,4 +1,4 @@
-"""Every safeguard that is removed in turn."""
+"""The table of all safeguards that are removed in turn."""
 
 from tests.sabotage.approvals import APPROVALS
 from tests.sabotage.database import DATABASE

@@ -1,4 +1,6 @@
-"""What makes one request of one operation: the claim, the turn, the pause, and what is recorded of the answer."""
+"""Safeguards of sending, so that an operation makes one request: claim, balance queue, pause, and recording
+the response.
+"""
 
 from tests.sabotage.workshop import Safeguard
 

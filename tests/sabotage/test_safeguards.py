@@ -1,4 +1,4 @@
-"""The table is true of the program as it is, and the workshop is not fooled by a test that never asked."""
+"""The table matches the code, and a test that never ran its check does not count as having noticed."""
 
 import pytest
 

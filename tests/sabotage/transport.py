@@ -1,4 +1,4 @@
-"""What makes a money call one request, and sorts its end by what it proves."""
+"""Safeguards of the client: a money call is one request, and its result is classified by what it proves."""
 
 from tests.sabotage.workshop import Safeguard
 

@@ -1,4 +1,6 @@
-"""What keeps a webhook a hint: who is heard, how often, and that only a reading of the service moves anything."""
+"""Safeguards of webhooks: who is accepted, how often, and that only a read of the provider changes an
+operation.
+"""
 
 from tests.sabotage.workshop import Safeguard
 

@@ -1,4 +1,4 @@
-"""A copy of the project in which one safeguard at a time is taken out, and the one test that must notice it is run."""
+"""A copy of the project in which one safeguard at a time is removed, and the one test that must fail is run."""
 
 import ast
 import os
@@ -13,20 +13,21 @@ from pathlib import Path
 from typing import Self
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE = 600  # seconds for one run of pytest
-# What fails so proves nothing: the mutilated program is none any more, or the test never came to its question.
+PATIENCE = 600  # seconds, for one run of pytest
+# Such a failure proves nothing: the changed program cannot run, or the test did not reach its check.
 _BROKEN = ("ImportError", "ModuleNotFoundError", "NameError", "UnboundLocalError", "SyntaxError", "TypeError")
 
 Results = Mapping[str, str]
-"""What became of each test by its full name: "passed", "failed", or why it says nothing."""
+"""The result of each test by its full name: "passed", "failed", or why it proves nothing."""
 
 
 @dataclass(frozen=True)
 class Safeguard:
-    """A rule: the function or class that enforces it, what replaces its text there, and the test that must fail then.
+    """A rule: the function or class that enforces it, the replacement of its text there, and the test that
+    must fail then.
 
-    `where` is "package.module:name", "package.module:Class.method", or "package.module" for a whole module. Only text
-    inside that definition (with its decorators) is replaced, so other code may move or repeat it.
+    `where` is "package.module:name", "package.module:Class.method", or "package.module" for a whole module.
+    Only text inside that definition (with its decorators) is replaced, so other code may move or repeat it.
     """
 
     name: str
@@ -41,7 +42,10 @@ class Safeguard:
         return f"{path}/__init__.py" if (ROOT / path).is_dir() else f"{path}.py"
 
     def removed_from(self, source: str) -> str:
-        """The source without it. Raises SafeguardNotFoundError unless each text is in its definition exactly once."""
+        """The source without the safeguard.
+
+        Raises SafeguardNotFoundError unless each text occurs in its definition exactly once.
+        """
         start, end = extent_of(self.where.partition(":")[2], source)
         inside = source[start:end]
         for take_out, put in self.edits.items():
@@ -54,11 +58,11 @@ class Safeguard:
 
 
 class SafeguardNotFoundError(Exception):
-    """The definition or the text of a safeguard is no longer what the table says."""
+    """The definition or the text of a safeguard is not as in the table."""
 
 
 def extent_of(qualified_name: str, source: str) -> tuple[int, int]:
-    """Where the definition starts and ends; the whole source for an empty name. Raises SafeguardNotFoundError."""
+    """Start and end of the definition; the whole source for an empty name. Raises SafeguardNotFoundError."""
     if not qualified_name:
         return 0, len(source)
     within: ast.AST = ast.parse(source)
@@ -88,7 +92,7 @@ def _names_of(node: ast.AST) -> set[str]:
 
 
 class SabotagedCopy:
-    """A copy of all that git tracks or would track, in a folder that is gone afterwards."""
+    """A copy of all files that git tracks or would track, in a temporary folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -107,14 +111,14 @@ class SabotagedCopy:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def run_all(self, tests: Iterable[str]) -> Results:
-        """Run these tests as the program is now."""
+        """Run these tests on the unchanged copy."""
         report = self._folder / "var" / "report.xml"
         report.unlink(missing_ok=True)
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("COUNTERSIGN_")}
         environment = {
             **inherited,
             "TMPDIR": str(self._folder / "var" / "tmp"),
-            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # those that no test here needs take half of the time
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # loading unneeded plugins takes half of the time
         }
         options = ["-q", "-p", "pytest_django.plugin", "-p", "no:cacheprovider", f"--junit-xml={report}"]
         command = [sys.executable, "-m", "pytest", *options, *sorted(set(tests))]
@@ -127,7 +131,7 @@ class SabotagedCopy:
         return results_of(report.read_text()) if report.exists() else {}
 
     def without(self, safeguard: Safeguard) -> Results:
-        """Run its test without the safeguard, and put it back. Raises GoneError, SyntaxError."""
+        """Run the safeguard's test without it, and restore it. Raises SafeguardNotFoundError, SyntaxError."""
         file = self._folder / safeguard.file
         source = file.read_text()
         removed = safeguard.removed_from(source)
@@ -140,7 +144,7 @@ class SabotagedCopy:
 
 
 def results_of(report: str) -> Results:
-    """What a report of pytest in the form of JUnit says of each test."""
+    """The result of each test in a JUnit report of pytest."""
     return {
         f"{case.get('classname')}.{case.get('name')}": _result(case)
         for case in ET.fromstring(report).iter("testcase")  # noqa: S314 - written by pytest a moment ago
@@ -148,7 +152,7 @@ def results_of(report: str) -> Results:
 
 
 def of_test(results: Results, test: str) -> set[str]:
-    """The results of one test; of all its cases where the name leaves them open."""
+    """The results of one test; of all its cases if the name has no parameters."""
     path, *names = test.split("::")
     name = ".".join([path.removesuffix(".py").replace("/", "."), *names])
     return {result for found, result in results.items() if found == name or found.startswith(f"{name}[")}
@@ -158,7 +162,7 @@ def _result(case: ET.Element) -> str:
     for kind in (
         "error",
         "skipped",
-    ):  # an error is what fails before the test itself begins, or after its end
+    ):  # an error happens in the setup or teardown of a test
         if case.find(kind) is not None:
             return f"{kind}: {case.find(kind).get('message', '')}"  # type: ignore[union-attr]
     failure = case.find("failure")
@@ -169,6 +173,8 @@ def _result(case: ET.Element) -> str:
 
 
 def _write(file: Path, source: str) -> None:
-    """Write it so that Python does not run what it compiled before, which it knows by second and length only."""
+    """Write the file so that Python does not use stale bytecode, which it identifies by time in seconds and
+    size only.
+    """
     file.write_text(source)
     Path(cache_from_source(str(file))).unlink(missing_ok=True)

@@ -1,5 +1,6 @@
-"""What people and processes do in a history, as plain functions of a world: the real services, called as pages and
-workers call them."""
+"""What people and processes do in a history, as plain functions of a world. They call the real services, as
+pages and workers do.
+"""
 
 import itertools
 from collections.abc import Callable
@@ -57,7 +58,7 @@ _SPACE = UUID("6f9619ff-8b86-4d01-b42d-00cf4fc964ff")
 _A_BIT = timedelta(seconds=1)
 _ADDRESS = "TQn9Y2khEsLJW1ChVWFMSMeRDow5KcbLSE"
 
-# Equal amounts to different receivers, whom the list names seldom: nothing but order and time tells one from another.
+# Equal amounts to different recipients, whom the list rarely shows: only order and time distinguish them.
 KINDS: dict[str, Callable[[Decimal, int], Payload]] = {
     "withdrawal": lambda amount, number: factories.payload(
         amount=amount, account_number=f"{number:010}", repeat_reason="Another one"
@@ -87,7 +88,7 @@ DECISIONS = frozenset({"approve", "approve and release", "release", "reject", "c
 
 @dataclass
 class HistoryActions:
-    """The back office in one history, and the oracle that watches it."""
+    """The back office in one history, with the oracle that checks it."""
 
     stage: SimulationStage
     prepared: list[UUID] = field(default_factory=list)
@@ -102,11 +103,11 @@ class HistoryActions:
         self.tokens = itertools.count(1)
 
     def prepare(self, kind: str, amount: int, maker: str = "Tunde") -> UUID | None:
-        """Its id, or None if it was refused."""
+        """Prepare an operation; returns its id, or None if it was refused."""
         return self._prepare(kind, KINDS[kind](Decimal(amount), len(self.prepared)), maker)
 
     def decide(self, pk: UUID, decision: str, person: str) -> None:
-        """Somebody uses a button of the operation's page, whether or not it is theirs to use."""
+        """A person uses a button of the operation's page, permitted or not."""
         operation = Operation.objects.get(pk=pk)
         kind, payload = read_content(operation)
         wanted, actor = kind.confirmation(payload), self.people[person]
@@ -128,7 +129,7 @@ class HistoryActions:
         self.try_to(service, pk, **options)
 
     def order(self, kind: str, amount: int) -> UUID:
-        """The usual day: one person prepares, others who are there countersign and give the word to send."""
+        """The normal case: one person prepares, others who are present approve and release."""
         pk = self.prepare(kind, amount, maker="Ngozi" if "Tunde" in self.away else "Tunde")
         if pk is None:
             return NO_OPERATION
@@ -142,7 +143,7 @@ class HistoryActions:
     def pay_by_another_channel(
         self, pk: UUID, ends: Settlement = FULFILLED, *, is_shown_at_once: bool = False
     ) -> None:
-        """Somebody moves the same amount from the same balance to the same destination, past this product."""
+        """A person sends the same amount from the same balance to the same destination outside this product."""
         operation = self.oracle.operations()[pk]
         if operation.is_local:
             return
@@ -167,11 +168,11 @@ class HistoryActions:
         return monitoring.is_paused()
 
     def let_sending_go_on(self, person: str, countersigner: str | None) -> None:
-        """One proposes that it goes on, and another signs it, now or later."""
+        """One person proposes to resume sending, and another approves, now or later."""
         self._sign_here("resume", ResumeForm({"reason": "Looked at it"}), person, countersigner)
 
     def settle(self, pk: UUID, person: str, countersigner: str | None) -> None:
-        """Two people find out what is true and say so, where the product lets them."""
+        """Two people find out the true outcome and resolve the operation, if the product allows it."""
         own = next(iter(self.oracle.debits_of(pk)), None)
         said = {"operation": str(pk), "reason": "Asked the service"}
         said |= (
@@ -182,7 +183,9 @@ class HistoryActions:
         self._sign_here("resolution", ResolutionForm(said), person, countersigner)
 
     def try_to(self, service: Act, *arguments: Any, **options: Any) -> object:
-        """What came of it; None if it was refused in so many words, or the process of the web died on the way."""
+        """The result of the call; None if it was refused with a message, or the web process was killed
+        meanwhile.
+        """
         try:
             return service(*arguments, **options)
         except (OperationError, KilledError):
@@ -191,7 +194,7 @@ class HistoryActions:
             self.rung += doorbells()
 
     def work(self, fate: Fate | None = None) -> None:
-        """A worker answers the oldest doorbell."""
+        """A worker processes the oldest message."""
         if self.rung:
             self.deliver(self.rung.pop(0), fate)
 
@@ -206,12 +209,12 @@ class HistoryActions:
         self._process(lambda: confirmation.confirm_operation(pk, actor=actor), fate)
 
     def hear(self, number: int, told: str) -> None:
-        """A delivery of the service arrives, and moves nothing."""
+        """A delivery of the provider arrives, and changes no operation."""
         with moving_nothing(self.world):
             receive_delivery(self.world.service.delivery(number, told))
 
     def look_into_deliveries(self, fate: Fate | None = None) -> None:
-        """A worker reads the service because of deliveries, if it wins the turn."""
+        """A worker reads the provider because of deliveries, if it gets the lease."""
         with leaving_none_out(self.world):
             self._process(look_into_deliveries, fate)
 
@@ -220,19 +223,19 @@ class HistoryActions:
         self.rung += doorbells()
 
     def end_all_frozen(self) -> None:
-        """So that no greenlet outlives its history."""
+        """Kill all frozen processes, so that no greenlet outlives its history."""
         for process in list(self.world.frozen):
             self.world.kill(process)
 
     def change_staff(self, person: str, how: str) -> None:
-        """Somebody goes, loses what they may do, or is back with all of it."""
+        """A person is deactivated, loses permissions, or is restored with all of them."""
         (self.away.discard if how == "back" else self.away.add)(person)
         roles = () if how == "without a role" else CAST[person]
         User.objects.filter(pk=self.people[person].pk).update(is_active=how != "gone")
         self.people[person].groups.set(Group.objects.filter(name__in=roles))
 
     def run_to_the_horizon(self) -> None:
-        """Everything works from now on. Sweep whenever something is due, until nothing is or two weeks are over."""
+        """Without further faults, sweep whenever something is due, until nothing is or two weeks have passed."""
         service = self.world.service
         service.unreadable_calls = service.busy_pages = 0
         end = self.world.true_time + timedelta(days=14)
@@ -249,7 +252,7 @@ class HistoryActions:
         raise AssertionError(f"Something is due for ever: {self._due()}")
 
     def watch_to_the_end(self) -> None:
-        """Sweep whenever something that is closed is due for a look. What is in doubt for ever may keep it so."""
+        """Sweep whenever a check of a closed operation is due. Unknown outcomes may keep it due without end."""
         end = self.world.true_time + timedelta(days=2)
         while self.world.true_time < end:
             closed = Attempt.objects.filter(closed_at__isnull=False)
@@ -260,7 +263,7 @@ class HistoryActions:
             self.sweep()
 
     def _due(self) -> datetime | None:
-        """When something is to be done by the database's word, or by the service."""
+        """The time of the next work, according to the database or the provider."""
         waiting = Attempt.objects.filter(closed_at__isnull=True)
         dues = [
             waiting.filter(operation__status__in=AWAITING_PROVIDER).aggregate(due=Min("next_check_at")),
@@ -275,7 +278,7 @@ class HistoryActions:
         return min(found, default=None)
 
     def _process(self, work: Callable[[], object], fate: Fate | None) -> None:
-        isolation._busy.clear()  # each process has its own: what a frozen one is at holds up no other
+        isolation._busy.clear()  # each real process has its own: a frozen one must not block others
         self.world.run(work, fate)
         self.rung += doorbells()
         assert not postponed(), "An error that nobody foresaw"

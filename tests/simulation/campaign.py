@@ -1,6 +1,6 @@
-"""How many histories are tried, from which seed, and what they showed.
+"""How many histories are run, from which seed, and their figures.
 
-`make test` tries some hundreds and always the same ones; `make test-simulation` tries 20,000 from a new seed.
+`make test` runs some hundreds, always the same; `make test-simulation` runs 20,000 from a new seed.
 """
 
 import os
@@ -12,13 +12,14 @@ from hypothesis.internal.conjecture.providers import AVAILABLE_PROVIDERS, Hypoth
 HISTORIES = int(os.environ.get("SIMULATION_HISTORIES", "500"))
 SEED = int(os.environ.get("SIMULATION_SEED", "1"))
 IN_ONE_RUN = 250
-"""So many histories one test runs, with a seed of its own: two processes share the tests."""
+"""Histories per test, each test with a seed of its own, so that two processes can share the tests."""
 
 STEPS = 20
 RUNS = -(-HISTORIES // IN_ONE_RUN)
 AFRESH = "afresh"
-"""Every history is drawn afresh. By itself Hypothesis makes four in five by changing a little in the one before, which
-pays where an example costs nothing."""
+"""Generate every history independently. By default Hypothesis makes four in five by mutating the one before,
+which pays off only where an example costs little.
+"""
 
 AVAILABLE_PROVIDERS[AFRESH] = HypothesisProvider
 _MAKE_IT_SHORTER = os.environ.get("SIMULATION_SHRINK") == "1"
@@ -26,16 +27,14 @@ _MAKE_IT_SHORTER = os.environ.get("SIMULATION_SHRINK") == "1"
 
 @dataclass
 class SimulationFigures:
-    """Counted over the histories of one run."""
+    """Counts over the histories of one run."""
 
     histories: int = 0
     steps: int = 0
     operations: int = 0
     requests: int = 0
     debits: int = 0
-    ambiguous: int = (
-        0  # attempts whose transaction nobody named: the list shows one that matches, and no doubt
-    )
+    ambiguous: int = 0  # attempts without a transaction id for which the list shows exactly one match
     closed_by_machine: int = 0
     in_review: int = 0
 
@@ -45,7 +44,7 @@ class SimulationFigures:
 
     @property
     def share(self) -> float:
-        """Of the ambiguous ones that have one matching record, how many the machine closed."""
+        """Of the ambiguous attempts with one matching record, the share closed automatically."""
         return self.closed_by_machine / self.ambiguous if self.ambiguous else 1.0
 
     def __str__(self) -> str:
@@ -58,7 +57,9 @@ class SimulationFigures:
 
 
 def of_histories(number: int) -> settings:
-    """The first history that fails ends the run. To look for a shorter one takes minutes: SIMULATION_SHRINK=1."""
+    """Hypothesis settings. The first failing history ends the run; shrinking takes minutes:
+    SIMULATION_SHRINK=1.
+    """
     return settings(
         max_examples=number,
         stateful_step_count=STEPS,

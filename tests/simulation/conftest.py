@@ -1,4 +1,4 @@
-"""The stage for all histories of a process, and the figures printed when they end."""
+"""The stage for all histories of a process, and the figures printed at the end."""
 
 import logging
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from tests.simulation.world import SimulationStage
 
 @pytest.fixture
 def stage(django_db_blocker: DjangoDbBlocker) -> Iterator[SimulationStage]:
-    """A database in memory in place of the suite's, a service in this process, and no log, which nobody would read."""
+    """An in-memory database in place of the suite's, a simulated provider in this process, and no log."""
     logging.disable(logging.CRITICAL)
     try:
         with django_db_blocker.unblock(), world.stage() as made:
@@ -23,7 +23,7 @@ def stage(django_db_blocker: DjangoDbBlocker) -> Iterator[SimulationStage]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Also what other processes counted: each test sends its figures with its report."""
+    """Print the figures, including those of other processes: each test sends its figures with its report."""
     total = SimulationFigures()
     for report in terminalreporter.getreports("passed"):
         for name, figures in report.user_properties:

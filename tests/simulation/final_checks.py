@@ -1,4 +1,6 @@
-"""How a history ends: everything works again, time runs to the horizon, and all that was begun is accounted for."""
+"""The end of a history: without further faults, time advances to the horizon, and everything begun is
+accounted for.
+"""
 
 from backoffice.operations.models.monitoring import Incident
 from backoffice.operations.monitoring.inspection import inspect
@@ -9,7 +11,7 @@ from tests.simulation.rows import AttemptRow, OperationRow
 
 
 def check_the_end(office: HistoryActions, *, steps: int = 0, is_inspected: bool = True) -> SimulationFigures:
-    """Run everything to its end, then let those go on that were frozen all the while. What is open asks for people."""
+    """Run everything to its end, then resume the frozen processes. What remains open must ask for people."""
     office.run_to_the_horizon()
     while office.world.frozen:
         office.thaw(office.world.frozen[0])
@@ -32,7 +34,7 @@ def _check_what_is_open(office: HistoryActions) -> None:
 
 
 def _check_what_is_reported(office: HistoryActions) -> None:
-    """The product's own inspection finds nothing, no incident cries wolf, and none is missing."""
+    """The product's own inspection finds nothing, no incident is false, and none is missing."""
     violations = inspect(full=True).violations
     assert not violations, violations
     office.watch_to_the_end()

@@ -1,4 +1,4 @@
-"""Connections that end in this process: what stands in for a socket below urllib3. Above it everything is real."""
+"""In-memory replacement for a socket below urllib3. Everything above it is real."""
 
 import io
 import json
@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 @dataclass(frozen=True)
 class ReceivedCall:
-    """One request, as it was read off the wire."""
+    """One request, parsed from its bytes."""
 
     method: str
     path: str
@@ -22,14 +22,14 @@ class ReceivedCall:
 
 @dataclass(frozen=True)
 class RawAnswer:
-    """What comes back: these bytes, and then the end of the stream, or an error in its place."""
+    """The response: these bytes and then the end of the stream, or an error instead of the end."""
 
     sent: bytes
     then: type[OSError] | None = None
 
 
 class _Stream(io.RawIOBase):
-    """Gives the bytes of an answer to whoever reads."""
+    """Returns the bytes of a response to its reader."""
 
     def __init__(self, answer: RawAnswer) -> None:
         self._rest = io.BytesIO(answer.sent)
@@ -46,7 +46,9 @@ class _Stream(io.RawIOBase):
 
 
 class InMemoryLine:
-    """As much of a socket as http.client and urllib3 use: it serves one request, when its answer is asked for."""
+    """The part of a socket that http.client and urllib3 use. It serves one request, when its response is
+    read.
+    """
 
     def __init__(self, serve: Callable[[ReceivedCall], RawAnswer]) -> None:
         self._serve = serve
@@ -66,12 +68,12 @@ class InMemoryLine:
         return self._timeout
 
     def close(self) -> None:
-        """There is nothing to close."""
+        """Nothing to close."""
 
 
 @contextmanager
 def leading_to(connect: Callable[[], InMemoryLine]) -> Iterator[None]:
-    """Every connection that urllib3 opens inside the block is one of these. `connect` may raise OSError."""
+    """Within the block, every connection that urllib3 opens is one of these. `connect` may raise OSError."""
 
     def create_connection(*_address: object, **_options: object) -> InMemoryLine:
         return connect()
@@ -81,7 +83,7 @@ def leading_to(connect: Callable[[], InMemoryLine]) -> Iterator[None]:
 
 
 def answer(status: int, date: str, body: str) -> bytes:
-    """A whole answer, after which the connection is closed."""
+    """A complete response, after which the connection is closed."""
     encoded = body.encode()
     head = (
         f"HTTP/1.1 {status} Answer\r\nDate: {date}\r\nContent-Type: application/json\r\n"

@@ -1,5 +1,6 @@
-"""What must hold after every step. It knows the whole truth, the service's ledger with who caused what, and reads our
-database past the ORM: it shares no judgement with the product."""
+"""What must hold after every step. The oracle has the complete truth, the provider's ledger with the cause of
+each line, and reads our database without the ORM, so that it shares no logic with the product.
+"""
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
@@ -34,7 +35,7 @@ LOCAL_EDGE = ("approved", "succeeded")
 CLOSED = {"succeeded", "failed", "rejected", "expired", "cancelled"}
 HAS_NO_DEBIT = {"pending", "approved", "failed", "rejected", "expired", "cancelled"}
 
-# The entry, one of these, that stands in the audit log for each arrival in a state; those below for nothing else.
+# Each change to a status has one of these audit entries; those of ONE_EACH are used for nothing else.
 ENTRIES = {
     "approved": {"operation.countersigned", "operation.returned"},
     "sending": {"operation.claimed"},
@@ -49,27 +50,29 @@ ENTRIES = {
 }
 ONE_EACH = {"sending", "succeeded", "failed", "review", "rejected", "expired", "cancelled"}
 
-# What the service may take: the same content, so long after the request at the latest, by a list whose times are so far
-# off its own clock at most, and that clock so exact.
+# Which records may match: the same content, at most WINDOW after the request; the list's times differ by at most SKEW
+# from the provider's clock, which is accurate to EXACT.
 WINDOW = timedelta(hours=1)
 SKEW = timedelta(minutes=5)
 EXACT = timedelta(seconds=5)
 BEGINS_WITHIN = timedelta(seconds=5)
-# So long after the claim one waits for the list before another may be meant.
+# How long after the claim the list may lag before another transaction may be matched.
 SHOWN_WITHIN = timedelta(seconds=50)
 
 
 @dataclass
 class Oracle:
-    """Watches one history."""
+    """Checks one history."""
 
     world: World
     checked_moves: int = 0
     state: object = None
-    in_doubt: set[int] = field(default_factory=set)  # attempts of which nobody knew the transaction
+    in_doubt: set[int] = field(default_factory=set)  # attempts without a known transaction
 
     def check(self) -> None:
-        """Raises AssertionError, unless nothing happened since the last time."""
+        """Raises AssertionError if a rule is broken. Does nothing if nothing has happened since the last
+        check.
+        """
         state = (self._database.raw.total_changes, len(self.world.service.ledger), self.world.true_time)
         if state == self.state:
             return
@@ -84,7 +87,7 @@ class Oracle:
                 self._check_debits(operation, of_it)
 
     def check_point(self, point: str, process: SimulatedProcess) -> None:
-        """What must hold when a process comes to a fault point of the product, or its request to the service."""
+        """What must hold when a process reaches a fault point of the product, or its request to the provider."""
         assert not connection.in_atomic_block, f"{point}: a transaction is open"
         if point == "confirm.seen":
             process.candidates = self._candidates()
@@ -110,16 +113,19 @@ class Oracle:
         return [record for record in self.world.service.ledger if record.caused_by == operation]
 
     def is_ambiguous(self, operation: OperationRow, attempt: AttemptRow) -> bool:
-        """Whether somebody else's transaction cannot be told from this attempt's by anything that the service shows."""
+        """Whether another transaction cannot be distinguished from this attempt's by anything that the
+        provider shows.
+        """
         return any(record.caused_by != operation.pk for record in self._could_be(operation, attempt))
 
     def is_excusable(self, operation: OperationRow, attempt: AttemptRow) -> bool:
-        """Whether another transaction may be taken for this attempt's: its own does not exist, or comes late.
+        """Whether another transaction may be matched to this attempt, because its own does not exist or is
+        listed late.
 
-        Not one whose own time is before the request, unless that was accepted and it found the balance as we had seen
-        it; nor one that left the balance as we saw it.
-        What the service accepted, and named no transaction of, need not be waited for where the other one found the
-        balance as we had seen it.
+        Not one whose time is before the request, unless the request was accepted and the balance before that
+        transaction was the one we had seen; nor one after which the balance was the one we had seen. For a
+        request that was accepted without a transaction id, a transaction that found the balance as we had
+        seen it may be matched without waiting.
         """
         others = [
             each
@@ -131,19 +137,23 @@ class Oracle:
         return bool(others) and (is_late or (attempt.is_accepted and is_next))
 
     def is_disputed(self, operation: OperationRow) -> bool:
-        """Whether what is on record about it may be wrong, and nobody is to blame: an incident is due, or may be."""
+        """Whether the record of it may be wrong without a fault of the product: an incident is due, or may
+        be.
+        """
         attempts = [attempt for attempt in self.attempts() if attempt.operation == operation.pk]
         return any(self.is_ambiguous(operation, attempt) for attempt in attempts)
 
     def matching(self, operation: OperationRow, attempt: AttemptRow) -> list[SimulatedTransaction]:
-        """What the list shows in the end that can be this attempt, and that no other has."""
+        """Transactions that finally match this attempt, and that no other attempt has claimed."""
         taken = {each.names for each in self.attempts() if each.pk != attempt.pk}
         found = self._could_be(operation, attempt)
         return [record for record in found if record.transaction_id not in taken]
 
     def unclaimed_debits(self, operation: OperationRow, attempt: AttemptRow) -> list[SimulatedTransaction]:
-        """What people must hear of once this is closed: what took money as it would have, and is no attempt's own, nor
-        can be that of one whose transaction nobody knows yet."""
+        """Debits that must be reported to people once this is closed: they match, and belong to no attempt.
+
+        Not those that may belong to an attempt whose outcome is unknown.
+        """
         operations, now = self.operations(), self.world.service.now()
         in_doubt = [each for each in self.attempts() if each.is_in_doubt]
         perhaps = [record for each in in_doubt for record in self._could_be(operations[each.operation], each)]
@@ -184,7 +194,7 @@ class Oracle:
         )
 
     def _candidates(self) -> dict[int, set[str]]:
-        """For each attempt in doubt, what the list shows at this moment that can be it."""
+        """For each attempt with unknown outcome, the listed transactions that match it now."""
         operations, shown = self.operations(), self.world.service.shown()
         return {
             attempt.pk: {
@@ -197,7 +207,7 @@ class Oracle:
         }
 
     def _check_taken(self, candidates: dict[int, set[str]]) -> None:
-        """Also a lucky guess is a guess."""
+        """A transaction was claimed only if it was the single candidate: a correct guess is an error too."""
         for attempt in self.attempts():
             seen = candidates.get(attempt.pk)
             if attempt.names and seen is not None:
@@ -208,7 +218,7 @@ class Oracle:
         return shown > self.world.claimed_at[attempt.pk] + SHOWN_WITHIN
 
     def _check_moves(self, operations: dict[UUID, OperationRow]) -> None:
-        """Along the table only, and with one entry in the audit log each."""
+        """Every change of status is in the table of transitions, with one audit entry each."""
         moves = self._rows("SELECT number, operation, before, after FROM moves ORDER BY number")
         new = moves[self.checked_moves :]
         self.checked_moves = len(moves)
@@ -242,12 +252,12 @@ class Oracle:
         self.in_doubt |= {each.pk for each in doubts if operations[each.operation].status in waiting}
 
     def _check_releases(self, operations: dict[UUID, OperationRow]) -> None:
-        """No token outlives the claim, or the end of its operation."""
+        """No one-time code outlives the claim, or the end of its operation."""
         for (pk,) in self._rows("SELECT operation_id FROM operations_release"):
             assert operations[UUID(pk)].status == "approved", f"A release of {operations[UUID(pk)]} is left"
 
     def _check_signed(self, operation: UUID) -> None:
-        """Enough people, none of them the maker, each here and an approver at this moment."""
+        """Enough approvals, none by the preparer, each by a person who is active and an approver now."""
         found = self.operations()[operation]
         needed = 2 if found.amount is not None and found.amount > SECOND_APPROVAL_ABOVE else 1
         signed = self._rows(SIGNED_QUERY, Role.APPROVER.value, operation.hex)[0][0]
@@ -267,7 +277,7 @@ class Oracle:
     def _check_names(
         self, operation: OperationRow, attempts: list[AttemptRow], debits: list[SimulatedTransaction]
     ) -> None:
-        """Where nothing else can be meant, what it was closed by is its own."""
+        """Unless another transaction could be meant, the operation was closed by its own transaction."""
         took = [debit for debit in debits if debit.took(self.world.service.now())]
         assert operation.status != "succeeded" or took, f"{operation} has no debit"
         ours = {debit.transaction_id for debit in debits}
@@ -277,9 +287,9 @@ class Oracle:
 
 
 def could_come_after(attempt: AttemptRow, record: SimulatedTransaction) -> bool:
-    """Whether its time speaks for it that the request came first, or, where that was accepted, the balance before it.
+    """Whether the request can have caused this record, by its time or, if accepted, by the balance before it.
 
-    Not where the balance after it is the one that the request found.
+    Not if the balance after it is the one that the request found.
     """
     if record.previous_balance - record.amount == attempt.balance_before:
         return False

@@ -1,4 +1,6 @@
-"""The service as the simulation knows it: a ledger, a clock of its own, and all that can go wrong on the way to it."""
+"""The provider in the simulation: a ledger, a clock of its own, and everything that can go wrong on the way
+to it.
+"""
 
 import json
 from collections.abc import Callable
@@ -16,7 +18,7 @@ from tests.simulation.request_outcomes import COURSES, FULFILLED, ProviderReply,
 USERNAME = "countersign-demo"
 OPENING = {"NGN": Decimal(900), "USD": Decimal(600), "USDT": Decimal(500)}
 
-# Of each call that moves money: the type of its record, and where its body names the balance and the destination.
+# For each call that moves money: the type of its record, and the fields of its body with balance and destination.
 _MOVES = {
     "/v2/balance/withdraw": ("withdrawal", "currency", "accountNumber"),
     "/v2/balance/transfer": ("transfer", "currency", "receiverUsername"),
@@ -33,7 +35,9 @@ _TOLD_WRONGLY: dict[str, dict[str, Any]] = {
 
 @dataclass
 class SimulatedTransaction:
-    """One line of the ledger. `caused_by` is the operation whose request it was: known here, and to nobody outside."""
+    """One line of the ledger. `caused_by` is the operation whose request it was, which the product cannot
+    see.
+    """
 
     transaction_id: str
     type: str
@@ -52,16 +56,16 @@ class SimulatedTransaction:
         return self.ends.status if now >= self.created_at + self.ends.after else "processing"
 
     def took(self, now: datetime) -> bool:
-        """Whether the money is gone, as far as anybody knows now."""
+        """Whether the money is debited, as far as is known at this time."""
         return self.is_debit and self.status(now) != "failed"
 
 
 @dataclass
 class SimulatedProvider:
-    """Balances and transactions, and a plan for what happens to the next request that moves money.
+    """Balances and transactions, and a plan for the next request that moves money.
 
-    `true_time` is the time by which everything happens. The service's clock may be off by `clock_is_off`, and what it
-    says in its Date header by `date_is_off` more. `on_request` is called when a request arrives that moves money.
+    `true_time` is the time by which everything happens. The provider's clock may be off by `clock_is_off`,
+    and its Date header by `date_is_off` more. `on_request` is called when a request arrives that moves money.
     """
 
     true_time: Callable[[], datetime]
@@ -85,14 +89,14 @@ class SimulatedProvider:
         return self.true_time() + self.clock_is_off
 
     def connect(self) -> InMemoryLine:
-        """A connection. The sender of money has one of its own, so that it alone fails."""
+        """A connection. A sender of money has a connection of its own, so that it alone fails."""
         if self.sender() is not None and COURSES[self.course].reply is ProviderReply.UNREACHABLE:
             self.course = "named"
             raise ConnectionRefusedError
         return InMemoryLine(self.serve)
 
     def serve(self, call: ReceivedCall) -> RawAnswer:
-        """Do what is asked, or what is planned instead."""
+        """Handle the request as usual, or as planned."""
         self.catch_up()
         if call.method == "POST":
             self.on_request()
@@ -104,14 +108,14 @@ class SimulatedProvider:
         return self._answer(200, {"success": True, "message": "ok", "data": data})
 
     def catch_up(self) -> None:
-        """Execute what was taken in before and is executed only now."""
+        """Execute requests that were accepted earlier with a delay."""
         due = [order for order in self.late if order[0] <= self.now()]
         self.late = [order for order in self.late if order[0] > self.now()]
         for moment, call, sender, settlement in sorted(due, key=lambda order: order[0]):
             self._execute(call, sender, settlement, moment)
 
     def will(self, course: str, settlement: Settlement = FULFILLED) -> None:
-        """Plan what becomes of the next request that moves money, and of its transaction."""
+        """Plan the outcome of the next request that moves money, and of its transaction."""
         self.course, self.settlement = course, settlement
 
     def deposit(self, currency: str) -> None:
@@ -120,7 +124,7 @@ class SimulatedProvider:
     def add(
         self, *, created_at: datetime | None = None, is_shown_at_once: bool = False, **members: Any
     ) -> SimulatedTransaction:
-        """A further line of the ledger, shown once the list has caught up."""
+        """Another line of the ledger, listed once the list has caught up."""
         at = created_at or self.now()
         made = SimulatedTransaction(
             transaction_id=f"T{len(self.ledger)}",
@@ -133,9 +137,9 @@ class SimulatedProvider:
         return made
 
     def delivery(self, number: int, told: str) -> bytes:
-        """The body of a webhook, signed, about a transaction: those that take their time come first, the newest first.
+        """The signed body of a webhook about a transaction: pending ones first, newest first.
 
-        How true it is, `told` says (`news.TOLD`).
+        `told` says how accurate it is (`webhook_checks.TOLD`).
         """
         if told == "again" and self.delivered:
             return self.delivered[-1]
@@ -147,7 +151,7 @@ class SimulatedProvider:
         return self.delivered[-1]
 
     def shown(self) -> list[SimulatedTransaction]:
-        """What the list shows now, newest first."""
+        """What the list contains now, newest first."""
         now = self.now()
         known = [record for record in self.ledger if record.shown_from <= now]
         return sorted(known, key=lambda record: record.created_at)[::-1]
@@ -162,7 +166,7 @@ class SimulatedProvider:
         return OPENING[currency] + sum(moved, Decimal())
 
     def _move(self, call: ReceivedCall) -> RawAnswer:
-        """The one request of an attempt takes its course, which is planned for this one only."""
+        """Handle the one request of an attempt as planned; the plan is for this request only."""
         course, self.course = COURSES[self.course], "named"
         sender, settlement, made = self.sender(), self.settlement, None
         if course.executed_after == timedelta():
@@ -191,7 +195,7 @@ class SimulatedProvider:
             ends=settlement,
             caused_by=sender,
         )
-        if type_ == "conversion":  # what was received is a record of its own, at a rate of one
+        if type_ == "conversion":  # the incoming amount is a record of its own, at a rate of one
             self.add(
                 created_at=at,
                 type=type_,

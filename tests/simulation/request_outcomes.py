@@ -1,4 +1,4 @@
-"""What can become of one request that moves money, and of the transaction that it causes."""
+"""Possible outcomes of one request that moves money, and of the transaction that it causes."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -6,21 +6,23 @@ from enum import Enum, auto
 
 
 class ProviderReply(Enum):
-    """What comes back."""
+    """The response."""
 
-    NAMED = auto()  # yes, with the transaction
-    UNNAMED = auto()  # yes, and no transaction: normal for withdrawals
+    NAMED = auto()  # accepted, with the transaction id
+    UNNAMED = auto()  # accepted without a transaction id: normal for withdrawals
     WORDS = auto()  # a status and a message
     UNREACHABLE = auto()  # no connection
-    RESET = auto()  # the connection breaks before the first byte of an answer
-    TRUNCATED = auto()  # it breaks in the middle of the answer
+    RESET = auto()  # the connection breaks before the first byte of a response
+    TRUNCATED = auto()  # it breaks in the middle of the response
     SILENCE = auto()  # nothing, until the deadline
     HTML = auto()
 
 
 @dataclass(frozen=True)
 class RequestOutcome:
-    """Whether and when the service executes a request, and what it says; `takes` is how long the sender waits."""
+    """Whether and when the provider executes a request, and its response; `takes` is how long the sender
+    waits.
+    """
 
     reply: ProviderReply
     executed_after: timedelta | None = timedelta()
@@ -31,7 +33,7 @@ class RequestOutcome:
 
 @dataclass(frozen=True)
 class Settlement:
-    """How a transaction ends, and how long it is under way."""
+    """How a transaction ends, and how long it is pending."""
 
     status: str
     after: timedelta = timedelta()

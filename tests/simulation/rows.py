@@ -1,4 +1,4 @@
-"""Our rows as the oracle reads them, past the ORM."""
+"""Rows of our database as the oracle reads them, without the ORM."""
 
 import json
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ SIGNED_QUERY = """
 
 
 class OperationRow:
-    """A row of ours."""
+    """An operation."""
 
     def __init__(self, row: tuple[Any, ...]) -> None:
         key, self.kind, self.status, amount, payload, self.maker, self.reference = row
@@ -50,7 +50,7 @@ class OperationRow:
 
     @property
     def content(self) -> tuple[str, str, Decimal, str]:
-        """In the service's words: type, currency, amount, destination."""
+        """In the provider's terms: type, currency, amount, destination."""
         payload = self.payload
         type_, currency, destination = {
             "withdrawal": ("withdrawal", "currency", "account_number"),
@@ -63,7 +63,7 @@ class OperationRow:
 
 @dataclass
 class AttemptRow:
-    """A row of ours."""
+    """An attempt."""
 
     pk: int
     operation: UUID
@@ -100,6 +100,6 @@ def attempt_of(row: tuple[Any, ...]) -> AttemptRow:
 
 
 def moment(text: str | datetime) -> datetime:
-    """A time as SQLite tells it."""
+    """A time as stored by SQLite."""
     found = text if isinstance(text, datetime) else datetime.fromisoformat(text)
     return found if found.tzinfo else found.replace(tzinfo=connection.timezone)

@@ -1,4 +1,4 @@
-"""Everything that can happen, in any order, to a few operations of equal amounts."""
+"""Everything that can happen, in any order, to a few operations with equal amounts."""
 
 import sys
 from datetime import timedelta
@@ -35,7 +35,7 @@ fates = st.none() | st.none() | st.builds(Fate, points, st.booleans())
 
 
 class HistoryMachine(RuleBasedStateMachine):
-    """One history; ends with everything that was begun run to its end."""
+    """One history; at its end everything begun is run to completion."""
 
     stage: ClassVar[SimulationStage]
     figures: ClassVar[SimulationFigures]

@@ -1,4 +1,4 @@
-"""Histories worth keeping: each was found by the simulation, or shows in a few steps what it looks for."""
+"""Fixed histories: each was found by the simulation, or shows one of its cases in a few steps."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -24,7 +24,7 @@ def office(stage: SimulationStage) -> Iterator[HistoryActions]:
 
 
 def two_equal_orders(office: HistoryActions) -> tuple[UUID, UUID]:
-    """Of the same amount from the same balance, one a second after the other."""
+    """Two orders of the same amount from the same balance, one second apart."""
     first = office.order("withdrawal", 100)
     office.world.wait(timedelta(seconds=1))
     return first, office.order("withdrawal", 100)

@@ -1,4 +1,4 @@
-"""At most one debit per operation, and every outcome known in the end, whatever happens in whatever order."""
+"""At most one debit per operation, and every outcome known in the end, whatever happens in any order."""
 
 from collections.abc import Callable
 from dataclasses import asdict

@@ -1,4 +1,4 @@
-"""What a delivery must not do by itself, and what must be due once it is taken up; read past the ORM."""
+"""What a delivery must not do by itself, and what must be due once it is processed; read without the ORM."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,8 +8,8 @@ from tests.simulation.rows import moment
 from tests.simulation.world import World
 
 TOLD = ("as it is", "as it is", "stale", "wrong", "of nothing", "of nobody's", "again")
-NAMED_WITHIN = timedelta(seconds=10)  # somebody has the turn, or it is due
-OTHERS_WITHIN = timedelta(minutes=1)  # fifteen seconds, by a clock that may have been put back since
+NAMED_WITHIN = timedelta(seconds=10)  # another process holds the lease, or it is due
+OTHERS_WITHIN = timedelta(minutes=1)  # fifteen seconds, by a clock that may have been set back since
 
 _MONEY = (
     "SELECT * FROM operations_operation",
@@ -27,7 +27,7 @@ _WAITING = """
 
 @contextmanager
 def moving_nothing(world: World) -> Iterator[None]:
-    """Nothing of any operation is another after the block. Raises AssertionError."""
+    """No operation changes within the block. Raises AssertionError."""
     before = [world.database.rows(query) for query in _MONEY]
     yield
     assert [world.database.rows(query) for query in _MONEY] == before, "A delivery moved something by itself"
@@ -35,7 +35,7 @@ def moving_nothing(world: World) -> Iterator[None]:
 
 @contextmanager
 def leaving_none_out(world: World) -> Iterator[None]:
-    """Where the block took up what deliveries want, all that is open was looked at or is due. Raises AssertionError."""
+    """If the block processed deliveries, every open attempt was checked or is due. Raises AssertionError."""
     named = {transaction_id for (transaction_id,) in world.database.rows(_WANTED)}
     looks_before = {pk: looks for pk, _, looks, _ in world.database.rows(_WAITING)}
     yield

@@ -1,4 +1,6 @@
-"""What the product runs in: a database in memory, a clock that is moved, a broker, and processes that die."""
+"""The environment of the product in a history: in-memory database, adjustable clock, broker, and processes
+that die.
+"""
 
 import gc
 import sqlite3
@@ -55,16 +57,16 @@ _LOG_OF_MOVES = """
 
 
 class KilledError(BaseException):
-    """A process ends here, as if by SIGKILL: nothing of the product catches this, and no transaction is open."""
+    """The process ends here, as if by SIGKILL: the product never catches this, and no transaction is open."""
 
 
 class BrokenError(BaseException):
-    """What must hold does not: raised through the product, which survives what goes wrong with one row."""
+    """A rule is broken: passes through the product, which survives the failure of one row."""
 
 
 @dataclass(frozen=True)
 class Fate:
-    """What happens to a process when it comes to a fault point: it dies there, or is frozen."""
+    """What happens to a process at a fault point: it dies, or is frozen."""
 
     point: str
     is_deadly: bool
@@ -72,7 +74,7 @@ class Fate:
 
 @dataclass
 class SimulatedProcess:
-    """One of the product's processes at work: what it has seen, claimed and is sending, as far as an oracle asks."""
+    """One process of the product at work: what it has read, claimed and is sending, for the oracle."""
 
     life: greenlet
     fate: Fate | None
@@ -83,9 +85,11 @@ class SimulatedProcess:
 
 
 class InMemoryDatabase:
-    """A migrated database in memory, with the cast in it, that is as new again in a tenth of a millisecond."""
+    """A migrated in-memory database with the cast in it, restored to its initial state in a tenth of a
+    millisecond.
+    """
 
-    _new: ClassVar[sqlite3.Connection | None] = None  # as new, made once in a process
+    _new: ClassVar[sqlite3.Connection | None] = None  # the initial state, made once per process
 
     def __init__(self) -> None:
         connection.ensure_connection()
@@ -116,13 +120,13 @@ class InMemoryDatabase:
         self.rows("DELETE FROM moves")
 
     def rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
-        """Past the ORM, since an oracle should not share the eyes of what it watches."""
+        """Rows without the ORM, so that the oracle shares no code with the product."""
         return self.raw.execute(query, values).fetchall()
 
 
 @dataclass
 class World:
-    """One history. The true time is the service's; ours is behind it by `ours_is_behind`."""
+    """One history. The true time is the provider's; ours is behind it by `ours_is_behind`."""
 
     database: InMemoryDatabase
     on_reaching: Callable[[str, SimulatedProcess], None]
@@ -133,8 +137,8 @@ class World:
     web_dies: bool = False
     seen_before: dict[int, frozenset[str]] = field(
         default_factory=dict
-    )  # by attempt: what the list showed then
-    claimed_at: dict[int, datetime] = field(default_factory=dict)  # by the true time
+    )  # by attempt: what the list contained then
+    claimed_at: dict[int, datetime] = field(default_factory=dict)  # in true time
 
     def __post_init__(self) -> None:
         self.service = SimulatedProvider(
@@ -148,22 +152,22 @@ class World:
         return self.true_time - self.ours_is_behind
 
     def wait(self, time: timedelta) -> None:
-        """Let time pass; what the service was to execute meanwhile, it has."""
+        """Let time pass; the provider executes what becomes due."""
         self.true_time += time
         self.service.catch_up()
 
     def run(self, work: Callable[[], object], fate: Fate | None = None) -> None:
-        """Let a new process do this, until it is done, dies or is frozen."""
+        """Run this in a new process, until it is done, dies or is frozen."""
         self._go_on(SimulatedProcess(greenlet(work), fate))
 
     def thaw(self, process: SimulatedProcess) -> None:
-        """Let a frozen one go on as if nothing had happened."""
+        """Resume a frozen process."""
         self.frozen.remove(process)
-        process.candidates = {}  # others may have looked meanwhile
+        process.candidates = {}  # others may have checked meanwhile
         self._go_on(process)
 
     def kill(self, process: SimulatedProcess) -> None:
-        """End a frozen one where it is."""
+        """End a frozen process."""
         self.frozen.remove(process)
         process.life.throw()
 
@@ -203,7 +207,7 @@ class World:
             raise KilledError
 
     def _go_on(self, process: SimulatedProcess) -> None:
-        """Switch to it; what it raises comes out here, since this is where its parent waits."""
+        """Switch to the process; what it raises is raised here, since this is its parent greenlet."""
         kept, self.running = self.running, process
         process.life.parent = greenlet.getcurrent()
         try:
@@ -217,7 +221,7 @@ class World:
 
 
 class _Points(dict[str, str]):
-    """In place of `settings.FAULT_POINTS`, so that the product's own fault points lead to the world of this history."""
+    """Replaces `settings.FAULT_POINTS`, so that the product's fault points call the world of this history."""
 
     world: World | None = None
 
@@ -228,7 +232,7 @@ class _Points(dict[str, str]):
 
 
 class SimulationStage:
-    """Where all histories of a test run, one after the other."""
+    """Runs all histories of a test, one after the other."""
 
     def __init__(self, points: _Points) -> None:
         self._points = points
@@ -250,7 +254,9 @@ class SimulationStage:
 
 @contextmanager
 def stage() -> Iterator[SimulationStage]:
-    """A database in memory in place of the suite's, a broker in memory, and the service's end of every connection."""
+    """An in-memory database in place of the suite's, an in-memory broker, and the provider's end of every
+    connection.
+    """
     here = ConnectionHandler(
         {
             "default": {
@@ -268,14 +274,14 @@ def stage() -> Iterator[SimulationStage]:
         stack.enter_context(mock.patch.object(app.amqp, "_producer_pool", producers[BROKER]))
         made = SimulationStage(points)
         gc.collect()
-        gc.freeze()  # nothing of all that is loaded by now is garbage; half the histories' time went into looking
+        gc.freeze()  # nothing loaded so far is garbage; scanning it took half of the time
         stack.enter_context(clock.use_clock(lambda: made.world.our_time()))
         stack.enter_context(leading_to(lambda: made.world.service.connect()))
         yield made
 
 
 def doorbells() -> list[str]:
-    """Take the messages that the broker holds: the operations for which somebody rang."""
+    """Take the messages that the broker holds; returns the operations they name."""
     rung: list[str] = []
     with BROKER.SimpleQueue("celery") as queue:
         while True:

@@ -1,3 +1,3 @@
-"""`make bench`: measures what the documentation promises of size and speed, beside its limits and what people use
-instead.
+"""`make bench`: measure the size and speed targets of docs/benchmarks.md, beside their limits and
+alternatives.
 """

@@ -21,11 +21,13 @@ from tools.bench.measure import Measure, Sample, write
 from tools.processes import ROOT
 
 _RIVAL_FRACTION = 5
-"""The rival gets so many times fewer records: its rate is even, and as many would take it half an hour."""
+"""The alternative gets this many times fewer records: its rate is constant, and as many would take half an
+hour.
+"""
 
 
 def merge_measures(database: BenchDatabase, engine: str, rounds: int, records: int) -> Iterator[Measure]:
-    """Records per second, told for the first time and told again unchanged."""
+    """Records per second, merged for the first time and merged again unchanged."""
     found = database.inside(
         "merge", rounds=rounds, records_of_ours=records, records_of_rival=records // _RIVAL_FRACTION
     )
@@ -46,7 +48,7 @@ def merge_measures(database: BenchDatabase, engine: str, rounds: int, records: i
 
 @dataclass(frozen=True)
 class BenchSize:
-    """How much is measured. The defaults are what docs/benchmarks.md reports."""
+    """How much is measured. The defaults are those of docs/benchmarks.md."""
 
     rows: int = 10_000_000
     few: int = 10_000
@@ -60,7 +62,7 @@ PARTS_OF_ROWS = ("few", "exported", "exported_on_sqlite", "merged")
 
 
 def measurements(size: BenchSize) -> dict[str, Callable[[], Iterator[Measure]]]:
-    """What is measured, by the beginning of its rows' names."""
+    """The measurements by the prefix of their rows' names."""
     return {
         "seed": lambda: _seed(size),
         "P1": lambda: _export(size),
@@ -75,7 +77,7 @@ def measurements(size: BenchSize) -> dict[str, Callable[[], Iterator[Measure]]]:
 
 
 def run(size: BenchSize, only: list[str], into: Path) -> list[Measure]:
-    """Measure these parts, or all; tell each measure as it comes, and keep those, also where a later one fails."""
+    """Run these measurements, or all; print each result at once and store it, even if a later one fails."""
     prepare()
     measures: list[Measure] = []
     try:
@@ -91,7 +93,7 @@ def run(size: BenchSize, only: list[str], into: Path) -> list[Measure]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command; 0 whatever was measured, since nothing fails on time."""
+    """Run the command. Returns 0 whatever was measured, since no time limit is enforced."""
     usual = BenchSize()
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument(

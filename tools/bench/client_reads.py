@@ -38,7 +38,7 @@ _ANSWER = json.dumps({"success": True, "message": "Balances", "data": {"balances
 
 
 def client_read_measures(rounds: int) -> Iterator[Measure]:
-    """Milliseconds for all of them."""
+    """Milliseconds for all reads."""
     with tempfile.TemporaryDirectory() as folder:
         certificate = _certificate(Path(folder))
         with _server(Path(folder)) as address, _client(address, certificate) as gateway:
@@ -96,7 +96,7 @@ def _client(address: str, certificate: Path) -> PaymentsGateway:
 
 @contextmanager
 def _server(folder: Path) -> Iterator[str]:
-    """The address of a service in a process of its own, so that it takes nothing of the client's time."""
+    """The address of a server in a process of its own, so that it takes no CPU time of the client."""
     with subprocess.Popen(  # noqa: S603 - our own interpreter and arguments
         [sys.executable, "-m", "tools.bench.client_reads", str(folder)],
         cwd=ROOT,
@@ -113,7 +113,7 @@ def _server(folder: Path) -> Iterator[str]:
 
 
 def _certificate(folder: Path) -> Path:
-    """A certificate for this machine, and its key beside it."""
+    """A certificate for this machine, with its key next to it."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
     now = datetime.now(UTC)
@@ -140,11 +140,11 @@ def _certificate(folder: Path) -> Path:
 
 
 class _BalanceServer(BaseHTTPRequestHandler):
-    """Tells the same balance to everybody, over connections that stay open."""
+    """Returns the same balance to every request, over persistent connections."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
-    wbufsize = -1  # the answer leaves in one piece
+    wbufsize = -1  # buffered, so that a response is one write
 
     def do_GET(self) -> None:
         self.send_response(200)
@@ -154,11 +154,11 @@ class _BalanceServer(BaseHTTPRequestHandler):
         self.wfile.write(_ANSWER)
 
     def log_message(self, *_: object) -> None:
-        """Nothing: nobody reads it."""
+        """Log nothing."""
 
 
 def serve(folder: Path) -> None:
-    """Answer on a free port, which is printed, until this process is ended."""
+    """Serve on a free port, which is printed, until this process is ended."""
     with ThreadingHTTPServer(("127.0.0.1", 0), _BalanceServer) as server:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(folder / "certificate.pem", folder / "key.pem")

@@ -1,5 +1,5 @@
-"""The databases of the benchmark: migrated, filled with made-up transactions, and kept between runs where that is
-slow.
+"""The databases of the benchmark: migrated, filled with generated transactions, kept between runs where that
+is slow.
 """
 
 import json
@@ -25,18 +25,18 @@ FOLDER = ROOT / "var" / "bench"
 
 
 class BenchError(Exception):
-    """Something could not be measured; the message says why."""
+    """A measurement failed; the message says why."""
 
 
 @dataclass(frozen=True)
 class BenchDatabase:
-    """One database with the product's tables, and what runs in it."""
+    """One database with the product's tables, and the means to run the product on it."""
 
     url: str
 
     @property
     def environment(self) -> dict[str, str]:
-        """For a process of the product on it, with the rivals installed."""
+        """The environment of a product process on this database, with the alternatives installed."""
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("COUNTERSIGN_")}
         return {
             **inherited,
@@ -48,17 +48,16 @@ class BenchDatabase:
         }
 
     def inside(self, what: str, **given: Any) -> Any:
-        """What this function of `inside` answers. Raises BenchError."""
+        """The result of this function of `django_process`. Raises BenchError."""
         return json.loads(
             self.run("-m", "tools.bench.django_process", what, json.dumps(given)).splitlines()[-1]
         )
 
     def migrate(self) -> None:
-        """Bring the tables to the present migrations."""
         self.run("manage.py", "migrate", "--verbosity", "0", "--settings", "backoffice.settings")
 
     def run(self, *arguments: str) -> str:
-        """Run Python to its end; what it printed. Raises BenchError."""
+        """Run Python and return its output. Raises BenchError."""
         done = subprocess.run(  # noqa: S603 - our own interpreter and arguments
             [sys.executable, *arguments],
             cwd=ROOT,
@@ -75,7 +74,7 @@ class BenchDatabase:
 
 
 def prepare() -> None:
-    """What every web process needs."""
+    """Prepare what every web process needs."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     BenchDatabase(f"sqlite:///{FOLDER / 'nothing.sqlite3'}").run(
         "manage.py", "collectstatic", "--noinput", "--verbosity", "0"
@@ -83,7 +82,9 @@ def prepare() -> None:
 
 
 def seeded(rows: int) -> BenchDatabase:
-    """A database on PostgreSQL with so many transactions, kept from an earlier run if it is of the same migrations."""
+    """A PostgreSQL database with this many transactions, reused from an earlier run if its migrations are the
+    same.
+    """
     name = f"{DATABASE_PREFIX}_{rows}"
     found = BenchDatabase(f"{SERVER}/{name}")
     if not _is_kept(name, rows):
@@ -101,12 +102,12 @@ def seeded(rows: int) -> BenchDatabase:
 
 
 def drop_seeded(rows: int) -> None:
-    """Drop what was kept of so many transactions."""
+    """Drop the stored database with this many transactions."""
     _drop(f"{DATABASE_PREFIX}_{rows}")
 
 
 def seconds_to_seed(rows: int) -> float:
-    """How long it took when it was made."""
+    """How long its creation took."""
     with psycopg.connect(f"{SERVER}/{DATABASE_PREFIX}_{rows}") as session:
         [seconds] = session.execute("SELECT seconds FROM bench_marker").fetchone() or (0.0,)
         return float(seconds)
@@ -114,7 +115,7 @@ def seconds_to_seed(rows: int) -> float:
 
 @contextmanager
 def temporary_database(name: str) -> Iterator[BenchDatabase]:
-    """A database on PostgreSQL that goes away again."""
+    """A PostgreSQL database that is dropped after the block."""
     name = f"{DATABASE_PREFIX}_{name}_{os.getpid()}"
     _recreate(name)
     try:
@@ -127,7 +128,7 @@ def temporary_database(name: str) -> Iterator[BenchDatabase]:
 
 @contextmanager
 def sqlite_database(folder: Path) -> Iterator[BenchDatabase]:
-    """An empty database on SQLite in this folder."""
+    """An empty SQLite database in this folder."""
     made = BenchDatabase(f"sqlite:///{folder / 'bench.sqlite3'}")
     made.migrate()
     yield made
@@ -149,7 +150,7 @@ def _write_marker(name: str, rows: int, seconds: float) -> None:
 
 
 def _schema() -> str:
-    """The migrations of what is seeded; all others are applied to what was kept."""
+    """The migrations of the seeded apps; the others are applied to a stored database."""
     return " ".join(sorted(path.stem for path in ROOT.glob("backoffice/ledger/migrations/0*.py")))
 
 

@@ -1,6 +1,7 @@
-"""What runs inside Django, in a process for each database: `python -m tools.bench.django_process <function> <JSON>`.
+"""Functions that run inside Django, in one process per database: `python -m tools.bench.django_process
+<function> <JSON>`.
 
-Each function takes what `main` was given and returns what the benchmark needs, as JSON.
+Each function takes the arguments given to `main` and returns its result as JSON.
 """
 
 import json
@@ -38,7 +39,7 @@ READER = "bench@countersign.example"
 
 
 def session() -> dict[str, str]:
-    """The cookie of somebody who may read everything, signed in with both factors a moment ago."""
+    """The cookie of a person with all read permissions, just signed in with both factors."""
     user = reader()
     found = SessionStore()
     found.update(
@@ -55,7 +56,7 @@ def session() -> dict[str, str]:
 
 
 def reader() -> User:
-    """Somebody in the roles that see the most."""
+    """A person with the roles that see the most."""
     user, is_new = User.objects.get_or_create(email=READER, defaults={"full_name": "Bench Visitor"})
     if is_new:
         user.set_unusable_password()
@@ -69,7 +70,7 @@ def reader() -> User:
 
 
 def newest(rows: int) -> dict[str, Any]:
-    """The first day of which the newest so many rows are about, and how many rows there are from it on."""
+    """The first day of about the newest `rows` rows, and the exact number of rows from it on."""
     times = Transaction.objects.order_by("-occurred_at").values_list("occurred_at", flat=True)
     at = times[min(rows, Transaction.objects.count()) - 1]
     since = date.fromisoformat(at.date().isoformat())
@@ -80,7 +81,7 @@ def newest(rows: int) -> dict[str, Any]:
 
 
 def statement_of_copy(since: str) -> dict[str, str]:
-    """The statement by which our export of these rows is written."""
+    """The COPY statement of our export of these rows."""
     form: Any = filter_form(TRANSACTIONS, {"since": [since]})
     form.is_valid()
     wanted = ExportRequest(TRANSACTIONS, reader(), form, ZoneInfo("UTC"), TRANSACTIONS.columns)
@@ -91,7 +92,7 @@ def statement_of_copy(since: str) -> dict[str, str]:
 
 
 def cursors(queries: list[str]) -> list[str]:
-    """For each list of our page, told by its query string, a cursor into the middle of it."""
+    """For each list (as a query string), a cursor into the middle of it."""
     return [_cursor_into_the_middle(query) for query in queries]
 
 
@@ -113,13 +114,13 @@ def _cursor_into_the_middle(query: str) -> str:
 
 
 def fill(rows: int) -> dict[str, str]:
-    """Merge so many records into an empty mirror, on any engine."""
+    """Merge this many records into an empty mirror, on any engine."""
     merging.fill_mirror(rows)
     return refresh()
 
 
 def refresh() -> dict[str, str]:
-    """Let the pages say that the mirror is as of now."""
+    """Mark the mirror as synced now."""
     now, rows = clock.now(), DayTotal.objects.aggregate(rows=Sum("count"))["rows"] or 0
     stands = {"rows": rows, "listed": rows, "as_of": now, "loaded_at": now, "whole_at": now, "day_at": now}
     Mirror.objects.update_or_create(pk=1, defaults=stands)
@@ -139,7 +140,9 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 def main() -> int:
-    """Do what the first argument names with what the second one says; the answer is the last line."""
+    """Run the function named by the first argument with the second one; the last line of the output is the
+    result.
+    """
     print(json.dumps(FUNCTIONS[sys.argv[1]](**json.loads(sys.argv[2]))))
     return 0
 

@@ -14,12 +14,12 @@ RIVALS = {
     "values_list": ("values.csv", 4),
     "django-import-export": ("import-export.csv", 40),
 }
-"""Each with how many times fewer rows it writes: its rate is the same, and a million would take it minutes."""
+"""URL, and how many times fewer rows each writes: the rate is constant, and a million would take minutes."""
 MAX_EXTRA_GROWTH = 4.0  # MiB
 
 
 def export_measures(database: BenchDatabase, rounds: int, rows: int) -> Iterator[Measure]:
-    """Ours on PostgreSQL beside COPY and what people use."""
+    """Ours on PostgreSQL beside COPY and common alternatives."""
     wanted, few = database.inside("newest", rows=rows), database.inside("newest", rows=SMALL_EXPORT)
     statement = database.inside("copy_statement", since=wanted["since"])["statement"]
     with web_process(database) as web:
@@ -34,7 +34,7 @@ def export_measures(database: BenchDatabase, rounds: int, rows: int) -> Iterator
         sides = {"ours": ours, "COPY": lambda: wanted["rows"] / _copy(database, statement)}
         sides |= {name: _rival(web, path, rows // less) for name, (path, less) in RIVALS.items()}
         for side in (ours, sides["COPY"]):
-            side()  # brings the rows into memory, for both
+            side()  # load the rows into memory, for both sides
         found = in_turns(rounds, sides)
     growths = in_turns(
         rounds,
@@ -80,7 +80,7 @@ def export_measures(database: BenchDatabase, rounds: int, rows: int) -> Iterator
 
 
 def sqlite_export_measures(database: BenchDatabase, rounds: int, rows: int) -> Iterator[Measure]:
-    """Ours on SQLite beside what people write."""
+    """Ours on SQLite beside common alternatives."""
     found_rows = database.inside("newest", rows=rows)
     with web_process(database) as web:
         _warm_up(web, found_rows["since"])
@@ -114,7 +114,9 @@ def _rival(web: WebProcess, path: str, rows: int) -> Callable[[], float]:
 
 
 def _growth(database: BenchDatabase, few: str, since: str) -> float:
-    """MiB that this file adds to a new process, which has written a small one: room that others left would hide it."""
+    """MiB that this file adds to a new process that has already written a small one, since freed memory would
+    hide it.
+    """
     with web_process(database) as web:
         web.download(_export_path(few))
         with web.growth() as growth:

@@ -1,4 +1,4 @@
-"""One measure beside its limit and its rivals; and how both sides are measured in one run, taking turns."""
+"""One measure with its limit and its alternatives, and how both sides are measured in alternation."""
 
 import json
 import statistics
@@ -10,27 +10,27 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Sample:
-    """What several rounds showed of one side."""
+    """The values of several rounds of one side."""
 
     values: list[float]
 
     @property
     def median(self) -> float:
-        """The value in the middle."""
         return statistics.median(self.values)
 
     @property
     def spread(self) -> tuple[float, float]:
-        """The lowest and the highest."""
+        """The lowest and the highest value."""
         return min(self.values), max(self.values)
 
 
 @dataclass(frozen=True)
 class Measure:
-    """One line of the table. The limit is the most that the value may be, or the least.
+    """One line of the table.
 
-    `rivals` are values of the same unit. A ratio says how many times as good as the rival we are, whether more of the
-    unit is better (`limit_is` "least") or less; `target` says how many times it should be, at least.
+    The limit is the maximum or minimum of the value. `rivals` are values of the same unit. A ratio says how
+    many times better than the alternative we are, whether more of the unit is better (`limit_is` "least") or
+    less; `target` is its minimum.
     """
 
     id: str
@@ -47,14 +47,14 @@ class Measure:
 
     @property
     def ratios(self) -> dict[str, float]:
-        """How many times as good as each rival."""
+        """How many times better than each alternative."""
         if self.limit_is == "least":
             return {name: self.value / value for name, value in self.rivals.items()}
         return {name: value / self.value for name, value in self.rivals.items()}
 
     @property
     def is_met(self) -> bool:
-        """Whether the value keeps within the limit and every ratio reaches its target."""
+        """Whether the value is within the limit and every ratio reaches its target."""
         within = self.limit is None or (
             self.value <= self.limit if self.limit_is == "most" else self.value >= self.limit
         )
@@ -62,7 +62,7 @@ class Measure:
 
     @property
     def told(self) -> dict[str, object]:
-        """What bench.json has of it."""
+        """The measure as written to bench.json."""
         return {
             "id": self.id,
             "what": self.what,
@@ -95,7 +95,7 @@ class Measure:
 
 
 def in_turns(rounds: int, sides: Mapping[str, Callable[[], float]]) -> dict[str, Sample]:
-    """Measure every side once in each round, beginning with another one each time."""
+    """Measure every side once in each round, starting with another side each time."""
     names = list(sides)
     found: dict[str, list[float]] = {name: [] for name in names}
     for number in range(rounds):
@@ -110,7 +110,7 @@ def medians_of(found: Mapping[str, Sample], *rivals: str) -> dict[str, float]:
 
 
 def write(measures: Iterable[Measure], path: Path) -> None:
-    """Keep what was measured as JSON."""
+    """Store the measures as JSON."""
     path.write_text(json.dumps([measure.told for measure in measures], indent=2) + "\n")
 
 

@@ -14,14 +14,14 @@ from backoffice.ledger.models import DayTotal, Mirror, Transaction
 from payments_gateway import TransactionRecord
 from tools.bench.measure import in_turns
 
-MERGE_BATCH = 1000  # as many as a pass merges in one transaction
+MERGE_BATCH = 1000  # the number that a pass merges in one transaction
 OLDEST_RECORD = datetime(2026, 11, 1, 12, tzinfo=UTC)
 CURRENCIES = ("NGN", "USD", "USDT")
 UPDATED = [name for name in (*RECORD_COLUMNS, "facet", "occurred_at") if name != "transaction_id"]
 
 
 def records(number: int) -> list[TransactionRecord]:
-    """So many records, the newest first, as the client reads them from the wire; each balance follows from the last."""
+    """This many records, newest first, as the client parses them; each balance follows from the one before."""
     balances = dict.fromkeys(CURRENCIES, Decimal(1_000_000_000))
     told = []
     for one in range(number):
@@ -50,7 +50,9 @@ def records(number: int) -> list[TransactionRecord]:
 
 
 def measure_merge(rounds: int, records_of_ours: int, records_of_rival: int) -> dict[str, Any]:
-    """Records per second of both, new and told again, in each round. The rival gets fewer: its rate is even."""
+    """Records per second of both, new and repeated, in each round. The alternative gets fewer: its rate is
+    constant.
+    """
     Mirror.objects.get_or_create(pk=1)
     told = records(records_of_ours)
     few = told[:records_of_rival]
@@ -76,7 +78,7 @@ def measure_merge(rounds: int, records_of_ours: int, records_of_rival: int) -> d
 
 
 def fill_mirror(rows: int) -> None:
-    """Put so many records into an empty mirror."""
+    """Put this many records into an empty mirror."""
     Mirror.objects.get_or_create(pk=1)
     told = records(rows)
     for first in range(0, rows, MERGE_BATCH):
@@ -93,13 +95,13 @@ def _records_per_second(
 
 
 def _merge_ours(batch: Sequence[TransactionRecord]) -> None:
-    """Rows, history, totals."""
+    """Merge with rows, history and totals."""
     with transaction.atomic(durable=True):
         merge_records(batch)
 
 
 def _merge_rival(batch: Sequence[TransactionRecord]) -> None:
-    """The rows alone, as Django's documentation has an upsert."""
+    """The rows alone, upserted as in Django's documentation."""
     now = datetime.now(UTC)
     rows = [row_of(record) for record in batch]
     facets = facet_ids({row.words for row in rows})
@@ -122,7 +124,7 @@ def _merge_rival(batch: Sequence[TransactionRecord]) -> None:
 
 
 def _empty_mirror() -> None:
-    """An empty mirror in a database made for this; its history is append-only elsewhere."""
+    """Empty the mirror of a benchmark database; elsewhere its history is append-only."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("ALTER TABLE ledger_transactionchange DISABLE TRIGGER USER")

@@ -1,4 +1,4 @@
-"""P2 and P6: the page of transactions for every filter and at any depth, its size, queries and rendering; the
+"""P2 and P6: the list of transactions for every filter and at any depth, its size, queries and rendering; the
 overview.
 """
 
@@ -57,13 +57,13 @@ STATEMENT_PAGES = {
     "books.reconciled": ("reconciliation", "/reconciliation/"),
 }
 ADMIN_FACTOR = 50
-MAX_MILLISECONDS = 100  # milliseconds, for any filter: people feel no wait
+MAX_MILLISECONDS = 100  # milliseconds, for any filter: not noticeable
 
 
 def page_measures(
     large: BenchDatabase, small: BenchDatabase, rounds: int, rows: int, few: int
 ) -> Iterator[Measure]:
-    """Every page at both sizes, the first one and one from the middle; then beside the admin and OFFSET."""
+    """Every page at both sizes, the first page and one from the middle; then beside the admin and OFFSET."""
     with web_process(large) as web, web_process(small) as little:
         addresses = {
             "page 1": _addresses(None),
@@ -174,7 +174,7 @@ def _statement_measures(web: WebProcess, rounds: int) -> Iterator[Measure]:
 
 
 def page_sizes(measure: str, what: str, web: WebProcess, path: str) -> Iterator[Measure]:
-    """A page as it is sent, and with what it needs before it can be shown and used."""
+    """The size of a page as sent, alone and with the assets it needs."""
     answer = web.get(path)
     html = len(answer.body) / 1000
     text = gzip.decompress(answer.body).decode()
@@ -188,7 +188,7 @@ MAX_QUERIES = 6
 
 
 def rendering_measures(database: BenchDatabase, rounds: int) -> Iterator[Measure]:
-    """Raises BenchError where the rival's page is another one."""
+    """Rendering beside Jinja2. Raises BenchError if the two pages differ."""
     cookie = database.inside("session")["cookie"]
     told = database.inside("render", rounds=rounds, cookie=cookie)
     if not told["same"]:

@@ -1,4 +1,4 @@
-"""P8: the whole product: how soon it is ready, its memory, page sizes, and the time from click to sending."""
+"""P8: the whole product: start-up time, memory, page sizes, and the time from click to sending."""
 
 import gzip
 import os
@@ -22,7 +22,7 @@ from tools.browser import HttpBrowser
 from tools.processes import Stack, temporary_sandbox, temporary_stack
 from tools.smoke import AMOUNT, WITHDRAWAL, prepare, wait_until_closed
 
-# What each of them opens; `operation` is one that the first of them prepares for the occasion.
+# The pages that each person opens; `operation` is one that the first person prepares for this.
 PAGES = {
     "Tunde Bello": ("/operations/prepare/withdrawal/", "operation"),
     "Amara Okafor": (
@@ -43,7 +43,6 @@ READ_SECONDS = 5.0  # seconds
 
 
 def product_measures() -> Iterator[Measure]:
-    """All of them, one after the other."""
     yield from _provider_measures()
     with tempfile.TemporaryDirectory() as folder:
         yield Measure(
@@ -59,7 +58,7 @@ def product_measures() -> Iterator[Measure]:
 
 
 def _provider_measures() -> Iterator[Measure]:
-    """The simulated service alone: how soon it has a long history, and how many questions one core answers then."""
+    """The simulated provider alone: time to generate a long history, and requests per second of one core."""
     began = time.monotonic()
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -79,7 +78,7 @@ def _provider_measures() -> Iterator[Measure]:
 
 
 def pin_to_one_core(pid: int) -> None:
-    """Let every thread of these processes, and all that they start, run on one core."""
+    """Run every thread of these processes, and their children, on one core."""
     core = {min(os.sched_getaffinity(0))}
     parent = psutil.Process(pid)
     for process in [parent, *parent.children(recursive=True)]:
@@ -88,7 +87,7 @@ def pin_to_one_core(pid: int) -> None:
 
 
 def balances_per_second(address: str, seconds: float = READ_SECONDS) -> float:
-    """How many answers several callers get together, each asking again as soon as it has its answer."""
+    """Responses per second for several clients, each repeating its request as soon as it has the response."""
     began = time.monotonic()
     with ThreadPoolExecutor(READERS) as callers:
         answers = sum(callers.map(_read_until, [address] * READERS, [began + seconds] * READERS))
@@ -98,7 +97,9 @@ def balances_per_second(address: str, seconds: float = READ_SECONDS) -> float:
 def _read_until(address: str, deadline: float) -> int:
     answers = 0
     with requests.Session() as session:
-        session.trust_env = False  # reading netrc and proxies for each request costs more than the request
+        session.trust_env = (
+            False  # reading netrc and proxy settings for each request costs more than the request
+        )
         session.headers.update(
             {"X-Api-Key": API_KEY, "X-Api-User": API_USER, "X-User-Version": USER_VERSIONS[0]}
         )
@@ -123,7 +124,7 @@ def _stack_without_broker() -> Iterator[Stack]:
 
 
 def _memory(stack: Stack) -> float:
-    """Megabytes that the processes hold, pages that several share counted once."""
+    """Megabytes used by the processes; shared pages are counted once."""
     total = 0
     for process in stack.processes.values():
         parent = psutil.Process(process.pid)
@@ -132,7 +133,7 @@ def _memory(stack: Stack) -> float:
 
 
 def _sizes(stack: Stack) -> Iterator[Measure]:
-    """The largest page and the largest sum of a page and what it needs at once, gzipped."""
+    """The largest page, and the largest sum of a page and its assets, gzipped."""
     html, critical, operation = {}, {}, ""
     for name, paths in PAGES.items():
         with HttpBrowser(stack.web) as browser:
@@ -159,7 +160,7 @@ def _critical_assets(browser: HttpBrowser, page: requests.Response) -> float:
 
 
 def _send_latency(name: str, broker: str, stack: Stack, limit: float) -> Measure:
-    """Milliseconds from the click to the moment the service executes."""
+    """Milliseconds from the click until the provider executes."""
     stack.set_sandbox(token_reuse=True)
     with HttpBrowser(stack.web) as maker, HttpBrowser(stack.web) as checker:
         maker.sign_in_at_the_demo("Tunde Bello")
@@ -179,7 +180,7 @@ def _one_latency(stack: Stack, maker: HttpBrowser, checker: HttpBrowser, amount:
     checker.send(page, "/approve-and-send/", token=token)
     while len(arrivals := _requests_executed(stack)) == before:
         time.sleep(0.01)
-    wait_until_closed(checker, operation)  # the next one of this balance waits for it
+    wait_until_closed(checker, operation)  # the next operation on this balance waits for it
     return (arrivals[-1] - clicked) * 1000
 
 

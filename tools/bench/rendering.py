@@ -1,4 +1,4 @@
-"""Our list page of fifty rows beside the same page in Jinja2: what it takes to render what was found."""
+"""The time to render our list page of fifty rows, beside the same page in Jinja2."""
 
 import re
 import time
@@ -25,11 +25,11 @@ from tools.bench.measure import in_turns
 
 PATH = "/transactions/"
 AT_ONCE = 20
-"""Pages rendered for one value: a single one takes less than the clock is good for."""
+"""Pages rendered for one value: a single one takes less than the resolution of the clock."""
 
 
 class BothPages:
-    """Both pages of the same rows, ready to be rendered."""
+    """Both pages of the same rows, ready to render."""
 
     def __init__(self, user: User) -> None:
         self.request = cast(Any, RequestFactory().get(PATH))
@@ -49,13 +49,13 @@ class BothPages:
         self.places = menu_items(self.ours())
 
     def ours(self) -> str:
-        """The page as people get it."""
+        """The page as users get it."""
         return str(
             self.ours_template.render(self._context(TransactionListForm(self.request.GET)), self.request)
         )
 
     def rival(self) -> str:
-        """The same in Jinja2, its form rendered by Jinja2 as well, with what our context processors give to ours."""
+        """The same in Jinja2, including its form, with the values of our context processors."""
         form = TransactionListForm(self.request.GET, renderer=self.rival_renderer)
         context = {
             **self._context(form),
@@ -75,7 +75,7 @@ class BothPages:
         return {"form": form, "jump": jump, "page": self.page, "rows": self.rows, "mirror": self.mirror}
 
     def _query(self, **changes: Any) -> str:
-        """As the tag `querystring` does."""
+        """Like the tag `querystring`."""
         query = self.request.GET.copy()
         for name, value in changes.items():
             if value is None:
@@ -86,7 +86,7 @@ class BothPages:
 
 
 class _Permissions:
-    """`perms.app.codename`, as templates ask for it."""
+    """`perms.app.codename`, as used by templates."""
 
     def __init__(self, user: User, app: str = "") -> None:
         self._user, self._app = user, app
@@ -96,24 +96,26 @@ class _Permissions:
 
 
 def menu_items(html: str) -> list[tuple[str, ...]]:
-    """The menu of our page, for the rival to loop over: it need ask neither for rights nor for addresses."""
+    """The menu of our page, for the alternative's template, which then needs neither permissions nor URLs."""
     [menu] = re.findall(r'<nav class="side" aria-label="Main">(.*?)</nav>', html, re.DOTALL)
     return re.findall(r'<h2>(.*?)</h2>|<a href="(.*?)"(.*?)>(.*?)</a>', menu, re.DOTALL)
 
 
 def is_same_page(one: str, other: str) -> bool:
-    """Whether both are the same but for white space between tags and the token that is masked anew each time."""
+    """Whether both are equal except for white space between tags and the CSRF token, which is masked anew
+    each time.
+    """
     return normalized_html(one) == normalized_html(other)
 
 
 def normalized_html(html: str) -> str:
-    """What `same` compares."""
+    """What `is_same_page` compares."""
     html = re.sub(r'(name="csrfmiddlewaretoken" value=")[^"]*', r"\1", html)
     return re.sub(r"\s+", " ", re.sub(r"\s*(<[^>]*>)\s*", r"\1", html)).strip()
 
 
 def measure_rendering(rounds: int, cookie: str) -> dict[str, Any]:
-    """Milliseconds of both in each round, whether both made the same page, and what ours asked the database for."""
+    """Milliseconds of both in each round, whether both pages are equal, and the queries of ours."""
     user = User.objects.get(email="bench@countersign.example")
     sides = BothPages(user)
     is_same = is_same_page(sides.ours(), sides.rival())
@@ -127,7 +129,7 @@ def measure_rendering(rounds: int, cookie: str) -> dict[str, Any]:
 
 
 def _queries(cookie: str) -> int:
-    """How many the whole page takes in a process that has answered before."""
+    """The number of queries of the whole page in a warm process."""
     client = Client(headers={"host": "127.0.0.1", "cookie": cookie})
     client.get(PATH)
     with CaptureQueriesContext(connection) as queries:
@@ -138,7 +140,7 @@ def _queries(cookie: str) -> int:
 
 
 def _timed(render: Any) -> float:
-    """Milliseconds of the processor's time: rendering waits for nothing."""
+    """Milliseconds of CPU time, since rendering waits for nothing."""
     began = time.process_time()
     for _ in range(AT_ONCE):
         render()

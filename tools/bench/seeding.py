@@ -1,4 +1,6 @@
-"""Fill a mirror with made-up transactions inside PostgreSQL: ten million take less than five minutes on two cores."""
+"""Fill a mirror with generated transactions inside PostgreSQL: ten million in less than five minutes on two
+cores.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,10 +19,10 @@ IN_THE_MIDDLE = (Decimal(80_000_000_000), Decimal(50_000_000), Decimal(50_000_00
 
 _OF_SESSION = (
     "SET maintenance_work_mem = '512MB'",
-    "SET max_parallel_maintenance_workers = 0",  # the sessions are as many as the cores
+    "SET max_parallel_maintenance_workers = 0",  # there are as many sessions as cores
     "SET work_mem = '256MB'",
     "SET jit = off",
-    "SET enable_nestloop = off",  # rows with the four words of a facet are thought to be very few
+    "SET enable_nestloop = off",  # the planner underestimates rows with the four values of a facet
 )
 
 _FACETS = """
@@ -33,7 +35,7 @@ FROM unnest(ARRAY['NGN', 'USD', 'USDT']) currency, unnest(ARRAY['fulfilled', 'fa
 ON CONFLICT DO NOTHING
 """
 
-# Everybody who is named, some thirty transactions each on average, a few of them far more.
+# All counterparties: about thirty transactions each on average, a few with far more.
 _PARTIES = """
 CREATE UNLOGGED TABLE bench_party AS
 SELECT party,
@@ -48,7 +50,7 @@ SELECT party,
 FROM generate_series(0, greatest(%(rows)s / 30, 20)) party
 """
 
-# What is drawn first stays drawn: OFFSET 0 keeps PostgreSQL from drawing again for each mention.
+# OFFSET 0 prevents PostgreSQL from evaluating a random value again for each reference.
 _ROWS = """
 WITH drawn AS (
     SELECT number, random() AS which_currency, random() AS which_type, random() AS which_status,
@@ -119,7 +121,9 @@ ORDER BY indrelid = 'ledger_names'::regclass, indexrelid
 
 
 class Index(NamedTuple):
-    """An index as it stands; a constraint's own is built as an index, which keeps nobody from building another."""
+    """The definition of an index. A constraint's index is built as a plain index first, so that others can be
+    built at the same time.
+    """
 
     table: str
     name: str
@@ -128,19 +132,21 @@ class Index(NamedTuple):
 
     @property
     def drop(self) -> str:
-        """The statement that takes it away."""
+        """The statement that drops it."""
         if self.constraint:
             return f"ALTER TABLE {self.table} DROP CONSTRAINT {self.constraint}"
         return f"DROP INDEX {self.name}"
 
     @property
     def attach(self) -> str:
-        """The statement that makes it the constraint's again."""
+        """The statement that turns it into the constraint again."""
         return f"ALTER TABLE {self.table} ADD CONSTRAINT {self.constraint} UNIQUE USING INDEX {self.name}"
 
 
 def seed(database: str, rows: int) -> Iterator[str]:
-    """Put so many transactions into an empty mirror, with all that belongs to them; tells what is done."""
+    """Put this many transactions into an empty mirror, with all rows that belong to them; yields progress
+    messages.
+    """
     with _session(database) as session:
         session.execute("SELECT setseed(0.42)")
         session.execute(_FACETS)
@@ -204,7 +210,7 @@ def _do(database: str, statement: str) -> None:
 
 
 def _at_once(steps: Iterable[Callable[[], None]]) -> None:
-    """Take the steps in order, as many at a time as there are sessions."""
+    """Run the steps in order, in as many parallel sessions as there are cores."""
     with ThreadPoolExecutor(SESSIONS) as sessions:
         for done in [sessions.submit(step) for step in steps]:
             done.result()

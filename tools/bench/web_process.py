@@ -1,4 +1,4 @@
-"""A web process on a benchmark database, with the rivals installed beside the product, and a person signed in there."""
+"""A web process on a benchmark database, with the alternatives installed as well, and a person signed in."""
 
 import http.client
 import socket
@@ -22,7 +22,7 @@ _BUFFER = 1 << 20
 
 @dataclass(frozen=True)
 class TimedDownload:
-    """How a file came: seconds to its first byte and to its last, and how many bytes there were, headers included."""
+    """A download: seconds to its first and to its last byte, and its size including headers."""
 
     first_byte: float
     whole: float
@@ -31,7 +31,7 @@ class TimedDownload:
 
 @dataclass(frozen=True)
 class TimedPage:
-    """A page as it came over the wire, and the milliseconds that it took."""
+    """A page as received, and its milliseconds."""
 
     status: int
     body: bytes
@@ -39,7 +39,7 @@ class TimedPage:
 
 
 class WebProcess:
-    """One gunicorn worker with eight threads, as the deployment guide starts it."""
+    """One gunicorn worker with eight threads, as in the deployment guide."""
 
     def __init__(self, database: BenchDatabase) -> None:
         self.database = database
@@ -67,7 +67,7 @@ class WebProcess:
         self._connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=600)
 
     def wait(self) -> None:
-        """Return once it answers. Raises BenchError."""
+        """Return once it responds. Raises BenchError."""
         deadline = time.monotonic() + START_TIMEOUT
         while time.monotonic() < deadline and self.process.poll() is None:
             try:
@@ -80,13 +80,12 @@ class WebProcess:
         raise BenchError(f"The web process does not answer; {databases.FOLDER / 'web.log'} may say why.")
 
     def stop(self) -> None:
-        """End it."""
         self._connection.close()
         self.process.terminate()
         self.process.wait()
 
     def get(self, path: str) -> TimedPage:
-        """A page, over a connection that stays open, compressed as browsers ask for it. Raises BenchError."""
+        """A page, over a persistent connection, compressed as for browsers. Raises BenchError."""
         began = time.perf_counter()
         self._connection.request("GET", path, headers={"Cookie": self.cookie, "Accept-Encoding": "gzip"})
         response = self._connection.getresponse()
@@ -97,7 +96,7 @@ class WebProcess:
         return TimedPage(response.status, body, taken)
 
     def download(self, path: str) -> TimedDownload:
-        """A file, read as fast as it comes and thrown away. Raises BenchError unless it arrived whole."""
+        """A file, read as fast as possible and discarded. Raises BenchError unless it arrived completely."""
         buffer, size, head, tail = bytearray(_BUFFER), 0, b"", b""
         with socket.create_connection(("127.0.0.1", self.port), timeout=600) as line:
             began = time.perf_counter()
@@ -118,7 +117,7 @@ class WebProcess:
 
     @contextmanager
     def growth(self) -> Iterator[list[float]]:
-        """By how many MiB the resident memory of the worker grows, at most, while the block runs."""
+        """By how many MiB the resident memory of the worker grows at most while the block runs."""
         [worker] = psutil.Process(self.process.pid).children()
         before = highest = worker.memory_info().rss
         found, done = [0.0], threading.Event()
@@ -140,7 +139,7 @@ class WebProcess:
 
 @contextmanager
 def web_process(database: BenchDatabase) -> Iterator[WebProcess]:
-    """One that answers, until the block ends."""
+    """A running web process, ended after the block."""
     made = WebProcess(database)
     try:
         made.wait()

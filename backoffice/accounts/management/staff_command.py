@@ -1,4 +1,4 @@
-"""What the commands that change a member of staff have in common."""
+"""Base of the commands that change an account."""
 
 from abc import abstractmethod
 from typing import Any
@@ -9,7 +9,9 @@ from backoffice.accounts.models import User
 
 
 class StaffCommand(BaseCommand):
-    """Finds the person by e-mail address and demands a reason, which the audit log keeps: nobody is signed in here."""
+    """Finds the account by e-mail address and requires a reason for the audit log, since no user is signed
+    in.
+    """
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("email", help="the e-mail address that the person signs in with")
@@ -29,4 +31,4 @@ class StaffCommand(BaseCommand):
 
     @abstractmethod
     def change(self, user: User, reason: str, options: dict[str, Any]) -> str:
-        """Make the change; what was done, in a sentence."""
+        """Make the change and return a sentence that describes it."""

@@ -22,7 +22,7 @@ _REGIONS = ("Africa", "America", "Asia", "Atlantic", "Australia", "Europe", "Ind
 
 
 def _time_zones() -> list[tuple[str, Any]]:
-    """The zones of the world by region, in the order in which people look for them."""
+    """All time zones, grouped by region."""
     names = sorted(available_timezones())
     groups: list[tuple[str, Any]] = [("UTC", "UTC")]
     for region in _REGIONS:
@@ -32,7 +32,7 @@ def _time_zones() -> list[tuple[str, Any]]:
 
 
 class PasswordForm(forms.Form):
-    """A new password, typed twice, with the old one."""
+    """A new password, typed twice, with the current one."""
 
     old_password = forms.CharField(
         label="Present password",
@@ -79,8 +79,6 @@ class PasswordForm(forms.Form):
 
 
 class PreferencesForm(forms.Form):
-    """Time zone and theme."""
-
     time_zone = forms.ChoiceField(
         label="Time zone",
         choices=_time_zones,

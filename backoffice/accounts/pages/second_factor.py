@@ -1,4 +1,4 @@
-"""The pages of the second factor: giving it, setting it up, and the recovery codes."""
+"""The pages of the second factor: entering a code, enrolment, and recovery codes."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ from backoffice.core.web.forms import OneTimeCodeInput
 
 
 class AuthenticatorCodeForm(forms.Form):
-    """A code of the authenticator; a recovery code does as well where the view says so."""
+    """A code of the authenticator; a recovery code too where the view allows it."""
 
     code = forms.CharField(
         label="Code",
@@ -39,7 +39,7 @@ class AuthenticatorCodeForm(forms.Form):
 
 
 class SecondFactorForm(AuthenticatorCodeForm):
-    """The second step. A recovery code has letters, so the keyboard must offer them."""
+    """The second step of sign-in. A recovery code has letters, so the field must not use a numeric keyboard."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -56,7 +56,7 @@ _PAGE_METHODS = ["GET", "HEAD", "POST"]
 @second_factor_not_required
 @require_http_methods(_PAGE_METHODS)
 def second_factor_page(request: StaffRequest) -> HttpResponse:
-    """The second step of sign-in, and the way to renew it when an action needs a fresh one."""
+    """The second step of sign-in, also used when an action needs a fresh second factor."""
     if second_factor.authenticator_of(request.user) is None:
         return redirect(access.url_with_next("accounts:enrol", access.next_page(request)))
     form = SecondFactorForm(request.POST if request.method == "POST" else None)
@@ -72,7 +72,7 @@ def second_factor_page(request: StaffRequest) -> HttpResponse:
 @second_factor_not_required
 @require_http_methods(_PAGE_METHODS)
 def enrol(request: StaffRequest) -> HttpResponse:
-    """Set up an authenticator; its first right code brings the recovery codes."""
+    """Set up an authenticator; its first correct code leads to the recovery codes."""
     try:
         device = second_factor.begin_enrolment(request)
         form = AuthenticatorCodeForm(request.POST if request.method == "POST" else None)
@@ -88,7 +88,7 @@ def enrol(request: StaffRequest) -> HttpResponse:
 @recovery_codes_not_required
 @require_http_methods(_PAGE_METHODS)
 def recovery_codes(request: StaffRequest) -> HttpResponse:
-    """How many codes are left; POST draws ten new ones and shows them, this once."""
+    """The number of codes left; POST generates ten new ones and shows them once."""
     if request.method == "POST":
         return _issue_codes(request)
     context = {"left": second_factor.recovery_codes_left(request.user), "next": access.next_page(request)}

@@ -16,7 +16,7 @@ from backoffice.accounts.sessions import SessionStore, StaffRequest
 
 
 class SignInForm(forms.Form):
-    """The first step."""
+    """The first step of sign-in: e-mail address and password."""
 
     email = forms.EmailField(
         label="E-mail address",

@@ -1,4 +1,4 @@
-"""What other pages show of API keys."""
+"""Template tags of API keys for other apps' pages."""
 
 from django import template
 

@@ -1,7 +1,7 @@
-"""The database itself refuses every change of the audit log but an append.
+"""Triggers that make the audit log append-only in the database.
 
-SQLite drops triggers with their table: a later migration that rebuilds `audit_entry` or `audit_chainhead` has to create
-them again.
+SQLite drops triggers with their table: a later migration that rebuilds `audit_entry` or `audit_chainhead` has
+to create them again.
 """
 
 from django.db import migrations

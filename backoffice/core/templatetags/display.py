@@ -19,7 +19,7 @@ _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 @register.filter
 def money(value: Decimal | None, currency: str) -> SafeString | str:
-    """`NGN 250,000.00`, unbreakable, with tabular figures; nothing for no amount."""
+    """`NGN 250,000.00`, unbreakable, with tabular figures; empty for None."""
     if value is None:
         return ""
     return format_html(
@@ -29,7 +29,7 @@ def money(value: Decimal | None, currency: str) -> SafeString | str:
 
 @register.filter
 def amount(value: Decimal, currency: str) -> str:
-    """`250,000.00`: the amount alone, where the currency stands beside it."""
+    """`250,000.00`: the amount alone, where the currency is shown beside it."""
     return format_amount(value, currency)
 
 
@@ -41,13 +41,13 @@ def grouped(number: int) -> str:
 
 @register.filter
 def currency_name(code: str) -> str:
-    """`Nigerian naira`; the code itself for a currency we have no name for."""
+    """`Nigerian naira`; the code itself for an unknown currency."""
     return CURRENCIES[code].name if code in CURRENCIES else code
 
 
 @register.simple_tag
 def when(moment: datetime | None, absent: str = "") -> SafeString | str:
-    """`20 Nov 2026, 10:42 WAT` in the reader's own time zone, exact for machines."""
+    """`20 Nov 2026, 10:42 WAT` in the reader's time zone, with the exact time in the `datetime` attribute."""
     if moment is None:
         return absent
     return format_html('<time datetime="{}">{}</time>', moment.isoformat(), local_time(moment))
@@ -55,20 +55,20 @@ def when(moment: datetime | None, absent: str = "") -> SafeString | str:
 
 @register.simple_tag
 def clock(moment: datetime) -> SafeString:
-    """`20 Nov 2026, 10:42:07 WAT`: to the second, where the order of things matters."""
+    """`20 Nov 2026, 10:42:07 WAT`: to the second, where the order of events matters."""
     return format_html('<time datetime="{}">{}</time>', moment.isoformat(), exact_time(moment))
 
 
 @register.simple_tag
 def age(moment: datetime) -> SafeString:
-    """`12 min` since the moment; app.js lets it grow while the page stays open."""
+    """`12 min` since the moment; app.js updates it while the page is open."""
     written = '<time datetime="{}" title="{}" data-age>{}</time>'
     return format_html(written, moment.isoformat(), local_time(moment), _since(moment))
 
 
 @register.simple_tag
 def countdown(moment: datetime) -> SafeString:
-    """`in 12 min` until the moment, then `passed`; app.js counts the seconds while the page stays open."""
+    """`in 12 min` until the moment, then `passed`; app.js updates it while the page is open."""
     left = int((moment - timezone.now()).total_seconds())
     written = '<time datetime="{}" title="{}" data-until>{}</time>'
     words = "passed" if left <= 0 else f"in {_largest_unit(left) or 'less than 1 min'}"
@@ -76,22 +76,22 @@ def countdown(moment: datetime) -> SafeString:
 
 
 def _since(moment: datetime) -> str:
-    """The largest whole unit. A moment ahead of our clock counts as now."""
+    """The largest whole unit; `just now` for less than a minute and for a moment ahead of our clock."""
     return _largest_unit(int((timezone.now() - moment).total_seconds())) or "just now"
 
 
 def _largest_unit(seconds: int) -> str:
-    """`12 min`: the largest unit that fits; empty for less than a minute."""
+    """`12 min`: the largest whole unit; empty for less than a minute."""
     return next((f"{seconds // size} {unit}" for size, unit in _UNITS if seconds >= size), "")
 
 
-_MAX_QR_TEXT = 500  # what no longer fits a code that a phone can read off a screen
+_MAX_QR_TEXT = 500  # characters; a phone could not read a denser code from a screen
 _QR_SIDE = 180
 
 
 @register.simple_tag
 def qr_code(text: str) -> SafeString | str:
-    """An image that a phone reads as exactly this text; nothing for no text, and for one that is too long."""
+    """An image of a QR code with exactly this text; empty if there is no text or too much."""
     if not 0 < len(text) <= _MAX_QR_TEXT:
         return ""
     source = segno.make_qr(text).svg_data_uri(scale=4, border=3, light="#fff")

@@ -1,4 +1,4 @@
-"""How money, time and long ids are written for people."""
+"""Text forms of amounts, times and long ids, for pages and files."""
 
 import re
 from datetime import date, datetime
@@ -13,7 +13,7 @@ from payments_gateway.money import CURRENCIES
 
 
 def format_amount(amount: Decimal, currency: str) -> str:
-    """`250,000.00`: grouped, with the currency's own number of decimals, or more if the amount has more."""
+    """`250,000.00`: grouped, with the currency's number of decimals, or more if the amount has more."""
     usual = CURRENCIES[currency].decimals if currency in CURRENCIES else 0
     places = max(usual, len(normalized_text(amount).partition(".")[2]))
     return f"{amount:,.{places}f}"
@@ -25,7 +25,7 @@ def mask_account(number: str) -> str:
 
 
 def local_time(moment: datetime) -> str:
-    """`20 Nov 2026, 10:42 WAT` in the time zone of the person who looks, which is always named."""
+    """`20 Nov 2026, 10:42 WAT` in the reader's time zone, which is always named."""
     return timezone.localtime(moment).strftime("%-d %b %Y, %H:%M %Z")
 
 
@@ -35,28 +35,26 @@ def format_day(day: date) -> str:
 
 
 def local_day(moment: datetime) -> str:
-    """The same in the time zone of the person who looks."""
+    """`20 Nov 2026` in the reader's time zone."""
     return format_day(timezone.localtime(moment))
 
 
 def exact_time(moment: datetime) -> str:
-    """`20 Nov 2026, 10:42:07 WAT`: to the second, where two clocks are held against each other."""
+    """`20 Nov 2026, 10:42:07 WAT`: to the second, for comparing times."""
     return timezone.localtime(moment).strftime("%-d %b %Y, %H:%M:%S %Z")
 
 
 def local_time_of_iso(text: str) -> str:
-    """The same for a moment that is kept as text, in ISO 8601; any other text as it is."""
+    """`local_time` of an ISO 8601 text; any other text unchanged."""
     try:
         return local_time(datetime.fromisoformat(text))
     except ValueError:
         return text
 
 
-_LONG_ID = re.compile(
-    r"(?=\w*\d)\w{20,}", re.ASCII
-)  # no word of any language has a digit and so many letters
+_LONG_ID = re.compile(r"(?=\w*\d)\w{20,}", re.ASCII)  # no word has a digit and so many letters
 
 
 def whole_ids(text: str) -> SafeString:
-    """The text as HTML in which a long id goes to a line of its own rather than break in two."""
+    """The text as escaped HTML, with long ids wrapped in a span that CSS does not break."""
     return SafeString(_LONG_ID.sub(r'<span class="id">\g<0></span>', escape(text)))

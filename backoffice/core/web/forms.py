@@ -1,6 +1,6 @@
-"""Forms that filter a list: a period of days, which filters are set, and what they are set to in words.
+"""Base forms for filtering lists: a period of days, the filters that are set, and their values in words.
 
-Also the input for one-time codes, and the moments at which a day begins and ends in the current time zone.
+Also the widget for one-time codes, and the start and end of a day in the current time zone.
 """
 
 from datetime import date, datetime, time, timedelta
@@ -17,7 +17,9 @@ _OUT_OF_RANGE = f"Choose a day from {FIRST_DAY} to {LAST_DAY}."
 
 
 def day_field(label: str) -> forms.DateField:
-    """The browser knows the first and the last day too: while a year is being typed it holds the form back."""
+    """A date field with a first and last day, set in the browser too, so that a half-typed year is not
+    submitted.
+    """
     return forms.DateField(
         required=False,
         label=label,
@@ -29,16 +31,17 @@ def day_field(label: str) -> forms.DateField:
 
 
 class PeriodForm(forms.Form):
-    """Filters with a first and a last day, both included, both optional.
+    """Filters with a first and a last day, both inclusive, both optional.
 
-    Days far off are refused: at the ends of the calendar a day has no beginning or no end in some time zones.
+    Distant days are refused: at the ends of the calendar, the start or end of a day overflows in some time
+    zones.
     """
 
     since = day_field("From")
     until = day_field("To")
 
     def clean(self) -> dict[str, Any]:
-        """Refuse a period that ends before it begins."""
+        """Refuse a period whose end is before its start."""
         since, until = self.cleaned_data.get("since"), self.cleaned_data.get("until")
         if since and until and since > until:
             self.add_error("until", "This day is before the first one. Choose the same day or a later one.")
@@ -46,17 +49,17 @@ class PeriodForm(forms.Form):
 
 
 def start_of_day(day: date) -> datetime:
-    """Midnight at the beginning of the day, in the current time zone."""
+    """Midnight at the start of the day, in the current time zone."""
     return timezone.make_aware(datetime.combine(day, time.min))
 
 
 def end_of_day(day: date) -> datetime:
-    """Midnight at the end of the day, in the current time zone: the first moment that no longer belongs to it."""
+    """Midnight at the end of the day (exclusive), in the current time zone."""
     return start_of_day(day + timedelta(days=1))
 
 
 def describe_value(field: forms.Field, value: object) -> str:
-    """What a field was set to, as people read it: `Withdrawal`, `20 Nov 2026`, `yes`."""
+    """The value of a field in words: `Withdrawal`, `20 Nov 2026`, `yes`."""
     if isinstance(field, forms.ChoiceField) and not isinstance(field, forms.ModelChoiceField):
         choices: Any = field.choices
         return str(dict(choices)[value])
@@ -66,23 +69,23 @@ def describe_value(field: forms.Field, value: object) -> str:
 
 
 class ListFilterForm(PeriodForm):
-    """The filters of a list, in the address of its page; a report and a saved filter read the same names."""
+    """The filters in the URL of a list. Reports and saved filters use the same names."""
 
-    not_narrowing: ClassVar[frozenset[str]] = frozenset()  # they choose how it is shown
+    not_narrowing: ClassVar[frozenset[str]] = frozenset()  # fields that choose the display, not the rows
 
     @property
     def is_narrowed(self) -> bool:
-        """Whether any filter is set, so that an empty list can say so."""
+        """Whether any filter is set, so that an empty list can mention it."""
         return any(name not in self.not_narrowing for name in self._set)
 
     @property
     def typed(self) -> dict[str, str]:
-        """Name and text of every filter that is set, as they stand in the address. Call only on a valid form."""
+        """Name and text of every filter that is set, as in the URL. Call only on a valid form."""
         return {name: str(self.data[name]) for name in self._set}
 
     @property
     def words(self) -> str:
-        """The filters for people to read: `Done · Withdrawal · NGN`. Call only on a valid form."""
+        """The filters in words: `Done · Withdrawal · NGN`. Call only on a valid form."""
         return " · ".join(self._word(name, self.cleaned_data[name]) for name in self._set)
 
     @property
@@ -102,6 +105,6 @@ class ListFilterForm(PeriodForm):
 
 
 class OneTimeCodeInput(forms.PasswordInput):
-    """A code that is read off another screen: shown while it is typed, never sent back with a page."""
+    """Input for a one-time code: visible while typed, never rendered back into the page."""
 
     input_type = "text"

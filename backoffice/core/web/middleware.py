@@ -1,4 +1,6 @@
-"""What every request and page gets: an id, the caller's address, compression, and the banner of the environment."""
+"""Middleware for every request: request id, client address, compression. And the environment banner of every
+page.
+"""
 
 import re
 import uuid
@@ -18,7 +20,7 @@ _WITH_PORT = re.compile(r"\[([^\]]+)\](?::[0-9]+)?|([^:]+):[0-9]+")
 
 
 class RequestContextMiddleware:
-    """Sets `core.context` for the request and names it in the answer's `X-Request-ID` header."""
+    """Sets `request_context` for the request and returns the id in the `X-Request-ID` header."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -34,11 +36,11 @@ class RequestContextMiddleware:
 
 
 class PageCompressionMiddleware(GZipMiddleware):
-    """Compresses complete pages and JSON for those who ask for it; a file that is streamed is left as it is.
+    """Compresses complete pages and JSON for clients that accept it. Streamed files are not compressed.
 
-    Compression beside a secret could tell the secret by the length of the answer (BREACH). Three things stand
-    against it: Django masks the CSRF token anew in every answer, its middleware adds up to 100 random bytes ("Heal
-    the Breach"), and SameSite cookies keep another site from asking over and over in a person's name.
+    Compression next to a secret could reveal the secret by the length of the response (BREACH). Three things
+    prevent it: Django masks the CSRF token anew in every response, its middleware adds up to 100 random bytes
+    ("Heal the Breach"), and SameSite cookies keep another site from repeating requests in a person's session.
     """
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
@@ -48,9 +50,9 @@ class PageCompressionMiddleware(GZipMiddleware):
 
 
 def client_address(request: HttpRequest) -> str | None:
-    """The caller's address in its usual form; None where what we are told is no address.
+    """The client's address in canonical form; None if the value is not an address.
 
-    The proxy's own entry, the last one, counts only where a proxy is configured.
+    The last entry of X-Forwarded-For, which our proxy writes, counts only if a proxy is configured.
     """
     forwarded = request.META.get("HTTP_X_FORWARDED_FOR", "")
     if settings.TRUST_FORWARDED_FOR and forwarded:
@@ -59,14 +61,14 @@ def client_address(request: HttpRequest) -> str | None:
 
 
 def is_from_this_machine(request: HttpRequest) -> bool:
-    """Whether somebody on this machine asks directly. What a proxy passes on is never local."""
+    """Whether the client is on this machine and connected directly. A proxied request is never local."""
     is_direct = not {"HTTP_X_FORWARDED_FOR", "HTTP_FORWARDED"} & request.META.keys()
     address = _address(str(request.META.get("REMOTE_ADDR", "")))
     return is_direct and address is not None and ip_address(address).is_loopback
 
 
 def _address(written: str) -> str | None:
-    """The address out of `192.0.2.1`, `192.0.2.1:4711`, `2001:db8::1`, `[2001:db8::1]` or `[2001:db8::1]:4711`."""
+    """The address in `192.0.2.1`, `192.0.2.1:4711`, `2001:db8::1`, `[2001:db8::1]` or `[2001:db8::1]:4711`."""
     with_port = _WITH_PORT.fullmatch(written)
     bare = with_port[1] or with_port[2] if with_port else written
     try:
@@ -84,7 +86,7 @@ _BANNER_TEXTS = {
 
 @dataclass(frozen=True)
 class EnvironmentBanner:
-    """The name is the class on <body>, which carries the colour; the words stand in the top bar."""
+    """`name` is the class of <body>, which sets the colour; `words` is shown in the top bar."""
 
     name: str
     words: str

@@ -1,4 +1,4 @@
-"""Keyset pagination: any page costs the same, and rows arriving in between neither repeat nor vanish."""
+"""Keyset pagination: every page costs the same, and rows added meanwhile cause no repeated or missing rows."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ Order: TypeAlias = tuple[str, ...]
 Position: TypeAlias = list[Any]
 """The values of one row in the columns of an order."""
 _END: Position = []
-"""Where nothing is left, the way back begins at the end, whatever that is by then."""
+"""Position of an empty page: going back from it starts at the end of the list."""
 
 
 @dataclass(frozen=True)
 class Page(Generic[Row]):
-    """One page of rows, and opaque cursors of its neighbours (None where there is none)."""
+    """One page of rows, and opaque cursors of the next and previous page (None where there is none)."""
 
     rows: list[Row]
     next_cursor: str | None
@@ -27,18 +27,18 @@ class Page(Generic[Row]):
 
 @dataclass(frozen=True)
 class RowBatch(Generic[Row]):
-    """What was found from a position on. `cut_at`: the search stopped there before it had found enough."""
+    """Rows found from a position on. `cut_at`: the search ended there before it had found enough."""
 
     rows: list[Row]
     cut_at: Position | None = None
 
 
 RowReader: TypeAlias = Callable[[Order, Position | None, int], RowBatch[Row]]
-"""The first so many rows behind a position in an order, or from the beginning."""
+"""Reads up to `limit` rows after a position in an order; from the beginning without a position."""
 
 
 def keyset_page(queryset: QuerySet[Row], *, order: Order, cursor: str | None, size: int = 50) -> Page[Row]:
-    """The page that the cursor points at; the first one for no cursor or one that is not ours.
+    """The page at this cursor; the first page without a cursor, or with one that is invalid.
 
     One query, whatever the depth.
     """
@@ -47,7 +47,7 @@ def keyset_page(queryset: QuerySet[Row], *, order: Order, cursor: str | None, si
 
 
 def queryset_reader(queryset: QuerySet[Row]) -> RowReader[Row]:
-    """How to find rows of a query: as quickly as an index serves its conditions and the order at once."""
+    """A `RowReader` for a queryset. Fast if an index serves its conditions and the order together."""
 
     def read(order: Order, position: Position | None, limit: int) -> RowBatch[Row]:
         selected = queryset.order_by(*order)
@@ -61,9 +61,9 @@ def queryset_reader(queryset: QuerySet[Row]) -> RowReader[Row]:
 def paginate(
     read: RowReader[Row], *, order: Order, cursor: str | None, size: int = 50, among: str = ""
 ) -> Page[Row]:
-    """The same of rows that `read` knows how to find. Where it was cut, the neighbour begins where it stopped.
+    """The same for rows that `read` finds. Where the search was cut, the next page starts there.
 
-    `among` says which rows, so that no cursor leads from one choice of rows into another.
+    `among` identifies the selection of rows, so that a cursor is valid for that selection only.
     """
     backwards, position = _decode_cursor(cursor, order, among)
     found = read(reverse_of(order) if backwards else order, position, size + 1)
@@ -82,14 +82,15 @@ def paginate(
 
 
 def reverse_of(order: Order) -> Order:
-    """The same columns from the other end."""
+    """The same columns in the opposite direction."""
     return tuple(name[1:] if name.startswith("-") else f"-{name}" for name in order)
 
 
 def after_position(order: Order, position: Position) -> Q:
-    """Rows behind the position: (a, b) > (x, y) written as a >= x and (a > x or (a = x and b > y)).
+    """Rows after the position: (a, b) > (x, y) written as a >= x and (a > x or (a = x and b > y)).
 
-    The first condition follows from the second. Without it a database would read the index from its beginning.
+    The first condition follows from the second. Without it, a database would read the index from its
+    beginning.
     """
     comparisons = [(name.lstrip("-"), "lt" if name.startswith("-") else "gt") for name in order]
     later, equal = Q(), Q()
@@ -101,7 +102,7 @@ def after_position(order: Order, position: Position) -> Q:
 
 
 def cursor_at(position: Position, order: Order, *, among: str = "", backwards: bool = False) -> str:
-    """A cursor to what lies behind the position in that order, or before it."""
+    """A cursor to the rows after the position in that order, or before it."""
     return signing.Signer(salt=_salt(order, among)).sign_object([backwards, position])
 
 
@@ -124,5 +125,5 @@ def _decode_cursor(cursor: str | None, order: Order, among: str) -> tuple[bool, 
 
 
 def _salt(order: Order, among: str) -> str:
-    """A cursor counts in the order that it was made for, and in no other."""
+    """Makes a cursor valid only for the order and selection for which it was made."""
     return f"core.pagination:{','.join(order)}:{among}"

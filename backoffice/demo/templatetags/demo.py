@@ -1,4 +1,4 @@
-"""The people of the demo with their current codes, for the pages before sign-in."""
+"""The demo's people with their current codes, for the sign-in pages."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ register = template.Library()
 
 @register.simple_tag
 def demo_people(person: User | None = None) -> list[dict[str, Any]]:
-    """Each person with what it takes to sign in; with `person`, that one only."""
+    """Each person with the sign-in data; with `person`, that one only."""
     members = [member for member in DEMO_PEOPLE if person is None or member.email == person.email]
     devices = AuthenticatorDevice.objects.filter(
         confirmed=True, user__email__in=[member.email for member in members]

@@ -1,4 +1,4 @@
-"""What other pages show of webhooks."""
+"""Template tags of webhooks for other apps' pages."""
 
 from django import template
 
@@ -12,5 +12,5 @@ _TONES = {DeliveryVerification.VALID: "good", DeliveryVerification.UNVERIFIED: "
 
 @register.filter
 def verdict_tone(verdict: str) -> str:
-    """The class that gives the badge of a verdict its colour."""
+    """CSS class of the badge for the result of a verification."""
     return _TONES.get(DeliveryVerification(verdict), "bad")

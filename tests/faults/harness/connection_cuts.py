@@ -1,21 +1,21 @@
-"""Where a wire is cut, and what becomes of it then."""
+"""Where a proxied connection is cut, and what happens to it then."""
 
 import threading
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-GIVE_UP_AFTER = 120.0  # seconds that a stalled wire waits for its test
+GIVE_UP_AFTER = 120.0  # seconds that a stalled connection waits for its test
 
 
 class Side(Enum):
-    """Whose bytes are counted."""
+    """The direction in which bytes are counted."""
 
     REQUEST = auto()
     ANSWER = auto()
 
 
 class AfterCut(Enum):
-    """What becomes of the wire, in both directions."""
+    """What happens to the connection, in both directions."""
 
     RESET = auto()
     CLOSE = auto()
@@ -23,7 +23,7 @@ class AfterCut(Enum):
 
 
 class ConnectionCutError(Exception):
-    """The wire ends here: with a reset, or by being closed."""
+    """The connection ends here: by a reset, or by being closed."""
 
     def __init__(self, then: AfterCut) -> None:
         super().__init__(then)
@@ -32,10 +32,10 @@ class ConnectionCutError(Exception):
 
 @dataclass(eq=False)
 class Cut:
-    """Once, on the first connection on which the client says these words in this order, something happens.
+    """A cut that happens once, on the first connection on which the client sends these words in this order.
 
-    It happens when so many bytes have passed: of a request from the beginning of the last word on, of an answer from
-    its own beginning on. Words that were said before the cut was planned do not count.
+    It happens after so many bytes: of a request counted from the start of the last word, of a response from
+    its own start. Words sent before the cut was planned do not count.
     """
 
     words: tuple[bytes, ...]
@@ -47,20 +47,20 @@ class Cut:
     goes_on: bool = False
 
     def wait(self, within: float = GIVE_UP_AFTER) -> None:
-        """Return once the wire got there; fail after the deadline."""
+        """Return once the connection reaches the cut; fail after the deadline."""
         assert self.reached.wait(within), f"Nothing came as far as {self.words}, {self.side} + {self.after}"
 
     def go_on(self) -> None:
-        """Let a stalled wire carry on as if nothing had been."""
+        """Let a stalled connection continue normally."""
         self.goes_on = True
         self.freed.set()
 
     def tear(self) -> None:
-        """Let a stalled wire end with a reset; what it holds back never arrives."""
+        """Reset a stalled connection; the bytes held back are lost."""
         self.freed.set()
 
     def end_of(self, said: bytes) -> int | None:
-        """Where the last word begins in what the client said, if it said all of them."""
+        """Where the last word begins in what the client sent, if it sent all of them."""
         place = 0
         for word in self.words:
             place = said.find(word, place)

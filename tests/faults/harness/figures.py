@@ -1,4 +1,4 @@
-"""What the campaign found out, held against the service's own ledger, and printed when it ends."""
+"""The results of the campaign, compared with the provider's own ledger and printed at the end."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -12,40 +12,40 @@ from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.states import Outcome, Status
 
 RECOVERS_WITHIN = 15.0  # seconds
-ENOUGH = 3  # measurements of a recovery, that a median says anything
-CLOSED_AT_LEAST = 0.99  # of the ambiguous cases with one record, by the machine
+ENOUGH = 3  # minimum number of recoveries for a meaningful median
+CLOSED_AT_LEAST = 0.99  # share of the ambiguous cases with one record, closed automatically
 
 
 class HasLedger(Protocol):
-    """The simulated service, as far as it is the judge."""
+    """The part of the simulated provider that serves as the reference."""
 
     def ledger(self) -> Any:
-        """What it was really asked to do."""
+        """What it has really executed."""
 
 
 @dataclass
 class CampaignFigures:
-    """Counted over the whole run."""
+    """Counts over the whole run."""
 
     cells: Counter[str] = field(default_factory=Counter)
     double_debits: int = 0
     wrong_closures: int = 0
     open_without_reason: int = 0
-    ambiguous: int = 0  # attempts without a readable answer of which exactly one record exists
+    ambiguous: int = 0  # attempts without a readable response for which exactly one record exists
     closed_by_machine: int = 0
     recoveries: dict[str, list[float]] = field(default_factory=dict)
 
     def recovered(self, what: str, seconds: float) -> None:
-        """Note how long it took, once it was back, until the right thing was under way."""
+        """Record the seconds from the return of what was missing until the right work was under way."""
         self.recoveries.setdefault(what, []).append(seconds)
 
     @property
     def share(self) -> float:
-        """Of the ambiguous ones of which there is one record, how many the machine closed."""
+        """Of the ambiguous attempts with one record, the share closed automatically."""
         return self.closed_by_machine / self.ambiguous if self.ambiguous else 1.0
 
     def missed(self) -> list[str]:
-        """What is not as promised, whatever the machine had to do besides."""
+        """The targets that were missed, whatever else the machine was doing."""
         never = {
             "double debits": self.double_debits,
             "wrong closures": self.wrong_closures,
@@ -59,7 +59,8 @@ class CampaignFigures:
     def late(self) -> list[str]:
         """The faults after which recovery is too slow.
 
-        The median is judged: one slow recovery tells of a busy machine, more than half of them of the product.
+        The median is judged: one slow recovery may be due to a busy machine, more than half of them are due
+        to the product.
         """
         middle = {what: median(all_) for what, all_ in self.recoveries.items() if len(all_) >= ENOUGH}
         return [
@@ -69,7 +70,7 @@ class CampaignFigures:
         ]
 
     def lines(self) -> list[str]:
-        """The table."""
+        """The lines of the table."""
         share = f"{100 * self.share:.1f} %" if self.ambiguous else "none came up"
         return [
             f"cells run                                   {self.cells.total()}",
@@ -90,7 +91,9 @@ FIGURES = CampaignFigures()
 
 
 def compare_with_provider(sandbox: HasLedger, part: str, figures: CampaignFigures = FIGURES) -> None:
-    """Every operation of the database, in pairs with what the service did. One cell each; fails at the first wrong."""
+    """Compare every operation of the database with what the provider did. Counts one case each; fails at the
+    first difference.
+    """
     ledger = sandbox.ledger()
     assert ledger["differences"] == []
     paired = [(operation, records_of(operation, ledger)) for operation in Operation.objects.all()]
@@ -104,7 +107,7 @@ def compare_with_provider(sandbox: HasLedger, part: str, figures: CampaignFigure
 
 
 def records_of(operation: Operation, ledger: Any) -> list[Any]:
-    """What the service did for this operation: every amount, or reference, is of one operation only."""
+    """What the provider did for this operation: every amount, or reference, belongs to one operation only."""
     if operation.kind == "payment":
         reference = operation.payload["reference"]
         return [record for record in ledger["payments"] if record["reference"] == reference]
@@ -126,7 +129,7 @@ def _count(operation: Operation, records: list[Any], figures: CampaignFigures) -
 
 
 def reported_status(operation: Operation, ledger: Any) -> str:
-    """One operation by our record and by the service's, for whoever reads why a test failed."""
+    """One operation by our record and by the provider's, for the report of a failed test."""
     attempts = list(
         operation.attempts.values_list(
             "number", "outcome", "answer", "check_result", "check_parameters", "next_check_at"
@@ -143,7 +146,7 @@ def _check(operation: Operation, records: list[Any], ledger: Any) -> None:
 
 
 def _is_rightly_closed(operation: Operation, records: list[Any]) -> bool:
-    """Succeeded with its own record and no other; failed without one that took anything."""
+    """Succeeded with its own record only; failed without a record that debited anything."""
     if operation.status == Status.FAILED:
         return all(record["status"] == "failed" for record in records)
     if operation.status != Status.SUCCEEDED:
@@ -153,7 +156,7 @@ def _is_rightly_closed(operation: Operation, records: list[Any]) -> bool:
 
 
 def _has_a_reason(operation: Operation) -> bool:
-    """What is open and was sent is looked at again at a known time, or asks for people in so many words."""
+    """An open operation that was sent has a next check at a known time, or asks for people with a reason."""
     attempt = operation.attempts.filter(closed_at__isnull=True).first()
     if attempt is None:
         return operation.status != Status.SENDING
@@ -165,7 +168,7 @@ def _has_a_reason(operation: Operation) -> bool:
 
 
 def _was_ambiguous(operation: Operation) -> bool:
-    """No readable answer came, and the service's list shows this kind."""
+    """There was no readable response, and the provider's list shows this kind."""
     return (
         isinstance(KINDS[operation.kind], MoneyKind)
         and Attempt.objects.filter(operation=operation, answer_status__isnull=True)

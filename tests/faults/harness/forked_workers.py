@@ -1,8 +1,8 @@
-"""Workers by the hundred: each task in a process of its own, forked from one that has everything loaded.
+"""Many worker processes at low cost: each task runs in a process forked from one that has loaded everything.
 
 `python -m tests.faults.harness.forked_workers` reads lines of JSON, with `task`, `arguments`, `fault_points`,
-`patience` and `folder`, and writes the id of the process of each. The task is the one that Celery calls; only starting
-a process is cheap here.
+`patience` and `folder`, and writes the process id of each. The task is the same as in Celery; only starting a
+process is cheaper here.
 """
 
 import json
@@ -24,23 +24,23 @@ from tools.processes import ROOT
 
 @dataclass
 class ForkedWorker:
-    """A process that does one task and ends, or is stricken on its way."""
+    """A process that runs one task and ends, or is killed or frozen at a fault point."""
 
     process: psutil.Process
     folder: Path
 
     def has_reached(self, point: str) -> bool:
-        """Whether it was stricken there."""
+        """Whether it was killed or frozen at this fault point."""
         return (self.folder / f"fault-{point}").exists()
 
     @property
     def is_gone(self) -> bool:
-        """Whether it has ended, one way or another."""
+        """Whether it has ended, in any way."""
         return not self.process.is_running()
 
     @property
     def is_frozen(self) -> bool:
-        """Whether it stands still."""
+        """Whether it is stopped."""
         try:
             return bool(self.process.status() == psutil.STATUS_STOPPED)
         except psutil.NoSuchProcess:
@@ -49,7 +49,7 @@ class ForkedWorker:
 
 @dataclass
 class ForkedWorkers:
-    """The process that the others are forked from. It ends, and all of them with it, when this one does."""
+    """The process from which the workers are forked. Its workers end with it."""
 
     folder: Path
     environment: dict[str, str]
@@ -57,7 +57,6 @@ class ForkedWorkers:
     running: "subprocess.Popen[str] | None" = None
 
     def start(self) -> None:
-        """Start it."""
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("COUNTERSIGN_")}
         own = {"DJANGO_SETTINGS_MODULE": "backoffice.settings", "COUNTERSIGN_DATA_DIR": str(self.folder)}
         with (self.folder / "log").open("ab") as log:
@@ -79,9 +78,10 @@ class ForkedWorkers:
         fault_points: Mapping[str, str] | None = None,
         patience: float = PATIENCE,
     ) -> ForkedWorker:
-        """Have a new process do this task. `fault_points` say what it does to itself, and where.
+        """Run this task in a new process.
 
-        `patience` is how long it may take to begin sending, and to wait for the answer.
+        `fault_points` says where it is killed or frozen. `patience` is how long it may take to begin sending,
+        and to wait for the response.
         """
         assert self.running is not None
         assert self.running.stdin is not None
@@ -102,11 +102,11 @@ class ForkedWorkers:
         return ForkedWorker(psutil.Process(int(line)), folder)
 
     def log(self) -> str:
-        """What all of them wrote."""
+        """The output of all of them."""
         return (self.folder / "log").read_text(errors="replace")
 
     def stop(self) -> None:
-        """End it and whoever is left of its family."""
+        """End it and all remaining workers."""
         if self.running is not None:
             os.killpg(self.running.pid, signal.SIGKILL)
             with self.running:
@@ -114,13 +114,13 @@ class ForkedWorkers:
 
 
 def main() -> None:
-    """Fork for every line, until there are no more."""
+    """Fork for every line until the end of the input."""
     import django
 
     django.setup()
     from backoffice.operations import tasks
 
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # whoever ends is gone at once
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # reap ended children at once
     known = {"send": tasks.send, "sweep": tasks.sweep}
     for line in sys.stdin:
         order = json.loads(line)
@@ -138,7 +138,7 @@ def main() -> None:
 
 
 def _do(task: Any, order: dict[str, Any]) -> None:
-    """As the settings of a process say that was started for this task alone."""
+    """Run the task with the settings of a process started for this task alone."""
     from django.conf import settings
 
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)

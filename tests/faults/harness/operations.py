@@ -1,4 +1,4 @@
-"""Operations of every kind that moves money, released and ready to be sent, each of an amount of its own."""
+"""Operations of every kind that moves money, released and ready to be sent, each with an amount of its own."""
 
 import itertools
 import uuid
@@ -23,7 +23,7 @@ ONE_PER_BALANCE = (
     "transfer",
     "wallet_transfer",
     "payment",
-)  # in USD, NGN, USDT and nothing: no two wait for each other
+)  # on the USD, NGN and USDT balance and on none: no two wait for each other
 PATHS = {
     "conversion": b"POST /v2/balance/convert",
     "withdrawal": b"POST /v2/balance/withdraw",
@@ -35,7 +35,7 @@ _NUMBERS = itertools.count(1)
 
 
 def payload(kind: str) -> Payload:
-    """What nobody has asked for before."""
+    """A payload different from all earlier ones."""
     cents = Decimal(next(_NUMBERS)) / 100
     if kind == "payment":
         return SAMPLES[kind].model_copy(
@@ -52,18 +52,18 @@ def payload(kind: str) -> Payload:
 
 
 def approved(kind: str, maker: User, checker: User, **changes: object) -> Operation:
-    """Countersigned."""
+    """An approved operation."""
     content = payload(kind).model_copy(update=changes)
     return factories.approve(factories.prepared_of_kind(kind, content, maker), checker)
 
 
 def released(kind: str, maker: User, checker: User, sandbox: SandboxProcess, **changes: object) -> Operation:
-    """Countersigned, and with the word to send."""
+    """An approved and released operation."""
     return release(approved(kind, maker, checker, **changes), checker, sandbox)
 
 
 def release(operation: Operation, actor: User, sandbox: SandboxProcess) -> Operation:
-    """The word to send, with a token where the kind asks for one."""
+    """Release it, with a one-time code where the kind needs one."""
     return release_operation(
         operation.pk,
         actor=actor,
@@ -74,5 +74,5 @@ def release(operation: Operation, actor: User, sandbox: SandboxProcess) -> Opera
 
 
 def token_for(operation: Operation, sandbox: SandboxProcess) -> SecretStr | None:
-    """The service's one-time token if this kind wants one."""
+    """The provider's one-time code if this kind needs one."""
     return SecretStr(sandbox.one_time_code()) if KINDS[operation.kind].needs_token else None

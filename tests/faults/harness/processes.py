@@ -1,4 +1,4 @@
-"""Real processes of the product around this test's database, which are killed, frozen and started again by id."""
+"""Real product processes on this test's database, which are killed, frozen and restarted by id."""
 
 import os
 import signal
@@ -19,16 +19,14 @@ from backoffice.celery import broker_options
 from backoffice.core import fault_points
 from tools.processes import Stack, free_port
 
-TIMEOUT = 120.0  # a busy machine takes its time; what comes sooner is not waited for
-PATIENCE = (
-    30  # seconds that a worker has to begin and the service to answer: none is late for want of a processor
-)
+TIMEOUT = 120.0  # long enough for a busy machine; waits end as soon as the condition is met
+PATIENCE = 30  # seconds to begin sending and for the provider to respond: enough on a busy machine
 
 
 def wait_until(
     condition: Callable[[], object], what: str, within: float = TIMEOUT, every: float = 0.02
 ) -> float:
-    """Return, once it is true, after how many seconds it was; fail after the deadline."""
+    """Wait until the condition is true and return the seconds; fail after the deadline."""
     began, look = time.monotonic(), threading.Event()
     while not condition():
         assert time.monotonic() - began < within, f"It did not happen in time: {what}"
@@ -38,7 +36,7 @@ def wait_until(
 
 @dataclass
 class ProductProcesses:
-    """Nothing runs before it is asked for. Every process has its own folder, so its own fault points."""
+    """Product processes, started on request. Each has a folder of its own, and so its own fault points."""
 
     folder: Path
     environment: dict[str, str]
@@ -56,7 +54,7 @@ class ProductProcesses:
         return self.stack.web
 
     def start(self, name: str, *arguments: str, points: str = "", **environment: str) -> None:
-        """Start a process. At every fault point that is armed it does to itself what `points` says: kill, or stop."""
+        """Start a process. At each armed fault point it does what `points` says: kill or stop."""
         own = self.folder / name
         own.mkdir(exist_ok=True)
         for point in fault_points.NAMES:
@@ -77,7 +75,7 @@ class ProductProcesses:
     def start_worker(
         self, name: str = "worker", *, points: str = "", children: int = 3, **environment: str
     ) -> None:
-        """Start a Celery worker and its pool, as production has it, and return once it listens at the queue."""
+        """Start a Celery worker with its pool, as in production, and return once it consumes the queue."""
         quiet = ("--without-gossip", "--without-mingle", "--without-heartbeat")
         pool = ("--pool", "prefork", "--concurrency", str(children))
         listens = ("-Q", self.queue, "-n", f"{name}@{self.queue}", "-l", "info")
@@ -98,28 +96,27 @@ class ProductProcesses:
         wait_until(lambda: self.log(name).count(" ready.") > before, f"{name} is ready\n{self.log(name)}")
 
     def start_sweeper(self, name: str = "sweeper", **environment: str) -> None:
-        """Start a sweeper."""
         self.start(name, "manage.py", "sweep", "--every", "0.2", **environment)
 
     def start_web(self, name: str = "web", *, points: str = "") -> None:
-        """Start the web process and return once its pages answer."""
+        """Start the web process and return once its pages respond."""
         bind = ("--bind", f"127.0.0.1:{self.stack.web_port}", "--worker-class", "gthread")
         size = ("--workers", "1", "--threads", "4", "--log-level", "warning")
-        unhurried = ("--timeout", "0")  # whoever is frozen is left to the test
+        unhurried = ("--timeout", "0")  # gunicorn must not kill a worker that the test has frozen
         arguments = ("-m", "gunicorn", "backoffice.wsgi", *bind, *size, *unhurried)
         self.start(name, *arguments, points=points, COUNTERSIGN_DEBUG="1")
         self.stack.wait_for(name, f"{self.web}/account/sign-in/")
 
     def arm(self, name: str, point: str) -> None:
-        """From now on the first of this process's family that reaches the point is stricken there."""
+        """The next process of this family that reaches the fault point is killed or frozen there."""
         self._mark(name, point).unlink(missing_ok=True)
 
     def has_reached(self, name: str, point: str) -> bool:
-        """Whether somebody was stricken there since it was armed."""
+        """Whether a process was killed or frozen there since it was armed."""
         return self._mark(name, point).exists()
 
     def wait_for_the_freeze(self, name: str, point: str) -> psutil.Process:
-        """The member of the family that stands still at the point."""
+        """The process of the family that is frozen at the point."""
         wait_until(
             lambda: self.has_reached(name, point) and self.frozen(name), f"somebody freezes at {point}"
         )
@@ -127,21 +124,21 @@ class ProductProcesses:
         return frozen
 
     def children(self, name: str) -> list[psutil.Process]:
-        """The pool of a worker, the workers of the web process: those that live."""
+        """The running children: the pool of a worker, or the workers of the web process."""
         family = psutil.Process(self.stack.processes[name].pid).children(recursive=True)
         return [child for child in family if is_alive(child)]
 
     def frozen(self, name: str) -> list[psutil.Process]:
-        """Those of its children that stand still."""
+        """The children that are stopped."""
         return [child for child in self.children(name) if child.status() == psutil.STATUS_STOPPED]
 
     def kill(self, name: str) -> None:
-        """Kill a process and its children outright, and wait for its end."""
+        """Kill a process and its children, and wait for its end."""
         self.signal(name, signal.SIGKILL)
         self.stack.processes[name].wait(TIMEOUT)
 
     def signal(self, name: str, number: int) -> None:
-        """Give a process and its children a signal."""
+        """Send a signal to a process and its children."""
         os.killpg(self.stack.processes[name].pid, number)
 
     def is_running(self, name: str) -> bool:
@@ -149,31 +146,33 @@ class ProductProcesses:
         return name in self.stack.processes and self.stack.processes[name].poll() is None
 
     def log(self, name: str) -> str:
-        """Everything that processes of this name have written."""
+        """The output of all processes of this name."""
         path = self.folder / "logs" / f"{name}.log"
         return path.read_text(errors="replace") if path.exists() else ""
 
     def taken(self, *names: str) -> int:
-        """How many messages these workers were given."""
+        """How many messages these workers received."""
         return sum(self.log(name).count("] received") for name in names)
 
     def done(self, *names: str) -> int:
-        """How many of these they are done with."""
+        """How many messages these workers finished."""
         return sum(self.log(name).count(" succeeded in ") for name in names)
 
     def ring(self, *operations: UUID) -> None:
-        """Tell the worker that these are to be sent."""
+        """Enqueue the sending of these operations."""
         with self.doorbell() as app:
             for operation in operations:
                 app.send_task("operations.send", args=[str(operation)], queue=self.queue)
 
     def waiting(self) -> int:
-        """How many messages wait at the broker for a worker."""
+        """How many messages are queued at the broker."""
         with self.at_the_broker() as channel:
             return int(channel.queue_declare(self.queue, passive=True).message_count)
 
     def flush(self) -> None:
-        """Let the broker forget: a Redis everything in its database, as when it restarts; another what waits here."""
+        """Delete the broker's messages: for Redis the whole database, as after a restart; otherwise the
+        queue.
+        """
         with self.at_the_broker() as channel:
             if self.broker.startswith("redis"):
                 channel.client.flushdb()
@@ -182,19 +181,19 @@ class ProductProcesses:
 
     @contextmanager
     def doorbell(self) -> Iterator[Celery]:
-        """A client of the broker."""
+        """A Celery client of the broker."""
         with Celery(broker=self.broker) as app:
             app.conf.broker_transport_options = broker_options(self.broker, self.folder / "worker")
             yield app
 
     @contextmanager
     def at_the_broker(self) -> Iterator[Any]:
-        """A channel of the broker: each transport has a class of its own for it."""
+        """A channel of the broker; its class depends on the transport."""
         with self.doorbell() as app, app.connection_for_write() as connected:
             yield connected.default_channel
 
     def stop(self) -> None:
-        """Kill every process, thawed or not, and leave no queue behind. Nothing more happens the second time."""
+        """Kill every process and delete the queues. Calling it again does nothing."""
         if self.is_stopped:
             return
         self.is_stopped = True
@@ -205,7 +204,7 @@ class ProductProcesses:
         with self.at_the_broker() as channel:
             Queue(self.queue, channel=channel).delete()
             Exchange(self.queue, channel=channel).delete()
-            if self.broker.startswith("redis"):  # where kombu forgets to forget what was bound
+            if self.broker.startswith("redis"):  # with Redis, kombu does not delete the bindings
                 for key in channel.client.scan_iter(f"_kombu.binding*.{self.queue}"):
                     channel.client.delete(key)
 
@@ -214,7 +213,7 @@ class ProductProcesses:
 
 
 def is_alive(process: psutil.Process) -> bool:
-    """Whether this process runs or stands still; one that only waits for its parent does not."""
+    """Whether this process is running or stopped; a zombie is not alive."""
     try:
         return bool(process.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:

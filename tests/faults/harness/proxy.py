@@ -1,4 +1,4 @@
-"""A wire that can be cut: a TCP proxy on this machine, at whose bytes things happen."""
+"""A TCP proxy on this machine that can cut connections at a chosen byte."""
 
 import asyncio
 import socket
@@ -19,7 +19,7 @@ CHUNK = 65536
 
 
 class Proxy:
-    """Carries bytes to a port of this machine, on a thread of its own. Use it as a context manager."""
+    """Forwards bytes to a port of this machine, on a thread of its own. Use it as a context manager."""
 
     def __init__(self, upstream: int, *, tls: ssl.SSLContext | None = None) -> None:
         self.upstream = upstream
@@ -53,20 +53,20 @@ class Proxy:
         return cut
 
     def listen(self) -> None:
-        """Take connections, at the same port as before."""
+        """Accept connections, at the same port as before."""
         self._do(self._listen())
 
     def refuse(self) -> None:
-        """Refuse new connections; those that are open stay."""
+        """Refuse new connections; open ones continue."""
         self._do(self._refuse())
 
     def sever(self) -> None:
-        """Reset every open connection; new ones are taken."""
+        """Reset every open connection; new ones are accepted."""
         self._do(self._sever())
 
     @contextmanager
     def away(self) -> Iterator[None]:
-        """Nothing gets through while the block runs: open connections are reset, new ones refused."""
+        """Within the block, open connections are reset and new ones refused."""
         self.refuse()
         self.sever()
         try:
@@ -75,7 +75,7 @@ class Proxy:
             self.listen()
 
     def take_cut(self, said: bytes) -> tuple[Cut, int] | None:
-        """The planned cut whose words these are, and where its last word begins; it is no longer planned then."""
+        """The planned cut whose words these are, and where its last word begins; removes it from the plan."""
         for cut in self.cuts:
             place = cut.end_of(said)
             if place is not None:
@@ -90,7 +90,7 @@ class Proxy:
         self._listener = socket.create_server(("127.0.0.1", self.port), backlog=128)
         self._listener.setblocking(False)
         self.port = self._listener.getsockname()[1]
-        # Not asyncio's own server: closed, it loses the connection that it has just accepted.
+        # Not asyncio's own server: closing it loses a connection that was just accepted.
         self._loop.add_reader(self._listener, self._accept)
 
     async def _refuse(self) -> None:
@@ -120,7 +120,7 @@ class Proxy:
 
     def _end_of_connection(self, accepted: socket.socket, task: "asyncio.Task[None]") -> None:
         self._tasks.discard(task)
-        if accepted.fileno() >= 0:  # severed before anybody looked at it
+        if accepted.fileno() >= 0:  # severed before it was handled
             _reset(accepted)
             accepted.close()
 
@@ -148,7 +148,7 @@ class Proxy:
 
 @contextmanager
 def proxied(address: str) -> Iterator[tuple[Proxy, str]]:
-    """A wire before a server of this machine, and the server's address behind it."""
+    """A proxy in front of a server of this machine, and the server's address through it."""
     port = urlsplit(address).port
     assert port is not None
     with Proxy(port) as proxy:
@@ -159,13 +159,13 @@ End = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class Wire:
-    """One connection and its two directions."""
+    """One connection with its two directions."""
 
     def __init__(self, proxy: Proxy, client: End, server: End) -> None:
         self._proxy = proxy
         self._client = client
         self._server = server
-        self._said = b""  # by the client, as long as a cut may be about it
+        self._said = b""  # bytes sent by the client, while a planned cut may match them
         self._cut: Cut | None = None
         self._left = 0  # bytes until the cut
 
@@ -186,12 +186,12 @@ class Wire:
                 writer.close()
 
     def free(self) -> None:
-        """Let nobody wait for a test that has ended."""
+        """Release a connection stalled for a test that has ended."""
         if self._cut is not None:
             self._cut.tear()
 
     def reset(self) -> None:
-        """End both ends with RST."""
+        """Reset both sides (RST)."""
         for _, writer in (self._client, self._server):
             _reset(writer.get_extra_info("socket"))
             writer.transport.abort()
@@ -231,7 +231,7 @@ class Wire:
     async def _happen(self, cut: Cut) -> None:
         cut.reached.set()
         if cut.then is AfterCut.STALL:
-            self._cut, self._left = cut, 0  # so that the end of the proxy frees it
+            self._cut, self._left = cut, 0  # so that stopping the proxy releases it
             await asyncio.get_running_loop().run_in_executor(None, cut.freed.wait, GIVE_UP_AFTER)
             self._cut = None
             if cut.goes_on:
@@ -253,6 +253,6 @@ async def _half_close(writer: asyncio.StreamWriter) -> None:
 
 
 def _reset(connection: Any) -> None:
-    """Let the end of this connection be an RST."""
+    """Make the close of this connection a reset (RST)."""
     with suppress(OSError):
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

@@ -1,4 +1,4 @@
-"""How long it takes, once something is back, until the right thing is under way."""
+"""Measure recovery: the time from the return of what was missing until the right work is under way."""
 
 import time
 
@@ -16,7 +16,7 @@ def have_begun(operations: list[Operation]) -> bool:
 
 
 def recovered(what: str, operations: list[Operation], since: float | None = None) -> None:
-    """Note how long it takes, from now on or since then, until all are under way, and let them end."""
+    """Measure the time, from now or from `since`, until all operations are claimed, and let them finish."""
     began = time.monotonic() if since is None else since
     wait_until(lambda: have_begun(operations), f"{what}: they are under way")
     FIGURES.recovered(what, time.monotonic() - began)

@@ -1,6 +1,6 @@
-"""A small file system of a test's own, on which the product's data stand, so that it can really be full.
+"""A small file system for the product's data, so that a test can really fill the disk.
 
-The kernel refuses the write (ENOSPC), and each database says so in its own way. It takes the right to mount: root's.
+The kernel refuses the write (ENOSPC), and each database reports that in its own way. Mounting needs root.
 """
 
 import pwd
@@ -22,16 +22,16 @@ from tests.tools.test_brokers import database_url
 from tools.processes import free_port
 
 SIZE = "256m"
-NOBODY = "nobody"  # a PostgreSQL server refuses to be run by root
+NOBODY = "nobody"  # PostgreSQL refuses to run as root
 IS_FULL = {"postgresql": "No space left on device", "sqlite": "database or disk is full"}
-# Each database writes into room that it has already: a log longer than its content, pages that are not full. None is
-# left after these.
+# Each database can write into space it already has: a preallocated log, pages that are not full. These statements
+# use it up.
 USE_UP = {
     "sqlite": ["PRAGMA wal_checkpoint(TRUNCATE)"],
     "postgresql": [
-        "ALTER TABLE audit_entry SET (fillfactor = 10)",  # to which every commit adds: one entry on a page
+        "ALTER TABLE audit_entry SET (fillfactor = 10)",  # every commit adds to it: one entry per page
         "VACUUM FULL audit_entry",
-        # Its own log (WAL) goes on: where that finds no room, the server stops, and is a database that went away.
+        # The WAL keeps its space: without it the server stops, which is another fault (an unavailable database).
         "SELECT pg_switch_wal()",
         "CHECKPOINT",
     ],
@@ -40,7 +40,7 @@ USE_UP = {
 
 @dataclass
 class Disk:
-    """Where it is mounted, and what takes all its room while it is full."""
+    """The mount point, and the file that fills the disk."""
 
     folder: Path
 
@@ -49,7 +49,7 @@ class Disk:
         return self.folder / "ballast"
 
     def fill(self) -> None:
-        """Take all the room there is."""
+        """Use up all free space."""
         with connection.cursor() as cursor:
             for statement in USE_UP[connection.vendor]:
                 cursor.execute(statement)
@@ -58,13 +58,13 @@ class Disk:
                 ballast.write(bytes(4096))
 
     def free(self) -> None:
-        """Give the room back."""
+        """Release the space."""
         self.ballast.unlink(missing_ok=True)
 
 
 @contextmanager
 def data_on_a_small_disk() -> Iterator[Disk]:
-    """A copy of the suite's database, on a small disk, takes its place for the length of the block."""
+    """Within the block, a copy of the suite's database on a small disk replaces it."""
     copied = {"sqlite": sqlite_copied, "postgresql": postgresql_copied}[connection.vendor]
     with small_disk() as disk, copied(disk):
         yield disk
@@ -72,7 +72,7 @@ def data_on_a_small_disk() -> Iterator[Disk]:
 
 @contextmanager
 def small_disk() -> Iterator[Disk]:
-    """A disk that is gone after the block. Skips where nobody may mount one."""
+    """A disk that is unmounted after the block. Skips if mounting is not permitted."""
     folder = tempfile.mkdtemp(prefix="small-disk-")
     options = f"size={SIZE},mode=700,uid={pwd.getpwnam(NOBODY).pw_uid}"
     mount = ["mount", "-t", "tmpfs", "-o", options, "countersign", folder]
@@ -99,7 +99,7 @@ def sqlite_copied(disk: Disk) -> Iterator[None]:
 
 @contextmanager
 def postgresql_copied(disk: Disk) -> Iterator[None]:
-    """On a server of this test's own: one whose disk is full must be nobody else's."""
+    """On a PostgreSQL server of this test's own, since nothing else may depend on a server with a full disk."""
     programs = postgresql_s_programs()
     dump = subprocess.run([f"{programs}/pg_dump", database_url()], check=True, capture_output=True).stdout
     with postgresql(disk, programs) as port, connected_to(PORT=port, NAME="postgres"):
@@ -110,7 +110,9 @@ def postgresql_copied(disk: Disk) -> Iterator[None]:
 
 @contextmanager
 def postgresql(disk: Disk, programs: Path) -> Iterator[int]:
-    """The port of a new server with all it has on this disk; ended at once, as its data are of no use afterwards."""
+    """The port of a new server with all its data on this disk; stopped immediately afterwards, without a
+    clean shutdown.
+    """
     data, port = str(disk.folder / "data"), free_port()
     user = ["-U", connection.settings_dict["USER"], "-A", "trust", "--locale", "C.UTF-8"]
     initdb = [f"{programs}/initdb", "-D", data, "--no-sync", *user]
@@ -130,7 +132,7 @@ def postgresql(disk: Disk, programs: Path) -> Iterator[int]:
 
 @contextmanager
 def connected_to(**elsewhere: object) -> Iterator[None]:
-    """Every new connection of this process is one to the database elsewhere."""
+    """Within the block, every new connection of this process goes to the database elsewhere."""
     database = connection.settings_dict
     kept = {name: database[name] for name in elsewhere}
     connection.close()
@@ -143,7 +145,7 @@ def connected_to(**elsewhere: object) -> Iterator[None]:
 
 
 def postgresql_s_programs() -> Path:
-    """Where they are on this machine. Skips if they are not."""
+    """The folder of PostgreSQL's programs on this machine. Skips if they are not installed."""
     initdb = shutil.which("initdb") or next(Path("/usr/lib/postgresql").glob("*/bin/initdb"), None)
     if initdb is None:
         pytest.skip(

@@ -1,4 +1,4 @@
-"""Workers, service and two people together, and what a test does with them."""
+"""Workers, provider and two people together, and the steps of a test with them."""
 
 import signal
 from collections.abc import Callable, Iterable
@@ -25,7 +25,7 @@ from tests.sandbox_process import SandboxProcess
 
 @dataclass
 class FaultStage:
-    """The simulated service behind a wire, workers, and a test that is a process of the product, too."""
+    """The simulated provider behind a proxy, workers, and the test, which is also a process of the product."""
 
     nursery: ForkedWorkers
     service: SandboxProcess
@@ -34,46 +34,47 @@ class FaultStage:
     checker: User
 
     def released(self, *kinds: str) -> list[Operation]:
-        """An operation of each kind, with the word to send."""
+        """A released operation of each kind."""
         return [operations.released(kind, self.maker, self.checker, self.service) for kind in kinds]
 
     def strike(self, point: str, operation: Operation) -> None:
-        """Have a worker send this one, and be killed at the point."""
+        """Send this operation in a worker that is killed at the point."""
         self.kill_at(point, "send", str(operation.pk))
 
     def kill_at(self, point: str, task: str, *arguments: str) -> None:
-        """Have a worker do this task, and be killed at the point."""
+        """Run this task in a worker that is killed at the point."""
         child = self.nursery.run(task, *arguments, fault_points={point: "kill"})
         wait_until(lambda: child.is_gone, f"a worker dies at {point}")
         assert child.has_reached(point), f"{task} {arguments} ended without reaching {point}"
 
     def freeze(self, point: str, operation: Operation, patience: float = PATIENCE) -> ForkedWorker:
-        """Have a worker send this one, and stand still at the point."""
+        """Send this operation in a worker that is frozen at the point."""
         return self.freeze_at(point, "send", str(operation.pk), patience=patience)
 
     def freeze_at(self, point: str, task: str, *arguments: str, patience: float = PATIENCE) -> ForkedWorker:
-        """Have a worker do this task, and stand still at the point."""
+        """Run this task in a worker that is frozen at the point."""
         child = self.nursery.run(task, *arguments, fault_points={point: "stop"}, patience=patience)
         wait_until(lambda: child.is_frozen or child.is_gone, f"a worker freezes at {point}")
         assert child.has_reached(point), f"{task} {arguments} ended without reaching {point}"
         return child
 
     def thaw(self, frozen: ForkedWorker) -> None:
-        """Let it go on to its end."""
+        """Resume it and wait for its end."""
         frozen.process.send_signal(signal.SIGCONT)
         wait_until(lambda: frozen.is_gone, "it goes on to its end")
 
     def ring(self, *operations: Operation) -> None:
-        """Have a worker of its own send each, all at once, to their end."""
+        """Send each in a worker of its own, all at the same time, and wait for their ends."""
         children = [self.nursery.run("send", str(operation.pk)) for operation in operations]
         wait_until(lambda: all(child.is_gone for child in children), "the workers end")
 
     def sweep_until(
         self, condition: Callable[[], bool], what: str, *, patiently: bool = False, within: float = TIMEOUT
     ) -> float:
-        """Do here what a sweeper does anywhere, until it is true; after how many seconds that was.
+        """Sweep in this process until the condition is true; returns the seconds.
 
-        No worker may be sending: unless the test is about the time itself, it is as if it had passed.
+        No worker may be sending: waiting times are skipped, except with `patiently`, for tests of the time
+        itself.
         """
 
         def is_true_after_a_round() -> bool:
@@ -87,13 +88,13 @@ class FaultStage:
         return wait_until(is_true_after_a_round, what, within, every=0.2)
 
     def sweep_until_settled(self, operations: list[Operation], *, patiently: bool = False) -> float:
-        """Until the machine has done with these what it can do."""
+        """Sweep until nothing more can be done automatically for these operations."""
         return self.sweep_until(
             lambda: all(map(is_settled, operations)), "the end of each is known", patiently=patiently
         )
 
     def assert_never_sent(self, operations: list[Operation]) -> None:
-        """Whoever rings, sweeps or asks: nothing is sent, and each is looked at again."""
+        """Neither messages nor sweeps nor status checks send anything, and each operation has a next check."""
         self.ring(*operations, *operations)
         jobs.send_due()
         for operation in operations:
@@ -102,16 +103,16 @@ class FaultStage:
         assert all(map(is_left_open, operations)), statuses(operations)
 
     def story(self) -> str:
-        """Every operation with its attempts and what the service's ledger has of it, and the workers' last words."""
+        """Every operation with its attempts and the provider's record of it, and the workers' last output."""
         ledger = self.service.ledger()
         told = [reported_status(operation, ledger) for operation in Operation.objects.order_by("prepared_at")]
         return "\n".join([*told, "", "The workers wrote at last:", self.nursery.log()[-4000:]])
 
 
 def skip_waiting_time() -> None:
-    """As if every sender that is gone had been waited for, and the time of every look had come.
+    """Date attempts back, as if the waiting time for their senders had passed and every next check was due.
 
-    Each attempt is put back once, so far that a list that lags has had its time, and no further.
+    Each attempt is dated back once, just far enough for a lagging list, and no further.
     """
     back = listing_delay() + sender_grace()
     ours = Attempt.objects.filter(closed_at__isnull=True)
@@ -122,8 +123,10 @@ def skip_waiting_time() -> None:
 
 
 def is_settled(operation: Operation) -> bool:
-    """Whether the end is proven, or people are asked: of a payment whose answer was lost, as no list shows it; and of
-    what a machine too busy did not begin in time, so that nothing was sent.
+    """Whether the end is proven, or people are asked.
+
+    People are asked for a payment without a response, since no list shows it, and for an operation that a
+    busy machine did not begin in time, so that nothing was sent.
     """
     status = status_of(operation)
     asks_people = operation.kind == "payment" and status == Status.REVIEW
@@ -131,7 +134,7 @@ def is_settled(operation: Operation) -> bool:
 
 
 def came_back(operation: Operation) -> bool:
-    """Whether it was claimed and proven not to be sent, so that it waits for a new word."""
+    """Whether it was claimed and proven not sent, so that it waits for a new release."""
     return (
         status_of(operation) == Status.APPROVED
         and operation.attempts.filter(outcome=Outcome.NOT_SENT).exists()
@@ -139,7 +142,7 @@ def came_back(operation: Operation) -> bool:
 
 
 def is_left_open(operation: Operation) -> bool:
-    """Whether nothing proves an end: the list is looked at again at a known time, or people are asked."""
+    """Whether nothing proves an end: it has a next check at a known time, or people are asked."""
     attempt = operation.attempts.get()
     if operation.kind == "payment":
         return status_of(operation) == Status.REVIEW
@@ -147,5 +150,5 @@ def is_left_open(operation: Operation) -> bool:
 
 
 def statuses(operations: Iterable[Operation]) -> set[str]:
-    """Where they stand."""
+    """Their statuses."""
     return {status_of(operation) for operation in operations}

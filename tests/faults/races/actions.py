@@ -1,4 +1,4 @@
-"""What people and processes do in a race, each act ready to begin in the same moment as another."""
+"""Actions of people and processes in a race, each ready to start at the same moment as another."""
 
 import itertools
 import threading
@@ -33,7 +33,9 @@ def approves(operation: Operation, person: User) -> Act:
 
 
 def once_the_list_is_read(service: StubProvider, act: Act, *, dawdling: int) -> Act:
-    """Do it when the service has been asked twice, as before a claim or an end, and after so many looks at a row."""
+    """Run it once the provider has had two reads, as before a claim or an end, and after so many polls of a
+    row.
+    """
     read, gets = threading.Event(), itertools.count(1)
     service.before_get = lambda: read.set() if next(gets) == 2 else None
 
@@ -61,7 +63,7 @@ def cancels(operation: Operation) -> Act:
 
 
 def releases(operation: Operation, person: User) -> Act:
-    """Release it, and be the worker that is rung for it."""
+    """Release it, and send it as the worker would."""
 
     def act() -> None:
         factories.release(operation, person)
@@ -97,7 +99,7 @@ def approved_to_another_account(maker: User, checker: User) -> Operation:
 
 
 def lost(service: StubProvider, maker: User, checker: User, *, age: timedelta) -> Operation:
-    """One whose answer was lost so long ago."""
+    """An operation whose response was lost this long ago."""
     shows(service)
     named, service.answer_post = service.answer_post, lambda: LOST
     operation = factories.release(approved_to_another_account(maker, checker), checker)
@@ -113,7 +115,7 @@ def backdated(operation: Operation, age: timedelta) -> None:
 
 
 def expires(operation: Operation) -> Act:
-    """The sweeper in the very moment in which the time has run out."""
+    """The sweeper at the moment of expiry."""
 
     def act() -> None:
         while not Operation.objects.get(pk=operation.pk).is_past(clock.now()):

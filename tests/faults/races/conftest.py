@@ -1,6 +1,7 @@
-"""The races: two people, or two processes, in the same moment. One of them wins, and the record tells of one.
+"""Fixtures of the races: two people or two processes act at the same moment. One wins, and the record shows
+one.
 
-Each race is run 20 times in the sample, 1,000 times in the whole campaign, or `RACE_ROUNDS` times.
+Each race runs 20 times in the sample, 1,000 times in the whole campaign, or `RACE_ROUNDS` times.
 """
 
 import itertools
@@ -26,7 +27,7 @@ ROUNDS = int(os.environ.get("RACE_ROUNDS", "1000" if SIZE == "whole" else "20"))
 
 @pytest.fixture
 def service(settings: Settings) -> Iterator[StubProvider]:
-    """A service that names a new transaction each time it is asked for one."""
+    """A provider that creates a new transaction for each request."""
     cache.clear()
     numbers = itertools.count(1)
     with stub_provider.running() as stub:
@@ -46,22 +47,22 @@ class Races(Racers):
         self._all: list[Operation] = []
 
     def rounds(self) -> Iterator[int]:
-        """So many rounds, each with a ledger of its own."""
+        """The rounds, each with a ledger of its own."""
         for number in range(ROUNDS):
             self._service.posts.clear()
             yield number
             FIGURES.cells[f"races: {self._name}"] += 1
 
     def are_well(self, *operations: Operation) -> None:
-        """After a round: at most one debit each, and every move told once, along the table of states."""
+        """After a round: at most one debit each, and every transition recorded once, as the table allows."""
         assert_sent_once_at_most(operations, self._service)
         assert broken_rules(operations, "unrecorded_move") == {}
         self._all.extend(operations)
 
     def ended_well(self) -> None:
-        """After all rounds: everything that must always hold, and the whole log.
+        """After all rounds: all integrity checks, and the whole audit log.
 
-        No sweeper runs here: what waits for a look since an early round is looked for from now on.
+        No sweeper runs here, so checks that are due since an early round are first set to be due now.
         """
         overdue = Attempt.objects.filter(next_check_at__lt=clock.now())
         overdue.update(next_check_at=clock.now())

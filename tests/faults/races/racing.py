@@ -1,4 +1,4 @@
-"""People and processes that act in the same moment, over and over, each on a database connection of its own."""
+"""Run actions at the same moment, repeatedly, each on a database connection of its own."""
 
 import json
 import threading
@@ -25,7 +25,7 @@ Act = Callable[[], object]
 
 
 class Racers:
-    """As many threads as a race needs; their connections last from round to round, as those of workers do."""
+    """As many threads as a race needs; their connections persist between rounds, like those of workers."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(AT_MOST)
@@ -40,7 +40,9 @@ class Racers:
         self._threads.shutdown()
 
     def race(self, *acts: Act) -> list[str]:
-        """Let them begin in the same moment; "done", or the name of the refusal, of each. Other errors are raised."""
+        """Start the actions at the same moment; returns "done" or the name of the refusal for each. Other
+        errors are raised.
+        """
         start = threading.Barrier(len(acts))
 
         def run(act: Act) -> str:
@@ -55,24 +57,24 @@ class Racers:
 
 
 def _hang_up() -> None:
-    connection.close()  # that of the thread that runs this
+    connection.close()  # the connection of the thread that runs this
 
 
 def debits_of(operation: Operation, service: StubProvider) -> int:
-    """How often the service was asked to execute this operation, or anything else in its name."""
-    account = operation.payload.get("account_number")  # none of what is applied here
+    """How often the provider was asked to execute this operation, or anything else under its identity."""
+    account = operation.payload.get("account_number")  # operations applied locally have none
     return sum(json.loads(body)["accountNumber"] == account for body in service.posts)
 
 
 def assert_sent_once_at_most(operations: Iterable[Operation], service: StubProvider) -> None:
-    """One debit for what left, none for what did not."""
+    """One debit for each operation that was sent, none for the others."""
     for operation in operations:
         left = operation.attempts.exclude(outcome=Outcome.NOT_SENT).count()
         assert debits_of(operation, service) == left <= 1, f"{operation} left {left} times"
 
 
 def broken_rules(operations: Iterable[Operation], *names: str) -> dict[str, list[str]]:
-    """By rule of what must always hold, what breaks it: by these rules, or by all of them and the whole log."""
+    """The violations by integrity check: of these checks, or of all of them and the audit log."""
     log = ChainVerification(0, "") if names else verify_chain()
     scope = InspectionScope(clock.now(), [operation.pk for operation in operations], log)
     found = {rule.name: rule.broken_by(scope) for rule in INVARIANTS if not names or rule.name in names}

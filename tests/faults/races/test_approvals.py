@@ -1,4 +1,4 @@
-"""Two people who decide about one operation in the same moment (fault 12)."""
+"""Two people approve or reject one operation at the same moment (fault 12)."""
 
 from decimal import Decimal
 
@@ -14,7 +14,7 @@ from tests.operations.steps import status_of
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.faults]
 
-LARGE = Decimal("20000000.00")  # two people approve it
+LARGE = Decimal("20000000.00")  # needs two approvals
 
 
 def test_two_approvers_where_two_are_needed_both_count(

@@ -1,4 +1,4 @@
-"""People who say what became of an operation, against each other and against the machine (faults 12 and 16)."""
+"""People resolve an operation at the same moment as each other and as the automatic check (faults 12 and 16)."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""What leaves while somebody else acts: one request or none, whoever comes first (faults 12 and 16)."""
+"""Sending at the same moment as another action: one request or none, whichever wins (faults 12 and 16)."""
 
 import json
 from datetime import timedelta
@@ -87,7 +87,7 @@ def test_approving_and_sending_against_its_last_moment(
 def test_sending_against_an_edit_of_the_row_sends_what_was_signed_or_nothing(
     races: Races, service: StubProvider, maker: User, checker: User
 ) -> None:
-    """The triggers that forbid the edit are lifted: what is left is the digest."""
+    """The triggers that forbid the edit are disabled, so that only the digest protects the content."""
     with lifted(connection):
         for number in races.rounds():
             operation = factories.prepared_to_another_account(maker)

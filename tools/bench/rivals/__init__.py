@@ -1,1 +1,3 @@
-"""What people use instead of ours, each as its own documentation recommends: measured beside ours, never shipped."""
+"""Alternatives to our own code, each used as its documentation recommends: measured beside ours, never
+shipped.
+"""

@@ -1,6 +1,7 @@
-"""What people use instead of ours, each set up as its own documentation recommends, under /rivals/.
+"""Alternatives to our pages and exports, each set up as its documentation recommends, under /rivals/.
 
-The Django admin's list, CSV by Django's streaming example and by django-import-export, paging by OFFSET, and Jinja2.
+The Django admin's list, CSV by Django's streaming example and by django-import-export, paging by OFFSET, and
+Jinja2.
 """
 
 import csv
@@ -29,7 +30,7 @@ from backoffice.reports.definitions.money import TRANSACTIONS
 
 
 def environment(**options: Any) -> Environment:
-    """What the backend asks for."""
+    """The Jinja2 environment of the template backend."""
     made = Environment(**{"trim_blocks": True, "lstrip_blocks": True, **options})  # noqa: S701 - the backend sets autoescape
     made.globals.update(
         static=static,
@@ -59,7 +60,7 @@ else:
 
 
 class WordFilter(admin.SimpleListFilter):
-    """One word of the facets."""
+    """A filter by one value of a facet."""
 
     def lookups(self, _request: HttpRequest, _model_admin: Any) -> list[tuple[str, str]]:
         words = sorted({str(getattr(facet, self.parameter_name or "")) for facet in known_facets()})
@@ -70,7 +71,7 @@ class WordFilter(admin.SimpleListFilter):
 
 
 def filter_by(column: str) -> type[WordFilter]:
-    """The filter of one column."""
+    """The filter class of one column."""
     return type(f"By{column.title()}", (WordFilter,), {"title": column, "parameter_name": column})
 
 
@@ -95,7 +96,7 @@ class RivalTransactionAdmin(ModelAdmin):
 
 
 class RivalAdminSite(admin.AdminSite):
-    """An admin for whoever is signed in at ours."""
+    """An admin site for users signed in to our product."""
 
     def has_permission(self, _request: HttpRequest) -> bool:
         return True
@@ -109,7 +110,7 @@ COLUMNS = [str(column.value) for column in TRANSACTIONS.columns]
 
 
 class Echo:
-    """An object that implements just the write method of the file-like interface."""
+    """An object that implements only the write method of the file interface."""
 
     def write(self, value: str) -> str:
         return value
@@ -126,25 +127,25 @@ class RivalTransactionResource(resources.ModelResource):
 
 
 def model_csv(request: HttpRequest) -> StreamingHttpResponse:
-    """Instances of the model, one after the other."""
+    """Model instances, one after the other."""
     rows = _newest(request).iterator()
     return _streamed([getattr(row, column) for column in COLUMNS] for row in rows)
 
 
 def values_csv(request: HttpRequest) -> StreamingHttpResponse:
-    """The columns alone."""
+    """The columns only."""
     return _streamed(_newest(request).values_list(*COLUMNS).iterator())
 
 
 def import_export_csv(request: HttpRequest) -> HttpResponse:
-    """A data set, and the data set as CSV."""
+    """A data set, exported as CSV."""
     resource: Any = RivalTransactionResource  # untyped
     data = resource().export(_newest(request))
     return HttpResponse(data.csv, content_type="text/csv")
 
 
 def offset(request: StaffRequest) -> HttpResponse:
-    """Our own page, found by LIMIT and OFFSET."""
+    """Our own page with LIMIT and OFFSET."""
     at = int(request.GET["at"])
     rows = Transaction.objects.order_by(*NEWEST_FIRST)[at : at + 50]
     form = TransactionListForm(request.GET)

@@ -1,4 +1,4 @@
-"""The product's own settings, with the rivals installed beside it."""
+"""The product's settings, with the alternatives installed as well."""
 
 from backoffice.settings import *  # noqa: F403
 from backoffice.settings import BASE_DIR, INSTALLED_APPS, TEMPLATES

@@ -1,4 +1,4 @@
-"""`manage.py createstaff`: makes a person, such as the first ones of a new deployment."""
+"""`manage.py createstaff`: create an account, such as the first ones of a new deployment."""
 
 import getpass
 import sys
@@ -46,7 +46,7 @@ class Command(BaseCommand):
 
 
 def _check(user: User, password: str) -> None:
-    """Raises CommandError with every reason at once, so that one more try is enough."""
+    """Raises CommandError with all reasons at once."""
     problems = []
     try:
         user.clean_fields(exclude=["password"])

@@ -1,4 +1,4 @@
-"""`manage.py deactivatestaff`: lets a member of staff go."""
+"""`manage.py deactivatestaff`: deactivate an account."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from backoffice.accounts.staff import deactivate_staff
 
 
 class Command(StaffCommand):
-    """The account stays, because the audit log and operations name it."""
+    """The account is kept, because the audit log and operations refer to it."""
 
     help = "Keep a member of staff from signing in, and end the person's sessions at once."
 

@@ -1,4 +1,4 @@
-"""`manage.py resetsecondfactor`: for somebody who lost the phone and the recovery codes."""
+"""`manage.py resetsecondfactor`: for a person who has lost the phone and the recovery codes."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from backoffice.accounts.staff import reset_second_factor
 
 
 class Command(StaffCommand):
-    """Whoever runs it must be sure that the person is the one who asks: the password alone opens the enrolment."""
+    """The operator must verify the person's identity first: afterwards the password alone allows enrolment."""
 
     help = "Throw away a person's authenticator and recovery codes; the next sign-in sets up new ones."
 

@@ -1,4 +1,4 @@
-"""`manage.py setroles`: gives a member of staff exactly the roles named."""
+"""`manage.py setroles`: replace the roles of an account."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from backoffice.accounts.staff import set_roles
 
 
 class Command(StaffCommand):
-    """Without --role the person keeps the account and may nothing."""
+    """Without --role the account keeps no permission."""
 
     help = "Give a member of staff exactly these roles, and end the person's sessions."
 

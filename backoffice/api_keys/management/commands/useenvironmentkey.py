@@ -1,4 +1,6 @@
-"""`manage.py useenvironmentkey`: the way back in when the key in use is lost or was ended at the service."""
+"""`manage.py useenvironmentkey`: use the key of the environment again, if the key in use is lost or was
+invalidated at the provider.
+"""
 
 from typing import Any
 
@@ -11,7 +13,7 @@ from backoffice.core import credentials
 
 
 class Command(BaseCommand):
-    """For whoever runs the installation: no second person can be asked while the service cannot be reached."""
+    """For the operator of the installation: no approval is possible while the provider cannot be reached."""
 
     help = (
         "Call the service with COUNTERSIGN_GATEWAY_API_KEY again, instead of the key that people switched to."

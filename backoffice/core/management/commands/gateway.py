@@ -1,5 +1,5 @@
-"""`manage.py gateway`: check the configured provider with harmless reads, or list the operations that the client
-knows.
+"""`manage.py gateway`: check the configured provider with read-only requests, or list the operations of the
+client.
 """
 
 import logging
@@ -26,20 +26,19 @@ from payments_gateway.operations import OPERATIONS, ApiOperation
 from payments_gateway.resources.extras import EXTRA_OPERATIONS
 
 WIDTH = 120
-_CALL_TIMEOUT = 10.0  # seconds for one question
-_CLOCK_TOLERANCE = 5  # seconds; the service's Date has whole ones, and answers travel
+_CALL_TIMEOUT = 10.0  # seconds for one request
+_CLOCK_TOLERANCE = 5  # seconds; the Date header has whole seconds, plus latency
 _FINDING_WIDTHS = (23, 22, 9)
 _OPERATION_WIDTHS = (24, 8, 29, 6, 17, 13)
 
 
 class Command(BaseCommand):
-    """Needs the configuration and nothing else: no sandbox, and a database only for the key in use."""
+    """Needs only the configuration, and a database for the key in use."""
 
     help = "Check the configured service with harmless reads, or list the operations that the client knows."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Two subcommands."""
         actions = parser.add_subparsers(dest="action", required=True)
         check = actions.add_parser("check", help="ask every harmless read once and show what came back")
         check.add_argument("--account-number", default="", help="with --bank-code: also resolve this account")
@@ -47,14 +46,15 @@ class Command(BaseCommand):
         actions.add_parser("operations", help="list the operations: method, path, base, what they do")
 
     def handle(self, *args: object, **options: Any) -> None:
-        """Run the subcommand."""
         if options["action"] == "operations":
             self._show(_rows_of_operations(), _OPERATION_WIDTHS)
         else:
             self._check(_account(options["account_number"], options["bank_code"]))
 
     def _check(self, account: SampleAccount | None) -> None:
-        """Show each finding as it comes, then the clocks and the verdict. CommandError if the setup is wrong."""
+        """Print each result as it arrives, then the clocks and the conclusion. CommandError if the setup is
+        wrong.
+        """
         key, words = _key()
         config = client_configuration(deadline=_CALL_TIMEOUT, key=key.secret)
         self.stdout.write(
@@ -78,7 +78,7 @@ class Command(BaseCommand):
 
 
 def _lines(row: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
-    """Align the columns; what does not fit the last one goes on below it."""
+    """Align the columns; the last one wraps below itself."""
     *cells, last = row
     head = "".join(
         cell.ljust(width - 1)[: max(width - 1, len(cell))] + " "
@@ -90,7 +90,7 @@ def _lines(row: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
 
 
 def _key() -> tuple[KeyInUse, str]:
-    """The key to ask with, and which it is in words: the one in use, or that of the environment if none can be told."""
+    """The key to use and its description: the key in use, or that of the environment if it cannot be read."""
     try:
         key = key_in_use()
     except NotSentError as exc:
@@ -103,7 +103,7 @@ def _key() -> tuple[KeyInUse, str]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep the log of single calls out of the table, which says the same."""
+    """Suppress the log of single calls, which repeats the table."""
     logger = logging.getLogger("payments_gateway")
     before = logger.level
     logger.setLevel(logging.CRITICAL)
@@ -130,7 +130,7 @@ def _row(finding: DiagnosticResult) -> tuple[str, ...]:
 
 
 def _clocks(findings: Sequence[DiagnosticResult], config: GatewayConfig) -> Iterator[str]:
-    """One line for each base address that told its time."""
+    """One line for each base address that reported its time."""
     skews = {
         base_url_of(finding.operation, config): finding.skew
         for finding in findings
@@ -146,7 +146,7 @@ def _clocks(findings: Sequence[DiagnosticResult], config: GatewayConfig) -> Iter
 
 
 def _wrong(findings: Sequence[DiagnosticResult], config: GatewayConfig) -> Iterator[str]:
-    """What in the configuration is wrong, one sentence for each base address and reason."""
+    """What is wrong in the configuration, one sentence for each base address and reason."""
     reasons = {
         (base_url_of(finding.operation, config), finding.outcome): finding.remarks[0]
         for finding in reversed(findings)
@@ -171,7 +171,7 @@ def _wrong(findings: Sequence[DiagnosticResult], config: GatewayConfig) -> Itera
 def _asked_at(
     findings: Sequence[DiagnosticResult], config: GatewayConfig
 ) -> dict[str, list[DiagnosticResult]]:
-    """The findings at each base address at which anything was asked."""
+    """The results by base address, for those that were asked."""
     asked: dict[str, list[DiagnosticResult]] = {}
     for finding in findings:
         if finding.outcome is not DiagnosticOutcome.NOT_ASKED:

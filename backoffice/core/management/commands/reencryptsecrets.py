@@ -1,4 +1,6 @@
-"""`manage.py reencryptsecrets`: encrypt every stored secret under the newest key, so that older keys may be dropped."""
+"""`manage.py reencryptsecrets`: encrypt every stored secret with the newest key, so that older keys may be
+removed.
+"""
 
 from typing import Any
 
@@ -10,9 +12,10 @@ from backoffice.core.encryption import EncryptedRow
 
 
 class Command(BaseCommand):
-    """Seals every stored secret under the newest key: seeds of authenticators, API keys, what is shown once.
+    """Encrypts every stored secret with the newest key: authenticator seeds, API keys, secrets to be shown
+    once.
 
-    Tokens that wait for the worker are left alone: they live for 90 seconds at most. May be run again at any time.
+    One-time codes that wait for the worker are skipped: they live for 90 seconds at most. Safe to repeat.
     """
 
     help = "Seal every stored secret under the newest encryption key, so that older keys may be dropped."

@@ -17,7 +17,7 @@ from backoffice.operations.models.operations import Operation
 
 
 class Command(BaseCommand):
-    """Exists in the demo only, because its application is installed there only."""
+    """Available in the demo only, because its app is installed there only."""
 
     help = "Bring the demo's database, static files, people and operations to where a newcomer finds them."
 
