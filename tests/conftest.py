@@ -17,7 +17,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import Role
-from backoffice.core import credentials
+from backoffice.core import credentials, isolation
 from backoffice.ledger.statements import continuity
 from backoffice.ledger.transactions import filters
 from backoffice.operations.lifecycle import pause
@@ -114,6 +114,7 @@ def rolled_back_rows_are_cleared(django_db_blocker: DjangoDbBlocker) -> Iterator
 def nothing_remembered() -> None:
     """Clear the caches of the process, which outlive a test's rollback and a reset of the provider."""
     credentials.clear_key_cache()
+    isolation._postponed_until.clear()
     pause.clear_pause_cache()
     selectors.clear_count_cache()
     continuity.forget_break_count()

@@ -166,7 +166,7 @@ def test_a_recovery_is_judged_by_its_median(seconds: list[float], is_late: bool)
 
 MISSES_ONE = """
 def pytest_collection_finish():
-    from tests.faults.figures import FIGURES
+    from tests.faults.harness.figures import FIGURES
 
     FIGURES.cells["a part"] = FIGURES.double_debits = 1
 """

@@ -7,19 +7,12 @@ from django.test import Client
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
-from backoffice.core import isolation
 from backoffice.operations.models.operations import Operation
 from tests import factories, stub_provider
 from tests.operations.unknown_outcomes import in_review, lost
 from tests.stub_provider import StubProvider
 
 SignIn = Callable[[Client, User], Client]
-
-
-@pytest.fixture(autouse=True)
-def nothing_put_off() -> Iterator[None]:
-    yield
-    isolation._postponed_until.clear()
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ WITH_A_CHILD = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {
 PARENT = f"""
 import sys, threading
 from pathlib import Path
-from stack.processes import Stack
+from tools.processes import Stack
 stack = Stack(Path(sys.argv[1]), 1, 2)
 stack.run("one", "-c", {WAIT!r})
 stack.run("two", "-c", {WITH_A_CHILD!r})

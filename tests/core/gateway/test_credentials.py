@@ -30,7 +30,7 @@ from tests import stub_provider
 from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 FIRST, SECOND = "key-of-the-environment-1", "key-switched-to-000002"
 _SHOW = """
 import sys, django

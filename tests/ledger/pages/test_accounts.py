@@ -34,7 +34,7 @@ ANSWERS = {
     "continuity":    ("get",  200, 200, 200, 200, 403),
     "statements":    ("get",  200, 200, 200, 200, 403),
     "wallets":       ("get",  200, 200, 200, 200, 403),
-    "mirror":        ("get",  200, 200, 200, 200, 403),
+    "sync_status":   ("get",  200, 200, 200, 200, 403),
     "wallets_now":   ("get",  200, 200, 200, 200, 403),
     "callback":      ("get",  200, 200, 200, 200, 403),
 }  # fmt: skip
