@@ -10,7 +10,7 @@ TEMPLATES = [
     {
         "BACKEND": "django.template.backends.jinja2.Jinja2",
         "NAME": "jinja2",
-        "DIRS": [BASE_DIR / "stack" / "bench" / "rivals" / "templates"],
+        "DIRS": [BASE_DIR / "tools" / "bench" / "rivals" / "templates"],
         "OPTIONS": {"environment": "tools.bench.rivals.pages.environment", "auto_reload": False},
     },
 ]
