@@ -109,6 +109,7 @@ def test_many_that_wait_at_one_balance_keep_nobody_from_another(
 ) -> None:
     """Those whose turn it is come first of the many that one round looks at."""
     monkeypatch.setattr(jobs, "BATCH_SIZE", 2)
+    monkeypatch.setattr(schedule, "BATCH_SIZE", 2)
     service.answer_post = lambda: (502, "bad gateway")
     lost = factories.release(factories.approved(maker, checker), checker)
     send.send_operation(lost.pk)

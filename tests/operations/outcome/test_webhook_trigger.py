@@ -9,8 +9,8 @@ from django.db import transaction
 
 from backoffice.accounts.models import User
 from backoffice.core import clock
-from backoffice.operations import jobs
 from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.outcome import schedule
 from backoffice.operations.outcome.schedule import (
     UNNAMED_CHECK_INTERVAL,
     check_due,
@@ -94,7 +94,7 @@ def test_what_is_named_need_not_wait_for_that(
 def test_of_more_than_one_round_looks_at_none_is_forgotten_while_news_come(
     under_way: list[Operation], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jobs, "BATCH_SIZE", 1)
+    monkeypatch.setattr(schedule, "BATCH_SIZE", 1)
     for _ in under_way:
         schedule_checks({"T-9"})
         check_due()
