@@ -26,7 +26,7 @@ from backoffice.ledger.balances import LONG_TREND_PERIOD, SNAPSHOT_INTERVAL, TRE
 from backoffice.ledger.mirror.rows import direction
 from backoffice.ledger.models import Balance, BalanceSnapshot
 from backoffice.ledger.payments import business_id
-from backoffice.ledger.transactions.provider_list import recent_transactions
+from backoffice.ledger.provider_list import recent_transactions
 from backoffice.operations.delivery import record, release, send
 from backoffice.operations.delivery.record import CHECK_AFTER
 from backoffice.operations.kinds.base import Payload

@@ -25,7 +25,7 @@ from django.db.models import F, Q, QuerySet
 from backoffice.audit.canonical import storable_text
 from backoffice.core import clock
 from backoffice.core.gateway import gateway
-from backoffice.ledger.transactions import provider_list
+from backoffice.ledger.provider_list import UnstableListError, recent_transactions, stable_transactions
 from backoffice.operations.errors import UnreadableContentError
 from backoffice.operations.kinds.base import ChangeKind, MoneyKind
 from backoffice.operations.kinds.registry import read_content
@@ -39,11 +39,6 @@ EXECUTION_WINDOW, CLOCK_SKEW = Attempt.MAY_TAKE, Attempt.SKEW
 TIME_TOLERANCE = timedelta(seconds=5)
 # How much older than our watermark a transaction may be whose id the provider named.
 NAMED_SEARCH_WINDOW = timedelta(days=1)
-MAX_PASSES = 4  # how often a list that changes meanwhile is read
-
-
-class UnstableListError(Exception):
-    """No two consecutive passes through the provider's list agreed, so it proves nothing now."""
 
 
 _PROBLEMS: dict[type[Exception], CheckResult] = {
@@ -117,21 +112,18 @@ def find_candidates(
 ) -> list[TransactionRecord]:
     """Unclaimed transactions that match the attempt by content, id and time.
 
-    The list is read until two passes agree, since its pages shift while they are read. Raises GatewayError,
-    UnstableListError.
+    The list is read until two passes agree. Raises GatewayError, UnstableListError.
     """
     if attempt.watermark_service_time is None:
         return []  # without the provider's time, new and old transactions cannot be distinguished
 
-    def found() -> list[TransactionRecord]:
-        return [
-            record
-            for record in provider_list.recent_transactions(operation.currency, back_to=attempt.sought_from)
-            if recognises(record)
-            and (is_in_search_window(record, attempt) or _is_new_without_time(record, attempt))
-        ]
+    def may_be_ours(record: TransactionRecord) -> bool:
+        return recognises(record) and (
+            is_in_search_window(record, attempt) or _is_new_without_time(record, attempt)
+        )
 
-    return exclude_claimed(read_until_stable(found))
+    found = stable_transactions(operation.currency, back_to=attempt.sought_from, only=may_be_ours)
+    return exclude_claimed(found)
 
 
 def is_in_search_window(record: TransactionRecord, attempt: Attempt) -> bool:
@@ -189,23 +181,8 @@ def _may_be_wrongly_claimed(attempt: Attempt, own: list[TransactionRecord]) -> b
 def _claimed_records(operation: Operation, attempt: Attempt) -> list[TransactionRecord]:
     """The record of the transaction id that the provider named or that was claimed by matching."""
     back_to = (attempt.watermark_service_time or attempt.started_at) - NAMED_SEARCH_WINDOW
-    records = provider_list.recent_transactions(operation.currency, back_to=back_to)
+    records = recent_transactions(operation.currency, back_to=back_to)
     return [record for record in records if record.transaction_id == attempt.service_transaction_id]
-
-
-def read_until_stable(read: Callable[[], list[TransactionRecord]]) -> list[TransactionRecord]:
-    """Read until two consecutive passes agree. Raises UnstableListError."""
-    seen = read()
-    for _ in range(MAX_PASSES - 1):
-        again = read()
-        if _statuses_by_id(again) == _statuses_by_id(seen):
-            return again
-        seen = again
-    raise UnstableListError("The service's list changed each time it was read")
-
-
-def _statuses_by_id(records: list[TransactionRecord]) -> dict[str, str]:
-    return {record.transaction_id: record.status for record in records}
 
 
 def exclude_claimed(records: list[TransactionRecord]) -> list[TransactionRecord]:

@@ -1,11 +1,10 @@
-"""The provider's transaction list: one page, the summary, or all records while the list changes.
+"""The provider's transaction list: one page, the summary, and the way through all pages while it changes.
 
 New records are inserted at the beginning and shift the others towards later pages, so a reader sees some
 twice. A record is missed only if more records disappear before it than arrive. Then the reported total
 shrinks, which is how the reader detects that it must step back.
 """
 
-from collections.abc import Callable, Iterator
 from functools import partial
 
 from payments_gateway.errors import ReadFailedError
@@ -26,21 +25,17 @@ WINDOW = 10_000
 _MAX_WASTED_READS = 5
 
 
-def read_all_pages(read: Callable[[int], TransactionPage], per_page: int) -> Iterator[TransactionRecord]:
-    """Yield the records of pages 1, 2, … each once, with the guarantees of `Transactions.iterate`.
-
-    Raises ReadFailedError rather than omit a record or yield one twice.
-    """
-    reader = PageReader(per_page)
-    while not reader.is_done:
-        yield from reader.take(read(reader.number))
-
-
 class PageReader:
-    """Position in the paged list, for callers that save it. `number` is the page to request next.
+    """Position in the paged list. `number` is the page to request next.
 
-    Pass each requested page to `take` until `is_done`. A reader created at a later page assumes that the
-    pages before it were read, and does not know their records.
+    Pass each requested page to `take` until `is_done`. Every record that is in the list from the first answer
+    to the last is returned exactly once, although the list changes meanwhile. New records shift the others
+    towards later pages: repeated ones are left out, and the new ones are found by the next reading. When
+    records disappear, the others shift towards earlier pages: the total reveals it, and earlier pages are read
+    again, so some records may come out of order. Memory is bounded however long the list is.
+
+    A reader created at a later page assumes that the pages before it were read, and does not know their
+    records.
     """
 
     def __init__(self, per_page: int, number: int = 1) -> None:
@@ -57,7 +52,8 @@ class PageReader:
     def take(self, page: TransactionPage) -> list[TransactionRecord]:
         """Return the new records of a page, and set `number` to the page to request next.
 
-        Raises ReadFailedError under the same conditions as `read_all_pages`.
+        Raises ReadFailedError rather than leave out a record or end early: also when the provider counts more
+        records than it returns, or changes its list faster than it can be read.
         """
         moved = 0 if self._total is None else page.total - self._total
         self._total = page.total
@@ -178,33 +174,6 @@ class Transactions:
         query = self._query(currency, type, duration, page, per_page)
         into = partial(_parse_summary, self._dialect)
         return self._transport.read("GET", "/transaction/summary", query=query, into=into)
-
-    def iterate(
-        self,
-        *,
-        currency: str | None = None,
-        type: TransactionType | None = None,
-        duration: Duration | None = None,
-        per_page: int = 100,
-    ) -> Iterator[TransactionRecord]:
-        """Yield the records of all pages, newest first, requesting pages as needed (GET /transaction).
-
-        Every record that is in the list from the first response to the last is yielded exactly once, although
-        the list changes meanwhile. New records shift the others towards later pages: repeated ones are
-        skipped, and the new ones are left for the next iteration. When records disappear, the others shift
-        towards earlier pages: the total reveals it, and earlier pages are read again, so some records may be
-        yielded out of order.
-
-        Memory is bounded however long the list is. Raises RejectedError; and ReadFailedError, also when the
-        provider counts more records than it returns, or changes its list faster than it can be read. It never
-        ends early without an error.
-        """
-        return read_all_pages(
-            lambda number: self.page(
-                currency=currency, type=type, duration=duration, page=number, per_page=per_page
-            ),
-            per_page,
-        )
 
     def _query(
         self,

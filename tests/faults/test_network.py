@@ -5,7 +5,7 @@ provider's ledger.
 import pytest
 from pytest_django import Settings
 
-from backoffice.ledger.transactions import provider_list
+from backoffice.ledger import provider_list
 from backoffice.operations.delivery.send import send_operation
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.outcome import confirmation

@@ -5,8 +5,8 @@ from tests.sabotage.workshop import Safeguard
 PROOF = (
     Safeguard(
         "two passes through the list agree",
-        "backoffice.operations.matching:read_until_stable",
-        {"        if _statuses_by_id(again) == _statuses_by_id(seen):\n": "        if again is not None:\n"},
+        "backoffice.ledger.provider_list:stable_transactions",
+        {"        if seen == before:\n": "        if before is not None:\n"},
         (
             "tests/operations/outcome/test_single_candidate.py::test_a_list_that_changes_at_every_look"
             "_proves_nothing"
@@ -160,7 +160,7 @@ PROOF = (
     Safeguard(
         "what tells no time stands in the way",
         "backoffice.operations.matching:find_candidates",
-        {" or _is_new_without_time(record, attempt))": ")"},
+        {" or _is_new_without_time(record, attempt)\n": "\n"},
         (
             "tests/operations/outcome/test_rejected_candidates.py::test_nor_is_another_beside_it[witho"
             "ut a time]"
@@ -202,7 +202,7 @@ PROOF = (
     Safeguard(
         "what is another attempt's own is no candidate",
         "backoffice.operations.matching:find_candidates",
-        {"    return exclude_claimed(read_until_stable(found))\n": "    return read_until_stable(found)\n"},
+        {"    return exclude_claimed(found)\n": "    return found\n"},
         (
             "tests/operations/outcome/test_rejected_candidates.py::test_a_twin_whose_transaction_was_n"
             "amed_does_not_stand_in_the_way"

@@ -19,7 +19,6 @@ from django.db.models.functions import Coalesce
 
 from backoffice.core import clock
 from backoffice.ledger.mirror.lease import SyncLease
-from backoffice.ledger.mirror.list_reader import PER_PAGE, ListPosition, ListStep, read_page, read_steps
 from backoffice.ledger.mirror.merge import (
     MergeResult,
     clear_sightings,
@@ -28,8 +27,10 @@ from backoffice.ledger.mirror.merge import (
     merge_rows,
     missing_count,
 )
+from backoffice.ledger.mirror.steps import PAGE_DEADLINE, ListStep, read_steps
 from backoffice.ledger.models import Mirror
-from payments_gateway import PageReader, TransactionPage, TransactionRecord
+from backoffice.ledger.provider_list import ListPosition, read_pages
+from payments_gateway import TransactionPage, TransactionRecord
 
 KNOWN_RUN_LENGTH = 200
 """A round ends after this many unchanged records in a row.
@@ -46,12 +47,13 @@ def read_newest(lease: SyncLease) -> None:
     SyncLeaseLostError.
     """
     began, known_before = _begin_round(lease)
-    reader, in_a_row, newest = PageReader(PER_PAGE), 0, None
-    while not reader.is_done and in_a_row < KNOWN_RUN_LENGTH:
-        page = read_page(reader.number, lease)
-        newest = newest or page
-        merged = merge_with_lease(lease, reader.take(page), known_before)
+    in_a_row, newest = 0, None
+    for page in read_pages(deadline=PAGE_DEADLINE, before_request=lease.renew):
+        newest = newest or page.answer
+        merged = merge_with_lease(lease, page.records, known_before)
         in_a_row = _known_run(in_a_row, merged.is_known)
+        if in_a_row >= KNOWN_RUN_LENGTH:
+            break
     _end_round(lease, began, newest)
 
 
@@ -126,7 +128,7 @@ def continue_full_pass(lease: SyncLease, *, until: float, tell: Callable[[Mirror
         begin_full_pass(lease)
     mirror = Mirror.objects.get(pk=1)
     place = ListPosition(mirror.pass_page, mirror.pass_total)
-    for step in read_steps(place, lease, until=until, is_enough=lambda _: False):
+    for step in read_steps(place, until=until, renew_lease=lease.renew):
         _merge_full_pass_step(lease, step)
         tell(Mirror.objects.get(pk=1))
         if step.is_last:
@@ -205,7 +207,7 @@ def continue_day_pass(lease: SyncLease, *, until: float, tell: Callable[[Mirror]
     mirror = Mirror.objects.get(pk=1)
     place = ListPosition(mirror.day_page, mirror.day_total) if mirror.day_begun_at else ListPosition()
     begun_at = mirror.day_begun_at or clock.now()
-    for step in read_steps(place, lease, until=until, is_enough=_is_older_than(begun_at - DAY_PASS_REACH)):
+    for step in read_steps(place, until=until, renew_lease=lease.renew, back_to=begun_at - DAY_PASS_REACH):
         reached: dict[str, Any] = {
             "day_begun_at": begun_at,
             "day_page": step.place.page,
@@ -221,16 +223,3 @@ def continue_day_pass(lease: SyncLease, *, until: float, tell: Callable[[Mirror]
     if place.page == 1:
         # Records added before page 1 was read are stored already, so they must count in `listed`.
         read_newest(lease)
-
-
-def _is_older_than(moment: datetime) -> Callable[[TransactionPage], bool]:
-    """A predicate: every record of the page is older than `moment`.
-
-    One is not enough, as the list is not strictly ordered.
-    """
-
-    def is_enough(page: TransactionPage) -> bool:
-        times = [record.created_at for record in page.records]
-        return bool(times) and all(time is not None and time < moment for time in times)
-
-    return is_enough

@@ -23,7 +23,7 @@ from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.core import clock, encryption, fault_points
 from backoffice.core.gateway import gateway
-from backoffice.ledger.transactions import provider_list
+from backoffice.ledger import provider_list
 from backoffice.operations import policy
 from backoffice.operations.delivery import balance_queue
 from backoffice.operations.delivery.record import (
@@ -38,7 +38,7 @@ from backoffice.operations.kinds.base import MoneyKind, SendReceipt
 from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.lifecycle import incidents
 from backoffice.operations.lifecycle.transitions import transition
-from backoffice.operations.matching import CLOCK_SKEW, UnstableListError, find_candidates
+from backoffice.operations.matching import CLOCK_SKEW, find_candidates
 from backoffice.operations.models.monitoring import is_paused
 from backoffice.operations.models.operations import Attempt, Operation, Release
 from backoffice.operations.models.reason_codes import Blocker, IncidentKind
@@ -97,7 +97,7 @@ def send_operation(operation_id: UUID) -> None:
         preflight = preflight_read(release)
         fault_points.reach("send.before_claim")
         claim = claim_operation(operation_id, preflight)
-    except UnstableListError:
+    except provider_list.UnstableListError:
         logger.warning("%s is not sent yet: the service's list keeps changing", release.operation.reference)
         record_blocker(operation_id, Blocker.LIST_CHANGING)
         return

@@ -6,7 +6,7 @@ from backoffice.accounts.models import User
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.core import clock
-from backoffice.ledger.transactions import provider_list
+from backoffice.ledger import provider_list
 from backoffice.operations.delivery.record import first_recheck_time, release_balance
 from backoffice.operations.errors import CannotResolveError, Refusal
 from backoffice.operations.kinds.resolution.case import (

@@ -22,8 +22,7 @@ from backoffice.core import clock
 from backoffice.core.cached_reads import CachedRead, CachedValue, cached_values
 from backoffice.core.gateway import PAGE_TIMEOUT, gateway
 from backoffice.core.web.pagination import keyset_page
-from backoffice.ledger import balances
-from backoffice.ledger.transactions import provider_list
+from backoffice.ledger import balances, provider_list
 from backoffice.operations import permissions, selectors
 from backoffice.operations.errors import UnreadableContentError
 from backoffice.operations.kinds.base import ChangeKind, FieldMatch, MoneyKind, attempt_match_fields

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from backoffice.core import clock
 from backoffice.core.isolation import ignore, run_each_isolated
 from backoffice.ledger.models import Transaction
-from backoffice.ledger.transactions import provider_list
+from backoffice.ledger.provider_list import UnstableListError, stable_transactions
 from backoffice.operations.delivery.record import recheck_times
 from backoffice.operations.errors import UnreadableContentError
 from backoffice.operations.kinds.base import MoneyKind
@@ -21,10 +21,8 @@ from backoffice.operations.lifecycle import incidents
 from backoffice.operations.matching import (
     CLOCK_SKEW,
     NAMED_SEARCH_WINDOW,
-    UnstableListError,
     exclude_claimed,
     is_in_search_window,
-    read_until_stable,
 )
 from backoffice.operations.models.operations import UNMATCHED, Attempt
 from backoffice.operations.models.reason_codes import IncidentKind, listed_transaction, recorded_end
@@ -143,12 +141,14 @@ def _read_back(currency: str, back_to: datetime, attempts: Sequence[Attempt]) ->
     named = {attempt.service_transaction_id for attempt in attempts}
     times: list[datetime] = []
 
-    def concerning() -> list[TransactionRecord]:
-        records = list(provider_list.recent_transactions(currency, back_to=back_to))
-        times.extend(record.created_at for record in records if record.created_at is not None)
-        return [record for record in records if record.transaction_id in named or record.amount in amounts]
+    def concerns_us(record: TransactionRecord) -> bool:
+        if record.created_at is not None:
+            times.append(record.created_at)
+        return record.transaction_id in named or record.amount in amounts
 
-    return ListReading(read_until_stable(concerning), min(times, default=None))
+    return ListReading(
+        stable_transactions(currency, back_to=back_to, only=concerns_us), min(times, default=None)
+    )
 
 
 def _lookalikes(attempt: Attempt, reading: ListReading) -> list[TransactionRecord]:

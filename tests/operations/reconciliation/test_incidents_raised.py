@@ -13,9 +13,9 @@ from django.utils import timezone
 from backoffice.accounts.models import User
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
+from backoffice.ledger import provider_list
 from backoffice.ledger.mirror.merge import merge_records
 from backoffice.ledger.models import Transaction
-from backoffice.ledger.transactions import provider_list
 from backoffice.operations.lifecycle import incidents
 from backoffice.operations.lifecycle.incidents import acknowledge_incident
 from backoffice.operations.models.monitoring import Incident

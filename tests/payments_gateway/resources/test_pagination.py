@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from payments_gateway import PaymentsGateway, ReadFailedError
+from payments_gateway import PageReader, PaymentsGateway, ReadFailedError
 from payments_gateway.resources import transactions as pages_module
-from payments_gateway.resources.transactions import read_all_pages
 from payments_gateway.schemas.transactions import TransactionPage, TransactionRecord
 from tests.payments_gateway import stub
 from tests.payments_gateway.conftest import Gateway, Serve
@@ -43,8 +42,18 @@ def changing(names: list[str], changes: dict[int, Change], size: int) -> stub.Be
     return behave
 
 
+def read_all_pages(read: Callable[[int], TransactionPage], per_page: int) -> Iterator[TransactionRecord]:
+    reader = PageReader(per_page)
+    while not reader.is_done:
+        yield from reader.take(read(reader.number))
+
+
+def read_all(client: PaymentsGateway, size: int) -> Iterator[TransactionRecord]:
+    return read_all_pages(lambda number: client.transactions.page(page=number, per_page=size), size)
+
+
 def read(client: PaymentsGateway, size: int) -> list[str]:
-    return [record.transaction_id for record in client.transactions.iterate(per_page=size)]
+    return [record.transaction_id for record in read_all(client, size)]
 
 
 def arrive(*names: str) -> Change:
@@ -141,7 +150,7 @@ def refused(client: PaymentsGateway, size: int) -> tuple[list[str], ReadFailedEr
     """What was read before the reading was given up, and why."""
     got: list[str] = []
     with pytest.raises(ReadFailedError) as caught:
-        got.extend(record.transaction_id for record in client.transactions.iterate(per_page=size))
+        got.extend(record.transaction_id for record in read_all(client, size))
     return got, caught.value
 
 
@@ -211,7 +220,7 @@ def test_steps_back_beyond_what_is_remembered_are_refused() -> None:
 
 def test_the_memory_of_a_long_reading_is_bounded() -> None:
     names = [f"T{number}" for number in range(25_000)]
-    reader = pages_module.PageReader(500)
+    reader = PageReader(500)
     while not reader.is_done:
         reader.take(TransactionPage.model_validate(page(names, reader.number, 500)))
         assert len(reader._seen) <= pages_module.WINDOW

@@ -194,9 +194,3 @@ def test_a_page_with_an_unreadable_record_is_not_read(
 ) -> None:
     with pytest.raises(ReadFailedError):
         gateway(serve(stub.answer(200, page_of(RECORD, RECORD | change))).url).transactions.page()
-
-
-def test_pages_are_asked_for_when_they_are_needed(serve: Serve, gateway: Gateway) -> None:
-    server = serve(stub.answer(200, page_of(RECORD, pages=9)))
-    next(gateway(server.url).transactions.iterate())
-    assert len(server.requests) == 1

@@ -11,7 +11,7 @@ from django import forms
 
 from backoffice.core import clock
 from backoffice.core.web.formatting import format_amount, local_time
-from backoffice.ledger.transactions import provider_list
+from backoffice.ledger import provider_list
 from backoffice.operations.kinds.base import (
     Facts,
     KindForm,
