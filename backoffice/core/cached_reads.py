@@ -1,86 +1,139 @@
-"""Read-through cache of provider reads, kept in the database for a day so that every process shares it."""
+"""Reads from the provider that are remembered: the last value, when it was read, and why not since.
+
+They are kept in the database, so that every process shares them, and encrypted there: whoever can write to the
+database must not be able to place an account holder, an address or a rate that people then trust.
+"""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Generic, TypeVar
 
+from django.db.models import Q
 from django.utils import timezone
 from pydantic import TypeAdapter, ValidationError
 
+from backoffice.core.encryption import DecryptionError, decrypt, encrypt
 from backoffice.core.models import CachedReadRow
 from payments_gateway import GatewayError
 
 Value = TypeVar("Value")
-KEPT_FOR = timedelta(days=1)
 
 
 @dataclass(frozen=True)
 class CachedValue(Generic[Value]):
-    """The last value read and when; `problem` says why it could not be refreshed, if so."""
+    """The last value read and when; `error` says why it could not be refreshed, if so."""
 
     value: Value | None = None
-    at: datetime | None = None
-    problem: str = ""
+    read_at: datetime | None = None
+    error: str = ""
 
     @property
     def is_known(self) -> bool:
         """Whether any value is stored."""
-        return self.at is not None
+        return self.read_at is not None
 
 
 @dataclass(frozen=True)
 class CachedRead(Generic[Value]):
-    """One read whose last result is kept: `text` is the key of the cache, `type` the type of the value."""
+    """One read whose last result is kept under `key`, as JSON of `type`.
 
-    text: str
+    A value is used at all for `keep_for`, and without a request for `fresh_for`. After a request that brought
+    no value, `get` makes no other for `retry_after`. A read that returns None leaves the last value in place.
+    """
+
+    key: str
     type: TypeAdapter[Value]
+    keep_for: timedelta = timedelta(days=1)
+    fresh_for: timedelta = timedelta()
+    retry_after: timedelta = timedelta()
 
-    def last_told(self) -> CachedValue[Value]:
-        """The last value read, without asking the provider."""
-        return self.read(CachedReadRow.objects.filter(pk=self.text, at__gt=timezone.now() - KEPT_FOR).first())
+    def cached(self) -> CachedValue[Value]:
+        """The last value read, without a request."""
+        return self.decode(CachedReadRow.objects.filter(pk=self.key).first())
 
-    def read(self, row: CachedReadRow | None) -> CachedValue[Value]:
-        """The stored value; an empty one if there is no row, or if this release cannot parse what another
-        release stored.
+    def get(self, read: Callable[[], Value | None]) -> CachedValue[Value]:
+        """The last value if it is fresh; otherwise it is refreshed, at most once per `retry_after`.
+
+        Never raises GatewayError.
         """
-        if row is None:
-            return CachedValue()
-        try:
-            return CachedValue(self.type.validate_json(row.value), row.at)
-        except ValidationError:
-            return CachedValue()
+        cached = self.cached()
+        return cached if self._is_fresh(cached) or not self._claim_attempt() else self.refresh(read)
 
-    def told_now(self, ask: Callable[[], Value]) -> CachedValue[Value]:
-        """Read from the provider now and store the result. If that fails, the last value read and the
-        problem.
+    def fetch(self, read: Callable[[], Value]) -> Value:
+        """The last value if it is fresh; otherwise it is read now. Raises GatewayError."""
+        cached = self.cached()
+        if cached.value is not None and self._is_fresh(cached):
+            return cached.value
+        value = read()
+        if value is not None:
+            self._store(value)
+        return value
+
+    def refresh(self, read: Callable[[], Value | None]) -> CachedValue[Value]:
+        """Read from the provider now and store the result. If that fails, the last value read and the error.
 
         Never raises GatewayError.
         """
         try:
-            value, at = ask(), timezone.now()
+            value = read()
         except GatewayError as exc:
-            known = self.last_told()
-            return CachedValue(known.value, known.at, problem=exc.message)
-        self._keep(value, at)
-        return CachedValue(value, at)
+            cached = self.cached()
+            return CachedValue(cached.value, cached.read_at, error=exc.message)
+        return self.cached() if value is None else self._store(value)
 
-    def _keep(self, value: Value, at: datetime) -> None:
-        text = self.type.dump_json(value, exclude_none=True).decode()
-        CachedReadRow.objects.filter(at__lte=at - KEPT_FOR).delete()
+    def decode(self, row: CachedReadRow | None) -> CachedValue[Value]:
+        """The stored value; an empty one if there is none, it is too old, or it cannot be decrypted or parsed
+        here, for instance because another release stored it.
+        """
+        if row is None or row.read_at is None or row.read_at <= timezone.now() - self.keep_for:
+            return CachedValue()
+        try:
+            text = decrypt(bytes(row.sealed), bound_to=_binding(self.key, row.read_at))
+            return CachedValue(self.type.validate_json(text), row.read_at)
+        except (DecryptionError, ValidationError):
+            return CachedValue()
+
+    def _is_fresh(self, cached: CachedValue[Value]) -> bool:
+        return cached.read_at is not None and cached.read_at > timezone.now() - self.fresh_for
+
+    def _claim_attempt(self) -> bool:
+        """Whether this caller may make a request: one caller of all processes, once per `retry_after`."""
+        if not self.retry_after:
+            return True
+        now = timezone.now()
         CachedReadRow.objects.bulk_create(
-            [CachedReadRow(question=self.text, value=text, at=at)],
-            update_conflicts=True,
-            unique_fields=["question"],
-            update_fields=["value", "at"],
+            [CachedReadRow(key=self.key, expires_at=now + self.retry_after)], ignore_conflicts=True
         )
+        is_due = Q(tried_at=None) | Q(tried_at__lte=now - self.retry_after)
+        return CachedReadRow.objects.filter(is_due, pk=self.key).update(tried_at=now) == 1
+
+    def _store(self, value: Value) -> CachedValue[Value]:
+        now = timezone.now()
+        text = self.type.dump_json(value, exclude_none=True).decode()
+        row = CachedReadRow(
+            key=self.key,
+            sealed=encrypt(text, bound_to=_binding(self.key, now)),
+            read_at=now,
+            expires_at=now + self.keep_for,
+        )
+        CachedReadRow.objects.filter(expires_at__lte=now).delete()
+        CachedReadRow.objects.bulk_create(
+            [row],
+            update_conflicts=True,
+            unique_fields=["key"],
+            update_fields=["sealed", "read_at", "tried_at", "expires_at"],
+        )
+        return CachedValue(value, now)
 
 
-def cached_values(questions: Iterable[CachedRead[Value]]) -> dict[str, CachedValue[Value]]:
-    """The last value of each of these reads, by its text, in one query."""
-    questions = list(questions)
-    rows = CachedReadRow.objects.filter(
-        pk__in=[question.text for question in questions], at__gt=timezone.now() - KEPT_FOR
-    )
-    kept = {row.pk: row for row in rows}
-    return {question.text: question.read(kept.get(question.text)) for question in questions}
+def cached_values(reads: Iterable[CachedRead[Value]]) -> dict[str, CachedValue[Value]]:
+    """The last value of each of these reads, by its key, in one query."""
+    reads = list(reads)
+    rows = CachedReadRow.objects.in_bulk([read.key for read in reads])
+    return {read.key: read.decode(rows.get(read.key)) for read in reads}
+
+
+def _binding(key: str, read_at: datetime) -> str:
+    """Bound to its time, too: an old value cannot be passed off as a new one."""
+    return f"cached read {key} of {read_at.isoformat()}"

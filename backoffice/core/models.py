@@ -78,14 +78,16 @@ class NamedLease(models.Model):
 
 
 class CachedReadRow(models.Model):
-    """The last result of one read of the provider, kept for a day (see `cached_reads`)."""
+    """The last result of one read of the provider (see `cached_reads`)."""
 
-    question = models.CharField(max_length=200, primary_key=True)
-    value = models.TextField()  # JSON of the typed value
-    at = models.DateTimeField(db_index=True)
+    key = models.CharField(max_length=200, primary_key=True)
+    sealed = models.BinaryField(default=b"")  # JSON of the typed value, encrypted
+    read_at = models.DateTimeField(null=True)  # empty while no read has brought a value
+    tried_at = models.DateTimeField(null=True)  # the last request, until one brings a value
+    expires_at = models.DateTimeField(db_index=True)  # may be deleted from then on
 
     class Meta:
         default_permissions = ()
 
     def __str__(self) -> str:
-        return self.question
+        return self.key

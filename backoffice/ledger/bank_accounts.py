@@ -2,37 +2,36 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 
-from django.core.cache import cache
 from pydantic import TypeAdapter
 
 from backoffice.core.cached_reads import CachedRead, CachedValue
 from backoffice.core.gateway import FORM_CHECK_TIMEOUT, PAGE_OPENING_TIMEOUT, PAGE_TIMEOUT, gateway
-from payments_gateway import BANKS, Account, AccountHolder, GatewayError, PaymentsGateway
+from payments_gateway import BANKS, Account, AccountHolder, PaymentsGateway
 
-_HOLDER_KEPT_SECONDS = 120
-
-
-_BANKS_FRESH_SECONDS = 3600
-_BANKS_RETRY_SECONDS = 60
-
-
-OWN_ACCOUNTS = CachedRead("accounts", TypeAdapter(list[Account]))
-
-
+_HOLDER_KEPT_FOR = timedelta(minutes=2)
 _ACCOUNTS_PER_PAGE = (
     100  # of the first page, the only one read: the merchant has few accounts at the provider
+)
+_OWN_ACCOUNTS = CachedRead("accounts", TypeAdapter(list[Account]))
+_BANKS = CachedRead(
+    "banks",
+    TypeAdapter(dict[str, str]),
+    keep_for=timedelta(days=30),
+    fresh_for=timedelta(hours=1),
+    retry_after=timedelta(minutes=1),
 )
 
 
 def refresh_own_accounts() -> CachedValue[list[Account]]:
     """The merchant's accounts, read now, or as last reported if that fails."""
-    return OWN_ACCOUNTS.told_now(fetch_own_accounts)
+    return _OWN_ACCOUNTS.refresh(fetch_own_accounts)
 
 
 def cached_own_accounts() -> CachedValue[list[Account]]:
     """The merchant's accounts as last reported, without a request."""
-    return OWN_ACCOUNTS.last_told()
+    return _OWN_ACCOUNTS.cached()
 
 
 def resolve_account_holder(account_number: str, bank_code: str) -> AccountHolder:
@@ -40,14 +39,17 @@ def resolve_account_holder(account_number: str, bank_code: str) -> AccountHolder
 
     Raises RejectedError if the provider finds no such account, another GatewayError if it cannot answer.
     """
-    key = f"holder:{bank_code}:{account_number}"
-    known: AccountHolder | None = cache.get(key)
-    if known is None:
-        known = gateway(deadline=FORM_CHECK_TIMEOUT).banks.resolve(
+    holder = CachedRead(
+        f"holder:{bank_code}:{account_number}",
+        TypeAdapter(AccountHolder),
+        keep_for=_HOLDER_KEPT_FOR,
+        fresh_for=_HOLDER_KEPT_FOR,
+    )
+    return holder.fetch(
+        lambda: gateway(deadline=FORM_CHECK_TIMEOUT).banks.resolve(
             account_number=account_number, bank_code=bank_code
         )
-        cache.set(key, known, _HOLDER_KEPT_SECONDS)
-    return known
+    )
 
 
 def fetch_own_accounts(
@@ -81,27 +83,10 @@ def banks() -> Mapping[str, str]:
     The provider's own list, read once an hour, if the deployment declares that it has one. While it cannot be
     read, one request a minute retries it, and the last list read is used, or the built-in list `BANKS`.
     """
-    if not gateway(deadline=PAGE_OPENING_TIMEOUT).extras.is_on("banks"):
+    extras = gateway(deadline=PAGE_OPENING_TIMEOUT).extras
+    if not extras.is_on("banks"):
         return BANKS
-    known: Mapping[str, str] | None = cache.get("banks:known")
-    is_fresh = known is not None and cache.get("banks:fresh", False)
-    if not is_fresh and cache.add("banks:tried", True, _BANKS_RETRY_SECONDS):
-        known = _fetch_banks() or known
-    return known or BANKS
-
-
-def _fetch_banks() -> Mapping[str, str] | None:
-    """Read and cache the provider's list of banks; None if it cannot be read or is empty."""
-    try:
-        listed = gateway(deadline=PAGE_OPENING_TIMEOUT).extras.banks()
-    except GatewayError:
-        return None  # the gateway has logged it
-    if not listed:
-        return None
-    banks = {bank.code: bank.name for bank in listed}
-    cache.set("banks:known", banks, None)
-    cache.set("banks:fresh", True, _BANKS_FRESH_SECONDS)
-    return banks
+    return _BANKS.get(lambda: {bank.code: bank.name for bank in extras.banks()} or None).value or BANKS
 
 
 @dataclass(frozen=True)
@@ -115,7 +100,7 @@ class OwnAccount:
 
 def search_own_accounts(text: str, account_number: str) -> list[OwnAccount]:
     """Own accounts with the text in their name, or with this number, in the list cached for a day."""
-    told = OWN_ACCOUNTS.last_told().value or []
+    told = _OWN_ACCOUNTS.cached().value or []
     return [
         OwnAccount(account.account_name, asset.currency, asset.address)
         for account in told

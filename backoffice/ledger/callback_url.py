@@ -13,12 +13,12 @@ _CALLBACK_URL = CachedRead("callback", TypeAdapter(str))
 
 def refresh_callback_url() -> CachedValue[str]:
     """The callback URL, read now, or as last reported if that fails; empty if none is set."""
-    return _CALLBACK_URL.told_now(fetch_callback_url)
+    return _CALLBACK_URL.refresh(fetch_callback_url)
 
 
 def cached_callback_url() -> CachedValue[str]:
     """The callback URL as last reported, without a request."""
-    return _CALLBACK_URL.last_told()
+    return _CALLBACK_URL.cached()
 
 
 def fetch_callback_url(*, patience: float = PAGE_TIMEOUT) -> str:

@@ -1,16 +1,16 @@
 """Exchange rates: the last known rate of a conversion, and rates with a key that a payment can refer to."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 
-from django.core.cache import cache
 from django.utils import timezone
+from pydantic import TypeAdapter
 
+from backoffice.core.cached_reads import CachedRead
 from backoffice.core.gateway import FORM_HINT_TIMEOUT, PAGE_OPENING_TIMEOUT, gateway
-from payments_gateway import GatewayError
 
-_RATE_KEPT_SECONDS = 300
+_RATE_KEPT_FOR = timedelta(minutes=5)
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,8 @@ class ConversionRate:
     """
 
     number: Decimal
-    reached: tuple[str, str] | None
-    at: datetime | None
+    reached: tuple[str, str] | None = None
+    at: datetime | None = None
 
 
 def last_rate(from_currency: str, to_currency: str) -> ConversionRate | None:
@@ -32,18 +32,14 @@ def last_rate(from_currency: str, to_currency: str) -> ConversionRate | None:
     The provider's own rate, if the deployment declares that it has rates, otherwise that of the newest
     conversion. Cached for some minutes, so that the rate reviewed is the rate prepared.
     """
-    key = f"known-rate:{from_currency}:{to_currency}"
-    known: ConversionRate | None = cache.get(key)
-    if known is None:
-        try:
-            known = _provider_rate(from_currency, to_currency) or _rate_of_newest_conversion(
-                from_currency, to_currency
-            )
-        except GatewayError:
-            return None  # the gateway has logged it
-        if known is not None:
-            cache.set(key, known, _RATE_KEPT_SECONDS)
-    return known
+    pair = (from_currency, to_currency)
+    rate = CachedRead(
+        f"rate:{from_currency}:{to_currency}",
+        TypeAdapter(ConversionRate),
+        keep_for=_RATE_KEPT_FOR,
+        fresh_for=_RATE_KEPT_FOR,
+    )
+    return rate.get(lambda: _provider_rate(*pair) or _rate_of_newest_conversion(*pair)).value
 
 
 def _provider_rate(from_currency: str, to_currency: str) -> ConversionRate | None:
@@ -75,8 +71,8 @@ def _rounded_rate(number: Decimal) -> Decimal:
     return number.quantize(Decimal("1e-10"))
 
 
-_KEYED_RATE_KEPT_SECONDS = 30
-_KEYED_RATE_RETRY_SECONDS = 60
+_KEYED_RATE_KEPT_FOR = timedelta(seconds=30)
+_KEYED_RATE_RETRY_AFTER = timedelta(minutes=1)
 
 
 @dataclass(frozen=True)
@@ -94,22 +90,18 @@ def keyed_rate(from_currency: str, to_currency: str) -> KeyedRate | None:
 
     After a failure the next request is made a minute later, so that not every page is delayed.
     """
-    name = f"keyed:{from_currency}:{to_currency}"
-    known: KeyedRate | None = cache.get(name)
-    if known is None and cache.add(f"{name}:tried", True, _KEYED_RATE_RETRY_SECONDS):
-        known = _fetch_keyed_rate(from_currency, to_currency)
-        if known is not None:
-            cache.set(name, known, _KEYED_RATE_KEPT_SECONDS)
-            cache.delete(f"{name}:tried")
-    return known
+    if not gateway(deadline=PAGE_OPENING_TIMEOUT).extras.is_on("rates"):
+        return None
+    rate = CachedRead(
+        f"keyed-rate:{from_currency}:{to_currency}",
+        TypeAdapter(KeyedRate),
+        keep_for=_KEYED_RATE_KEPT_FOR,
+        fresh_for=_KEYED_RATE_KEPT_FOR,
+        retry_after=_KEYED_RATE_RETRY_AFTER,
+    )
+    return rate.get(lambda: _fetch_keyed_rate(from_currency, to_currency)).value
 
 
 def _fetch_keyed_rate(from_currency: str, to_currency: str) -> KeyedRate | None:
-    extras = gateway(deadline=PAGE_OPENING_TIMEOUT).extras
-    if not extras.is_on("rates"):
-        return None
-    try:
-        told = extras.rates().get(f"{from_currency}{to_currency}")
-    except GatewayError:
-        return None  # the gateway has logged it
+    told = gateway(deadline=PAGE_OPENING_TIMEOUT).extras.rates().get(f"{from_currency}{to_currency}")
     return KeyedRate(from_currency, to_currency, told.rate, told.key) if told and told.key else None

@@ -14,12 +14,12 @@ _WALLET = CachedRead("wallet", TypeAdapter(Wallet))
 
 def refresh_wallet() -> CachedValue[Wallet]:
     """The wallet with all its addresses (GET /wallet), read now, or as last reported if that fails."""
-    return _WALLET.told_now(lambda: gateway(deadline=PAGE_TIMEOUT).wallets.get())
+    return _WALLET.refresh(lambda: gateway(deadline=PAGE_TIMEOUT).wallets.get())
 
 
 def cached_wallet() -> CachedValue[Wallet]:
     """The wallet as last reported, without a request."""
-    return _WALLET.last_told()
+    return _WALLET.cached()
 
 
 @dataclass(frozen=True)

@@ -1,57 +1,134 @@
-"""What the service told last, kept for every process and for when the service is away."""
+"""What the provider reported last, kept for every process and for when the provider cannot be reached."""
 
 from datetime import timedelta
 
 import pytest
-from django.utils import timezone
 from pydantic import TypeAdapter
 
-from backoffice.core.cached_reads import KEPT_FOR, CachedRead
+from backoffice.core.cached_reads import CachedRead, cached_values
 from backoffice.core.models import CachedReadRow
 from backoffice.ledger import bank_accounts as ledger
 from backoffice.ledger import callback_url, wallets
 from payments_gateway import ReadFailedError
+from tests.cached_reads import Elapse
 from tests.sandbox_process import SandboxProcess
 
 pytestmark = pytest.mark.django_db
+DAY, HOUR, MINUTE = timedelta(days=1), timedelta(hours=1), timedelta(minutes=1)
 COUNT = CachedRead("count", TypeAdapter(int))
+HOURLY = CachedRead("hourly", TypeAdapter(int), fresh_for=HOUR, retry_after=MINUTE)
+
+
+@pytest.fixture
+def elapse(monkeypatch: pytest.MonkeyPatch) -> Elapse:
+    return Elapse(monkeypatch)
 
 
 def away() -> int:
     raise ReadFailedError("The service could not be reached.")
 
 
-def test_what_it_told_last_stands_in_while_it_is_away() -> None:
-    told = COUNT.told_now(lambda: 7)
-    later = COUNT.told_now(away)
-    assert (later.value, later.at, later.problem) == (7, told.at, "The service could not be reached.")
+def never() -> int:
+    raise AssertionError("the provider was asked")
+
+
+def test_the_last_value_stands_in_while_the_provider_is_away() -> None:
+    first = COUNT.refresh(lambda: 7)
+    later = COUNT.refresh(away)
+    assert (later.value, later.read_at, later.error) == (
+        7,
+        first.read_at,
+        "The service could not be reached.",
+    )
 
 
 def test_the_newest_answer_counts() -> None:
-    COUNT.told_now(lambda: 7)
-    COUNT.told_now(lambda: 8)
-    assert COUNT.last_told().value == 8
+    COUNT.refresh(lambda: 7)
+    COUNT.refresh(lambda: 8)
+    assert COUNT.cached().value == 8
 
 
 def test_nothing_is_known_before_the_first_answer() -> None:
-    assert not COUNT.last_told().is_known
-    assert COUNT.told_now(away).value is None
+    assert not COUNT.cached().is_known
+    assert COUNT.refresh(away).value is None
 
 
-def test_after_a_day_it_is_forgotten() -> None:
-    COUNT.told_now(lambda: 7)
-    CachedReadRow.objects.update(at=timezone.now() - KEPT_FOR - timedelta(seconds=1))
-    assert not COUNT.last_told().is_known
-    CachedRead("other", TypeAdapter(int)).told_now(lambda: 1)
+def test_a_read_without_a_result_leaves_the_last_value() -> None:
+    COUNT.refresh(lambda: 7)
+    assert COUNT.refresh(lambda: None).value == 7
+
+
+def test_after_a_day_it_is_forgotten(elapse: Elapse) -> None:
+    COUNT.refresh(lambda: 7)
+    elapse(DAY)
+    assert not COUNT.cached().is_known
+    CachedRead("other", TypeAdapter(int)).refresh(lambda: 1)
     assert not CachedReadRow.objects.filter(pk="count").exists()
 
 
-def test_what_another_release_kept_and_this_one_cannot_read_is_not_known() -> None:
-    CachedReadRow.objects.create(question="count", value='{"shape": "of another release"}', at=timezone.now())
-    assert not COUNT.last_told().is_known
+def test_a_fresh_value_needs_no_request(elapse: Elapse) -> None:
+    assert HOURLY.get(lambda: 7).value == 7
+    elapse(HOUR - MINUTE)
+    assert HOURLY.get(never).value == 7
+    assert HOURLY.fetch(never) == 7
+    elapse(MINUTE)
+    assert HOURLY.get(lambda: 8).value == 8
 
 
-def test_each_answer_reads_back_as_it_was_told(sandbox: SandboxProcess) -> None:
+def test_after_a_failure_the_next_request_waits(elapse: Elapse) -> None:
+    HOURLY.get(lambda: 7)
+    elapse(HOUR)
+    assert HOURLY.get(away).value == 7
+    elapse(MINUTE / 2)
+    assert HOURLY.get(never).value == 7
+    elapse(MINUTE / 2)
+    assert HOURLY.get(lambda: 8).value == 8
+
+
+def test_so_it_does_before_anything_was_read(elapse: Elapse) -> None:
+    assert HOURLY.get(away).error
+    assert not HOURLY.get(never).is_known
+    elapse(MINUTE)
+    assert HOURLY.get(lambda: 8).value == 8
+
+
+def test_a_caller_that_cannot_do_without_gets_the_error() -> None:
+    with pytest.raises(ReadFailedError):
+        HOURLY.fetch(away)
+    assert HOURLY.fetch(lambda: 7) == 7
+
+
+def test_what_this_release_cannot_read_is_not_known() -> None:
+    CachedRead("count", TypeAdapter(dict[str, str])).refresh(lambda: {"shape": "of another release"})
+    assert not COUNT.cached().is_known
+
+
+def test_what_was_written_past_the_application_is_not_known() -> None:
+    """A value in clear, one of another key, and an old one with a new time."""
+    read_at = COUNT.refresh(lambda: 7).read_at
+    assert read_at
+    other = CachedRead("other", TypeAdapter(int))
+    other.refresh(lambda: 8)
+    rows, row = CachedReadRow.objects.filter(pk="count"), CachedReadRow.objects.get(pk="count")
+    for changes in (
+        {"sealed": b"8"},
+        {"sealed": bytes(CachedReadRow.objects.get(pk="other").sealed)},
+        {"read_at": read_at + MINUTE},
+    ):
+        rows.update(**changes)
+        assert not COUNT.cached().is_known
+        rows.update(sealed=bytes(row.sealed), read_at=read_at)
+    assert COUNT.cached().value == 7
+    assert bytes(row.sealed) != b"7"
+
+
+def test_many_are_read_in_one_query() -> None:
+    COUNT.refresh(lambda: 7)
+    values = cached_values([COUNT, HOURLY])
+    assert (values["count"].value, values["hourly"].is_known) == (7, False)
+
+
+def test_each_answer_reads_back_as_it_was_reported(sandbox: SandboxProcess) -> None:
     for now, known in (
         (wallets.refresh_wallet(), wallets.cached_wallet()),
         (ledger.refresh_own_accounts(), ledger.cached_own_accounts()),

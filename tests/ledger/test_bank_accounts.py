@@ -1,14 +1,15 @@
 """The banks that a withdrawal may go to: the service's list where it has one, ours where it has none or fails."""
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from django.core.cache import cache
 from pytest_django import Settings
 
 from backoffice.ledger import bank_accounts as ledger
 from backoffice.operations.kinds.withdrawal import WithdrawalForm
 from payments_gateway import BANKS
+from tests.cached_reads import Elapse
 from tests.payments_gateway import stub
 from tests.payments_gateway.stub import Behaviour, Stub
 
@@ -28,9 +29,9 @@ def switched_on(settings: Settings, tmp_path: Path) -> Settings:
     return settings
 
 
-def an_hour_later() -> None:
-    """What was fresh and what was tried is forgotten; the last list is not."""
-    cache.delete_many(["banks:fresh", "banks:tried"])
+@pytest.fixture
+def elapse(monkeypatch: pytest.MonkeyPatch) -> Elapse:
+    return Elapse(monkeypatch)
 
 
 def test_switched_off_nobody_is_asked(settings: Settings) -> None:
@@ -60,11 +61,11 @@ def test_a_form_that_cannot_have_it_offers_ours(switched_on: Settings) -> None:
     assert '<option value="057">Zenith Bank</option>' in str(WithdrawalForm()["bank_code"])
 
 
-def test_after_an_hour_it_is_asked_for_again(switched_on: Settings) -> None:
+def test_after_an_hour_it_is_asked_for_again(switched_on: Settings, elapse: Elapse) -> None:
     with Stub(LISTED, OTHER) as service:
         switched_on.GATEWAY_URL = service.url
         ledger.banks()
-        an_hour_later()
+        elapse(timedelta(hours=1))
         assert ledger.banks() == {"998": "Newer Bank"}
 
 
@@ -81,16 +82,16 @@ def test_after_an_hour_it_is_asked_for_again(switched_on: Settings) -> None:
     ids=["500", "404", "401", "nonsense", "empty", "closed"],
 )
 def test_a_list_that_cannot_be_had_leaves_the_last_one_or_ours(
-    switched_on: Settings, failure: Behaviour
+    switched_on: Settings, elapse: Elapse, failure: Behaviour
 ) -> None:
     with Stub(failure) as service:
         switched_on.GATEWAY_URL = service.url
         assert ledger.banks() == BANKS
     with Stub(LISTED, failure) as service:
         switched_on.GATEWAY_URL = service.url
-        an_hour_later()
+        elapse(timedelta(hours=1))
         ledger.banks()
-        an_hour_later()
+        elapse(timedelta(hours=1))
         assert ledger.banks() == THEIRS
         assert len(service.requests) > 1
 

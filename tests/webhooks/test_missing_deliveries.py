@@ -49,7 +49,7 @@ def ended(service: StubProvider, maker: User, checker: User) -> Operation:
 
 def told(address: str) -> None:
     """Let the service have told this address just now."""
-    _CALLBACK_URL.told_now(lambda: address)
+    _CALLBACK_URL.refresh(lambda: address)
 
 
 def ago(hours: float) -> datetime:

@@ -12,9 +12,11 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="CachedReadRow",
             fields=[
-                ("question", models.CharField(max_length=200, primary_key=True, serialize=False)),
-                ("value", models.TextField()),
-                ("at", models.DateTimeField(db_index=True)),
+                ("key", models.CharField(max_length=200, primary_key=True, serialize=False)),
+                ("sealed", models.BinaryField(default=b"")),
+                ("read_at", models.DateTimeField(null=True)),
+                ("tried_at", models.DateTimeField(null=True)),
+                ("expires_at", models.DateTimeField(db_index=True)),
             ],
             options={
                 "default_permissions": (),

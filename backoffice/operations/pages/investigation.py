@@ -113,12 +113,12 @@ def cached_cases(attempts: Iterable[Attempt]) -> list[UnknownOutcome]:
     """The cases with what the provider last reported, in five queries. Does not read the provider."""
     attempts = list(attempts)
     told = cached_values([_cached_read(attempt) for attempt in attempts])
-    return _cases([(attempt, told[_cached_read(attempt).text]) for attempt in attempts], fresh=False)
+    return _cases([(attempt, told[_cached_read(attempt).key]) for attempt in attempts], fresh=False)
 
 
 def refreshed_case(attempt: Attempt) -> UnknownOutcome:
     """The case with what the provider reports now, or last reported if it cannot be read."""
-    return _cases([(attempt, _cached_read(attempt).told_now(_evidence_reader(attempt)))], fresh=True)[0]
+    return _cases([(attempt, _cached_read(attempt).refresh(_evidence_reader(attempt)))], fresh=True)[0]
 
 
 def _cached_read(attempt: Attempt) -> CachedRead[CaseEvidence]:

@@ -14,15 +14,15 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
+from pydantic import TypeAdapter
 
 from backoffice.accounts.access import does_not_extend_session
 from backoffice.accounts.models import User
 from backoffice.accounts.sessions import StaffRequest
-from backoffice.core.cached_reads import CachedValue
+from backoffice.core.cached_reads import CachedRead, CachedValue, cached_values
 from backoffice.core.web.formatting import format_amount
 from backoffice.core.web.pagination import keyset_page
-from backoffice.ledger import payments as ledger
-from backoffice.ledger.payments import can_read_payments
+from backoffice.ledger.payments import can_read_payments, fetch_payment
 from backoffice.operations import permissions
 from backoffice.operations.kinds.payment import PaymentKind, payment_result
 from backoffice.operations.models.operations import Attempt, Operation
@@ -94,39 +94,53 @@ def created_payment(operation: Operation, *, ask: bool = False) -> CreatedPaymen
 
     With `ask` the provider is read first, if possible. Never raises GatewayError.
     """
-    if operation.kind != PaymentKind.name:
-        return None
-    attempt = next((one for one in operation.attempts.all() if one.outcome == Outcome.SUCCEEDED), None)
+    attempt = _creating_attempt(operation)
     if attempt is None:
         return None
-    created = attempt.result or {}
-    told = _reported_payment(created.get("id", ""), ask=ask)
-    newer = {} if told.value is None else payment_result(told.value)
-    at = told.at or attempt.closed_at or attempt.started_at
-    return CreatedPayment(operation, created | newer, at, is_reread=bool(newer), problem=told.problem)
+    return _described(operation, attempt, _refreshed(attempt) if ask else _payment_read(attempt).cached())
+
+
+def _creating_attempt(operation: Operation) -> Attempt | None:
+    """The attempt whose answer describes the payment; None if the operation created none."""
+    if operation.kind != PaymentKind.name:
+        return None
+    return next((one for one in operation.attempts.all() if one.outcome == Outcome.SUCCEEDED), None)
+
+
+def _payment_read(attempt: Attempt) -> CachedRead[Payment]:
+    return CachedRead(f"payment:{attempt.pk}", TypeAdapter(Payment))
+
+
+def _refreshed(attempt: Attempt) -> CachedValue[Payment]:
+    payment_id = (attempt.result or {}).get("id", "")
+    if not payment_id or not can_read_payments():
+        return CachedValue()
+    return _payment_read(attempt).refresh(lambda: fetch_payment(payment_id))
+
+
+def _described(operation: Operation, attempt: Attempt, reported: CachedValue[Payment]) -> CreatedPayment:
+    newer = {} if reported.value is None else payment_result(reported.value)
+    at = reported.read_at or attempt.closed_at or attempt.started_at
+    told = (attempt.result or {}) | newer
+    return CreatedPayment(operation, told, at, is_reread=bool(newer), problem=reported.error)
 
 
 def created_payments(operations: Sequence[Operation], *, ask: bool) -> list[CreatedPayment]:
     """The payments of a page. `ask` reads up to ten that may have changed, within five seconds in all."""
     until, asked, found = time.monotonic() + _READS_DEADLINE, 0, []
-    for operation in operations:
-        made = created_payment(operation)
-        if ask and asked < _MAX_READS and time.monotonic() < until and made and _may_have_changed(made):
-            made, asked = created_payment(operation, ask=True), asked + 1
-        if made is not None:
-            found.append(made)
+    attempts = [(one, attempt) for one in operations if (attempt := _creating_attempt(one))]
+    cached = cached_values([_payment_read(attempt) for _, attempt in attempts])
+    for operation, attempt in attempts:
+        made = _described(operation, attempt, cached[_payment_read(attempt).key])
+        if ask and asked < _MAX_READS and time.monotonic() < until and _may_have_changed(made):
+            made, asked = _described(operation, attempt, _refreshed(attempt)), asked + 1
+        found.append(made)
     return found
 
 
 def _may_have_changed(made: CreatedPayment) -> bool:
     is_fresh = made.is_reread and timezone.now() - made.at < _FRESH_FOR
     return made.is_watched and not is_fresh
-
-
-def _reported_payment(payment_id: str, *, ask: bool) -> CachedValue[Payment]:
-    if not payment_id or not ledger.can_read_payments():
-        return CachedValue()
-    return ledger.refresh_payment(payment_id) if ask else ledger.cached_payment(payment_id)
 
 
 PER_PAGE = 20

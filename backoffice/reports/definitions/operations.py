@@ -1,6 +1,7 @@
 """Reports of operations, approvals, attempts, payments, reconciliation (also by day) and incidents."""
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 from operator import attrgetter
 
 from django import forms
@@ -16,7 +17,7 @@ from backoffice.operations.models.operations import Approval, Attempt, Operation
 from backoffice.operations.models.reason_codes import IncidentKind
 from backoffice.operations.models.reconciliation import Comparison, VerdictTotal
 from backoffice.operations.pages.operation_list import OperationFilterForm
-from backoffice.operations.pages.payments import CreatedPayment, created_payment, payment_operations
+from backoffice.operations.pages.payments import CreatedPayment, created_payments, payment_operations
 from backoffice.operations.pages.reconciliation import ReconciliationFilterForm
 from backoffice.operations.permissions import VIEW
 from backoffice.operations.reconciliation.selectors import (
@@ -28,6 +29,7 @@ from backoffice.operations.reconciliation.selectors import (
 from backoffice.operations.selectors import NEWEST_FIRST, operation_page, visible_operations
 from backoffice.reports.rendering.cells import time_text
 from backoffice.reports.report import (
+    BATCH,
     Column,
     ComputedReport,
     StoredReport,
@@ -196,8 +198,9 @@ def payments_query(user: User, form: PeriodForm) -> QuerySet[Operation]:
 
 def payment_rows(user: User, form: PeriodForm) -> Iterator[CreatedPayment]:
     """The same, newest first, without a request to the provider."""
-    payments = map(created_payment, in_batches(payments_query(user, form), order=NEWEST_FIRST))
-    return (payment for payment in payments if payment is not None)
+    operations = in_batches(payments_query(user, form), order=NEWEST_FIRST)
+    while batch := list(islice(operations, BATCH)):
+        yield from created_payments(batch, ask=False)
 
 
 def _payment_value(name: str) -> Callable[[CreatedPayment], str]:

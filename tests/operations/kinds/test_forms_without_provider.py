@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.cache import cache
 from django.test import Client
 from pytest_django import Settings
 
@@ -15,6 +14,7 @@ from backoffice.accounts.models import User
 from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.permissions import PREPARE
+from tests.cached_reads import forget_reads
 from tests.payments_gateway import stub
 from tests.payments_gateway.stub import Stub
 from tests.tools.test_brokers import wait_until
@@ -52,15 +52,13 @@ NOT_CHECKED = {
 
 @pytest.fixture(autouse=True)
 def silent(settings: Settings, tmp_path: Path) -> Iterator[None]:
-    """The service, which could tell banks and rates besides. Nothing is remembered of another one."""
+    """The service, which could tell banks and rates besides."""
     file = tmp_path / "dialect.toml"
     file.write_text('capabilities = ["banks", "rates"]\n')
     settings.GATEWAY_DIALECT = str(file)
-    cache.clear()
     with Stub(stub.silent) as service:
         settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = service.url, service.url.replace("/v2", "/v4")
         yield
-    cache.clear()
 
 
 @pytest.fixture
@@ -82,7 +80,7 @@ def ask(sign_in: SignIn, maker: User, administrator: User) -> Callable[..., tupl
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_form_opens_within_a_second(ask: Callable[..., tuple[Any, float]], kind: str) -> None:
     def opened() -> float:
-        cache.clear()
+        forget_reads()
         answer, seconds = ask(kind)
         assert answer.status_code == 200
         return seconds
@@ -98,7 +96,7 @@ def test_a_form_that_waited_in_vain_does_not_wait_again(ask: Callable[..., tuple
 @pytest.mark.parametrize("kind", TYPED)
 def test_a_form_is_checked_within_three_seconds(ask: Callable[..., tuple[Any, float]], kind: str) -> None:
     def checked() -> float:
-        cache.clear()
+        forget_reads()
         ask(kind)
         return ask(kind, **TYPED[kind])[1]
 

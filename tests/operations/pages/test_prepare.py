@@ -6,7 +6,6 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from django.core.cache import cache
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries, Settings
 
@@ -15,6 +14,7 @@ from backoffice.accounts.roles import Role
 from backoffice.ledger import bank_accounts as ledger
 from backoffice.operations.models.operations import Operation
 from tests import factories, stub_provider
+from tests.cached_reads import forget_reads
 from tests.sandbox_process import SandboxProcess
 
 pytestmark = pytest.mark.django_db
@@ -95,7 +95,7 @@ def test_the_same_form_sent_again_while_the_service_is_down_finds_its_operation(
     values = filled_in(holder)
     digest = review(as_maker, values).context["digest"]
     first = as_maker.post(ADDRESS, {**values, "digest": digest, "step": "prepare"})
-    cache.clear()
+    forget_reads()
     settings.GATEWAY_URL = "http://127.0.0.1:9/v2"
     again = as_maker.post(ADDRESS, {**values, "digest": digest, "step": "prepare"}, follow=True)
     assert again.redirect_chain == [(first["Location"], 302)]

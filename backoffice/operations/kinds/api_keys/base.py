@@ -6,13 +6,14 @@ operation of ours created the key.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from django import forms
-from django.core.cache import cache
+from pydantic import TypeAdapter
 
+from backoffice.core.cached_reads import CachedRead
 from backoffice.core.credentials import key_in_use, stored_key
 from backoffice.core.gateway import FORM_CHECK_TIMEOUT, PAGE_OPENING_TIMEOUT, gateway
 from backoffice.core.web.formatting import local_time, local_time_of_iso
@@ -23,8 +24,13 @@ from payments_gateway import GatewayError, KeyInfo, NotSentError
 CREATING_KIND = "api_key_create"
 FORM_DEADLINE = 2 * PAGE_OPENING_TIMEOUT  # one read, without which there is nothing to choose
 _FIRST_EXPIRY_YEAR = 1971  # an expiry at the Unix epoch means none
-_SCOPES_CACHED_SECONDS = 3600
-_SCOPES_RETRY_SECONDS = 60
+_SCOPES = CachedRead(
+    "api-key-scopes",
+    TypeAdapter(dict[str, str]),
+    keep_for=timedelta(days=30),
+    fresh_for=timedelta(hours=1),
+    retry_after=timedelta(minutes=1),
+)
 _DEFAULT_SCOPES = {"Master": "M", "GetOnly": "G", "Withdrawal": "W", "NoWithdrawal": "N"}
 _SCOPE_DESCRIPTIONS = {
     "Master": "Everything: read, convert, pay out, and manage API keys",
@@ -102,26 +108,14 @@ def available_scopes() -> Mapping[str, str]:
 
     The provider's own list, read once an hour; if it cannot be read, the last one known, or the defaults.
     """
-    known: Mapping[str, str] | None = cache.get("scopes:known")
-    is_fresh = known is not None and cache.get("scopes:fresh", False)
-    if not is_fresh and cache.add("scopes:tried", True, _SCOPES_RETRY_SECONDS):
-        known = _fetch_scopes() or known
-    return {code: describe_scope(name) for name, code in (known or _DEFAULT_SCOPES).items()}
+    scopes = _SCOPES.get(lambda: gateway(deadline=PAGE_OPENING_TIMEOUT).api_keys.scopes())
+    known = scopes.value or _DEFAULT_SCOPES
+    return {code: describe_scope(name) for name, code in known.items()}
 
 
 def describe_scope(name: str) -> str:
     """What a scope allows in words; the provider's own name if it is not described here."""
     return f"{_SCOPE_DESCRIPTIONS[name]} ({name})" if name in _SCOPE_DESCRIPTIONS else name
-
-
-def _fetch_scopes() -> Mapping[str, str] | None:
-    try:
-        told = gateway(deadline=PAGE_OPENING_TIMEOUT).api_keys.scopes()
-    except GatewayError:
-        return None  # the gateway has logged it
-    cache.set("scopes:known", told, None)
-    cache.set("scopes:fresh", True, _SCOPES_CACHED_SECONDS)
-    return told
 
 
 KEYS_UNREADABLE = "The service's list of keys cannot be read now. Nothing was prepared; try again."

@@ -6,7 +6,6 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from django.core.cache import cache
 from django.test import Client
 from pytest_django import Settings
 
@@ -16,6 +15,7 @@ from backoffice.operations import errors
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.workflow import approvals
 from tests import factories
+from tests.cached_reads import forget_reads
 from tests.operations.kinds.payments.steps import ADDRESS, BUSINESS, REFERENCE, SUBMISSION, TO_USER, of, post
 from tests.sandbox_process import SandboxProcess
 from tests.stub_provider import StubProvider
@@ -158,10 +158,10 @@ def test_the_business_is_as_configured_or_as_the_newest_transaction_says(
         ]
     )
     assert business_id() == "from-the-list"
-    cache.clear()
+    forget_reads()
     service.records = service.records.replace('"T-2"', '"T-2", "businessId": "another"')
     assert business_id() == ""
-    cache.clear()
+    forget_reads()
     settings.GATEWAY_BUSINESS_ID = "configured"
     assert business_id() == "configured"
 
