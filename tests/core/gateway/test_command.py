@@ -1,9 +1,6 @@
 """manage.py gateway: the service is looked at over real HTTP, through the command."""
 
-import os
 import re
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from email.utils import formatdate
@@ -22,7 +19,8 @@ from payments_gateway.operations import OPERATIONS, CallEffect
 from tests.payments_gateway import stub
 from tests.payments_gateway.situations import BROKEN, UNREADABLE, closed_port
 from tests.payments_gateway.stub import Behaviour, Stub
-from tests.sandbox_process import API_KEY, ROOT, SandboxProcess
+from tests.sandbox_process import API_KEY, SandboxProcess
+from tools.processes import run_python
 
 pytestmark = pytest.mark.django_db(transaction=True)
 CANARY = "canary-key-7f3a"
@@ -253,19 +251,15 @@ def test_the_command_asks_for_an_action(run: Run) -> None:
 
 def test_it_needs_no_database_and_prints_no_secret(tmp_path: Path) -> None:
     """As on a machine on which nothing but the configuration is there."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("COUNTERSIGN_")}
     with Stub(stub.answer(401, {"message": f"no entry for {CANARY}"})) as service:
-        environment |= {
+        own = {
             "COUNTERSIGN_DATA_DIR": str(tmp_path),
             "COUNTERSIGN_DATABASE_URL": "postgres://nobody:nothing@127.0.0.1:9/none",
             "COUNTERSIGN_GATEWAY_URL": service.url,
             "COUNTERSIGN_GATEWAY_URL_V4": service.url.replace("/v2", "/v4"),
             "COUNTERSIGN_GATEWAY_API_KEY": CANARY,
         }
-        command = [sys.executable, "manage.py", "gateway", "check"]
-        done = subprocess.run(
-            command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120
-        )
+        done = run_python("manage.py", "gateway", "check", own=own, timeout=120)
     assert done.returncode == 1
     assert "does not accept our credentials: no entry for [hidden]" in done.stderr
     assert "Asked with the API key of the environment, for want of the one in use" in done.stdout
