@@ -24,7 +24,6 @@ from tools.processes import ROOT, Stack, StackError, free_port
 SERVER = os.environ.get("BENCH_SERVER", "postgres://postgres@127.0.0.1:5432")
 DATABASE_PREFIX = "countersign_bench"
 FOLDER = ROOT / "var" / "bench"
-_BUFFER = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -157,7 +156,6 @@ class TimedDownload:
 class TimedPage:
     """A page as received, and its milliseconds."""
 
-    status: int
     body: bytes
     milliseconds: float
 
@@ -178,11 +176,11 @@ class WebProcess:
         taken = (time.perf_counter() - began) * 1000
         if response.status >= 400:
             raise StackError(f"{path} answered {response.status}")
-        return TimedPage(response.status, body, taken)
+        return TimedPage(body, taken)
 
     def download(self, path: str) -> TimedDownload:
         """A file, read as fast as possible and discarded. Raises StackError unless it arrived completely."""
-        buffer, size, head, tail = bytearray(_BUFFER), 0, b"", b""
+        buffer, size, head, tail = bytearray(1 << 20), 0, b"", b""
         with socket.create_connection(("127.0.0.1", self.stack.web_port), timeout=600) as line:
             began = time.perf_counter()
             line.sendall(
