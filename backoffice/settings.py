@@ -93,7 +93,7 @@ GATEWAY_BUSINESS_ID: str = env.str("COUNTERSIGN_GATEWAY_BUSINESS_ID", default=""
 #: The value of the `X-User-Version` header.
 GATEWAY_USER_VERSION: str = env.str("COUNTERSIGN_GATEWAY_USER_VERSION", default="v2")
 #: A TOML file that overrides fields of the provider profile where the provider differs from the defaults.
-GATEWAY_DIALECT: str = env.str("COUNTERSIGN_GATEWAY_DIALECT", default="")
+GATEWAY_PROFILE: str = env.str("COUNTERSIGN_GATEWAY_PROFILE", default="")
 #: A file of certificate authorities to trust for calls to the provider. Default: those of the system.
 GATEWAY_CA_FILE: str = env.str("COUNTERSIGN_GATEWAY_CA_FILE", default="")
 #: What host names of the provider's staging addresses contain: required in staging, refused in production.
@@ -108,7 +108,7 @@ WEBHOOK_SECRET: str = env.str("COUNTERSIGN_WEBHOOK_SECRET", default="").strip()
 WEBHOOK_KEYS: str = env.str("COUNTERSIGN_WEBHOOK_KEYS", default="")
 
 # == Two-person rule
-TOKEN_LIFETIME_SECONDS = 90  # how long a one-time code may wait, encrypted, for the worker
+OTP_LIFETIME_SECONDS = 90  # how long a one-time code may wait, encrypted, for the worker
 #: Hours after which an operation that was not sent expires.
 PENDING_LIFETIME_HOURS: int = env.int("COUNTERSIGN_PENDING_LIFETIME_HOURS", default=72)
 #: Minutes after which a conversion that was not sent expires, since its rate changes.
@@ -130,9 +130,7 @@ ALLOWED_HOSTS: list[str] = env.list("COUNTERSIGN_ALLOWED_HOSTS", default=["local
 #: Origins with scheme whose forms are accepted, comma-separated; needed if a proxy changes the host name.
 CSRF_TRUSTED_ORIGINS: list[str] = env.list("COUNTERSIGN_TRUSTED_ORIGINS", default=[])
 ROOT_URLCONF = "backoffice.urls"
-WSGI_APPLICATION = "backoffice.wsgi.application"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
-USE_TZ = True
 TIME_ZONE = "UTC"
 USE_I18N = False
 
@@ -281,8 +279,7 @@ _TLS = not _IN_SANDBOX
 SESSION_COOKIE_NAME = "__Host-session" if _TLS else "countersign_session"
 CSRF_COOKIE_NAME = "__Host-csrf" if _TLS else "countersign_csrf"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _TLS
-SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
-SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
+CSRF_COOKIE_HTTPONLY = True
 CSRF_FAILURE_VIEW = "backoffice.accounts.access.csrf_failure"
 SECURE_SSL_REDIRECT = _TLS
 SECURE_REDIRECT_EXEMPT = [r"^metrics$"]  # read on this machine, without the proxy that terminates TLS
@@ -297,13 +294,8 @@ SECURE_HSTS_PRELOAD: bool = env.bool("COUNTERSIGN_HSTS_PRELOAD", default=False)
 SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]  # which ask for those two
 #: Trust `X-Forwarded-Proto` and the last `X-Forwarded-For` of the one proxy in front. Set it behind a proxy that ends
 #: TLS: without it every request is redirected to https for ever.
-SECURE_PROXY_SSL_HEADER = (
-    ("HTTP_X_FORWARDED_PROTO", "https") if env.bool("COUNTERSIGN_BEHIND_PROXY", default=False) else None
-)
 TRUST_FORWARDED_FOR: bool = env.bool("COUNTERSIGN_BEHIND_PROXY", default=False)
-SECURE_REFERRER_POLICY = "same-origin"
-SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
-X_FRAME_OPTIONS = "DENY"
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if TRUST_FORWARDED_FOR else None
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": [NONE],

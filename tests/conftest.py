@@ -3,7 +3,6 @@
 import gc
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 
 import hypothesis
@@ -25,6 +24,7 @@ from backoffice.operations.reconciliation import selectors
 from tests import factories
 from tests.requirements import leave_out_what_asks_for_no_database, skip_what_cannot_run
 from tests.sandbox_process import SandboxProcess
+from tools.processes import run_python
 
 # Hypothesis runs the same examples every time and without a deadline: a random finding must not fail an unrelated
 # change. `--hypothesis-profile=default` runs new examples each time.
@@ -220,13 +220,7 @@ def start_settings() -> Callable[..., subprocess.CompletedProcess[str]]:
     """Load the product's settings in a separate process with the given environment."""
 
     def start(**environment: str) -> subprocess.CompletedProcess[str]:
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith("COUNTERSIGN_")}
-        return subprocess.run(
-            [sys.executable, "-c", "import backoffice.settings"],
-            env={**inherited, "COUNTERSIGN_DATA_DIR": os.environ["COUNTERSIGN_DATA_DIR"], **environment},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        own = {"COUNTERSIGN_DATA_DIR": os.environ["COUNTERSIGN_DATA_DIR"], **environment}
+        return run_python("-c", "import backoffice.settings", own=own)
 
     return start

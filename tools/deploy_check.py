@@ -1,7 +1,6 @@
 """`manage.py check --deploy` with the settings of a production deployment and throwaway secrets."""
 
 import base64
-import os
 import secrets
 import subprocess
 import sys
@@ -11,14 +10,13 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from tools.processes import ROOT
+from tools.processes import ROOT, clean_environment
 
 
 def main() -> int:
     """Run Django's deployment checks; every warning is a failure."""
     with tempfile.TemporaryDirectory() as folder:
-        others = {name: value for name, value in os.environ.items() if not name.startswith("COUNTERSIGN_")}
-        environment = {**others, **production_environment(Path(folder))}
+        environment = clean_environment(production_environment(Path(folder)))
         command = [sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING"]
         return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode  # noqa: S603
 

@@ -13,16 +13,16 @@ import runpy
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from unittest.mock import patch
 
 from django.core.exceptions import ImproperlyConfigured
 
 from payments_gateway import ProviderProfile
 from tools.deploy_check import production_environment
-from tools.processes import ROOT
+from tools.processes import ROOT, clean_environment
 
 SETTINGS = ROOT / "backoffice" / "settings.py"
 PREFIX = "COUNTERSIGN_"
@@ -144,30 +144,20 @@ def required_in_production() -> frozenset[str]:
     with tempfile.TemporaryDirectory() as folder:
         complete = production_environment(Path(folder))
         others = complete.keys() - {f"{PREFIX}DATA_DIR"}
-        return frozenset(name for name in others if not _starts({**complete, name: None}))
+        return frozenset(
+            left_out
+            for left_out in others
+            if not _starts({name: complete[name] for name in complete if name != left_out})
+        )
 
 
-def _starts(environment: Mapping[str, str | None]) -> bool:
-    with _environment(environment):
+def _starts(environment: Mapping[str, str]) -> bool:
+    with patch.dict(os.environ, clean_environment(environment), clear=True):
         try:
             runpy.run_path(str(SETTINGS))
         except ImproperlyConfigured:
             return False
     return True
-
-
-@contextmanager
-def _environment(variables: Mapping[str, str | None]) -> Iterator[None]:
-    """Exactly these variables of ours within the block."""
-    before = dict(os.environ)
-    for name in [name for name in os.environ if name.startswith(PREFIX)]:
-        del os.environ[name]
-    os.environ.update({name: value for name, value in variables.items() if value is not None})
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
 
 
 def _reads(tree: ast.Module) -> Iterator[tuple[ast.Call, ast.stmt]]:

@@ -24,6 +24,29 @@ WEBHOOK_SECRET = "of-a-simulation-so-nobody-needs-to-guess-it"  # noqa: S105
 STOP_TIMEOUT = 10.0
 _FIRST_PORT = 15_000  # above the ports of well-known servers
 _FIRST_OUTGOING_PORT = 32_768
+_KILL_AT_END_OF_INPUT = 'for group in $(cat); do kill -s KILL -- "-$group"; done'
+
+
+def clean_environment(own: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a process of the product: no COUNTERSIGN_ variable of the caller, only these."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("COUNTERSIGN_")}
+    return {**inherited, "DJANGO_SETTINGS_MODULE": "backoffice.settings", "PYTHONPATH": str(ROOT), **own}
+
+
+def run_python(
+    *arguments: str, own: Mapping[str, str], given: str = "", timeout: float | None = None
+) -> "subprocess.CompletedProcess[str]":
+    """Run Python with this input in a clean environment with these variables, whatever its exit status."""
+    return subprocess.run(  # noqa: S603 - our own interpreter and arguments
+        [sys.executable, *arguments],
+        cwd=ROOT,
+        env=clean_environment(own),
+        input=given,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=timeout,
+    )
 
 
 class StackError(Exception):
@@ -64,12 +87,9 @@ class Stack:
         return self.folder / "webhook-keys.pem"
 
     @property
-    def environment(self) -> dict[str, str]:
-        """The environment of each process."""
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith("COUNTERSIGN_")}
-        own = {
-            "DJANGO_SETTINGS_MODULE": "backoffice.settings",
-            "PYTHONPATH": str(ROOT),
+    def variables(self) -> dict[str, str]:
+        """What the environment of each process has of its own."""
+        return {
             "COUNTERSIGN_DEMO": "1",
             "COUNTERSIGN_DATA_DIR": str(self.folder),
             "COUNTERSIGN_PUBLIC_URL": self.web,
@@ -77,8 +97,13 @@ class Stack:
             "COUNTERSIGN_WEBHOOK_KEYS": str(self.webhook_keys),
             "COUNTERSIGN_GATEWAY_URL": f"{self.sandbox}/v2",
             "COUNTERSIGN_GATEWAY_URL_V4": f"{self.sandbox}/v4",
+            **self.extra,
         }
-        return {**inherited, **own, **self.extra}
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of each process."""
+        return clean_environment(self.variables)
 
     def __enter__(self) -> Self:
         try:
@@ -106,8 +131,7 @@ class Stack:
         if is_new and self.at_first:
             self.manage("shell", "--verbosity", "0", "--command", self.at_first)
         self.set_sandbox(token_reuse=False, settle_after=self.settle_after)
-        self.run("web", "-m", "gunicorn", "backoffice.wsgi", *self._web_arguments())
-        self.wait_for("web", f"{self.web}/account/sign-in/")
+        self.start_web()
         celery = ("-m", "celery", "-A", "backoffice.celery")
         quiet = ("--without-gossip", "--without-mingle", "--without-heartbeat")
         self.run("worker", *celery, "worker", "--pool", "threads", "--concurrency", "4", *quiet)
@@ -118,6 +142,15 @@ class Stack:
         """Start the simulated provider alone and return once it responds. Raises StackError."""
         self.run("sandbox", *self._sandbox_arguments())
         self.wait_for("sandbox", f"{self.sandbox}/_sandbox/token")
+
+    def start_web(self, *options: str) -> None:
+        """Start the web process alone, as in the deployment guide, and return once its pages respond."""
+        self.run(
+            *("web", "-m", "gunicorn", "backoffice.wsgi", "--bind", f"127.0.0.1:{self.web_port}"),
+            *("--worker-class", "gthread", "--workers", "1", "--threads", "8", "--log-level", "warning"),
+            *options,
+        )
+        self.wait_for("web", f"{self.web}/account/sign-in/")
 
     def run(self, name: str, *arguments: str) -> None:
         """Start one process in its own process group; its output goes to `logs/<name>.log`.
@@ -153,20 +186,16 @@ class Stack:
 
     def manage(self, *arguments: str, given: str = "") -> str:
         """Run a management command with this input and return its output. Raises StackError if it fails."""
-        done = subprocess.run(  # noqa: S603 - our own interpreter and arguments
-            [sys.executable, "manage.py", *arguments],
-            cwd=ROOT,
-            env=self.environment,
-            input=given,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        return self.python("manage.py", *arguments, given=given)
+
+    def python(self, *arguments: str, given: str = "") -> str:
+        """Run Python in the environment of the processes and return its output. Raises StackError."""
+        done = run_python(*arguments, own=self.variables, given=given)
         if done.returncode:
-            raise StackError(f"manage.py {' '.join(arguments)} failed:\n{done.stdout}{done.stderr}")
+            raise StackError(f"{' '.join(arguments)[:200]} failed:\n{done.stdout}{done.stderr}")
         return done.stdout
 
-    def wait_for(self, name: str, address: str) -> None:
+    def wait_for(self, name: str, address: str, *, certificate: str | None = None) -> None:
         """Return once the address responds. Raises StackError if the process ends first or takes too long."""
         deadline = time.monotonic() + START_TIMEOUT
         while time.monotonic() < deadline:
@@ -174,7 +203,7 @@ class Stack:
                 raise StackError(
                     f"The {name} process ended at once. Its last words:\n{self.last_words(name)}"
                 )
-            if _answers(address):
+            if _answers(address, certificate):
                 return
             time.sleep(0.05)
         raise StackError(f"The {name} process does not answer at {address}:\n{self.last_words(name)}")
@@ -203,10 +232,10 @@ class Stack:
             self.lock = None
 
     def _watch(self, process: subprocess.Popen[bytes]) -> None:
+        """Have its group killed once this process is gone: the kernel then closes the pipe that is read."""
         if self.watchdog is None:
-            self.watchdog = subprocess.Popen(
-                [sys.executable, "-m", "tools.watchdog"],
-                cwd=ROOT,
+            self.watchdog = subprocess.Popen(  # noqa: S603 - our own script
+                ["sh", "-c", _KILL_AT_END_OF_INPUT],  # noqa: S607 - wherever it is
                 stdin=subprocess.PIPE,
                 text=True,
                 start_new_session=True,
@@ -219,12 +248,6 @@ class Stack:
             *("manage.py", "sandbox", "--port", str(self.sandbox_port)),
             *("--database", database, "--settle-after", str(self.settle_after)),
             *("--transactions", str(self.transactions)),
-        )
-
-    def _web_arguments(self) -> tuple[str, ...]:
-        return (
-            *("--bind", f"127.0.0.1:{self.web_port}", "--worker-class", "gthread"),
-            *("--workers", "1", "--threads", "8", "--log-level", "warning"),
         )
 
 
@@ -285,9 +308,9 @@ def _check_port_is_free(port: int) -> None:
             ) from exc
 
 
-def _answers(address: str) -> bool:
+def _answers(address: str, certificate: str | None) -> bool:
     try:
-        return requests.get(address, timeout=2, allow_redirects=False).status_code < 500
+        return requests.get(address, timeout=2, allow_redirects=False, verify=certificate).status_code < 500
     except requests.RequestException:
         return False
 

@@ -80,7 +80,7 @@ def provider_profile() -> ProviderProfile:
 
     Raises ValueError, which names the file, if that cannot be read or is invalid; this stops the start.
     """
-    return _provider_profile(settings.GATEWAY_DIALECT)
+    return _provider_profile(settings.GATEWAY_PROFILE)
 
 
 @cache
@@ -90,7 +90,7 @@ def _provider_profile(file: str) -> ProviderProfile:
             tomllib.loads(Path(file).read_text(encoding="utf-8")) if file else {}
         )
     except (ValueError, OSError) as exc:
-        raise ValueError(f"COUNTERSIGN_GATEWAY_DIALECT, {file}: {exc}") from exc
+        raise ValueError(f"COUNTERSIGN_GATEWAY_PROFILE, {file}: {exc}") from exc
 
 
 def _configured_values() -> tuple[str, ...]:
@@ -99,7 +99,7 @@ def _configured_values() -> tuple[str, ...]:
         settings.GATEWAY_URL_V4,
         settings.GATEWAY_API_USER,
         settings.GATEWAY_USER_VERSION,
-        settings.GATEWAY_DIALECT,
+        settings.GATEWAY_PROFILE,
     )
 
 
@@ -114,14 +114,14 @@ def _client(deadline: float, counted_key: UUID | None, *configured: str) -> Paym
 
 
 def _client_configuration(deadline: float, *configured: str) -> GatewayConfig:
-    api_key, base_url, base_url_v4, api_user, user_version, dialect_file = configured
+    api_key, base_url, base_url_v4, api_user, user_version, profile_file = configured
     return GatewayConfig(
         base_url=base_url,
         base_url_v4=base_url_v4,
         api_key=SecretStr(api_key),
         api_user=api_user,
         user_version=user_version,
-        dialect=_provider_profile(dialect_file),
+        dialect=_provider_profile(profile_file),
         ca_file=settings.GATEWAY_CA_FILE or None,
         deadline=deadline,
     )

@@ -2,11 +2,11 @@
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
+
+from tools.processes import run_python
 
 SECRETS = {
     "COUNTERSIGN_SECRET_KEY": "a-secret-of-this-test-" + "1" * 40,
@@ -60,16 +60,9 @@ class Start:
 
 def run(code: str, environment: dict[str, str], *, given: str = "") -> str:
     """What a Python process of its own printed in this environment and in no other COUNTERSIGN_ variables."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("COUNTERSIGN_")}
     own = {"COUNTERSIGN_DATA_DIR": os.environ["COUNTERSIGN_DATA_DIR"], **environment}
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**inherited, **own},
-        input=given,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = run_python("-c", code, own=own, given=given)
+    done.check_returncode()
     return done.stdout
 
 

@@ -1,14 +1,13 @@
 """Places where a test has a process killed or frozen."""
 
-import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from backoffice.core import fault_points
+from tools.processes import run_python
 
 REACH = (
     "import django; django.setup(); from backoffice.core import fault_points; "
@@ -17,19 +16,8 @@ REACH = (
 
 
 def reached(folder: Path, wanted: str) -> "subprocess.CompletedProcess[str]":
-    environment = {
-        **os.environ,
-        "COUNTERSIGN_DATA_DIR": str(folder),
-        "DJANGO_SETTINGS_MODULE": "backoffice.settings",
-    }
-    return subprocess.run(
-        [sys.executable, "-c", REACH],
-        env={**environment, "COUNTERSIGN_FAULT_POINT": wanted},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    own = {"COUNTERSIGN_DATA_DIR": str(folder), "COUNTERSIGN_FAULT_POINT": wanted}
+    return run_python("-c", REACH, own=own, timeout=60)
 
 
 def test_the_first_process_that_reaches_it_is_killed_and_the_next_goes_on(tmp_path: Path) -> None:

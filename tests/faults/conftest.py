@@ -123,8 +123,8 @@ def service(sandbox: SandboxProcess, wire: Proxy, settings: Settings) -> Sandbox
     cache.clear()
     sandbox.options(token_reuse=True)
     settings.SEND_DEADLINE_SECONDS = settings.SEND_WITHIN_SECONDS = float(PATIENCE)
-    settings.TOKEN_LIFETIME_SECONDS = 60 * settings.RELEASE_LIFETIME_MINUTES
-    settings.GATEWAY_URL, settings.GATEWAY_URL_V4, settings.GATEWAY_DIALECT = way_to_the_service(
+    settings.OTP_LIFETIME_SECONDS = 60 * settings.RELEASE_LIFETIME_MINUTES
+    settings.GATEWAY_URL, settings.GATEWAY_URL_V4, settings.GATEWAY_PROFILE = way_to_the_service(
         wire
     ).values()
     settings.CELERY_BROKER_URL = "memory://"
@@ -165,5 +165,5 @@ def way_to_the_service(wire: Proxy) -> dict[str, str]:
     return {
         "COUNTERSIGN_GATEWAY_URL": f"{base}/v2",
         "COUNTERSIGN_GATEWAY_URL_V4": f"{base}/v4",
-        "COUNTERSIGN_GATEWAY_DIALECT": str(ISSUED_CODES),
+        "COUNTERSIGN_GATEWAY_PROFILE": str(ISSUED_CODES),
     }

@@ -23,9 +23,9 @@ THEIRS = {"044": "Access", "999": "New Bank"}
 @pytest.fixture
 def switched_on(settings: Settings, tmp_path: Path) -> Settings:
     """The deployment says that the service has a list of banks."""
-    file = tmp_path / "dialect.toml"
+    file = tmp_path / "profile.toml"
     file.write_text('capabilities = ["banks"]\n')
-    settings.GATEWAY_DIALECT = str(file)
+    settings.GATEWAY_PROFILE = str(file)
     return settings
 
 

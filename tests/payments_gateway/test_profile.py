@@ -93,9 +93,9 @@ def test_a_point_that_is_none_is_refused_by_name(line: str) -> None:
 
 @pytest.mark.parametrize("line", [*WRONG[:20], "no_such_point = 1", "half a line", 'otp_type = "sms"'])
 def test_a_wrong_file_stops_the_start(settings: Settings, tmp_path: Path, line: str) -> None:
-    file = tmp_path / "dialect.toml"
+    file = tmp_path / "profile.toml"
     file.write_text(line)
-    settings.GATEWAY_DIALECT = str(file)
+    settings.GATEWAY_PROFILE = str(file)
     with pytest.raises(ValueError, match=line.partition(" ")[0] if "=" in line else "line 1"):
         check_configuration()
 

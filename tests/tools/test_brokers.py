@@ -87,15 +87,15 @@ def environment(sandbox: SandboxProcess, tmp_path: Path) -> dict[str, str]:
         "COUNTERSIGN_DATABASE_URL": database_url(),
         "COUNTERSIGN_DATA_DIR": str(tmp_path),
         "COUNTERSIGN_GATEWAY_URL": sandbox.url,
-        "COUNTERSIGN_GATEWAY_DIALECT": str(ISSUED_CODES),
+        "COUNTERSIGN_GATEWAY_PROFILE": str(ISSUED_CODES),
     }
 
 
 @pytest.fixture
 def released(sandbox: SandboxProcess, maker: User, checker: User, settings: Settings) -> Operation:
     """Approved and released, with a doorbell that nobody hears, and a code that workers have the time to use."""
-    settings.GATEWAY_DIALECT = str(ISSUED_CODES)
-    settings.TOKEN_LIFETIME_SECONDS = 60 * settings.RELEASE_LIFETIME_MINUTES
+    settings.GATEWAY_PROFILE = str(ISSUED_CODES)
+    settings.OTP_LIFETIME_SECONDS = 60 * settings.RELEASE_LIFETIME_MINUTES
     sandbox.options(token_reuse=True)
     holder = resolve_account_holder("0123456789", "044").account_name
     operation = factories.approved(maker, checker, account_name=holder, typed_name=holder)

@@ -1,6 +1,5 @@
 """The log of a real worker: it tells why, and no secret."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ from celery import Celery
 from backoffice.celery import broker_options
 from tests.sandbox_process import ROOT
 from tests.tools.test_brokers import wait_until
+from tools.processes import clean_environment, run_python
 
 pytestmark = pytest.mark.stack
 BROKER = "filesystem://localhost//"
@@ -31,9 +31,7 @@ for logger in (get_task_logger("ours"), get_logger("celery.beat"), logging.getLo
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
     """A deployment of its own, in a folder."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("COUNTERSIGN_")}
-    own = {"DJANGO_SETTINGS_MODULE": "backoffice.settings", "COUNTERSIGN_DATA_DIR": str(tmp_path)}
-    return {**inherited, **own}
+    return clean_environment({"COUNTERSIGN_DATA_DIR": str(tmp_path)})
 
 
 def test_what_a_worker_cannot_do_is_told_with_its_traceback_and_without_secrets(
@@ -59,14 +57,7 @@ def test_what_a_worker_cannot_do_is_told_with_its_traceback_and_without_secrets(
     assert "canary" not in lines
 
 
-def test_no_logger_of_celery_writes_past_the_one_handler(environment: dict[str, str]) -> None:
-    said = subprocess.run(
-        [sys.executable, "-c", SAY_IT_EVERYWHERE],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+def test_no_logger_of_celery_writes_past_the_one_handler(tmp_path: Path) -> None:
+    said = run_python("-c", SAY_IT_EVERYWHERE, own={"COUNTERSIGN_DATA_DIR": str(tmp_path)})
     assert said.stderr.count("it was token=•••") == 3
     assert "canary" not in said.stdout + said.stderr

@@ -1,6 +1,5 @@
 """Bodies that come slowly, in part or without an end, over real connections to the real server."""
 
-import os
 import socket
 import sqlite3
 import subprocess
@@ -17,7 +16,7 @@ from backoffice.webhooks.endpoint import MAX_BODY_BYTES
 from tests.payments_gateway.vectors.make_vectors import FOLDER
 from tests.sandbox_process import ROOT
 from tests.webhooks.steps import ADDRESS, SECRET, news
-from tools.processes import free_port
+from tools.processes import clean_environment, free_port
 
 PATIENCE = 120  # seconds
 
@@ -32,10 +31,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def port(folder: Path) -> Iterator[int]:
     """Where the product's own server answers, with one thread. It has no tables but the one of deliveries."""
     number = free_port()
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("COUNTERSIGN_")}
-    own = {"COUNTERSIGN_DATA_DIR": str(folder), "COUNTERSIGN_WEBHOOK_SECRET": SECRET, "PYTHONPATH": str(ROOT)}
-    keys = {"COUNTERSIGN_WEBHOOK_KEYS": str(FOLDER / "current.pub.pem")}
-    environment = {**inherited, **own, **keys, "DJANGO_SETTINGS_MODULE": "backoffice.settings"}
+    own = {"COUNTERSIGN_DATA_DIR": str(folder), "COUNTERSIGN_WEBHOOK_SECRET": SECRET}
+    environment = clean_environment({**own, "COUNTERSIGN_WEBHOOK_KEYS": str(FOLDER / "current.pub.pem")})
     serve = ("-m", "gunicorn", "backoffice.wsgi", "--worker-class", "gthread", "--threads", "1")
     migrate = (sys.executable, "manage.py", "migrate", "webhooks")
     with (folder / "log").open("wb") as log:

@@ -7,18 +7,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.bench import client_reads, export, pages, product
+from tools.bench import client_reads, pages, product
 from tools.bench.databases import (
     BenchDatabase,
-    BenchError,
     prepare,
     seconds_to_seed,
     seeded,
     sqlite_database,
     temporary_database,
 )
-from tools.bench.measure import Measure, Sample, write
-from tools.processes import ROOT
+from tools.bench.measure import OURS, Measure, Sample, compared, write
+from tools.processes import ROOT, StackError
 
 _RIVAL_FRACTION = 5
 """The alternative gets this many times fewer records: its rate is constant, and as many would take half an
@@ -32,17 +31,14 @@ def merge_measures(database: BenchDatabase, engine: str, rounds: int, records: i
         "merge", rounds=rounds, records_of_ours=records, records_of_rival=records // _RIVAL_FRACTION
     )
     for what, key, target in (("new", "new", 3), ("unchanged", "again", 5)):
-        ours, rival = Sample(found[f"ours_{key}"]), Sample(found[f"rival_{key}"])
-        yield Measure(
-            id=f"P4.{engine}.{what}",
-            what=f"merge of {records:,} {what} records, on {engine}",
-            value=ours.median,
-            unit="rec/s",
+        sides = {OURS: Sample(found[f"ours_{key}"]), "bulk_create": Sample(found[f"rival_{key}"])}
+        yield compared(
+            f"P4.{engine}.{what}",
+            f"merge of {records:,} {what} records, on {engine}",
+            sides,
+            "rec/s",
+            {"bulk_create": target},
             limit_is="least",
-            rivals={"bulk_create": rival.median},
-            target={"bulk_create": target},
-            spread=ours.spread,
-            rounds=rounds,
         )
 
 
@@ -106,7 +102,7 @@ def main(arguments: list[str] | None = None) -> int:
     size = BenchSize(rows=chosen.rows, rounds=chosen.rounds, **parts_of)
     try:
         run(size, chosen.only, ROOT / "bench.json")
-    except BenchError as exc:
+    except StackError as exc:
         print(exc, file=sys.stderr)
         return 1
     return 0
@@ -118,10 +114,10 @@ def _seed(size: BenchSize) -> Iterator[Measure]:
 
 
 def _export(size: BenchSize) -> Iterator[Measure]:
-    yield from export.export_measures(seeded(size.rows), size.rounds, size.exported)
+    yield from pages.export_measures(seeded(size.rows), size.rounds, size.exported)
     with tempfile.TemporaryDirectory() as folder, sqlite_database(Path(folder)) as database:
         database.inside("fill", rows=size.exported_on_sqlite)
-        yield from export.sqlite_export_measures(database, size.rounds, size.exported_on_sqlite)
+        yield from pages.sqlite_export_measures(database, size.rounds, size.exported_on_sqlite)
 
 
 def _merge(size: BenchSize) -> Iterator[Measure]:

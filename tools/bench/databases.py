@@ -1,11 +1,12 @@
 """The databases of the benchmark: migrated, filled with generated transactions, kept between runs where that
-is slow.
+is slow. And the web process on one of them, with the alternatives installed and a person signed in.
 """
 
+import http.client
 import json
 import os
-import subprocess
-import sys
+import socket
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,19 +14,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
 import psycopg
 from psycopg import sql
 
 from tools.bench.seeding import seed
-from tools.processes import ROOT
+from tools.processes import ROOT, Stack, StackError, free_port
 
 SERVER = os.environ.get("BENCH_SERVER", "postgres://postgres@127.0.0.1:5432")
 DATABASE_PREFIX = "countersign_bench"
 FOLDER = ROOT / "var" / "bench"
-
-
-class BenchError(Exception):
-    """A measurement failed; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -34,51 +32,31 @@ class BenchDatabase:
 
     url: str
 
-    @property
-    def environment(self) -> dict[str, str]:
-        """The environment of a product process on this database, with the alternatives installed."""
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith("COUNTERSIGN_")}
-        return {
-            **inherited,
-            "DJANGO_SETTINGS_MODULE": "tools.bench.rivals.settings",
-            "PYTHONPATH": str(ROOT),
-            "COUNTERSIGN_DATA_DIR": str(FOLDER),
+    def stack(self) -> Stack:
+        """The product on this database, with the alternatives installed, and without a provider."""
+        variables = {
+            "DJANGO_SETTINGS_MODULE": "tools.bench.settings",
+            "COUNTERSIGN_DEMO": "0",
             "COUNTERSIGN_DATABASE_URL": self.url,
+            "COUNTERSIGN_WEBHOOK_KEYS": "",
             "COUNTERSIGN_LOG_LEVEL": "WARNING",
         }
+        return Stack(FOLDER, free_port(), free_port(), extra=variables)
 
     def inside(self, what: str, **given: Any) -> Any:
-        """The result of this function of `django_process`. Raises BenchError."""
-        return json.loads(
-            self.run("-m", "tools.bench.django_process", what, json.dumps(given)).splitlines()[-1]
-        )
+        """The result of this function of `django_process`. Raises StackError."""
+        output = self.stack().python("-m", "tools.bench.django_process", what, json.dumps(given))
+        return json.loads(output.splitlines()[-1])
 
     def migrate(self) -> None:
-        self.run("manage.py", "migrate", "--verbosity", "0", "--settings", "backoffice.settings")
-
-    def run(self, *arguments: str) -> str:
-        """Run Python and return its output. Raises BenchError."""
-        done = subprocess.run(  # noqa: S603 - our own interpreter and arguments
-            [sys.executable, *arguments],
-            cwd=ROOT,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode:
-            raise BenchError(
-                f"{' '.join(arguments)[:200]} failed:\n{done.stdout[-500:]}{done.stderr[-2000:]}"
-            )
-        return done.stdout
+        self.stack().manage("migrate", "--verbosity", "0", "--settings", "backoffice.settings")
 
 
 def prepare() -> None:
     """Prepare what every web process needs."""
     FOLDER.mkdir(parents=True, exist_ok=True)
-    BenchDatabase(f"sqlite:///{FOLDER / 'nothing.sqlite3'}").run(
-        "manage.py", "collectstatic", "--noinput", "--verbosity", "0"
-    )
+    nothing = BenchDatabase(f"sqlite:///{FOLDER / 'nothing.sqlite3'}")
+    nothing.stack().manage("collectstatic", "--noinput", "--verbosity", "0")
 
 
 def seeded(rows: int) -> BenchDatabase:
@@ -163,3 +141,91 @@ def _recreate(name: str) -> None:
 def _drop(name: str) -> None:
     with psycopg.connect(f"{SERVER}/postgres", autocommit=True) as session:
         session.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@dataclass(frozen=True)
+class TimedDownload:
+    """A download: seconds to its first and to its last byte, and its size including headers."""
+
+    first_byte: float
+    whole: float
+    size: int
+
+
+@dataclass(frozen=True)
+class TimedPage:
+    """A page as received, and its milliseconds."""
+
+    body: bytes
+    milliseconds: float
+
+
+class WebProcess:
+    """One gunicorn worker with eight threads, as in the deployment guide, and the session of a person."""
+
+    def __init__(self, stack: Stack, cookie: str) -> None:
+        self.stack, self.cookie = stack, cookie
+        self._connection = http.client.HTTPConnection("127.0.0.1", stack.web_port, timeout=600)
+
+    def get(self, path: str) -> TimedPage:
+        """A page, over a persistent connection, compressed as for browsers. Raises StackError."""
+        began = time.perf_counter()
+        self._connection.request("GET", path, headers={"Cookie": self.cookie, "Accept-Encoding": "gzip"})
+        response = self._connection.getresponse()
+        body = response.read()
+        taken = (time.perf_counter() - began) * 1000
+        if response.status >= 400:
+            raise StackError(f"{path} answered {response.status}")
+        return TimedPage(body, taken)
+
+    def download(self, path: str) -> TimedDownload:
+        """A file, read as fast as possible and discarded. Raises StackError unless it arrived completely."""
+        buffer, size, head, tail = bytearray(1 << 20), 0, b"", b""
+        with socket.create_connection(("127.0.0.1", self.stack.web_port), timeout=600) as line:
+            began = time.perf_counter()
+            line.sendall(
+                f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: {self.cookie}\r\nConnection: close\r\n\r\n".encode()
+            )
+            first = 0.0
+            while got := line.recv_into(buffer):
+                first = first or time.perf_counter() - began
+                head = head or bytes(buffer[: min(got, 2000)])
+                tail = (tail + bytes(buffer[max(0, got - 16) : got]))[-16:]
+                size += got
+            whole = time.perf_counter() - began
+        is_whole = tail.endswith(b"0\r\n\r\n") if b"chunked" in head.lower() else size > 0
+        if b" 200 " not in head[:20] or b"text/csv" not in head or not is_whole:
+            raise StackError(f"{path} did not arrive as a file: {head[:200]!r}")
+        return TimedDownload(first, whole, size)
+
+    @contextmanager
+    def growth(self) -> Iterator[list[float]]:
+        """By how many MiB the resident memory of the worker grows at most while the block runs."""
+        [worker] = psutil.Process(self.stack.processes["web"].pid).children()
+        before = highest = worker.memory_info().rss
+        found, done = [0.0], threading.Event()
+
+        def watch() -> None:
+            nonlocal highest
+            while not done.wait(0.02):
+                highest = max(highest, worker.memory_info().rss)
+
+        thread = threading.Thread(target=watch)
+        thread.start()
+        try:
+            yield found
+        finally:
+            done.set()
+            thread.join()
+            found[0] = (max(highest, worker.memory_info().rss) - before) / 2**20
+
+
+@contextmanager
+def web_process(database: BenchDatabase) -> Iterator[WebProcess]:
+    """A running web process, ended after the block."""
+    stack = database.stack()
+    try:
+        stack.start_web("--timeout", "600", "--keep-alive", "600")
+        yield WebProcess(stack, database.inside("session")["cookie"])
+    finally:
+        stack.stop()

@@ -6,9 +6,11 @@ Each function takes the arguments given to `main` and returns its result as JSON
 
 import json
 import sys
-from collections.abc import Callable
-from datetime import date
-from typing import Any
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any, TypeAlias
 from zoneinfo import ZoneInfo
 
 import django
@@ -16,7 +18,7 @@ import django
 django.setup()
 
 from django.contrib.auth.models import Group  # noqa: E402
-from django.db import connection  # noqa: E402
+from django.db import connection, transaction  # noqa: E402
 from django.db.models import Sum  # noqa: E402
 from django.http import QueryDict  # noqa: E402
 
@@ -26,6 +28,8 @@ from backoffice.accounts.sessions import SessionStore  # noqa: E402
 from backoffice.core import clock  # noqa: E402
 from backoffice.core.web.pagination import cursor_at  # noqa: E402
 from backoffice.ledger.forms import TransactionListForm  # noqa: E402
+from backoffice.ledger.mirror.merge import facet_ids, merge_records  # noqa: E402
+from backoffice.ledger.mirror.rows import RECORD_COLUMNS, row_of  # noqa: E402
 from backoffice.ledger.models import DayTotal, Mirror, Transaction  # noqa: E402
 from backoffice.ledger.transactions.filters import ORDERS  # noqa: E402
 from backoffice.reports.definitions.money import TRANSACTIONS  # noqa: E402
@@ -33,9 +37,16 @@ from backoffice.reports.exports.request_codec import filter_form  # noqa: E402
 from backoffice.reports.rendering.csv import copy_sql  # noqa: E402
 from backoffice.reports.rendering.database import text_select  # noqa: E402
 from backoffice.reports.report import ExportRequest  # noqa: E402
-from tools.bench import merging, rendering  # noqa: E402
+from payments_gateway import TransactionRecord  # noqa: E402
+from tools.bench.measure import in_turns  # noqa: E402
+from tools.bench.rivals import measure_rendering  # noqa: E402
 
 READER = "bench@countersign.example"
+MERGE_BATCH = 1000  # the number that a pass merges in one transaction
+OLDEST_RECORD = datetime(2026, 11, 1, 12, tzinfo=UTC)
+CURRENCIES = ("NGN", "USD", "USDT")
+MergeBatch: TypeAlias = Callable[[Sequence[TransactionRecord]], None]
+UPDATED = [name for name in (*RECORD_COLUMNS, "facet", "occurred_at") if name != "transaction_id"]
 
 
 def session() -> dict[str, str]:
@@ -113,18 +124,119 @@ def _cursor_into_the_middle(query: str) -> str:
     return cursor_at([str(middle), 0], order, among=str(chosen))
 
 
-def fill(rows: int) -> dict[str, str]:
-    """Merge this many records into an empty mirror, on any engine."""
-    merging.fill_mirror(rows)
-    return refresh()
-
-
 def refresh() -> dict[str, str]:
     """Mark the mirror as synced now."""
     now, rows = clock.now(), DayTotal.objects.aggregate(rows=Sum("count"))["rows"] or 0
     stands = {"rows": rows, "listed": rows, "as_of": now, "loaded_at": now, "whole_at": now, "day_at": now}
     Mirror.objects.update_or_create(pk=1, defaults=stands)
     return {}
+
+
+def records(number: int) -> list[TransactionRecord]:
+    """This many records, newest first, as the client parses them; each balance follows from the one before."""
+    balances = dict.fromkeys(CURRENCIES, Decimal(1_000_000_000))
+    told = []
+    for one in range(number):
+        currency, is_in = CURRENCIES[one % 5 % 3], one % 4 < 2
+        amount, fee = Decimal(100 + one * 7919 % 9_000_000) / 100, Decimal(0 if is_in else one % 50)
+        at = OLDEST_RECORD + timedelta(seconds=9 * one)
+        told.append(
+            {
+                "transactionId": f"{one:08d}-4f7e-2b0c-9d1a-5d6c7b8a9e0f",
+                "amount": str(amount),
+                "currency": currency,
+                "type": "deposit" if is_in else "withdrawal",
+                "status": "fulfilled",
+                "fee": str(fee),
+                "prevBalance": str(balances[currency]),
+                "sender": f"Ada Obi {one * 7 % 3000}" if is_in else "merchant",
+                "username": "merchant" if is_in else f"Tunde Bello {one * 11 % 3000}",
+                "businessId": f"biz-{one % 3}",
+                "version": "v2",
+                "createdAt": at.isoformat(),
+                "updatedAt": (at + timedelta(minutes=1)).isoformat(),
+            }
+        )
+        balances[currency] += amount if is_in else -amount - fee
+    return [TransactionRecord.model_validate(record) for record in reversed(told)]
+
+
+def measure_merge(rounds: int, records_of_ours: int, records_of_rival: int) -> dict[str, list[float]]:
+    """Records per second of both, new and repeated, in each round. The alternative gets fewer: its rate is
+    constant.
+    """
+    Mirror.objects.get_or_create(pk=1)
+    told = records(records_of_ours)
+    found: dict[str, list[float]] = {}
+
+    def new_and_again(side: str, write: MergeBatch, given: list[TransactionRecord]) -> float:
+        _empty_mirror()
+        for which in ("new", "again"):
+            found.setdefault(f"{side}_{which}", []).append(_records_per_second(write, given))
+        return 0.0
+
+    sides = {
+        "ours": lambda: new_and_again("ours", _merge_ours, told),
+        "rival": lambda: new_and_again("rival", _merge_rival, told[:records_of_rival]),
+    }
+    in_turns(rounds, sides)
+    return found
+
+
+def fill(rows: int) -> dict[str, str]:
+    """Merge this many records into an empty mirror, on any engine."""
+    Mirror.objects.get_or_create(pk=1)
+    told = records(rows)
+    for first in range(0, rows, MERGE_BATCH):
+        _merge_ours(told[first : first + MERGE_BATCH])
+    return refresh()
+
+
+def _records_per_second(write: MergeBatch, given: list[TransactionRecord]) -> float:
+    began = time.perf_counter()
+    for first in range(0, len(given), MERGE_BATCH):
+        write(given[first : first + MERGE_BATCH])
+    return len(given) / (time.perf_counter() - began)
+
+
+def _merge_ours(batch: Sequence[TransactionRecord]) -> None:
+    """Merge with rows, history and totals."""
+    with transaction.atomic(durable=True):
+        merge_records(batch)
+
+
+def _merge_rival(batch: Sequence[TransactionRecord]) -> None:
+    """The rows alone, upserted as in Django's documentation."""
+    now = datetime.now(UTC)
+    rows = [row_of(record) for record in batch]
+    facets = facet_ids({row.words for row in rows})
+    with transaction.atomic(durable=True):
+        Transaction.objects.bulk_create(
+            [
+                Transaction(
+                    **row.values,
+                    facet_id=facets[row.words],
+                    digest=row.digest,
+                    occurred_at=row.record.created_at or now,
+                    first_seen_at=now,
+                )
+                for row in rows
+            ],
+            update_conflicts=True,
+            unique_fields=["transaction_id"],
+            update_fields=UPDATED,
+        )
+
+
+def _empty_mirror() -> None:
+    """Empty the mirror of a benchmark database; elsewhere its history is append-only."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("ALTER TABLE ledger_transactionchange DISABLE TRIGGER USER")
+            cursor.execute("TRUNCATE ledger_transaction, ledger_daytotal, ledger_names CASCADE")
+        return
+    DayTotal.objects.all().delete()
+    Transaction.objects.all().delete()
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -134,8 +246,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "cursors": cursors,
     "fill": fill,
     "refresh": refresh,
-    "merge": merging.measure_merge,
-    "render": rendering.measure_rendering,
+    "merge": measure_merge,
+    "render": lambda **given: measure_rendering(reader(), **given),
 }
 
 

@@ -3,9 +3,11 @@
 import json
 import statistics
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
+
+OURS = "ours"
 
 
 @dataclass(frozen=True)
@@ -60,25 +62,6 @@ class Measure:
         )
         return within and all(self.ratios[name] >= least for name, least in self.target.items())
 
-    @property
-    def told(self) -> dict[str, object]:
-        """The measure as written to bench.json."""
-        return {
-            "id": self.id,
-            "what": self.what,
-            "value": self.value,
-            "unit": self.unit,
-            "limit": self.limit,
-            "limit_is": self.limit_is,
-            "rivals": dict(self.rivals),
-            "ratios": self.ratios,
-            "target": dict(self.target),
-            "met": self.is_met,
-            "spread": self.spread,
-            "rounds": self.rounds,
-            "note": self.note,
-        }
-
     def __str__(self) -> str:
         limit = "" if self.limit is None else f"at {self.limit_is} {_short(self.limit)}"
         spread = "" if self.spread is None else f"{_short(self.spread[0])} to {_short(self.spread[1])}"
@@ -94,6 +77,22 @@ class Measure:
         ).rstrip() + (f"\n{'':<18} {self.note}" if self.note else "")
 
 
+def sampled(
+    name: str, what: str, sample: Sample, unit: str, limit: float | None = None, **more: Any
+) -> Measure:
+    """The measure whose value is the median of this sample."""
+    rounds = len(sample.values)
+    return Measure(name, what, sample.median, unit, limit, spread=sample.spread, rounds=rounds, **more)
+
+
+def compared(
+    name: str, what: str, found: Mapping[str, Sample], unit: str, target: Mapping[str, float], **more: Any
+) -> Measure:
+    """The measure of our side beside all the other sides."""
+    rivals = {side: sample.median for side, sample in found.items() if side != OURS}
+    return sampled(name, what, found[OURS], unit, rivals=rivals, target=target, **more)
+
+
 def in_turns(rounds: int, sides: Mapping[str, Callable[[], float]]) -> dict[str, Sample]:
     """Measure every side once in each round, starting with another side each time."""
     names = list(sides)
@@ -104,14 +103,10 @@ def in_turns(rounds: int, sides: Mapping[str, Callable[[], float]]) -> dict[str,
     return {name: Sample(values) for name, values in found.items()}
 
 
-def medians_of(found: Mapping[str, Sample], *rivals: str) -> dict[str, float]:
-    """The medians of these sides, for `rivals`."""
-    return {name: found[name].median for name in rivals}
-
-
 def write(measures: Iterable[Measure], path: Path) -> None:
     """Store the measures as JSON."""
-    path.write_text(json.dumps([measure.told for measure in measures], indent=2) + "\n")
+    rows = [asdict(one) | {"ratios": one.ratios, "met": one.is_met} for one in measures]
+    path.write_text(json.dumps(rows, indent=2) + "\n")
 
 
 def _short(value: float) -> str:

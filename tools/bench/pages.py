@@ -1,18 +1,28 @@
-"""P2 and P6: the list of transactions for every filter and at any depth, its size, queries and rendering; the
-overview.
+"""P1, P2 and P6: what a web process answers: exports, the list of transactions for every filter and at any
+depth, its size, queries and rendering, and the overview.
 """
 
 import gzip
 import re
+import subprocess
+import time
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 from urllib.parse import quote, urljoin
 
-from tools.bench.databases import BenchDatabase, BenchError
-from tools.bench.measure import Measure, Sample, in_turns, medians_of
-from tools.bench.web_process import WebProcess, web_process
+from tools.bench.databases import BenchDatabase, WebProcess, web_process
+from tools.bench.measure import OURS, Measure, Sample, compared, in_turns, sampled
+from tools.processes import StackError
 
-PageSides: TypeAlias = dict[str, Callable[[], float]]
+Sides: TypeAlias = dict[str, Callable[[], float]]
+SMALL_EXPORT = 10_000
+RIVALS = {
+    "model iterator": ("model.csv", 4),
+    "values_list": ("values.csv", 4),
+    "django-import-export": ("import-export.csv", 40),
+}
+"""URL, and how many times fewer rows each writes: the rate is constant, and a million would take minutes."""
+MAX_EXTRA_GROWTH = 4.0  # MiB
 PATH = "/transactions/"
 ADMIN = "/rivals/admin/ledger/transaction/"
 FILTERS = {
@@ -50,7 +60,7 @@ FILTERS = {
     "an id": "transaction_id=c4ca4238-a0b9-2382-0dcc-509a6f75849b",
 }
 ENCODED_FILTERS = {name: quote(query, safe="=&") for name, query in FILTERS.items()}
-STATEMENT_PAGES = {
+TIMED_PAGES = {
     "books.month": ("the statements of this month, all currencies", "/money/statements/"),
     "books.whole": ("the statement of one currency over all its years", "/money/statements/?currency=NGN"),
     "books.breaks": ("continuity", "/money/continuity/"),
@@ -58,119 +68,85 @@ STATEMENT_PAGES = {
 }
 ADMIN_FACTOR = 50
 MAX_MILLISECONDS = 100  # milliseconds, for any filter: not noticeable
+MAX_RATIO = 1.3
+MAX_QUERIES = 6
 
 
 def page_measures(
     large: BenchDatabase, small: BenchDatabase, rounds: int, rows: int, few: int
 ) -> Iterator[Measure]:
     """Every page at both sizes, the first page and one from the middle; then beside the admin and OFFSET."""
+    cursors = large.inside("cursors", queries=list(ENCODED_FILTERS.values()))
     with web_process(large) as web, web_process(small) as little:
-        addresses = {
-            "page 1": _addresses(None),
-            "deep": _addresses(large.inside("cursors", queries=list(ENCODED_FILTERS.values()))),
+        found = {
+            name: _one_measure(web, little, f"{PATH}?{query}", cursor, rounds)
+            for (name, query), cursor in zip(ENCODED_FILTERS.items(), cursors, strict=True)
         }
-        found = {name: _one_measure(name, web, little, addresses, rounds) for name in ENCODED_FILTERS}
-        yield from _growth_measure(found, rounds, rows, few)
-        yield _rival_measures(web, rounds, rows)
-        yield from _overview(web, rounds)
-        yield from _statement_measures(web, rounds)
-
-
-def _addresses(cursors: list[str] | None) -> dict[str, str]:
-    if cursors is None:
-        return {name: f"{PATH}?{query}" for name, query in ENCODED_FILTERS.items()}
-    return {
-        name: f"{PATH}?{query}&cursor={quote(cursor)}"
-        for (name, query), cursor in zip(ENCODED_FILTERS.items(), cursors, strict=True)
-    }
+        yield from _growth_measures(found, rows, few)
+        yield _rival_measure(web, rounds, rows)
+        yield _timed_page(web, "overview.time", "the overview", "/", rounds, 50)
+        yield from page_sizes("overview", "the overview", web, "/")
+        for name, (what, path) in TIMED_PAGES.items():
+            yield _timed_page(web, name, what, path, rounds, None)
 
 
 def _one_measure(
-    name: str, web: WebProcess, little: WebProcess, addresses: dict[str, dict[str, str]], rounds: int
+    web: WebProcess, little: WebProcess, address: str, cursor: str, rounds: int
 ) -> dict[str, Sample]:
-    sides: PageSides = {
-        "page 1": lambda: web.get(addresses["page 1"][name]).milliseconds,
-        "deep": lambda: web.get(addresses["deep"][name]).milliseconds,
-        "page 1 of few": lambda: little.get(addresses["page 1"][name]).milliseconds,
-    }
+    return _warm_in_turns(
+        rounds,
+        {
+            "page 1": lambda: web.get(address).milliseconds,
+            "deep": lambda: web.get(f"{address}&cursor={quote(cursor)}").milliseconds,
+            "page 1 of few": lambda: little.get(address).milliseconds,
+        },
+    )
+
+
+def _warm_in_turns(rounds: int, sides: Sides) -> dict[str, Sample]:
     for side in sides.values():
         side()
     return in_turns(rounds, sides)
 
 
-def _growth_measure(
-    found: dict[str, dict[str, Sample]], rounds: int, rows: int, few: int
-) -> Iterator[Measure]:
+def _growth_measures(found: dict[str, dict[str, Sample]], rows: int, few: int) -> Iterator[Measure]:
     deep = {name: one["deep"].median / one["page 1"].median for name, one in found.items()}
     size = {name: one["page 1"].median / one["page 1 of few"].median for name, one in found.items()}
-    yield _worst("P2.depth", "deep page beside page 1", deep, rounds)
-    yield _worst("P2.size", f"page 1 of {rows:,} beside {few:,}", size, rounds)
+    yield _worst("P2.depth", "deep page beside page 1", deep)
+    yield _worst("P2.size", f"page 1 of {rows:,} beside {few:,}", size)
     slowest = max(found, key=lambda name: found[name]["page 1"].median)
-    one = found[slowest]["page 1"]
-    yield Measure(
-        "P2.slowest",
-        f"slowest page 1 of all filters ({slowest})",
-        one.median,
-        "ms",
-        MAX_MILLISECONDS,
-        spread=one.spread,
-        rounds=rounds,
+    what = f"slowest page 1 of all filters ({slowest})"
+    yield sampled("P2.slowest", what, found[slowest]["page 1"], "ms", MAX_MILLISECONDS)
+
+
+def _worst(measure: str, what: str, ratios: dict[str, float]) -> Measure:
+    ranked = sorted(ratios.items(), key=lambda item: -item[1])
+    name, worst = ranked[0]
+    above = ", ".join(f"{one} {ratio:.2f}" for one, ratio in ranked if ratio > MAX_RATIO)
+    what = f"{what}, the worst of {len(ratios)} filters ({name})"
+    note = f"above {MAX_RATIO}: {above}" if above else ""
+    return Measure(measure, what, worst, "x", MAX_RATIO, spread=(ranked[-1][1], worst), note=note)
+
+
+def _rival_measure(web: WebProcess, rounds: int, rows: int) -> Measure:
+    found = _warm_in_turns(
+        rounds,
+        {
+            OURS: lambda: web.get(PATH).milliseconds,
+            "Django admin": lambda: web.get(ADMIN).milliseconds,
+            "OFFSET": lambda: web.get(f"/rivals/offset/?at={rows // 2}").milliseconds,
+        },
     )
+    what = f"page of {rows:,} transactions, without filters"
+    note = "the admin without a second count and without queries for its filters; OFFSET to the middle"
+    return compared("P2.page", what, found, "ms", {"Django admin": ADMIN_FACTOR}, note=note)
 
 
-def _worst(measure: str, what: str, ratios: dict[str, float], rounds: int) -> Measure:
-    name = max(ratios, key=ratios.__getitem__)
-    above = [
-        f"{one} {ratio:.2f}"
-        for one, ratio in sorted(ratios.items(), key=lambda item: -item[1])
-        if ratio > 1.3
-    ]
-    return Measure(
-        measure,
-        f"{what}, the worst of {len(ratios)} filters ({name})",
-        ratios[name],
-        "x",
-        1.3,
-        spread=(min(ratios.values()), max(ratios.values())),
-        rounds=rounds,
-        note=f"above 1.3: {', '.join(above)}" if above else "",
-    )
-
-
-def _rival_measures(web: WebProcess, rounds: int, rows: int) -> Measure:
-    sides: PageSides = {
-        "ours": lambda: web.get(PATH).milliseconds,
-        "Django admin": lambda: web.get(ADMIN).milliseconds,
-        "OFFSET": lambda: web.get(f"/rivals/offset/?at={rows // 2}").milliseconds,
-    }
-    for side in sides.values():
-        side()
-    found = in_turns(rounds, sides)
-    return Measure(
-        id="P2.page",
-        what=f"page of {rows:,} transactions, without filters",
-        value=found["ours"].median,
-        unit="ms",
-        rivals=medians_of(found, "Django admin", "OFFSET"),
-        target={"Django admin": ADMIN_FACTOR},
-        spread=found["ours"].spread,
-        rounds=rounds,
-        note="the admin without a second count and without queries for its filters; OFFSET to the middle",
-    )
-
-
-def _overview(web: WebProcess, rounds: int) -> Iterator[Measure]:
-    web.get("/")
-    found = Sample([web.get("/").milliseconds for _ in range(rounds)])
-    yield Measure("overview.time", "the overview", found.median, "ms", 50, spread=found.spread, rounds=rounds)
-    yield from page_sizes("overview", "the overview", web, "/")
-
-
-def _statement_measures(web: WebProcess, rounds: int) -> Iterator[Measure]:
-    for name, (what, path) in STATEMENT_PAGES.items():
-        web.get(path)
-        found = Sample([web.get(path).milliseconds for _ in range(rounds)])
-        yield Measure(name, what, found.median, "ms", spread=found.spread, rounds=rounds)
+def _timed_page(
+    web: WebProcess, measure: str, what: str, path: str, rounds: int, limit: float | None
+) -> Measure:
+    found = _warm_in_turns(rounds, {OURS: lambda: web.get(path).milliseconds})
+    return sampled(measure, what, found[OURS], "ms", limit)
 
 
 def page_sizes(measure: str, what: str, web: WebProcess, path: str) -> Iterator[Measure]:
@@ -184,26 +160,97 @@ def page_sizes(measure: str, what: str, web: WebProcess, path: str) -> Iterator[
     yield Measure(f"{measure}.critical", f"critical bytes of {what}", critical, "kB gz", 50)
 
 
-MAX_QUERIES = 6
-
-
 def rendering_measures(database: BenchDatabase, rounds: int) -> Iterator[Measure]:
-    """Rendering beside Jinja2. Raises BenchError if the two pages differ."""
+    """Rendering beside Jinja2. Raises StackError if the two pages differ."""
     cookie = database.inside("session")["cookie"]
-    told = database.inside("render", rounds=rounds, cookie=cookie)
-    if not told["same"]:
-        raise BenchError("The page in Jinja2 (tools/bench/rivals/templates) is not ours any more: mend it.")
-    found = {name: Sample(told[name]) for name in ("ours", "Jinja2")}
-    yield Measure(
-        id="P6.render",
-        what=f"rendering the list page of {told['rows']} transactions, processor time",
-        value=found["ours"].median,
-        unit="ms",
-        rivals=medians_of(found, "Jinja2"),
-        target={"Jinja2": 1 / 1.5},
-        spread=found["ours"].spread,
-        rounds=rounds,
-    )
-    yield Measure("P6.queries", "queries of the whole page", told["queries"], "", MAX_QUERIES)
+    rendered = database.inside("render", rounds=rounds, cookie=cookie)
+    if not rendered["same"]:
+        raise StackError("The page in Jinja2 (tools/bench/templates) is not ours any more: mend it.")
+    found = {name: Sample(rendered[name]) for name in (OURS, "Jinja2")}
+    what = f"rendering the list page of {rendered['rows']} transactions, processor time"
+    yield compared("P6.render", what, found, "ms", {"Jinja2": 1 / 1.5})
+    yield Measure("P6.queries", "queries of the whole page", rendered["queries"], "", MAX_QUERIES)
     with web_process(database) as web:
         yield from page_sizes("P6", "the list page", web, PATH)
+
+
+def export_measures(database: BenchDatabase, rounds: int, rows: int) -> Iterator[Measure]:
+    """Ours on PostgreSQL beside COPY and common alternatives."""
+    wanted, few = database.inside("newest", rows=rows), database.inside("newest", rows=SMALL_EXPORT)
+    statement = database.inside("copy_statement", since=wanted["since"])["statement"]
+    with web_process(database) as web:
+        _warm_up(web, few["since"])
+        first_bytes: list[float] = []
+
+        def ours() -> float:
+            came = web.download(_export_path(wanted["since"]))
+            first_bytes.append(came.first_byte * 1000)
+            return float(wanted["rows"] / came.whole)
+
+        sides = {OURS: ours, "COPY": lambda: wanted["rows"] / _copy(database, statement)}
+        sides |= {name: _rival(web, path, rows // less) for name, (path, less) in RIVALS.items()}
+        for side in (ours, sides["COPY"]):
+            side()  # load the rows into memory, for both sides
+        found = in_turns(rounds, sides)
+    growths = in_turns(
+        rounds,
+        {
+            "big": lambda: _growth(database, few["since"], wanted["since"]),
+            "small": lambda: _growth(database, few["since"], few["since"]),
+        },
+    )
+    big, small = growths["big"], growths["small"].median
+    what = f"CSV of {wanted['rows']:,} transactions over HTTP, formula-safe"
+    target = {"COPY": 0.8, "model iterator": 8, "django-import-export": 30}
+    note = "COPY is psql with the same SELECT; the others write fewer rows, and their rate is told"
+    yield compared("P1.rate", what, found, "rows/s", target, limit_is="least", note=note)
+    yield sampled("P1.first-byte", "its first byte", Sample(first_bytes[-rounds:]), "ms", 100)
+    yield sampled("P1.memory", "growth of the web process meanwhile", big, "MiB", 32)
+    what = f"more of it than for {few['rows']:,} rows ({small:.1f} MiB)"
+    yield Measure("P1.memory-even", what, max(0.0, big.median - small), "MiB", MAX_EXTRA_GROWTH)
+
+
+def sqlite_export_measures(database: BenchDatabase, rounds: int, rows: int) -> Iterator[Measure]:
+    """Ours on SQLite beside common alternatives."""
+    wanted = database.inside("newest", rows=rows)
+    with web_process(database) as web:
+        _warm_up(web, wanted["since"])
+        sides = {OURS: lambda: wanted["rows"] / web.download(_export_path(wanted["since"])).whole}
+        sides |= {name: _rival(web, RIVALS[name][0], rows) for name in ("model iterator", "values_list")}
+        found = in_turns(rounds, sides)
+    what = f"CSV of {wanted['rows']:,} transactions over HTTP, on SQLite"
+    yield compared("P1.sqlite", what, found, "rows/s", {"model iterator": 2.5}, limit_is="least")
+
+
+def _export_path(since: str) -> str:
+    return f"/reports/transactions.csv?since={since}"
+
+
+def _warm_up(web: WebProcess, since: str) -> None:
+    for path in (_export_path(since), *(f"/rivals/{path}?rows=100" for path, _ in RIVALS.values())):
+        web.download(path)
+
+
+def _rival(web: WebProcess, path: str, rows: int) -> Callable[[], float]:
+    return lambda: rows / web.download(f"/rivals/{path}?rows={rows}").whole
+
+
+def _growth(database: BenchDatabase, few: str, since: str) -> float:
+    """MiB that this file adds to a new process that has already written a small one, since freed memory would
+    hide it.
+    """
+    with web_process(database) as web:
+        web.download(_export_path(few))
+        with web.growth() as growth:
+            web.download(_export_path(since))
+    return growth[0]
+
+
+def _copy(database: BenchDatabase, statement: str) -> float:
+    began = time.perf_counter()
+    subprocess.run(  # noqa: S603 - our own statement
+        ["psql", database.url, "--quiet", "--no-psqlrc", "--command", statement],  # noqa: S607 - wherever it is
+        stdout=subprocess.DEVNULL,
+        check=True,
+    )
+    return time.perf_counter() - began

@@ -1,40 +1,23 @@
-"""P8: the whole product: start-up time, memory, page sizes, and the time from click to sending."""
+"""P8: the whole product: start-up time, memory, and the time from click to sending."""
 
-import gzip
 import os
-import re
 import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
-from urllib.parse import urljoin
 
 import psutil
 import requests
 
 from payments_gateway.sandbox.parties import API_KEY, API_USER, USER_VERSIONS
-from tools.bench.measure import Measure, Sample
+from tools.bench.measure import Measure, Sample, sampled
 from tools.browser import HttpBrowser
 from tools.processes import Stack, temporary_sandbox, temporary_stack
 from tools.smoke import AMOUNT, WITHDRAWAL, prepare, wait_until_closed
 
-# The pages that each person opens; `operation` is one that the first person prepares for this.
-PAGES = {
-    "Tunde Bello": ("/operations/prepare/withdrawal/", "operation"),
-    "Amara Okafor": (
-        "/",
-        "/operations/?tab=open",
-        "/operations/?tab=done",
-        "operation",
-        "/reports/",
-        "/account/",
-    ),
-    "Femi Ade": ("/audit/",),
-}
 NO_BROKER = "redis://127.0.0.1:9/0"
 ROUNDS = 9
 SEEDED = 100_000
@@ -51,9 +34,9 @@ def product_measures() -> Iterator[Measure]:
         yield Measure("demo.again", "make demo, second start", _start(Path(folder)), "s", 10)
     with tempfile.TemporaryDirectory() as folder, temporary_stack(Path(folder)) as stack:
         yield Measure("demo.memory", "memory of all processes together", _memory(stack), "MB", 600)
-        yield from _sizes(stack)
         yield _send_latency("P8.local", "local broker", stack, 150)
-    with _stack_without_broker() as stack:
+    extra = {"COUNTERSIGN_BROKER_URL": NO_BROKER}
+    with tempfile.TemporaryDirectory() as folder, temporary_stack(Path(folder), extra=extra) as stack:
         yield _send_latency("P8.down", "broker down", stack, 3000)
 
 
@@ -116,13 +99,6 @@ def _start(folder: Path) -> float:
         return time.monotonic() - began
 
 
-@contextmanager
-def _stack_without_broker() -> Iterator[Stack]:
-    extra = {"COUNTERSIGN_BROKER_URL": NO_BROKER}
-    with tempfile.TemporaryDirectory() as folder, temporary_stack(Path(folder), extra=extra) as stack:
-        yield stack
-
-
 def _memory(stack: Stack) -> float:
     """Megabytes used by the processes; shared pages are counted once."""
     total = 0
@@ -130,33 +106,6 @@ def _memory(stack: Stack) -> float:
         parent = psutil.Process(process.pid)
         total += sum(one.memory_full_info().pss for one in [parent, *parent.children(recursive=True)])
     return total / 1e6
-
-
-def _sizes(stack: Stack) -> Iterator[Measure]:
-    """The largest page, and the largest sum of a page and its assets, gzipped."""
-    html, critical, operation = {}, {}, ""
-    for name, paths in PAGES.items():
-        with HttpBrowser(stack.web) as browser:
-            browser.sign_in_at_the_demo(name)
-            operation = operation or prepare(browser)
-            for path in paths:
-                page = browser.get(operation if path == "operation" else path)
-                opened = f"{path}, {name.split()[0]}"
-                html[opened] = len(gzip.compress(page.content)) / 1000
-                critical[opened] = html[opened] + _critical_assets(browser, page)
-    yield _largest("demo.html", "HTML", html, 14)
-    yield _largest("demo.critical", "critical bytes", critical, 50)
-
-
-def _largest(name: str, what: str, sizes: dict[str, float], limit: float) -> Measure:
-    largest = max(sizes, key=sizes.__getitem__)
-    return Measure(name, f"{what} of the largest page ({largest})", sizes[largest], "kB", limit)
-
-
-def _critical_assets(browser: HttpBrowser, page: requests.Response) -> float:
-    found = set(re.findall(r'(?:src|href)="([^"]+\.(?:css|js)[^"]*)"', page.text))
-    bodies = [browser.get(urljoin(page.url, address)).content for address in found]
-    return sum(len(gzip.compress(body)) for body in bodies) / 1000
 
 
 def _send_latency(name: str, broker: str, stack: Stack, limit: float) -> Measure:
@@ -168,8 +117,7 @@ def _send_latency(name: str, broker: str, stack: Stack, limit: float) -> Measure
         found = Sample(
             [_one_latency(stack, maker, checker, AMOUNT + number) for number in range(1, ROUNDS + 1)]
         )
-    what = f"approve and send to the service, {broker}"
-    return Measure(name, what, found.median, "ms", limit, spread=found.spread, rounds=ROUNDS)
+    return sampled(name, f"approve and send to the service, {broker}", found, "ms", limit)
 
 
 def _one_latency(stack: Stack, maker: HttpBrowser, checker: HttpBrowser, amount: Decimal) -> float:

@@ -46,7 +46,7 @@ def release_operation(
 ) -> Operation:
     """Release an approved operation; a worker sends it when its turn at the balance comes.
 
-    The provider's one-time code is stored encrypted and bound to this content for `TOKEN_LIFETIME_SECONDS`; a
+    The provider's one-time code is stored encrypted and bound to this content for `OTP_LIFETIME_SECONDS`; a
     release without a code lasts `RELEASE_LIFETIME_MINUTES`. Raises PermissionMissingError, SelfApprovalError,
     WrongStatusError, ExpiredError, ContentChangedError, SecondFactorStaleError, SendingPausedError,
     OtpMissingError, AlreadyReleasedError.
@@ -122,7 +122,7 @@ def _new_release(operation: Operation, actor: User, token: SecretStr | None) -> 
         balance=debit.currency if debit else None,
     )
     if token is not None:
-        release.expires_at = now + timedelta(seconds=settings.TOKEN_LIFETIME_SECONDS)
+        release.expires_at = now + timedelta(seconds=settings.OTP_LIFETIME_SECONDS)
         release.sealed_token = encryption.encrypt(token.get_secret_value().strip(), bound_to=release.bound_to)
     return release
 

@@ -212,7 +212,7 @@ def stale_release(scope: InspectionScope) -> list[str]:
 
 def _lifetime(release: Release) -> timedelta:
     if release.sealed_token is not None:
-        return timedelta(seconds=settings.TOKEN_LIFETIME_SECONDS)
+        return timedelta(seconds=settings.OTP_LIFETIME_SECONDS)
     return timedelta(minutes=settings.RELEASE_LIFETIME_MINUTES)
 
 

@@ -27,9 +27,9 @@ def test_there_is_one_client_for_each_configuration(settings: Settings) -> None:
 
 def test_the_dialect_is_ours_unless_a_file_says_otherwise(settings: Settings, tmp_path: Path) -> None:
     assert provider_profile() == ProviderProfile()
-    file = tmp_path / "dialect.toml"
+    file = tmp_path / "profile.toml"
     file.write_text('token_required = false\notp_type = "otp"\n')
-    settings.GATEWAY_DIALECT = str(file)
+    settings.GATEWAY_PROFILE = str(file)
     assert (provider_profile().token_required, provider_profile().otp_type) == (False, "otp")
 
 
@@ -37,17 +37,17 @@ def test_the_dialect_is_ours_unless_a_file_says_otherwise(settings: Settings, tm
 def test_a_dialect_that_cannot_be_used_is_named_by_its_file(
     settings: Settings, tmp_path: Path, text: bytes | None
 ) -> None:
-    file = tmp_path / "dialect.toml"
+    file = tmp_path / "profile.toml"
     if text is not None:
         file.write_bytes(text)
-    settings.GATEWAY_DIALECT = str(file)
-    with pytest.raises(ValueError, match=f"^COUNTERSIGN_GATEWAY_DIALECT, {re.escape(str(file))}: "):
+    settings.GATEWAY_PROFILE = str(file)
+    with pytest.raises(ValueError, match=f"^COUNTERSIGN_GATEWAY_PROFILE, {re.escape(str(file))}: "):
         provider_profile()
 
 
 def test_a_wrong_dialect_stops_the_start(settings: Settings, tmp_path: Path) -> None:
-    file = tmp_path / "dialect.toml"
+    file = tmp_path / "profile.toml"
     file.write_text('otp_type = "sms"\n')
-    settings.GATEWAY_DIALECT = str(file)
+    settings.GATEWAY_PROFILE = str(file)
     with pytest.raises(ValueError, match="otp_type"):
         gateway()

@@ -1,9 +1,6 @@
 """manage.py gateway: the service is looked at over real HTTP, through the command."""
 
-import os
 import re
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from email.utils import formatdate
@@ -22,7 +19,8 @@ from payments_gateway.operations import OPERATIONS, CallEffect
 from tests.payments_gateway import stub
 from tests.payments_gateway.situations import BROKEN, UNREADABLE, closed_port
 from tests.payments_gateway.stub import Behaviour, Stub
-from tests.sandbox_process import API_KEY, ROOT, SandboxProcess
+from tests.sandbox_process import API_KEY, SandboxProcess
+from tools.processes import run_python
 
 pytestmark = pytest.mark.django_db(transaction=True)
 CANARY = "canary-key-7f3a"
@@ -44,11 +42,11 @@ Run = Callable[..., Ran]
 def run(settings: Settings, tmp_path: Path) -> Run:
     """Run the command against an address."""
 
-    def run(url: str, *arguments: str, dialect: str = "", key: str = API_KEY) -> Ran:
+    def run(url: str, *arguments: str, profile: str = "", key: str = API_KEY) -> Ran:
         file = tmp_path / f"{len(list(tmp_path.iterdir()))}.toml"
-        file.write_text(dialect)
+        file.write_text(profile)
         settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = url, url.replace("/v2", "/v4")
-        settings.GATEWAY_DIALECT, settings.GATEWAY_API_KEY = str(file), key
+        settings.GATEWAY_PROFILE, settings.GATEWAY_API_KEY = str(file), key
         output = StringIO()
         try:
             call_command("gateway", *arguments, stdout=output)
@@ -99,7 +97,7 @@ def test_half_an_account_is_refused(run: Run, sandbox_process: SandboxProcess) -
 
 
 def test_optional_reads_are_asked_when_they_are_on(run: Run, sandbox_process: SandboxProcess) -> None:
-    done = run(sandbox_process.url, "check", dialect='capabilities = ["banks", "rates", "payment"]')
+    done = run(sandbox_process.url, "check", profile='capabilities = ["banks", "rates", "payment"]')
     assert done.returncode == 0
     assert "answered, HTTP 200" in row(done, "extras.banks")
     assert "answered, HTTP 200" in row(done, "extras.rates")
@@ -108,7 +106,7 @@ def test_optional_reads_are_asked_when_they_are_on(run: Run, sandbox_process: Sa
 
 def test_an_optional_read_that_our_client_cannot_read_is_told(run: Run) -> None:
     with Stub(stub.answer(200, {"data": [{"Code": "044"}]})) as service:
-        done = run(service.url, "check", dialect='capabilities = ["banks"]')
+        done = run(service.url, "check", profile='capabilities = ["banks"]')
     assert "not usable, HTTP 200" in row(done, "extras.banks")
     assert "cannot be read" in row(done, "extras.banks")
 
@@ -229,7 +227,7 @@ def test_a_clock_that_is_wrong_is_told(run: Run, seconds: int, words: str) -> No
 
 
 def test_the_table_of_operations_is_that_of_the_specification(run: Run) -> None:
-    done = run("http://127.0.0.1:9/v2", "operations", dialect='key_list_path = "/user/apikeys"')
+    done = run("http://127.0.0.1:9/v2", "operations", profile='key_list_path = "/user/apikeys"')
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert [line.split()[0] for line in lines[1:]] == [operation.name for operation in OPERATIONS]
@@ -242,7 +240,7 @@ def test_the_table_of_operations_is_that_of_the_specification(run: Run) -> None:
 
 
 def test_optional_reads_are_in_the_table_when_they_are_on(run: Run) -> None:
-    done = run("http://127.0.0.1:9/v2", "operations", dialect='capabilities = ["payment"]')
+    done = run("http://127.0.0.1:9/v2", "operations", profile='capabilities = ["payment"]')
     assert re.search(r"^extras.payment +GET +/payment/\{paymentId\} +v2 +reads$", done.stdout, re.MULTILINE)
     assert "extras.banks" not in done.stdout
 
@@ -253,19 +251,15 @@ def test_the_command_asks_for_an_action(run: Run) -> None:
 
 def test_it_needs_no_database_and_prints_no_secret(tmp_path: Path) -> None:
     """As on a machine on which nothing but the configuration is there."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("COUNTERSIGN_")}
     with Stub(stub.answer(401, {"message": f"no entry for {CANARY}"})) as service:
-        environment |= {
+        own = {
             "COUNTERSIGN_DATA_DIR": str(tmp_path),
             "COUNTERSIGN_DATABASE_URL": "postgres://nobody:nothing@127.0.0.1:9/none",
             "COUNTERSIGN_GATEWAY_URL": service.url,
             "COUNTERSIGN_GATEWAY_URL_V4": service.url.replace("/v2", "/v4"),
             "COUNTERSIGN_GATEWAY_API_KEY": CANARY,
         }
-        command = [sys.executable, "manage.py", "gateway", "check"]
-        done = subprocess.run(
-            command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120
-        )
+        done = run_python("manage.py", "gateway", "check", own=own, timeout=120)
     assert done.returncode == 1
     assert "does not accept our credentials: no entry for [hidden]" in done.stderr
     assert "Asked with the API key of the environment, for want of the one in use" in done.stdout

@@ -19,7 +19,7 @@ from typing import Any
 import psutil
 
 from tests.faults.harness.processes import PATIENCE, TIMEOUT
-from tools.processes import ROOT
+from tools.processes import ROOT, clean_environment
 
 
 @dataclass
@@ -57,13 +57,12 @@ class ForkedWorkers:
     running: "subprocess.Popen[str] | None" = None
 
     def start(self) -> None:
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith("COUNTERSIGN_")}
-        own = {"DJANGO_SETTINGS_MODULE": "backoffice.settings", "COUNTERSIGN_DATA_DIR": str(self.folder)}
+        own = {"COUNTERSIGN_DATA_DIR": str(self.folder), **self.environment}
         with (self.folder / "log").open("ab") as log:
             self.running = subprocess.Popen(
                 [sys.executable, "-m", "tests.faults.harness.forked_workers"],
                 cwd=ROOT,
-                env={**inherited, **own, **self.environment},
+                env=clean_environment(own),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,

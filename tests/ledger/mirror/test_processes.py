@@ -1,9 +1,7 @@
 """The sync among processes: killed ones, several at once, one that stood still, and the doorbell."""
 
-import os
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from io import StringIO
@@ -28,6 +26,7 @@ from backoffice.ledger.models import DayTotal, Mirror, Transaction
 from tests.ledger.long_list import LongList, numbered
 from tests.stub_provider import serving
 from tests.tools.test_brokers import database_url
+from tools.processes import run_python
 
 pytestmark = pytest.mark.django_db(transaction=True)
 WITHIN = 60  # seconds
@@ -60,7 +59,6 @@ def run(
     service: LongList, folder: Path, *arguments: str, points: str = ""
 ) -> "subprocess.CompletedProcess[str]":
     """`manage.py mirror` in a process of its own, around this test's database."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("COUNTERSIGN_")}
     own = {
         "COUNTERSIGN_DATA_DIR": str(folder),
         "COUNTERSIGN_DATABASE_URL": database_url(),
@@ -69,14 +67,7 @@ def run(
         "COUNTERSIGN_GATEWAY_URL_V4": service.url_v4,
         "COUNTERSIGN_FAULT_POINT": points,
     }
-    return subprocess.run(
-        [sys.executable, "manage.py", "mirror", *arguments],
-        env={**inherited, "DJANGO_SETTINGS_MODULE": "backoffice.settings", **own},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=WITHIN,
-    )
+    return run_python("manage.py", "mirror", *arguments, own=own, timeout=WITHIN)
 
 
 @pytest.mark.parametrize(("point", "merged"), [("mirror.read", 0), ("mirror.merged", 1000)])

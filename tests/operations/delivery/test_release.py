@@ -117,9 +117,9 @@ def test_a_release_that_ran_out_gives_way_to_a_new_one(
 def test_where_the_service_wants_no_token_nobody_is_asked_for_one(
     service: StubProvider, maker: User, checker: User, sign_in: SignIn, settings: Settings, tmp_path: Path
 ) -> None:
-    file = tmp_path / "dialect.toml"
+    file = tmp_path / "profile.toml"
     file.write_text("token_required = false\n")
-    settings.GATEWAY_DIALECT = str(file)
+    settings.GATEWAY_PROFILE = str(file)
     operation = factories.approved(maker, checker)
     address = reverse("operations:release", args=[operation.pk])
     answer = sign_in(Client(), checker).post(address, {"digest": operation.digest})

@@ -128,9 +128,9 @@ def test_the_estimate_says_which_conversion_it_goes_by_and_of_when(
 def test_a_rate_that_the_service_tells_goes_before_any_that_was_reached(
     as_maker: Client, sandbox: SandboxProcess, settings: Settings, tmp_path: Path
 ) -> None:
-    file = tmp_path / "dialect.toml"
+    file = tmp_path / "profile.toml"
     file.write_text('capabilities = ["rates"]\n')
-    settings.GATEWAY_DIALECT = str(file)
+    settings.GATEWAY_PROFILE = str(file)
     assert "told by the service, " in review(as_maker, amount="1000").content.decode()
 
 

@@ -53,9 +53,9 @@ NOT_CHECKED = {
 @pytest.fixture(autouse=True)
 def silent(settings: Settings, tmp_path: Path) -> Iterator[None]:
     """The service, which could tell banks and rates besides."""
-    file = tmp_path / "dialect.toml"
+    file = tmp_path / "profile.toml"
     file.write_text('capabilities = ["banks", "rates"]\n')
-    settings.GATEWAY_DIALECT = str(file)
+    settings.GATEWAY_PROFILE = str(file)
     with Stub(stub.silent) as service:
         settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = service.url, service.url.replace("/v2", "/v4")
         yield

@@ -36,9 +36,9 @@ _NUMBERS = count(1)
 @pytest.fixture
 def can_be_asked(settings: Settings, tmp_path: Path) -> None:
     """The deployment says that the service can be asked for one payment."""
-    dialect = tmp_path / "dialect.toml"
-    dialect.write_text('capabilities = ["payment"]')
-    settings.GATEWAY_DIALECT = str(dialect)
+    profile = tmp_path / "profile.toml"
+    profile.write_text('capabilities = ["payment"]')
+    settings.GATEWAY_PROFILE = str(profile)
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ import hashlib
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +23,7 @@ from backoffice.reports.models import ExportJob, ExportState, export_folder
 from payments_gateway import ReadFailedError
 from tests.reports.export_requests import actions, asked_for, files, now, numbers
 from tests.tools.test_brokers import database_url
+from tools.processes import run_python
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("empty_folder")]
 Rows = Callable[[], Iterator[object]]
@@ -270,9 +270,7 @@ def test_a_killed_process_leaves_no_half_of_a_file_and_another_begins_anew(
 
 def swept_by_a_process(settings: Settings, point: str) -> "subprocess.CompletedProcess[str]":
     """One round of the sweeper in a process of its own, around this test's database and folder."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("COUNTERSIGN_")}
     own = {
-        "DJANGO_SETTINGS_MODULE": "backoffice.settings",
         "COUNTERSIGN_DATA_DIR": str(settings.DATA_DIR),
         "COUNTERSIGN_DATABASE_URL": database_url(),
         "COUNTERSIGN_ENVIRONMENT": "sandbox",
@@ -280,11 +278,4 @@ def swept_by_a_process(settings: Settings, point: str) -> "subprocess.CompletedP
         "COUNTERSIGN_GATEWAY_URL_V4": "http://127.0.0.1:9/v4",
         "COUNTERSIGN_FAULT_POINT": f"{point}=kill",
     }
-    return subprocess.run(
-        [sys.executable, "manage.py", "sweep", "--once"],
-        env={**inherited, **own},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    return run_python("manage.py", "sweep", "--once", own=own, timeout=120)

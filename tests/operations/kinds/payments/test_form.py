@@ -189,9 +189,9 @@ def test_prepare_again_fills_the_form_and_takes_a_new_reference(as_maker: Client
 def test_the_check_tells_the_holder_and_the_rate_with_its_key(
     as_maker: Client, bank: dict[str, str], settings: Settings, tmp_path: Any
 ) -> None:
-    dialect = tmp_path / "dialect.toml"
-    dialect.write_text('capabilities = ["rates"]')
-    settings.GATEWAY_DIALECT = str(dialect)
+    profile = tmp_path / "profile.toml"
+    profile.write_text('capabilities = ["rates"]')
+    settings.GATEWAY_PROFILE = str(profile)
     html = as_maker.post(f"{ADDRESS}check/", {**bank, "submission": SUBMISSION}).content.decode()
     assert bank["typed_name"] in html
     assert "USDT 1 = NGN" in html
