@@ -17,7 +17,7 @@ from pydantic import SecretStr
 from backoffice.accounts.models import User
 from backoffice.core import clock, isolation
 from backoffice.core.isolation import postponed
-from backoffice.core.models import NamedLease
+from backoffice.core.models import LeaseRow
 from backoffice.operations import tasks
 from backoffice.operations.delivery import release
 from backoffice.operations.delivery.record import sender_grace
@@ -274,7 +274,7 @@ class HistoryActions:
         silent = waiting.filter(operation__status=Status.SENDING).aggregate(due=Min("deadline_at"))["due"]
         found += [silent + sender_grace()] if silent else []
         if Delivery.objects.filter(wanted_at__isnull=False).exists():
-            found.append(NamedLease.objects.get(what="webhooks").next_at)
+            found.append(LeaseRow.objects.get(name="webhooks").held_until)
         return min(found, default=None)
 
     def _process(self, work: Callable[[], object], fate: Fate | None) -> None:

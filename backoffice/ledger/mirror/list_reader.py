@@ -10,7 +10,7 @@ from math import ceil
 
 from backoffice.core import fault_points
 from backoffice.core.gateway import gateway
-from backoffice.ledger.mirror.lease import SyncLease
+from backoffice.core.leases import Lease
 from backoffice.ledger.mirror.rows import MirrorRow, UnstorableRecordError, rows_of
 from payments_gateway import GatewayError, PageReader, TransactionPage
 
@@ -21,8 +21,8 @@ PER_PAGE = 100
 PAGE_DEADLINE = 20.0  # seconds for one page
 
 
-def read_page(number: int, lease: SyncLease) -> TransactionPage:
-    """One page of the list. Raises GatewayError, and SyncLeaseLostError before any request is made."""
+def read_page(number: int, lease: Lease) -> TransactionPage:
+    """One page of the list. Raises GatewayError, and LeaseLostError before any request is made."""
     lease.renew()
     return gateway(deadline=PAGE_DEADLINE).transactions.page(page=number, per_page=PER_PAGE)
 
@@ -58,13 +58,13 @@ class ListStep:
 
 
 def read_steps(
-    place: ListPosition, lease: SyncLease, *, until: float, is_enough: Callable[[TransactionPage], bool]
+    place: ListPosition, lease: Lease, *, until: float, is_enough: Callable[[TransactionPage], bool]
 ) -> Iterator[ListStep]:
     """Yield steps until this monotonic time, the end of the list, or a page for which `is_enough` is true.
 
     At least one page is read, even after `until`. The caller merges each step before it requests the next. If
     a page fails, the pages read before it are yielded as a step first; then the error is raised, and the next
-    run continues there. Raises GatewayError, UnstorableRecordError, SyncLeaseLostError.
+    run continues there. Raises GatewayError, UnstorableRecordError, LeaseLostError.
     """
     reader, page = _resume_at(place, lease)
     while True:
@@ -89,7 +89,7 @@ def _between_fault_points(step: ListStep) -> Iterator[ListStep]:
 
 def _fill_step(
     step: ListStep,
-    lease: SyncLease,
+    lease: Lease,
     reader: PageReader,
     page: TransactionPage | None,
     *,
@@ -108,7 +108,7 @@ def _fill_step(
         page, is_overlap = None, False
 
 
-def _resume_at(place: ListPosition, lease: SyncLease) -> tuple[PageReader, TransactionPage | None]:
+def _resume_at(place: ListPosition, lease: Lease) -> tuple[PageReader, TransactionPage | None]:
     """A reader at the next page, and the page before it, already read, as overlap.
 
     If the list has become shorter since, the reader starts at an earlier page and there is no overlap page.
