@@ -1,4 +1,4 @@
-"""Start and stop the processes of one Countersign: simulated provider, worker, beat, sweeper and web."""
+"""Start and stop the processes of one Countersign: simulated provider, worker, sweeper and web."""
 
 import fcntl
 import os
@@ -108,10 +108,9 @@ class Stack:
         self.set_sandbox(token_reuse=False, settle_after=self.settle_after)
         self.run("web", "-m", "gunicorn", "backoffice.wsgi", *self._web_arguments())
         self.wait_for("web", f"{self.web}/account/sign-in/")
-        celery = ("-m", "celery", "-A", "backoffice.celery")
+        worker = ("-m", "celery", "-A", "backoffice.celery", "worker")
         quiet = ("--without-gossip", "--without-mingle", "--without-heartbeat")
-        self.run("worker", *celery, "worker", "--pool", "threads", "--concurrency", "4", *quiet)
-        self.run("beat", *celery, "beat", "--pidfile=")
+        self.run("worker", *worker, "--pool", "threads", "--concurrency", "4", *quiet)
         self.run("sweeper", "manage.py", "sweep")
 
     def start_sandbox(self) -> None:

@@ -16,8 +16,6 @@ from backoffice.accounts.models import User
 from backoffice.api_keys import key_list
 from backoffice.api_keys.key_list import expiry_warning, key_rows
 from backoffice.api_keys.models import KnownKey
-from backoffice.api_keys.tasks import refresh_keys
-from backoffice.celery import app
 from backoffice.core import credentials
 from backoffice.core.models import LeaseRow
 from backoffice.operations.models.operations import Operation
@@ -183,18 +181,12 @@ def test_the_overview_says_nothing_of_a_key_that_was_ended(as_administrator: Cli
 
 
 def test_the_timer_keeps_the_list_that_nobody_looks_at(sandbox: SandboxProcess, settings: Settings) -> None:
-    refresh_keys()
+    key_list.refresh_keys_if_due()
     assert [key.name for key in KnownKey.objects.all()] == ["first key"]
     settings.GATEWAY_URL_V4 = UNREACHABLE
     an_hour_passes()
-    refresh_keys()
+    key_list.refresh_keys_if_due()
     assert [key.name for key in KnownKey.objects.all()] == ["first key"]
-
-
-def test_beat_rings_for_the_list_often_enough() -> None:
-    entry = app.conf.beat_schedule["keys"]
-    assert entry["task"] == refresh_keys.name
-    assert timedelta(seconds=entry["schedule"]) < key_list.REFRESH_INTERVAL
 
 
 def test_the_list_is_read_once_an_hour_whoever_asks(sandbox: SandboxProcess, settings: Settings) -> None:

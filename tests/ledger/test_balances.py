@@ -10,12 +10,10 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from backoffice.celery import app
 from backoffice.core.models import LeaseRow
 from backoffice.ledger import balances
 from backoffice.ledger.balances import LONG_TREND_PERIOD, balance_trend, balances_with_long_trend
 from backoffice.ledger.models import Balance, BalanceSnapshot
-from backoffice.ledger.tasks import take_snapshot
 from tests.ledger.stored_balances import balance, snapshot
 from tests.stub_provider import StubProvider
 
@@ -93,17 +91,6 @@ def test_a_service_that_is_away_is_asked_once_a_minute(unreachable: None) -> Non
     pause = LeaseRow.objects.get().held_until - timezone.now()
     assert timedelta(seconds=50) < pause <= balances.SNAPSHOT_RETRY_AFTER
     assert not BalanceSnapshot.objects.exists()
-
-
-def test_the_worker_keeps_them_as_well(service: StubProvider) -> None:
-    take_snapshot.apply().get()
-    assert BalanceSnapshot.objects.count() == 1
-
-
-def test_beat_rings_for_them_often_enough() -> None:
-    entry = app.conf.beat_schedule["snapshots"]
-    assert entry["task"] == take_snapshot.name
-    assert timedelta(seconds=entry["schedule"]) < balances.SNAPSHOT_INTERVAL
 
 
 def points(line: str) -> list[tuple[int, int]]:

@@ -142,13 +142,13 @@ SENDING = (
     ),
     Safeguard(
         "one that fails stops no other",
-        "backoffice.core.isolation:_run",
+        "backoffice.core.isolation:run_isolated",
         {"except Exception as exc:": "except MemoryError as exc:"},
         "tests/operations/test_jobs.py::test_a_job_that_fails_stops_no_other_of_the_round",
     ),
     Safeguard(
         "one that failed is left alone for a while",
-        "backoffice.core.isolation:_acquire",
+        "backoffice.core.isolation:_reserve",
         {"not in _busy | postponed()": "not in _busy"},
         "tests/core/test_isolation.py::test_what_the_database_does_to_one_row_stops_no_other",
     ),

@@ -51,6 +51,7 @@ from tests.simulation.world import (
     SimulationStage,
     doorbells,
 )
+from tests.sweeping import sweep_operations
 
 Act = Callable[..., object]
 NO_OPERATION = UUID(int=4)
@@ -202,7 +203,7 @@ class HistoryActions:
         self._process(lambda: tasks.send(pk), fate)
 
     def sweep(self, fate: Fate | None = None) -> None:
-        self._process(tasks.sweep, fate)
+        self._process(sweep_operations, fate)
 
     def look(self, pk: UUID, person: str | None, fate: Fate | None = None) -> None:
         actor = self.people[person] if person else None

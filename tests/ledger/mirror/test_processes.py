@@ -16,7 +16,6 @@ from django.db import connection
 from django.utils import timezone
 from pytest_django import Settings
 
-from backoffice.celery import app
 from backoffice.core import clock
 from backoffice.core.leases import Lease, held_leases
 from backoffice.ledger import tasks
@@ -235,13 +234,11 @@ def test_many_processes_coming_by_at_once_read_the_list_once(service: LongList) 
     assert list(total_discrepancies()) == []
 
 
-def test_the_tasks_read_what_is_due_and_what_is_wanted(service: LongList) -> None:
+def test_the_task_reads_what_is_wanted_before_it_is_due(service: LongList) -> None:
     service.listed = numbered(3)
-    tasks.sync_mirror_if_due.apply().get()
+    sync.sync_if_due()
     service.grow("A")
-    tasks.sync_mirror_if_due.apply().get()
+    sync.sync_if_due()
     assert "A" not in here()
     tasks.sync_mirror.apply(args=("an operation",)).get()
     assert "A" in here()
-    scheduled = app.conf.beat_schedule["mirror"]
-    assert scheduled["task"] == tasks.sync_mirror_if_due.name
