@@ -59,17 +59,6 @@ app.conf.update(
     broker_connection_retry_on_startup=True,
     broker_connection_timeout=1,
     timezone="UTC",
-    beat_schedule={
-        "sweep": {"task": "operations.sweep", "schedule": 5.0, "options": {"expires": 5.0}},
-        "inspection": {"task": "operations.inspect", "schedule": 15.0, "options": {"expires": 15.0}},
-        "snapshots": {"task": "ledger.keep_snapshots", "schedule": 30.0, "options": {"expires": 30.0}},
-        "mirror": {"task": "ledger.keep_mirror", "schedule": 10.0, "options": {"expires": 10.0}},
-        "reconciliation": {"task": "operations.reconcile", "schedule": 10.0, "options": {"expires": 10.0}},
-        "schedules": {"task": "reports.run_schedules", "schedule": 30.0, "options": {"expires": 30.0}},
-        "webhooks": {"task": "webhooks.look", "schedule": 5.0, "options": {"expires": 5.0}},
-        "keys": {"task": "api_keys.refresh", "schedule": 300.0, "options": {"expires": 300.0}},
-    },
     broker_transport_options=broker_options(settings.CELERY_BROKER_URL, settings.DATA_DIR),
-    beat_schedule_filename=str(settings.DATA_DIR / "beat-schedule"),
 )
 app.autodiscover_tasks()

@@ -1,4 +1,4 @@
-"""Start and stop the processes of one Countersign: simulated provider, worker, beat, sweeper and web."""
+"""Start and stop the processes of one Countersign: simulated provider, worker, sweeper and web."""
 
 import fcntl
 import os
@@ -132,10 +132,9 @@ class Stack:
             self.manage("shell", "--verbosity", "0", "--command", self.at_first)
         self.set_sandbox(token_reuse=False, settle_after=self.settle_after)
         self.start_web()
-        celery = ("-m", "celery", "-A", "backoffice.celery")
+        worker = ("-m", "celery", "-A", "backoffice.celery", "worker")
         quiet = ("--without-gossip", "--without-mingle", "--without-heartbeat")
-        self.run("worker", *celery, "worker", "--pool", "threads", "--concurrency", "4", *quiet)
-        self.run("beat", *celery, "beat", "--pidfile=")
+        self.run("worker", *worker, "--pool", "threads", "--concurrency", "4", *quiet)
         self.run("sweeper", "manage.py", "sweep")
 
     def start_sandbox(self) -> None:

@@ -12,7 +12,7 @@ from backoffice.api_keys.models import KnownKey
 from backoffice.audit.canonical import storable_text
 from backoffice.core.credentials import KeyInUse, key_in_use
 from backoffice.core.gateway import PAGE_TIMEOUT, gateway
-from backoffice.core.leases import try_acquire
+from backoffice.core.leases import acquire_lease
 from backoffice.operations.delivery.record import complete_result
 from backoffice.operations.kinds.api_keys.base import (
     CREATING_KIND,
@@ -125,7 +125,7 @@ def refresh_keys_if_due() -> int:
     list is kept until the next try.
     """
     fresh = KnownKey.objects.filter(as_of__gt=timezone.now() - REFRESH_INTERVAL)
-    if fresh.exists() or not try_acquire("keys", pause=RETRY_INTERVAL):
+    if fresh.exists() or not acquire_lease("keys", RETRY_INTERVAL):
         return 0
     try:
         refresh_keys()

@@ -1,7 +1,7 @@
 """Process rows one by one, so that a failing row does not stop the others.
 
-An unexpected failure is logged with its traceback, reported through `failed`, and the row is postponed for a
-minute. An unavailable or read-only database is raised, since no row is the cause of it.
+An unexpected failure is logged with its traceback, and the row is postponed for a minute. An unavailable or
+read-only database is raised, since no row is the cause of it.
 """
 
 import logging
@@ -39,8 +39,21 @@ def run_each_isolated(
     """
     done: list[Result] = []
     for row, name in rows.items():
-        one, tell = partial(_retry_if_disconnected, partial(work, row)), partial(failed, row)
-        done += _run((work.__name__, row), name, one, failed=tell, is_of_no_row=_is_database_unavailable)
+        if not _reserve(key := (work, row)):
+            continue
+        try:
+            done.append(_retry_if_disconnected(partial(work, row)))
+        except Exception as exc:
+            # Any exception: other rows must still be processed, and this failure is reported.
+            if _is_database_unavailable(exc):
+                raise
+            _postpone(key, name, exc)
+            try:
+                failed(row, type(exc).__name__)
+            except Error:
+                logger.exception("That %s failed could not be written down", name)
+        finally:
+            _busy.discard(key)
     return done
 
 
@@ -48,20 +61,24 @@ def ignore(*_of: object) -> None:
     """For `failed`, where no page shows the row: the log has the failure."""
 
 
-def run_isolated(job: Callable[[], int]) -> int | None:
-    """Run a whole job in the same way, so that its failure does not stop other jobs. Returns its count, None
-    if it failed.
+def run_isolated(name: str, job: Callable[[], int]) -> int | None:
+    """Run a whole job, so that its failure does not stop other jobs. Returns its count, None if it failed.
 
-    Any number of threads may run it at once. Database errors are logged, and the next round tries again.
+    After an unexpected failure this thread skips the job for a minute; after a failure of the database the
+    next round tries again.
     """
-    key, name = (job.__name__, threading.get_ident()), f"The job {job.__name__}"
-    try:
-        done = _run(key, name, job, failed=ignore, is_of_no_row=_may_be_database_failure)
-    except Error:
-        logger.exception("The database did not allow %s; the next round tries again", job.__name__)
-        close_old_connections()  # the next job needs a working connection
+    key = (name, threading.get_ident())
+    if key in postponed():
         return None
-    return done[0] if done else None
+    try:
+        return job()
+    except Exception as exc:
+        if _may_be_database_failure(exc):
+            logger.exception("The database did not allow %s; the next round tries again", name)
+            close_old_connections()  # the next job needs a working connection
+        else:
+            _postpone(key, f"The job {name}", exc)
+    return None
 
 
 def postponed() -> set[Hashable]:
@@ -70,37 +87,19 @@ def postponed() -> set[Hashable]:
     return {key for key, until in list(_postponed_until.items()) if until > now}
 
 
-def _run(
-    key: Hashable,
-    name: str,
-    work: Callable[[], Result],
-    *,
-    failed: Callable[[str], object],
-    is_of_no_row: Callable[[Exception], bool],
-) -> list[Result]:
-    """The result in a list; an empty list if the work failed or is postponed."""
-    if not _acquire(key):
-        return []
-    try:
-        return [work()]
-    except Exception as exc:
-        # Any exception: other rows must still be processed, and this failure is reported.
-        if is_of_no_row(exc):
-            raise
-        logger.exception("%s failed, and is left alone for a minute", name)
-        _postponed_until[key] = time.monotonic() + POSTPONED_SECONDS
-        _report_failure(failed, type(exc).__name__, name)
-        return []
-    finally:
-        _busy.discard(key)
+def _reserve(key: Hashable) -> bool:
+    """Reserve the row for this thread, unless it is being processed or postponed."""
+    with _lock:
+        is_free = key not in _busy | postponed()
+        if is_free:
+            _busy.add(key)
+            _postponed_until.pop(key, None)
+    return is_free
 
 
-def _report_failure(failed: Callable[[str], object], error: str, name: str) -> None:
-    """Report it; if the database refuses even that, log it and continue with the round."""
-    try:
-        failed(error)
-    except Error:
-        logger.exception("That %s failed could not be written down", name)
+def _postpone(key: Hashable, name: str, exc: Exception) -> None:
+    logger.error("%s failed, and is left alone for a minute", name, exc_info=exc)
+    _postponed_until[key] = time.monotonic() + POSTPONED_SECONDS
 
 
 def _retry_if_disconnected(work: Callable[[], Result]) -> Result:
@@ -146,13 +145,3 @@ def _is_database_unavailable(exc: Exception) -> bool:
     except Error:
         return True
     return False
-
-
-def _acquire(key: Hashable) -> bool:
-    """Reserve the row, unless it is being processed or postponed."""
-    with _lock:
-        is_free = key not in _busy | postponed()
-        if is_free:
-            _busy.add(key)
-            _postponed_until.pop(key, None)
-    return is_free

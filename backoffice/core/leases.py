@@ -1,17 +1,113 @@
-"""Named leases in the database: one process at a time does a job, and not again before a given time.
+"""Leases: one process at a time does a job, and the lease of a killed process expires.
 
-Compare-and-set on the row, since SQLite has no row locks, and the database's clock, since a machine whose own
-clock is ahead would lock out the others.
+Each acquisition has a higher number than the one before. It tells a process that stood still past its expiry
+from the one that holds the lease now, so that it writes nothing any more. By compare-and-set on one row, since
+SQLite has no row locks, and by the database's clock, since a machine whose own clock is ahead would lock out
+the others.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from types import TracebackType
+from typing import Self
 
 from django.db import connection
+from django.db.models import F, Model
 
 from backoffice.core import clock
-from backoffice.core.models import NamedLease
+from backoffice.core.models import LeaseRow
+
+
+class LeaseLostError(Exception):
+    """The lease expired and another process acquired it, or it was released."""
+
+
+@dataclass
+class Lease:
+    """A lease that was acquired. As a context manager it is released at the end of the block."""
+
+    name: str
+    number: int
+    duration: timedelta
+    _extended_at: float = field(default_factory=time.monotonic)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, _type: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+    def __str__(self) -> str:
+        return f"{self.name} #{self.number}"
+
+    def verify(self) -> None:
+        """Extend the lease, and lock its row until the end of the transaction, so that nobody acquires it
+        before the caller's changes are committed. Raises LeaseLostError.
+        """
+        mine = LeaseRow.objects.filter(name=self.name, number=self.number)
+        if not mine.update(held_until=clock.now() + self.duration):
+            raise LeaseLostError
+        self._extended_at = time.monotonic()
+
+    def renew(self) -> None:
+        """Extend the lease unless it was extended recently. Raises LeaseLostError."""
+        if time.monotonic() - self._extended_at > self.duration.total_seconds() / 8:
+            self.verify()
+
+    def release(self, *, free_at: datetime | None = None) -> None:
+        """End the lease; others can acquire it now, or from `free_at`. Does nothing if it is lost already."""
+        mine = LeaseRow.objects.filter(name=self.name, number=self.number)
+        mine.update(number=F("number") + 1, held_until=free_at or clock.now())
+
+
+def acquire_lease(name: str, duration: timedelta) -> Lease | None:
+    """Acquire the lease if it is free or expired; otherwise return None.
+
+    One that is never released limits how often a job runs: not again before `duration` has passed.
+    """
+    now = clock.now()
+    row, _ = LeaseRow.objects.get_or_create(name=name, defaults={"acquired_at": now, "held_until": now})
+    if row.held_until > now:
+        return None
+    free = LeaseRow.objects.filter(name=name, number=row.number, held_until__lte=now)
+    if not free.update(number=row.number + 1, acquired_at=now, held_until=now + duration):
+        return None
+    return Lease(name, row.number + 1, duration)
+
+
+def held_leases(names: str) -> dict[str, datetime]:
+    """The leases held now whose names begin so, each as the text of its `Lease`, and since when."""
+    rows = LeaseRow.objects.filter(name__startswith=names, held_until__gt=clock.now())
+    return {f"{row.name} #{row.number}": row.acquired_at for row in rows}
+
+
+def next_run_time(name: str, *, interval: timedelta) -> datetime:
+    """The time of the next run for all who ask from now on: at once, but not before `interval` after the
+    previous one.
+
+    Everyone who asks before that time gets the same time.
+    """
+    now = clock.now()
+    row, _ = LeaseRow.objects.get_or_create(
+        name=name, defaults={"acquired_at": now, "held_until": now - interval}
+    )
+    if row.held_until > now:
+        return row.held_until
+    at = max(now, row.held_until + interval)
+    LeaseRow.objects.filter(name=name, held_until=row.held_until).update(held_until=at)
+    return at
+
+
+def claim_due_row(row: Model, due: str, *, until: datetime) -> bool:
+    """Postpone the time at which a row is due, the field `due`, and return whether this call did it.
+
+    Of two processes that saw the same row due, one gets it. If it dies, the row is due again at `until`.
+    """
+    unchanged = type(row)._default_manager.filter(pk=row.pk, **{due: getattr(row, due)})
+    return unchanged.update(**{due: until}) == 1
 
 
 def lock_until_commit(name: str) -> None:
@@ -23,47 +119,3 @@ def lock_until_commit(name: str) -> None:
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [name])
-
-
-def try_acquire(what: str, *, pause: timedelta) -> bool:
-    """Whether this process may do the job now, so that two sweepers do not both do it. The next time is after
-    `pause`.
-    """
-    now = clock.now()
-    return _acquire_until(what, now, until=now + pause)
-
-
-@contextmanager
-def hold_lease(what: str, *, at_most: timedelta) -> Iterator[bool]:
-    """Hold the lease while the block runs; yields whether it was acquired. The lease of a killed process
-    expires.
-    """
-    now = clock.now()
-    is_ours = _acquire_until(what, now, until=now + at_most)
-    try:
-        yield is_ours
-    finally:
-        if is_ours:
-            NamedLease.objects.filter(what=what, next_at=now + at_most).update(next_at=clock.now())
-
-
-def next_free_time(what: str, *, pause: timedelta) -> datetime:
-    """The time of the next run for all who ask from now on: at once, but not before `pause` after the
-    previous one.
-
-    Everyone who asks before that time gets the same time.
-    """
-    now = clock.now()
-    turn, _ = NamedLease.objects.get_or_create(what=what, defaults={"next_at": now - pause})
-    if turn.next_at > now:
-        return turn.next_at
-    at = max(now, turn.next_at + pause)
-    NamedLease.objects.filter(what=what, next_at=turn.next_at).update(next_at=at)
-    return at
-
-
-def _acquire_until(what: str, now: datetime, *, until: datetime) -> bool:
-    turn, _ = NamedLease.objects.get_or_create(what=what, defaults={"next_at": now})
-    if turn.next_at > now:
-        return False
-    return NamedLease.objects.filter(what=what, next_at=turn.next_at).update(next_at=until) == 1

@@ -64,17 +64,19 @@ class GatewayKey(EncryptedRow):
         return f"the API key {self}, {self.get_state_display().lower()}"
 
 
-class NamedLease(models.Model):
-    """The earliest time of the next run of a job, advanced by compare-and-set (see `leases`)."""
+class LeaseRow(models.Model):
+    """The last acquisition of one lease (see `leases`). The lease is free from `held_until` on."""
 
-    what = models.CharField(max_length=20, primary_key=True)
-    next_at = models.DateTimeField()
+    name = models.CharField(max_length=40, primary_key=True)
+    number = models.PositiveBigIntegerField(default=0)  # grows with each acquisition and release
+    acquired_at = models.DateTimeField()
+    held_until = models.DateTimeField()
 
     class Meta:
         default_permissions = ()
 
     def __str__(self) -> str:
-        return f"The next turn is at {self.next_at}"
+        return f"{self.name} #{self.number}"
 
 
 class CachedReadRow(models.Model):

@@ -10,7 +10,7 @@ from django.db import transaction
 
 from backoffice.core import clock
 from backoffice.core.gateway import PAGE_TIMEOUT, gateway
-from backoffice.core.leases import try_acquire
+from backoffice.core.leases import acquire_lease
 from backoffice.core.web.formatting import format_amount
 from backoffice.ledger.models import Balance, BalanceSnapshot
 from payments_gateway import Balance as TheirBalance
@@ -37,8 +37,8 @@ def take_due_snapshot() -> int:
     the database keeps one snapshot per currency and quarter-hour.
     """
     now = clock.now()
-    if BalanceSnapshot.objects.filter(slot=snapshot_slot(now)).exists() or not try_acquire(
-        "balances", pause=SNAPSHOT_RETRY_AFTER
+    if BalanceSnapshot.objects.filter(slot=snapshot_slot(now)).exists() or not acquire_lease(
+        "balances", SNAPSHOT_RETRY_AFTER
     ):
         return 0
     try:

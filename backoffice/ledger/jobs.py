@@ -3,4 +3,4 @@
 from backoffice.ledger.balances import take_due_snapshot
 from backoffice.ledger.mirror.sync import sync_if_due
 
-JOBS = (take_due_snapshot, sync_if_due)
+JOBS = {"take_due_snapshot": take_due_snapshot, "sync_if_due": sync_if_due}

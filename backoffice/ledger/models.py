@@ -302,9 +302,6 @@ class Mirror(models.Model):
 
     round_begun_at = models.DateTimeField(null=True)  # start of an unfinished round (mirror/passes.py)
     wanted_at = models.DateTimeField(null=True)  # when a round was last requested
-    lease_holder = models.UUIDField(null=True)
-    lease_since = models.DateTimeField(null=True)
-    lease_until = models.DateTimeField(null=True)
 
     pass_depth = models.CharField(max_length=5, choices=Depth, blank=True)  # empty between passes
     pass_begun_at = models.DateTimeField(null=True)

@@ -79,6 +79,12 @@ def record_heartbeat(job: str) -> None:
         Heartbeat.objects.filter(job=job).update(at=now)
 
 
-JOBS = (send_due, check_due, expire_due, recheck_closed_due, inspect_due)
+JOBS = {
+    "expire_due": expire_due,
+    "send_due": send_due,
+    "check_due": check_due,
+    "recheck_closed_due": recheck_closed_due,
+    "inspect_due": inspect_due,
+}
 # They compare with what the ledger has just read, so they come after its jobs.
-JOBS_AFTER_LEDGER = (reconcile_due,)
+JOBS_AFTER_LEDGER = {"reconcile_due": reconcile_due}

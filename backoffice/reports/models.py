@@ -104,8 +104,8 @@ class Schedule(models.Model):
 class ExportJob(models.Model):
     """One background export of a report, for one person.
 
-    The runner `runner` holds it until `lease_until`, by the database's clock. The file is complete and under
-    its final name before the state is `done`; a partial file of a killed runner never is.
+    A running one belongs to its runner for as long as that holds its lease. The file is complete and under its
+    final name before the state is `done`; a partial file of a killed runner never is.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -134,8 +134,7 @@ class ExportJob(models.Model):
     started_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
     expires_at = models.DateTimeField(null=True)
-    runner = models.UUIDField(null=True)
-    lease_until = models.DateTimeField(null=True)
+    runner = models.CharField(max_length=40, blank=True)  # the lease of its last runner, with its number
     tries = models.PositiveSmallIntegerField(default=0)
 
     schedule = models.ForeignKey(Schedule, on_delete=models.SET_NULL, null=True, related_name="exports")

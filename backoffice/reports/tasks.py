@@ -1,4 +1,4 @@
-"""Celery tasks of reports. The database determines what is due; the sweeper covers lost messages."""
+"""The Celery task of reports. The database determines what is due; the sweeper covers lost messages."""
 
 from uuid import UUID
 
@@ -6,7 +6,6 @@ from celery import shared_task
 
 from backoffice.core.web.request_context import call_context
 from backoffice.reports.exports import runner
-from backoffice.reports.schedules import messages, services
 
 
 @shared_task(name="reports.run_export", ignore_result=True, acks_late=False, max_retries=0)
@@ -14,11 +13,3 @@ def run_export(export_id: str) -> None:
     """Run one export, if it is still waiting."""
     with call_context(request_id=f"export-{export_id[:8]}"):
         runner.run_export(UUID(export_id))
-
-
-@shared_task(name="reports.run_schedules", ignore_result=True, acks_late=False, max_retries=0)
-def run_schedules() -> None:
-    """Request the exports of due schedules and send due e-mails. `manage.py sweep` does the same."""
-    with call_context(request_id="schedules"):
-        services.run_due_schedules()
-        messages.send_due_messages()

@@ -2,4 +2,4 @@
 
 from backoffice.webhooks.processing import process_due_deliveries
 
-JOBS = (process_due_deliveries,)
+JOBS = {"process_due_deliveries": process_due_deliveries}

@@ -18,7 +18,7 @@ from backoffice.audit.canonical import storable_text
 from backoffice.core import clock
 from backoffice.core.background import enqueue_on_commit
 from backoffice.core.gateway import provider_profile
-from backoffice.core.leases import hold_lease, try_acquire
+from backoffice.core.leases import acquire_lease
 from backoffice.operations.models.operations import TRANSACTION_ID_LENGTH
 from backoffice.operations.outcome import schedule
 from backoffice.webhooks import configuration
@@ -29,7 +29,8 @@ from payments_gateway.webhooks import verify_webhook, webhook_identity
 PROCESS_TASK = "webhooks.look"
 MIN_INTERVAL = timedelta(seconds=1)
 """Due deliveries are processed at most this often, however many arrive."""
-_CHECK_LEASE = timedelta(minutes=2)
+CHECK_LEASE = "webhook checks"
+_CHECK_LEASE_DURATION = timedelta(minutes=2)
 """How long a killed process can hold the lease. The checks remain due, and the sweeper does them."""
 _BATCH_SIZE = 500
 
@@ -43,11 +44,11 @@ def process_due_deliveries() -> int:
     and the sweeper checks it.
     """
     is_wanted = Delivery.objects.filter(wanted_at__isnull=False).exists()
-    if not is_wanted or not try_acquire("webhooks", pause=MIN_INTERVAL):
+    if not is_wanted or not acquire_lease("webhooks", MIN_INTERVAL):
         return 0
     wanted = _schedule_checks()
-    with hold_lease("webhooks, looking", at_most=_CHECK_LEASE) as is_ours:
-        if is_ours:
+    if lease := acquire_lease(CHECK_LEASE, _CHECK_LEASE_DURATION):
+        with lease:
             schedule.run_scheduled_checks(_transaction_ids(wanted))
     return len(wanted)
 

@@ -16,10 +16,8 @@ from backoffice.accounts.models import User
 from backoffice.api_keys import key_list
 from backoffice.api_keys.key_list import expiry_warning, key_rows
 from backoffice.api_keys.models import KnownKey
-from backoffice.api_keys.tasks import refresh_keys
-from backoffice.celery import app
 from backoffice.core import credentials
-from backoffice.core.models import NamedLease
+from backoffice.core.models import LeaseRow
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.outcome import confirmation
 from tests.api_keys import steps
@@ -34,7 +32,7 @@ UNREACHABLE = "http://127.0.0.1:9/v4"
 def an_hour_passes() -> None:
     """What was listed and tried lies an hour back."""
     KnownKey.objects.update(as_of=timezone.now() - key_list.REFRESH_INTERVAL)
-    NamedLease.objects.update(next_at=timezone.now())
+    LeaseRow.objects.update(held_until=timezone.now())
 
 
 def known(short_hash: str, **members: Any) -> KnownKey:
@@ -183,18 +181,12 @@ def test_the_overview_says_nothing_of_a_key_that_was_ended(as_administrator: Cli
 
 
 def test_the_timer_keeps_the_list_that_nobody_looks_at(sandbox: SandboxProcess, settings: Settings) -> None:
-    refresh_keys()
+    key_list.refresh_keys_if_due()
     assert [key.name for key in KnownKey.objects.all()] == ["first key"]
     settings.GATEWAY_URL_V4 = UNREACHABLE
     an_hour_passes()
-    refresh_keys()
+    key_list.refresh_keys_if_due()
     assert [key.name for key in KnownKey.objects.all()] == ["first key"]
-
-
-def test_beat_rings_for_the_list_often_enough() -> None:
-    entry = app.conf.beat_schedule["keys"]
-    assert entry["task"] == refresh_keys.name
-    assert timedelta(seconds=entry["schedule"]) < key_list.REFRESH_INTERVAL
 
 
 def test_the_list_is_read_once_an_hour_whoever_asks(sandbox: SandboxProcess, settings: Settings) -> None:
@@ -208,13 +200,13 @@ def test_the_list_is_read_once_an_hour_whoever_asks(sandbox: SandboxProcess, set
 def test_a_list_that_a_person_read_saves_the_timer_the_call(sandbox: SandboxProcess) -> None:
     key_list.refresh_keys()
     assert key_list.refresh_keys_if_due() == 0
-    assert not NamedLease.objects.exists()
+    assert not LeaseRow.objects.exists()
 
 
 def test_a_service_that_gives_no_list_is_asked_now_and_then_only(settings: Settings) -> None:
     settings.GATEWAY_URL_V4 = UNREACHABLE
     assert [key_list.refresh_keys_if_due(), key_list.refresh_keys_if_due()] == [0, 0]
-    pause = NamedLease.objects.get().next_at - timezone.now()
+    pause = LeaseRow.objects.get().held_until - timezone.now()
     assert key_list.RETRY_INTERVAL - timedelta(minutes=1) < pause <= key_list.RETRY_INTERVAL
 
 

@@ -24,7 +24,7 @@ def test_a_database_that_only_reads_is_of_no_row(only_reading: None) -> None:
     """As after a fail-over to a standby: PostgreSQL calls it an internal error."""
     with pytest.raises((InternalError, OperationalError)):
         isolation.run_each_isolated(marked, {1: "one"}, failed=isolation.ignore)
-    assert isolation.run_isolated(lambda: marked(1)) is None
+    assert isolation.run_isolated("mark", lambda: marked(1)) is None
     assert isolation.postponed() == set()
 
 
@@ -71,8 +71,8 @@ def test_no_job_is_put_off_for_what_the_database_did_to_it(caplog: pytest.LogCap
             raise InterfaceError
         return 7
 
-    assert [isolation.run_isolated(is_cut_off_once), isolation.run_isolated(is_cut_off_once)] == [None, 7]
-    assert "The database did not allow is_cut_off_once" in caplog.text
+    assert [isolation.run_isolated("sync", is_cut_off_once) for _ in range(2)] == [None, 7]
+    assert "The database did not allow sync" in caplog.text
 
 
 def marked(_: int) -> int:

@@ -50,7 +50,6 @@ def test_two_of_everything_send_once(stage: FaultStage, make_product: MakeProces
     product = make_product(REDIS if connection.vendor == "postgresql" else "filesystem://localhost//")
     for name in ("one", "two"):
         product.start_sweeper(f"sweeper-{name}")
-        product.start(f"beat-{name}", "-m", "celery", "-A", "backoffice.celery", "beat", "--pidfile=")
     product.start_worker("worker")
     operations = stage.released(*MONEY)
     product.ring(*[operation.pk for operation in operations] * 20)

@@ -10,12 +10,10 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from backoffice.celery import app
-from backoffice.core.models import NamedLease
+from backoffice.core.models import LeaseRow
 from backoffice.ledger import balances
 from backoffice.ledger.balances import LONG_TREND_PERIOD, balance_trend, balances_with_long_trend
 from backoffice.ledger.models import Balance, BalanceSnapshot
-from backoffice.ledger.tasks import take_snapshot
 from tests.ledger.stored_balances import balance, snapshot
 from tests.stub_provider import StubProvider
 
@@ -33,7 +31,7 @@ def a_quarter_passes() -> None:
     """What was kept and tried lies a quarter of an hour further back."""
     for kept in BalanceSnapshot.objects.all():
         BalanceSnapshot.objects.filter(pk=kept.pk).update(slot=kept.slot - balances.SNAPSHOT_INTERVAL)
-    NamedLease.objects.update(next_at=timezone.now() - timedelta(seconds=1))
+    LeaseRow.objects.update(held_until=timezone.now() - timedelta(seconds=1))
 
 
 @pytest.mark.parametrize(
@@ -81,7 +79,7 @@ def test_two_sweepers_at_once_keep_one_and_ask_once(service: StubProvider) -> No
         finally:
             connection.close()
 
-    NamedLease.objects.create(what="balances", next_at=timezone.now())
+    LeaseRow.objects.create(name="balances", acquired_at=timezone.now(), held_until=timezone.now())
     with ThreadPoolExecutor(2) as pool:
         done = [future.result() for future in [pool.submit(sweep) for _ in range(2)]]
     assert sorted(done) == [0, 1]
@@ -90,20 +88,9 @@ def test_two_sweepers_at_once_keep_one_and_ask_once(service: StubProvider) -> No
 
 def test_a_service_that_is_away_is_asked_once_a_minute(unreachable: None) -> None:
     assert [balances.take_due_snapshot(), balances.take_due_snapshot()] == [0, 0]
-    pause = NamedLease.objects.get().next_at - timezone.now()
+    pause = LeaseRow.objects.get().held_until - timezone.now()
     assert timedelta(seconds=50) < pause <= balances.SNAPSHOT_RETRY_AFTER
     assert not BalanceSnapshot.objects.exists()
-
-
-def test_the_worker_keeps_them_as_well(service: StubProvider) -> None:
-    take_snapshot.apply().get()
-    assert BalanceSnapshot.objects.count() == 1
-
-
-def test_beat_rings_for_them_often_enough() -> None:
-    entry = app.conf.beat_schedule["snapshots"]
-    assert entry["task"] == take_snapshot.name
-    assert timedelta(seconds=entry["schedule"]) < balances.SNAPSHOT_INTERVAL
 
 
 def points(line: str) -> list[tuple[int, int]]:

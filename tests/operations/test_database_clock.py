@@ -1,6 +1,5 @@
 """What two processes must agree on goes by the database's clock, and not by that of the machine that asks."""
 
-from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
@@ -14,7 +13,6 @@ from backoffice.accounts.second_factor import is_second_factor_fresh
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.core import clock
-from backoffice.core.leases import hold_lease, next_free_time, try_acquire
 from backoffice.operations.kinds.base import Debit
 from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.workflow.prepare import REPEAT_WINDOW, repeated_payments
@@ -50,49 +48,6 @@ def test_a_session_notes_the_second_factor_by_the_database(as_checker: Client) -
     noted = datetime.fromisoformat(as_checker.session["second_factor_at"])
     with clock.use_clock(partial(_stands, noted + 6 * MINUTE)):
         assert not is_second_factor_fresh(noted)
-
-
-def test_a_turn_is_taken_by_the_database() -> None:
-    turns = []
-    for seconds in (0, 59, 60):
-        with clock.use_clock(partial(_stands, THEN + timedelta(seconds=seconds))):
-            turns.append(try_acquire("balances", pause=MINUTE))
-    assert turns == [True, False, True]
-
-
-def test_a_turn_that_is_held_keeps_others_out_until_it_is_given_back() -> None:
-    with clock.use_clock(partial(_stands, THEN)):
-        with (
-            hold_lease("looking", at_most=MINUTE) as is_ours,
-            hold_lease("looking", at_most=MINUTE) as is_theirs,
-        ):
-            assert (is_ours, is_theirs) == (True, False)
-        assert try_acquire("looking", pause=MINUTE)
-
-
-def test_a_turn_is_given_back_whatever_went_wrong() -> None:
-    with clock.use_clock(partial(_stands, THEN)):
-        with suppress(LookupError), hold_lease("looking", at_most=MINUTE):
-            raise LookupError
-        assert try_acquire("looking", pause=MINUTE)
-
-
-def test_a_turn_whose_holder_is_gone_is_anothers_after_its_time_and_is_not_given_back_for_it() -> None:
-    with ExitStack() as gone:
-        gone.enter_context(clock.use_clock(partial(_stands, THEN)))
-        gone.enter_context(hold_lease("looking", at_most=MINUTE))
-        gone.enter_context(clock.use_clock(partial(_stands, THEN + MINUTE)))
-        assert try_acquire("looking", pause=MINUTE)
-    with clock.use_clock(partial(_stands, THEN + MINUTE)):
-        assert not try_acquire("looking", pause=MINUTE)
-
-
-def test_all_who_want_a_turn_before_it_comes_share_it() -> None:
-    times = []
-    for seconds in (0, 10, 59, 60, 61, 200):
-        with clock.use_clock(partial(_stands, THEN + timedelta(seconds=seconds))):
-            times.append((next_free_time("others", pause=MINUTE) - THEN).total_seconds())
-    assert times == [0, 60, 60, 120, 120, 200]
 
 
 @pytest.mark.parametrize(("later", "found"), [(timedelta(0), True), (2 * MINUTE, False)])

@@ -12,7 +12,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
-from backoffice.operations import jobs, tasks
+from backoffice.operations import jobs
 from backoffice.operations.delivery import send
 from backoffice.operations.delivery.balance_queue import queue_position
 from backoffice.operations.jobs import WORKER_HEAD_START
@@ -27,6 +27,7 @@ from tests.operations.provider_list import shows
 from tests.operations.steps import status_of
 from tests.operations.unknown_outcomes import record
 from tests.stub_provider import StubProvider
+from tests.sweeping import sweep_operations
 from tests.tools.test_brokers import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -163,13 +164,13 @@ def test_a_job_that_fails_stops_no_other_of_the_round(
 ) -> None:
     """Its query fails, not one of its rows."""
 
-    def tidy_up() -> int:
+    def fails() -> int:
         raise LookupError
 
-    monkeypatch.setattr(jobs, "expire_due", tidy_up)
+    monkeypatch.setitem(jobs.JOBS, "expire_due", fails)
     operation = of_another_balance(maker, checker)
     let_the_doorbell_be_missed()
-    tasks.sweep()
+    sweep_operations()
     assert status_of(operation) == Status.PROCESSING
 
 

@@ -142,13 +142,13 @@ SENDING = (
     ),
     Safeguard(
         "one that fails stops no other",
-        "backoffice.core.isolation:_run",
+        "backoffice.core.isolation:run_isolated",
         {"except Exception as exc:": "except MemoryError as exc:"},
         "tests/operations/test_jobs.py::test_a_job_that_fails_stops_no_other_of_the_round",
     ),
     Safeguard(
         "one that failed is left alone for a while",
-        "backoffice.core.isolation:_acquire",
+        "backoffice.core.isolation:_reserve",
         {"not in _busy | postponed()": "not in _busy"},
         "tests/core/test_isolation.py::test_what_the_database_does_to_one_row_stops_no_other",
     ),
@@ -282,11 +282,29 @@ SENDING = (
     ),
     Safeguard(
         "of two sweepers one looks",
-        "backoffice.operations.outcome.schedule:_lease_check",
-        {"filter(pk=attempt.pk, next_check_at=attempt.next_check_at)": "filter(pk=attempt.pk)"},
+        "backoffice.core.leases:claim_due_row",
+        {"filter(pk=row.pk, **{due: getattr(row, due)})": "filter(pk=row.pk)"},
         (
             "tests/operations/delivery/test_recheck_at_claim.py::test_of_two_sweepers_that_saw_the_sam"
             "e_one_looks"
         ),
+    ),
+    Safeguard(
+        "who lost a lease extends it no more",
+        "backoffice.core.leases:Lease.verify",
+        {"filter(name=self.name, number=self.number)": "filter(name=self.name)"},
+        "tests/core/test_leases.py::test_who_lost_the_lease_can_neither_extend_nor_release_it",
+    ),
+    Safeguard(
+        "a process that stood still merges nothing",
+        "backoffice.ledger.mirror.passes:merge_with_lease",
+        {"        lease.verify()\n": ""},
+        ("tests/ledger/mirror/test_processes.py::test_a_process_that_stood_still_merges_nothing_any_more"),
+    ),
+    Safeguard(
+        "an export that another runner holds is not changed",
+        "backoffice.reports.models:change_state",
+        {", runner=job.runner": ""},
+        "tests/reports/exports/test_runner.py::test_a_runner_that_lost_its_lease_changes_nothing",
     ),
 )

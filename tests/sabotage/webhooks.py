@@ -59,13 +59,13 @@ WEBHOOKS = (
     Safeguard(
         "however many deliveries come the service is read once a second",
         "backoffice.webhooks.processing:process_due_deliveries",
-        {' or not try_acquire("webhooks", pause=MIN_INTERVAL)': ""},
+        {' or not acquire_lease("webhooks", MIN_INTERVAL)': ""},
         "tests/webhooks/test_processing.py::test_however_many_come_the_service_is_read_once_a_second",
     ),
     Safeguard(
         "however many deliveries come one process looks",
         "backoffice.webhooks.processing:process_due_deliveries",
-        {"        if is_ours:\n": "        if wanted:\n"},
+        {"acquire_lease(CHECK_LEASE,": 'acquire_lease(CHECK_LEASE + "s",'},
         (
             "tests/webhooks/test_processing.py::test_while_somebody_looks_nobody_else_does_and_what_is"
             "_named_is_due"
@@ -74,7 +74,7 @@ WEBHOOKS = (
     Safeguard(
         "what no delivery names is looked at once in 15 seconds",
         "backoffice.operations.outcome.schedule:schedule_checks",
-        {'next_free_time("news of others", pause=UNNAMED_CHECK_INTERVAL)': "now"},
+        {'next_run_time("checks of unnamed", interval=UNNAMED_CHECK_INTERVAL)': "now"},
         (
             "tests/operations/outcome/test_webhook_trigger.py::test_what_is_not_named_is_looked_at_onc"
             "e_in_a_while_however_many_news_come"

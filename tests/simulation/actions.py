@@ -17,7 +17,7 @@ from pydantic import SecretStr
 from backoffice.accounts.models import User
 from backoffice.core import clock, isolation
 from backoffice.core.isolation import postponed
-from backoffice.core.models import NamedLease
+from backoffice.core.models import LeaseRow
 from backoffice.operations import tasks
 from backoffice.operations.delivery import release
 from backoffice.operations.delivery.record import sender_grace
@@ -51,6 +51,7 @@ from tests.simulation.world import (
     SimulationStage,
     doorbells,
 )
+from tests.sweeping import sweep_operations
 
 Act = Callable[..., object]
 NO_OPERATION = UUID(int=4)
@@ -202,7 +203,7 @@ class HistoryActions:
         self._process(lambda: tasks.send(pk), fate)
 
     def sweep(self, fate: Fate | None = None) -> None:
-        self._process(tasks.sweep, fate)
+        self._process(sweep_operations, fate)
 
     def look(self, pk: UUID, person: str | None, fate: Fate | None = None) -> None:
         actor = self.people[person] if person else None
@@ -274,7 +275,7 @@ class HistoryActions:
         silent = waiting.filter(operation__status=Status.SENDING).aggregate(due=Min("deadline_at"))["due"]
         found += [silent + sender_grace()] if silent else []
         if Delivery.objects.filter(wanted_at__isnull=False).exists():
-            found.append(NamedLease.objects.get(what="webhooks").next_at)
+            found.append(LeaseRow.objects.get(name="webhooks").held_until)
         return min(found, default=None)
 
     def _process(self, work: Callable[[], object], fate: Fate | None) -> None:

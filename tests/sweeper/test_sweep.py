@@ -58,7 +58,7 @@ def test_one_job_that_fails_keeps_no_other_from_its_one_round(
     def send_due() -> int:
         raise LookupError
 
-    monkeypatch.setattr(sweep, "JOBS_ONCE", (send_due, *sweep.JOBS_ONCE[1:]))
+    monkeypatch.setattr(sweep, "JOBS_ONCE", sweep.JOBS_ONCE | {"send_due": send_due})
     operation = factories.prepared(maker)
     Operation.objects.update(expires_at=timezone.now())
     call_command("sweep", "--once", stdout=StringIO())
@@ -85,7 +85,7 @@ def test_the_sweeper_outlives_whatever_the_database_does(error: type[Exception])
         return execute(sql, *rest)
 
     with connection.execute_wrapper(cannot_note):
-        sweep._repeat(tried, stop, 0.01)
+        sweep._repeat("tried", tried, stop, 0.01)
     assert len(rounds) == 3
     assert Heartbeat.objects.filter(job="tried").count() == 1
 

@@ -23,7 +23,7 @@ from backoffice.celery import app
 app.log.setup(loglevel="INFO", redirect_stdouts=True)
 import logging
 from celery.utils.log import get_logger, get_task_logger
-for logger in (get_task_logger("ours"), get_logger("celery.beat"), logging.getLogger("multiprocessing")):
+for logger in (get_task_logger("ours"), get_logger("celery.worker"), logging.getLogger("multiprocessing")):
     logger.error("it was token=canary-7f3a")
 """
 

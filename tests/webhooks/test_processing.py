@@ -11,7 +11,7 @@ from backoffice.accounts.models import User
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.core import clock
-from backoffice.core.leases import hold_lease
+from backoffice.core.leases import acquire_lease
 from backoffice.ledger.models import Mirror
 from backoffice.operations.models.monitoring import Incident
 from backoffice.operations.models.operations import Attempt, Operation
@@ -21,6 +21,7 @@ from backoffice.operations.reconciliation.closed_checks import recheck_closed_du
 from backoffice.operations.states import Status
 from backoffice.webhooks.models import Delivery
 from backoffice.webhooks.processing import (
+    CHECK_LEASE,
     MIN_INTERVAL,
     _schedule_checks,
     process_due_deliveries,
@@ -187,7 +188,7 @@ def test_while_somebody_looks_nobody_else_does_and_what_is_named_is_due(
     shows(service, record("T-1"))
     before = reads(service)
     receive_delivery(news("T-1"))
-    with hold_lease("webhooks, looking", at_most=timedelta(minutes=1)):
+    with acquire_lease(CHECK_LEASE, timedelta(minutes=1)) or pytest.fail("is free"):
         assert (process_due_deliveries(), reads(service)) == (1, before)
     assert check_due() == 1
     assert status(processing) == Status.SUCCEEDED

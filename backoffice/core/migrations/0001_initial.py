@@ -23,10 +23,12 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="NamedLease",
+            name="LeaseRow",
             fields=[
-                ("what", models.CharField(max_length=20, primary_key=True, serialize=False)),
-                ("next_at", models.DateTimeField()),
+                ("name", models.CharField(max_length=40, primary_key=True, serialize=False)),
+                ("number", models.PositiveBigIntegerField(default=0)),
+                ("acquired_at", models.DateTimeField()),
+                ("held_until", models.DateTimeField()),
             ],
             options={
                 "default_permissions": (),

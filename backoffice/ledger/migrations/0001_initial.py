@@ -114,9 +114,6 @@ class Migration(migrations.Migration):
                 ("problem_at", models.DateTimeField(null=True)),
                 ("round_begun_at", models.DateTimeField(null=True)),
                 ("wanted_at", models.DateTimeField(null=True)),
-                ("lease_holder", models.UUIDField(null=True)),
-                ("lease_since", models.DateTimeField(null=True)),
-                ("lease_until", models.DateTimeField(null=True)),
                 (
                     "pass_depth",
                     models.CharField(

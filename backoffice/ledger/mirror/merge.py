@@ -15,9 +15,9 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.models import Exists, F, OuterRef, QuerySet
 
-from backoffice.core import clock, leases
+from backoffice.core import clock
 from backoffice.core.fields import normalized_text
-from backoffice.ledger.mirror.lease import SyncLease
+from backoffice.core.leases import Lease, lock_until_commit
 from backoffice.ledger.mirror.rows import FACET_COLUMNS, FacetKey, MirrorRow, as_stored, rows_of
 from backoffice.ledger.mirror.totals import TotalDifferences
 from backoffice.ledger.mirror.writers import (
@@ -101,7 +101,7 @@ def merge_rows(told: Mapping[str, MirrorRow], *, known_before: datetime | None =
     any merge counts as seen.
     """
     rows = list(told.values())
-    leases.lock_until_commit("mirror")
+    lock_until_commit("mirror")
     now = clock.now()
     writer = _WRITERS[connection.vendor]
     writer.note(rows)
@@ -227,12 +227,12 @@ def clear_sightings() -> None:
     Sighting.objects.all().delete()
 
 
-def mark_missing(lease: SyncLease, begun_at: datetime) -> None:
+def mark_missing(lease: Lease, begun_at: datetime) -> None:
     """Mark transactions that were stored before the `COUNT` pass began and appeared in no page since.
 
     Each gets an entry in its history and is subtracted from the totals; a merge restores it if the provider
     lists it again. Works in durable transactions of `MARKED_PER_TRANSACTION` rows. Sightings are kept until
-    the pass has ended, so an interrupted run can be repeated and marks the rest. Raises SyncLeaseLostError.
+    the pass has ended, so an interrupted run can be repeated and marks the rest. Raises LeaseLostError.
     """
     lost = list(_unseen_transactions(begun_at).values_list("pk", flat=True)[: MAX_MISSING + 1])
     if len(lost) > MAX_MISSING:
@@ -240,8 +240,8 @@ def mark_missing(lease: SyncLease, begun_at: datetime) -> None:
         return
     for first in range(0, len(lost), MARKED_PER_TRANSACTION):
         with transaction.atomic(durable=True):
-            lease.prove()
-            leases.lock_until_commit("mirror")
+            lease.verify()
+            lock_until_commit("mirror")
             _mark_missing(lost[first : first + MARKED_PER_TRANSACTION])
 
 

@@ -18,7 +18,7 @@ from django.db.models import F
 from django.db.models.functions import Coalesce
 
 from backoffice.core import clock
-from backoffice.ledger.mirror.lease import SyncLease
+from backoffice.core.leases import Lease
 from backoffice.ledger.mirror.merge import (
     MergeResult,
     clear_sightings,
@@ -39,12 +39,12 @@ The list is not strictly ordered, so one is not enough.
 """
 
 
-def read_newest(lease: SyncLease) -> None:
+def read_newest(lease: Lease) -> None:
     """Run one round: merge the new and changed records at the beginning of the list.
 
     An interrupted round leaves `round_begun_at` set. Rows that it merged do not count as known in the next
     round, because there may be unread records below them. Raises GatewayError, UnstorableRecordError,
-    SyncLeaseLostError.
+    LeaseLostError.
     """
     began, known_before = _begin_round(lease)
     in_a_row, newest = 0, None
@@ -57,30 +57,30 @@ def read_newest(lease: SyncLease) -> None:
     _end_round(lease, began, newest)
 
 
-def merge_with_lease(
-    lease: SyncLease, records: list[TransactionRecord], known_before: datetime
-) -> MergeResult:
+def merge_with_lease(lease: Lease, records: list[TransactionRecord], known_before: datetime) -> MergeResult:
     """Merge in a durable transaction that holds the lease.
 
-    Raises SyncLeaseLostError, UnstorableRecordError.
+    Raises LeaseLostError, UnstorableRecordError.
     """
     with transaction.atomic(durable=True):
-        lease.prove()
+        lease.verify()
         return merge_records(records, known_before=known_before)
 
 
-def _begin_round(lease: SyncLease) -> tuple[datetime, datetime]:
+def _begin_round(lease: Lease) -> tuple[datetime, datetime]:
     """When this round begins, and before which time a row must have been first seen to count as known."""
     now = clock.now()
-    mine = Mirror.objects.filter(pk=1, lease_holder=lease.holder)
-    mine.update(round_begun_at=Coalesce("round_begun_at", now))
-    known_before = mine.values_list("round_begun_at", flat=True).first()
-    return now, known_before or now
+    with transaction.atomic(durable=True):
+        lease.verify()
+        Mirror.objects.filter(pk=1).update(round_begun_at=Coalesce("round_begun_at", now))
+        return now, Mirror.objects.get(pk=1).round_begun_at or now
 
 
-def _end_round(lease: SyncLease, began: datetime, newest: TransactionPage | None) -> None:
-    told = {"listed": newest.total, "service_time": newest.answered_at} if newest else {}
-    Mirror.objects.filter(pk=1, lease_holder=lease.holder).update(as_of=began, round_begun_at=None, **told)
+def _end_round(lease: Lease, began: datetime, newest: TransactionPage | None) -> None:
+    reported = {"listed": newest.total, "service_time": newest.answered_at} if newest else {}
+    with transaction.atomic(durable=True):
+        lease.verify()
+        Mirror.objects.filter(pk=1).update(as_of=began, round_begun_at=None, **reported)
 
 
 def _known_run(before: int, is_known: list[bool]) -> int:
@@ -101,10 +101,10 @@ def is_full_pass_due(mirror: Mirror) -> bool:
     return bool(mirror.pass_depth) or is_late
 
 
-def begin_full_pass(lease: SyncLease, depth: PassDepth = PassDepth.WHOLE, *, tries: int = 0) -> None:
-    """Set the position to the first page and clear the sightings. Raises SyncLeaseLostError."""
+def begin_full_pass(lease: Lease, depth: PassDepth = PassDepth.WHOLE, *, tries: int = 0) -> None:
+    """Set the position to the first page and clear the sightings. Raises LeaseLostError."""
     with transaction.atomic(durable=True):
-        lease.prove()
+        lease.verify()
         clear_sightings()
         Mirror.objects.filter(pk=1).update(
             pass_depth=depth,
@@ -117,7 +117,7 @@ def begin_full_pass(lease: SyncLease, depth: PassDepth = PassDepth.WHOLE, *, tri
         )
 
 
-def continue_full_pass(lease: SyncLease, *, until: float, tell: Callable[[Mirror], object]) -> None:
+def continue_full_pass(lease: Lease, *, until: float, tell: Callable[[Mirror], object]) -> None:
     """Continue the full pass with `read_steps`, beginning one if none is in progress.
 
     Raises what `read_steps` raises.
@@ -138,9 +138,9 @@ def continue_full_pass(lease: SyncLease, *, until: float, tell: Callable[[Mirror
         read_newest(lease)
 
 
-def _merge_full_pass_step(lease: SyncLease, step: ListStep) -> None:
+def _merge_full_pass_step(lease: Lease, step: ListStep) -> None:
     with transaction.atomic(durable=True):
-        lease.prove()
+        lease.verify()
         merge_rows(step.rows)
         Mirror.objects.filter(pk=1).update(
             pass_page=step.place.page,
@@ -150,7 +150,7 @@ def _merge_full_pass_step(lease: SyncLease, step: ListStep) -> None:
         )
 
 
-def _end_full_pass(lease: SyncLease, mirror: Mirror) -> None:
+def _end_full_pass(lease: Lease, mirror: Mirror) -> None:
     """Record that the pass ended, or begin another one if the row count differs from the provider's count."""
     read_newest(lease)  # include records added during the pass in the provider's count
     if mirror.pass_depth == PassDepth.COUNT:
@@ -170,11 +170,11 @@ def _surplus() -> int:
     return mirror.rows - missing_count() - (mirror.listed or 0)
 
 
-def _record_full_pass(lease: SyncLease) -> None:
+def _record_full_pass(lease: Lease) -> None:
     """Record the end of a full pass. It covers the last day only as of its own beginning, hence `day_at`."""
     now = clock.now()
     with transaction.atomic(durable=True):
-        lease.prove()
+        lease.verify()
         clear_sightings()
         mirror = Mirror.objects.get(pk=1)
         Mirror.objects.filter(pk=1).update(
@@ -199,7 +199,7 @@ def is_day_pass_due(mirror: Mirror) -> bool:
     return mirror.day_begun_at is not None or (began is not None and began <= clock.now() - DAY_PASS_INTERVAL)
 
 
-def continue_day_pass(lease: SyncLease, *, until: float, tell: Callable[[Mirror], object]) -> None:
+def continue_day_pass(lease: Lease, *, until: float, tell: Callable[[Mirror], object]) -> None:
     """Continue the day pass with `read_steps`, beginning one if none is in progress.
 
     Raises what `read_steps` raises.
@@ -216,7 +216,7 @@ def continue_day_pass(lease: SyncLease, *, until: float, tell: Callable[[Mirror]
         if step.is_last:
             reached = {"day_begun_at": None, "day_at": begun_at}
         with transaction.atomic(durable=True):
-            lease.prove()
+            lease.verify()
             merge_rows(step.rows)
             Mirror.objects.filter(pk=1).update(**reached)
         tell(Mirror.objects.get(pk=1))

@@ -17,11 +17,12 @@ import logging
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 
 from backoffice.core import clock
 from backoffice.core.background import enqueue_on_commit
+from backoffice.core.leases import Lease, LeaseLostError, acquire_lease, held_leases
 from backoffice.ledger.mirror import passes
-from backoffice.ledger.mirror.lease import LEASE_DURATION, SyncLease, SyncLeaseLostError
 from backoffice.ledger.mirror.passes import read_newest
 from backoffice.ledger.mirror.rows import UnstorableRecordError
 from backoffice.ledger.models import Mirror
@@ -31,11 +32,12 @@ from payments_gateway import GatewayError
 logger = logging.getLogger(__name__)
 
 SYNC_TASK = "ledger.mirror"
+SYNC_LEASE = "mirror"  # only one process at a time reads the list and writes to the mirror
+LEASE_DURATION = timedelta(seconds=45)  # longer than reading one page may take
 ROUND_INTERVAL = timedelta(minutes=1)
 TURN_SECONDS = 5.0  # how long a pass reads before it releases the lease
-MAX_WAIT_SECONDS = (
-    LEASE_DURATION.total_seconds() + TURN_SECONDS
-)  # how long a command waits for the lease: longer than a killed process can hold it
+# How long a command waits for the lease: longer than a killed process can hold it.
+MAX_WAIT_SECONDS = LEASE_DURATION.total_seconds() + TURN_SECONDS
 _POLL_SECONDS = 0.2  # seconds
 OnProgress = Callable[[Mirror], object]
 _PASSES = (
@@ -87,7 +89,7 @@ def load_all(tell: OnProgress) -> None:
     there.
     """
     while True:
-        _sync_holding(_wait_for_lease(tell), TURN_SECONDS, tell)
+        _sync_holding(_wait_for_lease(tell), tell)
         mirror = Mirror.objects.get(pk=1)
         tell(mirror)
         if mirror.loaded_at and not (mirror.pass_depth or mirror.day_begun_at):
@@ -96,72 +98,79 @@ def load_all(tell: OnProgress) -> None:
 
 def restart_full_pass() -> None:
     """Begin a full pass from the first page; the next sync continues it. Raises SyncBusyError."""
-    lease = _wait_for_lease()
-    passes.begin_full_pass(lease)
-    lease.give_up()
+    with _wait_for_lease() as lease:
+        passes.begin_full_pass(lease)
 
 
-def _wait_for_lease(tell: OnProgress = lambda _: None) -> SyncLease:
+def _wait_for_lease(tell: OnProgress = lambda _: None) -> Lease:
     """Acquire the lease, waiting until it is free. Raises SyncBusyError.
 
     Only a command waits; all other callers try once. It polls, without a lock or transaction, because neither
     database engine can notify a waiting process that the lease was released.
     """
     until = time.monotonic() + MAX_WAIT_SECONDS
-    while (lease := SyncLease.take()) is None:
-        mirror = Mirror.objects.get(pk=1)
-        tell(mirror)
+    Mirror.objects.get_or_create(pk=1)
+    while (lease := acquire_lease(SYNC_LEASE, LEASE_DURATION)) is None:
+        tell(Mirror.objects.get(pk=1))
         if time.monotonic() > until:
-            since = mirror.lease_since or clock.now()
+            since = next(iter(held_leases(SYNC_LEASE).values()), clock.now())
             raise SyncBusyError(f"Another process is reading the list, since {since:%H:%M:%S} UTC.")
         time.sleep(_POLL_SECONDS)
     return lease
 
 
 def _sync_once() -> int:
-    lease = SyncLease.take()
+    lease = acquire_lease(SYNC_LEASE, LEASE_DURATION)
     if lease is None:
         return 0
     try:
-        _sync_holding(lease, TURN_SECONDS)
+        _sync_holding(lease)
     except (GatewayError, UnstorableRecordError):
         return 0  # stored for display, and retried in a minute
     return 1
 
 
-def _sync_holding(lease: SyncLease, seconds: float, tell: OnProgress = lambda _: None) -> None:
-    """Read what is due. An error is stored for display, and raised."""
+def _sync_holding(lease: Lease, tell: OnProgress = lambda _: None) -> None:
+    """Read what is due, and release the lease. An error is stored for display, and raised.
+
+    Then runs a round for as long as one was requested meanwhile. This is checked after the release: whoever
+    requests one later finds the lease free.
+    """
+    _read(lease, partial(_read_due, lease, tell))
+    while _is_requested(Mirror.objects.get(pk=1)):
+        again = acquire_lease(SYNC_LEASE, LEASE_DURATION)
+        if again is None:
+            return
+        _read(again, partial(read_newest, again))
+
+
+def _read(lease: Lease, read: Callable[[], None]) -> None:
     try:
-        _read_due(lease, seconds, tell)
-    except SyncLeaseLostError:
+        with lease:
+            read()
+            Mirror.objects.filter(pk=1).update(problem="", problem_at=None)
+    except LeaseLostError:
         logger.warning("The sync stood still for too long, and another one has taken over")
     except (GatewayError, UnstorableRecordError) as exc:
         Mirror.objects.filter(pk=1).update(problem=str(exc), problem_at=clock.now())
         raise
-    finally:
-        lease.give_up()
 
 
-def _read_due(lease: SyncLease, seconds: float, tell: OnProgress) -> None:
+def _read_due(lease: Lease, tell: OnProgress) -> None:
     mirror = Mirror.objects.get(pk=1)
     # Before the first load has stored anything, a round would read the whole list in one go.
     if (mirror.rows or mirror.loaded_at) and _round_is_due(mirror):
         read_newest(lease)
     due = [read_on for is_due, read_on in _PASSES if is_due(mirror)]
-    problems = [problem for read_on in due if (problem := _try_pass(read_on, lease, seconds, tell))]
+    problems = [problem for read_on in due if (problem := _try_pass(read_on, lease, tell))]
     if problems:
         raise problems[0]
-    Mirror.objects.filter(pk=1).update(problem="", problem_at=None)
-    while not lease.give_up_unless_wanted():
-        read_newest(lease)
 
 
-def _try_pass(
-    read_on: Callable[..., None], lease: SyncLease, seconds: float, tell: OnProgress
-) -> Exception | None:
+def _try_pass(read_on: Callable[..., None], lease: Lease, tell: OnProgress) -> Exception | None:
     """Continue one pass, and return its error, so that an error in one pass does not prevent the other."""
     try:
-        read_on(lease, until=time.monotonic() + seconds, tell=tell)
+        read_on(lease, until=time.monotonic() + TURN_SECONDS, tell=tell)
     except (GatewayError, UnstorableRecordError) as exc:
         return exc
     return None
@@ -175,5 +184,10 @@ def _is_due(mirror: Mirror) -> bool:
 
 
 def _round_is_due(mirror: Mirror) -> bool:
-    is_wanted = mirror.wanted_at is not None and (mirror.as_of is None or mirror.wanted_at >= mirror.as_of)
-    return is_wanted or mirror.as_of is None or mirror.as_of <= clock.now() - ROUND_INTERVAL
+    is_late = mirror.as_of is None or mirror.as_of <= clock.now() - ROUND_INTERVAL
+    return is_late or _is_requested(mirror)
+
+
+def _is_requested(mirror: Mirror) -> bool:
+    """Whether a round was requested since the last successful one began."""
+    return mirror.wanted_at is not None and (mirror.as_of is None or mirror.wanted_at >= mirror.as_of)

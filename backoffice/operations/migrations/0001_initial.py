@@ -328,8 +328,7 @@ class Migration(migrations.Migration):
                         auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
                     ),
                 ),
-                ("begun_at", models.DateTimeField()),
-                ("at", models.DateTimeField(null=True)),
+                ("at", models.DateTimeField()),
                 ("took", models.FloatField(default=0)),
                 ("violations", models.JSONField(default=dict)),
                 ("log_position", models.PositiveBigIntegerField(default=0)),

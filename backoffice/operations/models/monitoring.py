@@ -127,12 +127,10 @@ class Incident(models.Model):
 class Inspection(models.Model):
     """The last inspection of the invariants, and how far the audit log was verified: one row.
 
-    It also keeps the time to approval, which takes too long to count on a page. `begun_at` is the lease: the
-    process that moves it forward makes the next inspection.
+    It also keeps the time to approval, which takes too long to count on a page.
     """
 
-    begun_at = models.DateTimeField()
-    at = models.DateTimeField(null=True)  # null until the first one has ended
+    at = models.DateTimeField()
     took = models.FloatField(default=0)  # seconds
     violations = models.JSONField(default=dict)  # rule → how many, and the references of the first of them
     log_position = models.PositiveBigIntegerField(default=0)

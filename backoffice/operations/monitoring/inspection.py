@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.db.models import Count, F, Q, Subquery, Value
+from django.db.models import Count, Subquery, Value
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from backoffice.audit.canonical import GENESIS
 from backoffice.audit.verification import ChainCheckpoint, ChainVerification, verify_chain, verify_since
 from backoffice.core import clock
+from backoffice.core.leases import acquire_lease
 from backoffice.operations.lifecycle.incidents import open_incidents
 from backoffice.operations.models.monitoring import Inspection
 from backoffice.operations.models.operations import Operation
@@ -58,7 +59,9 @@ def approval_time(now: datetime) -> ApprovalTime | None:
 logger = logging.getLogger(__name__)
 
 INSPECTION_INTERVAL = timedelta(minutes=1)
-LEASE = timedelta(minutes=3)  # how long an inspection may take before another process begins the next
+LEASE_DURATION = timedelta(
+    minutes=3
+)  # how long an inspection may take before another process begins the next
 RECENTLY_CLOSED = timedelta(hours=1)
 OPERATIONS_PER_INSPECTION = 2000  # this many recently closed ones, and this many of all in rotation
 LOG_ENTRIES_PER_INSPECTION = 20_000
@@ -110,16 +113,14 @@ def inspect_due() -> int:
     waited for, so that a slow database gets no further load; if its process died, another starts after the
     lease.
     """
-    now = clock.now()
-    turn, is_first = Inspection.objects.get_or_create(pk=1, defaults={"begun_at": now})
-    if not is_first:
-        is_over = Q(at__gte=F("begun_at")) | Q(begun_at__lte=now - LEASE)
-        won = Inspection.objects.filter(
-            is_over, pk=1, begun_at=turn.begun_at, begun_at__lte=now - INSPECTION_INTERVAL
-        )
-        if won.update(begun_at=now) != 1:
-            return 0
-    inspect(full=False)
+    began = clock.now()
+    lease = acquire_lease("inspection", LEASE_DURATION)
+    if lease is None:
+        return 0
+    try:
+        inspect(full=False)
+    finally:
+        lease.release(free_at=began + INSPECTION_INTERVAL)
     return 1
 
 
@@ -130,14 +131,14 @@ def inspect(*, full: bool) -> InspectionReport:
     closed within the hour, the next ones of all in rotation, and the log's new entries.
     """
     began, now = time.monotonic(), clock.now()
-    last = Inspection.objects.filter(pk=1).first() or Inspection(pk=1, begun_at=now)
+    last = Inspection.objects.filter(pk=1).first() or Inspection(pk=1)
     operations, looked_to = _all_operations(), None
     if not full:
         operations, looked_to = _next_operations(now, last)
     log = verify_chain() if full else verify_since(_log_position(last), at_most=LOG_ENTRIES_PER_INSPECTION)
     scope = InspectionScope(now, operations, log)
     report = InspectionReport([_finding(rule, scope) for rule in INVARIANTS], time.monotonic() - began)
-    _store(last, report, log, looked_to)
+    _store(report, log, looked_to)
     return report
 
 
@@ -186,9 +187,7 @@ def _log_position(last: Inspection) -> ChainCheckpoint:
     return ChainCheckpoint(last.log_position, last.log_hash or GENESIS)
 
 
-def _store(
-    last: Inspection, report: InspectionReport, log: ChainVerification, looked_to: UUID | None
-) -> None:
+def _store(report: InspectionReport, log: ChainVerification, looked_to: UUID | None) -> None:
     found: dict[str, object] = {
         "at": clock.now(),
         "took": report.took,
@@ -198,9 +197,7 @@ def _store(
         "log_hash": log.newest_hash,
         **_measured_approval_time(),
     }
-    Inspection.objects.update_or_create(
-        pk=1, defaults=found, create_defaults={"begun_at": last.begun_at, **found}
-    )
+    Inspection.objects.update_or_create(pk=1, defaults=found)
     for finding in report.findings:
         if finding.broken:
             logger.error("What must always hold does not: %s %s", finding.rule.sentence, finding)

@@ -135,8 +135,8 @@ def _reconciliation(now: datetime) -> Iterator[GaugeMetricFamily]:
 
 def _sweeper(now: datetime) -> Iterator[GaugeMetricFamily]:
     family = _family("sweeper_age_seconds", "Time since a job of a sweeper ended a round", "job")
-    for beat in Heartbeat.objects.order_by("job"):
-        family.add_metric([beat.job], (now - beat.at).total_seconds())
+    for heartbeat in Heartbeat.objects.order_by("job"):
+        family.add_metric([heartbeat.job], (now - heartbeat.at).total_seconds())
     yield family
 
 

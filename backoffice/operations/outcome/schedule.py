@@ -1,7 +1,7 @@
 """Run the status checks that are due, and make them due when a webhook arrives.
 
 A webhook never changes an operation; only a read of the provider does. Any number of processes may run
-checks; each attempt is checked by the one that leases it.
+checks; each attempt is checked by the one that claims it.
 """
 
 from collections.abc import Collection
@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 
 from backoffice.core import clock
 from backoffice.core.isolation import run_each_isolated
-from backoffice.core.leases import next_free_time
+from backoffice.core.leases import claim_due_row, next_run_time
 from backoffice.ledger.mirror import sync
 from backoffice.operations.models.operations import UNMATCHED, Attempt
 from backoffice.operations.models.reason_codes import CheckResult
@@ -19,8 +19,8 @@ from backoffice.operations.outcome.confirmation import confirm_operation
 from backoffice.operations.states import AWAITING_PROVIDER
 
 BATCH_SIZE = 100
-# Long enough for one check; if the process dies, another takes over. A repeated check does no harm.
-CHECK_LEASE = timedelta(seconds=10)
+# Long enough for one check. Then another process takes over; a repeated check does no harm.
+MAX_CHECK_TIME = timedelta(seconds=10)
 
 
 def check_due() -> int:
@@ -29,16 +29,16 @@ def check_due() -> int:
 
 
 def check_due_among(attempts: QuerySet[Attempt]) -> int:
-    """Check those of these attempts that are due, the longest due first, unless leased by another process."""
+    """Check those of these attempts that are due, the longest due first, unless another process does."""
     due = attempts.filter(next_check_at__lte=clock.now(), operation__status__in=AWAITING_PROVIDER)
     in_turn = due.order_by("next_check_at").select_related("operation")
     rows = {each: each.operation.reference for each in in_turn[:BATCH_SIZE]}
-    return sum(run_each_isolated(_check_if_leased, rows, failed=_note_failure))
+    return sum(run_each_isolated(_check, rows, failed=_note_failure))
 
 
-def _check_if_leased(attempt: Attempt) -> bool:
-    """Check the status if no other process has leased it; returns whether it was checked."""
-    if not _lease_check(attempt):
+def _check(attempt: Attempt) -> bool:
+    """Check the status unless another process does; returns whether it was checked."""
+    if not claim_due_row(attempt, "next_check_at", until=clock.now() + MAX_CHECK_TIME):
         return False
     confirm_operation(attempt.operation_id)
     return True
@@ -48,15 +48,6 @@ def _note_failure(attempt: Attempt, error: str) -> None:
     Attempt.objects.filter(pk=attempt.pk).update(
         check_result=CheckResult.INTERNAL_ERROR, check_parameters={"error": error}
     )
-
-
-def _lease_check(attempt: Attempt) -> bool:
-    """Lease the check by compare-and-set, so that two sweepers do not both read the provider."""
-    later = clock.now() + CHECK_LEASE
-    won = Attempt.objects.filter(pk=attempt.pk, next_check_at=attempt.next_check_at).update(
-        next_check_at=later
-    )
-    return won == 1
 
 
 UNNAMED_CHECK_INTERVAL = timedelta(seconds=15)
@@ -77,7 +68,7 @@ def schedule_checks(transaction_ids: Collection[str]) -> None:
     """
     sync.request_sync()
     now = clock.now()
-    soon = next_free_time("news of others", pause=UNNAMED_CHECK_INTERVAL)
+    soon = next_run_time("checks of unnamed", interval=UNNAMED_CHECK_INTERVAL)
     named = Attempt.objects.filter(service_transaction_id__in=transaction_ids)
     named.filter(closed_at__isnull=False, watch_next_at__gt=now).update(watch_next_at=now)
     named.filter(closed_at__isnull=True, next_check_at__gt=now).update(next_check_at=now)

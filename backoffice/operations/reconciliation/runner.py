@@ -29,6 +29,7 @@ from backoffice.operations.reconciliation.rules import INCOMING, compare_attempt
 from backoffice.operations.reconciliation.store import Compared, raise_incidents, store_comparisons
 
 ROUND_INTERVAL = timedelta(seconds=10)
+LEASE_DURATION = timedelta(minutes=1)  # longer than a round takes; after it, another follows a killed process
 FULL_PASS_INTERVAL = timedelta(days=1)
 # Seconds one call spends on comparing, and again on raising incidents, while there is more.
 TIME_BUDGET_SECONDS = 5.0
@@ -53,11 +54,14 @@ class ReconciliationScope:
 
 
 def reconcile_due() -> int:
-    """Reconcile unless a round ran within `ROUND_INTERVAL`; 1 if this call did."""
-    last = ReconciliationState.objects.filter(pk=1).values_list("at", flat=True).first()
-    if last is not None and last > clock.now() - ROUND_INTERVAL:
+    """Reconcile unless a round runs, or ran within `ROUND_INTERVAL`; 1 if this call did."""
+    lease = leases.acquire_lease("reconciliation", LEASE_DURATION)
+    if lease is None:
         return 0
-    reconcile()
+    try:
+        reconcile()
+    finally:
+        lease.release(free_at=clock.now() + ROUND_INTERVAL)
     return 1
 
 

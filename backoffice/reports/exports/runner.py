@@ -18,7 +18,7 @@ from itertools import takewhile
 from pathlib import Path
 from types import TracebackType
 from typing import Self
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from django.conf import settings
 from django.db import DatabaseError, connection, transaction
@@ -31,11 +31,12 @@ from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.core import background, clock, fault_points
 from backoffice.core.background import StopRequestedError
+from backoffice.core.leases import Lease, LeaseLostError, acquire_lease, held_leases
 from backoffice.reports.errors import ReportError
 from backoffice.reports.exports.quotas import DISK_FULL, check_disk_space, is_disk_full
 from backoffice.reports.exports.request_codec import decode_request
 from backoffice.reports.exports.selectors import waiting_for_sync
-from backoffice.reports.models import ExportJob, ExportState, change_state, export_folder
+from backoffice.reports.models import ACTIVE_STATES, ExportJob, ExportState, change_state, export_folder
 from backoffice.reports.rendering.csv import FileChunk
 from backoffice.reports.rendering.export_file import file_chunks, file_name
 from backoffice.reports.report import ExportRequest
@@ -43,21 +44,21 @@ from payments_gateway import GatewayError
 
 logger = logging.getLogger(__name__)
 
+LEASE_NAMES = "exports"
 LEASE_DURATION = timedelta(seconds=60)
 RENEWAL_SECONDS = 2.0  # also the interval at which the number of written rows is updated
 
 
-class ExportLeaseLostError(Exception):
-    """The export was cancelled, or another runner holds it."""
+class ExportWatch:
+    """While an export runs: renews its lease in a thread, which ends with its process, and publishes the row
+    count.
+    """
 
-
-class ExportLease:
-    """Renews the lease in a thread, which ends with its process, and publishes the row count."""
-
-    def __init__(self, job: ExportJob) -> None:
+    def __init__(self, job: ExportJob, lease: Lease) -> None:
         self.rows = 0
         self._job = job
-        self._is_lost = False
+        self._lease = lease
+        self._is_over = False
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._keep, name=f"lease-{job.pk}", daemon=True)
 
@@ -72,21 +73,27 @@ class ExportLease:
         self._thread.join()
 
     def check(self) -> None:
-        """Raises ExportLeaseLostError once the loss is known."""
-        if self._is_lost:
-            raise ExportLeaseLostError
+        """Raises LeaseLostError once it is known that the lease is lost or the export was cancelled."""
+        if self._is_over:
+            raise LeaseLostError
 
     def _keep(self) -> None:
         try:
-            while not self._is_lost and not self._stop.wait(RENEWAL_SECONDS):
+            while not self._is_over and not self._stop.wait(RENEWAL_SECONDS):
                 self._renew()
         finally:
             connection.close()
 
     def _renew(self) -> None:
-        held = ExportJob.objects.filter(pk=self._job.pk, state=ExportState.RUNNING, runner=self._job.runner)
+        running = ExportJob.objects.filter(
+            pk=self._job.pk, state=ExportState.RUNNING, runner=self._job.runner
+        )
         try:
-            self._is_lost = not held.update(lease_until=clock.now() + LEASE_DURATION, rows=self.rows)
+            with transaction.atomic():
+                self._lease.verify()
+                self._is_over = not running.update(rows=self.rows)
+        except LeaseLostError:
+            self._is_over = True
         except DatabaseError:  # retried at the next interval; no other runner starts before the lease expires
             logger.warning("The lease of the export %s could not be renewed", self._job.pk, exc_info=True)
 
@@ -111,34 +118,34 @@ class WrittenFile:
         return final
 
 
-def write_file(chunks: Iterable[FileChunk], path: Path, lease: ExportLease) -> WrittenFile:
+def write_file(chunks: Iterable[FileChunk], path: Path, watch: ExportWatch) -> WrittenFile:
     """Write the whole file durably, readable by this user only. An incomplete file is deleted.
 
-    Raises ExportLeaseLostError, StopRequestedError, QuotaExceededError, and what the chunks raise.
+    Raises LeaseLostError, StopRequestedError, QuotaExceededError, and what the chunks raise.
     """
     try:
-        return _write_chunks(chunks, path, lease)
+        return _write_chunks(chunks, path, watch)
     except BaseException:
         path.unlink(missing_ok=True)
         raise
 
 
-def _write_chunks(chunks: Iterable[FileChunk], path: Path, lease: ExportLease) -> WrittenFile:
+def _write_chunks(chunks: Iterable[FileChunk], path: Path, watch: ExportWatch) -> WrittenFile:
     digest, size = hashlib.sha256(), 0
     with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
         for chunk in chunks:
-            lease.check()
+            watch.check()
             background.raise_if_stop_requested()
             check_disk_space()
             size += file.write(chunk.content)
             digest.update(chunk.content)
-            lease.rows += chunk.rows
+            watch.rows += chunk.rows
             fault_points.reach("export.writing")
         file.flush()
         os.fsync(file.fileno())
     fault_points.reach("export.written")
-    lease.check()
-    return WrittenFile(path, lease.rows, size, digest.hexdigest())
+    watch.check()
+    return WrittenFile(path, watch.rows, size, digest.hexdigest())
 
 
 TIME_LIMIT = timedelta(hours=1)
@@ -158,11 +165,7 @@ def run_next_export() -> int:
 
     At most one, so that a caller in a loop can stop between two files.
     """
-    job = _claim()
-    if job is None:
-        return 0
-    _run(job)
-    return 1
+    return _run_first(Q())
 
 
 def run_all_exports(*, at_most: int = 100) -> int:
@@ -172,34 +175,38 @@ def run_all_exports(*, at_most: int = 100) -> int:
 
 def run_export(pk: UUID) -> None:
     """Run this export, if it is still waiting and a runner is free."""
-    job = _claim(Q(pk=pk))
-    if job is not None:
-        _run(job)
+    _run_first(Q(pk=pk))
 
 
-def _claim(which: Q = Q()) -> ExportJob | None:  # noqa: B008 - a Q without conditions is never changed
-    """Lease the oldest export that is waiting or abandoned and whose data is synced.
+def _run_first(which: Q) -> int:
+    """Run the oldest of these exports that can be started, with one of the `EXPORTS_AT_ONCE` leases."""
+    startable = _startable(which)
+    names = (f"{LEASE_NAMES} {number}" for number in range(settings.EXPORTS_AT_ONCE if startable else 0))
+    lease = next(filter(None, (acquire_lease(name, LEASE_DURATION) for name in names)), None)
+    if lease is None:
+        return 0
+    with lease:
+        for job in startable:
+            begun = {"runner": str(lease), "started_at": clock.now(), "rows": 0}
+            if change_state(job, ExportState.RUNNING, tries=F("tries") + 1, **begun):
+                _run(ExportJob.objects.get(pk=job.pk), lease)
+                return 1
+    return 0
 
-    None if there is none, or if `EXPORTS_AT_ONCE` are running.
-    """
-    now = clock.now()
-    is_abandoned = Q(state=ExportState.RUNNING, lease_until__lte=now)
-    if (
-        ExportJob.objects.filter(state=ExportState.RUNNING, lease_until__gt=now).count()
-        >= settings.EXPORTS_AT_ONCE
-    ):
-        return None
-    free = ExportJob.objects.filter(which, Q(state=ExportState.WAITING) | is_abandoned).exclude(
-        waiting_for_sync(now)
+
+def _startable(which: Q) -> list[ExportJob]:
+    """Exports that are waiting and whose data is synced, or whose runner holds its lease no more."""
+    under_way = ExportJob.objects.filter(which, state__in=ACTIVE_STATES).exclude(
+        waiting_for_sync(clock.now())
     )
-    for job in free.order_by("created_at", "pk")[: settings.EXPORTS_AT_ONCE + 1]:
-        held = {"runner": uuid4(), "lease_until": now + LEASE_DURATION, "started_at": now, "rows": 0}
-        if change_state(job, ExportState.RUNNING, tries=F("tries") + 1, **held):
-            return ExportJob.objects.get(pk=job.pk)
-    return None
+    oldest = list(under_way.order_by("created_at", "pk")[: 2 * settings.EXPORTS_AT_ONCE + 1])
+    held = held_leases(
+        LEASE_NAMES
+    )  # read after the exports, so that one that has just begun is not abandoned
+    return [job for job in oldest if job.runner not in held]
 
 
-def _run(job: ExportJob) -> None:
+def _run(job: ExportJob, lease: Lease) -> None:
     """Produce the file and set the final state; a runner that lost its lease changes nothing."""
     try:
         if job.tries > MAX_TRIES:
@@ -209,13 +216,12 @@ def _run(job: ExportJob) -> None:
         wanted = decode_request(person, job, job.filters)
         job.as_of = wanted.report.as_of()  # before any read: the file contains everything up to this time
         with timezone.override(wanted.zone):
-            _make_file(job, wanted)
-    except ExportLeaseLostError:
+            _make_file(job, wanted, lease)
+    except LeaseLostError:
         logger.info("The export %s was cancelled or is being made by somebody else", job.pk)
     except StopRequestedError:
-        change_state(
-            job, ExportState.WAITING, lease_until=None, tries=F("tries") - 1
-        )  # a requested stop does not count as a try
+        # A requested stop does not count as a try.
+        change_state(job, ExportState.WAITING, tries=F("tries") - 1)
     except (ReportError, GatewayError) as exc:
         _fail(job, str(exc))
     except (DatabaseError, PostgresError, OSError, *_PROGRAM_ERRORS) as exc:
@@ -223,15 +229,15 @@ def _run(job: ExportJob) -> None:
         _fail(job, DISK_FULL if is_disk_full(exc) else _UNEXPECTED_PROBLEM)
 
 
-def _make_file(job: ExportJob, wanted: ExportRequest) -> None:
-    with ExportLease(job) as lease:
+def _make_file(job: ExportJob, wanted: ExportRequest, lease: Lease) -> None:
+    with ExportWatch(job, lease) as watch:
 
         def check() -> None:
             background.raise_if_stop_requested()
-            lease.check()
+            watch.check()
 
         with closing(file_chunks(wanted, at_most=TIME_LIMIT, check=check)) as chunks:
-            written = write_file(chunks, export_folder() / f"{secrets.token_urlsafe(24)}.part", lease)
+            written = write_file(chunks, export_folder() / f"{secrets.token_urlsafe(24)}.part", watch)
     _finish(job, wanted, written)
 
 
@@ -259,7 +265,6 @@ def _record_done(job: ExportJob, wanted: ExportRequest, written: WrittenFile, fi
         stored_as=final.name,
         ended_at=now,
         expires_at=now + FILE_KEPT_FOR,
-        lease_until=None,
         mail_at=_mail_time(job, now),
     )
     if is_ours:
@@ -278,7 +283,7 @@ def _record_done(job: ExportJob, wanted: ExportRequest, written: WrittenFile, fi
 @transaction.atomic
 def _fail(job: ExportJob, problem: str) -> None:
     now, problem = clock.now(), problem[:300]
-    ended = {"problem": problem, "ended_at": now, "lease_until": None, "mail_at": _mail_time(job, now)}
+    ended = {"problem": problem, "ended_at": now, "mail_at": _mail_time(job, now)}
     if change_state(job, ExportState.FAILED, **ended):
         audit.record(
             Action.EXPORT_FAILED, actor=job.person, target=str(job), export=str(job.pk), reason=problem

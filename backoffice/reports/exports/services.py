@@ -89,7 +89,7 @@ def cancel_export(pk: UUID, *, actor: User) -> ExportJob:
     Raises ExportGoneError if it has ended.
     """
     job = ExportJob.objects.select_for_update().get(pk=pk)
-    if not change_state(job, ExportState.CANCELLED, ended_at=clock.now(), lease_until=None):
+    if not change_state(job, ExportState.CANCELLED, ended_at=clock.now()):
         raise ExportGoneError("It had ended before.")
     audit.record(Action.EXPORT_CANCELLED, actor=actor, target=job_name(job), export=str(job.pk))
     return job

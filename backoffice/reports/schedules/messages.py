@@ -10,12 +10,12 @@ from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.core.mail import send_mail
-from django.db.models import QuerySet
 from django.urls import reverse
 from django.utils import timezone
 
 from backoffice.accounts.models import User
 from backoffice.core import clock
+from backoffice.core.leases import claim_due_row
 from backoffice.reports.definitions.catalogue import REPORTS
 from backoffice.reports.errors import ReportNotAllowedError
 from backoffice.reports.exports.request_codec import readable_report
@@ -42,12 +42,8 @@ def send_due_messages() -> int:
     now = clock.now()
     due = ExportJob.objects.filter(mail_at__lte=now).select_related("person", "schedule__owner")
     return sum(
-        _send_message(job) for job in due if _claim_message(job).update(mail_at=now + MAIL_RETRY_AFTER)
+        _send_message(job) for job in due if claim_due_row(job, "mail_at", until=now + MAIL_RETRY_AFTER)
     )
-
-
-def _claim_message(job: ExportJob) -> QuerySet[ExportJob]:
-    return ExportJob.objects.filter(pk=job.pk, mail_at=job.mail_at)
 
 
 def _send_message(job: ExportJob) -> bool:

@@ -118,9 +118,10 @@ def main() -> None:
 
     django.setup()
     from backoffice.operations import tasks
+    from tests.sweeping import sweep_operations
 
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # reap ended children at once
-    known = {"send": tasks.send, "sweep": tasks.sweep}
+    known = {"send": tasks.send, "sweep": sweep_operations}
     for line in sys.stdin:
         order = json.loads(line)
         child = os.fork()

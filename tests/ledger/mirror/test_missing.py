@@ -10,8 +10,8 @@ from django.db import transaction
 
 from backoffice.core import clock
 from backoffice.core.fields import SUM_CONTEXT
-from backoffice.ledger.mirror import merge
-from backoffice.ledger.mirror.lease import SyncLease, SyncLeaseLostError
+from backoffice.core.leases import Lease, LeaseLostError
+from backoffice.ledger.mirror import merge, sync
 from backoffice.ledger.mirror.merge import mark_missing, merge_records
 from backoffice.ledger.mirror.totals import total_discrepancies
 from backoffice.ledger.models import DayTotal, Mirror, Sighting, Transaction, TransactionChange
@@ -19,6 +19,7 @@ from backoffice.ledger.statements import continuity
 from backoffice.ledger.transactions.filters import TransactionFilter
 from backoffice.ledger.transactions.volumes import VolumeSummary, currency_flows, volume_summary
 from payments_gateway import TransactionRecord
+from tests.ledger.sync_lease import acquired_sync_lease
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -44,13 +45,11 @@ def told(name: str, chance: random.Random) -> TransactionRecord:
 
 def listed_are(names: set[str]) -> None:
     """A reading of the whole list has just seen these, and no others."""
-    lease = SyncLease.take()
-    assert lease is not None
     seen = Transaction.objects.filter(transaction_id__in=names).values_list("pk", flat=True)
     Sighting.objects.bulk_create(Sighting(transaction_id=pk) for pk in seen)
-    mark_missing(lease, clock.now())
+    with acquired_sync_lease() as lease:
+        mark_missing(lease, clock.now())
     Sighting.objects.all().delete()
-    lease.give_up()
 
 
 def from_scratch() -> Sums:
@@ -93,14 +92,14 @@ def test_totals_are_those_of_what_is_listed_whatever_came_went_and_returned(seed
     assert marked
 
 
-class LostAfterOneStep(SyncLease):
-    """A lease that another process takes over once it was proven."""
+class LostAfterOneStep(Lease):
+    """A lease that another process takes over once it was verified."""
 
     was_proven = False
 
-    def prove(self) -> None:
+    def verify(self) -> None:
         if self.was_proven:
-            raise SyncLeaseLostError
+            raise LeaseLostError
         self.was_proven = True
 
 
@@ -113,8 +112,8 @@ def test_they_are_marked_some_at_a_time_and_whoever_comes_next_marks_the_rest(
     with transaction.atomic():
         merge_records([told(f"T{number}", chance) for number in range(7)])
     lost = Transaction.objects.filter(missing_since__isnull=False)
-    with pytest.raises(SyncLeaseLostError):
-        mark_missing(LostAfterOneStep(), clock.now())
+    with pytest.raises(LeaseLostError):
+        mark_missing(LostAfterOneStep("mirror", 1, sync.LEASE_DURATION), clock.now())
     with localcontext(SUM_CONTEXT):
         assert lost.count() == 2
         assert kept() == from_scratch()

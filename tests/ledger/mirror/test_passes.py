@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
-from uuid import uuid4
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -10,11 +9,12 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from backoffice.core import clock
+from backoffice.core.models import LeaseRow
 from backoffice.ledger.mirror import passes, sync
-from backoffice.ledger.mirror.lease import LEASE_DURATION
 from backoffice.ledger.mirror.totals import total_discrepancies
 from backoffice.ledger.models import ContinuityCheck, Mirror, Sighting, Transaction
 from tests.ledger.long_list import LongList, member, numbered
+from tests.ledger.sync_lease import acquired_sync_lease
 from tests.stub_provider import serving
 
 pytestmark = pytest.mark.django_db
@@ -182,15 +182,14 @@ def test_a_command_waits_for_others_so_long_and_no_longer(
     service: LongList, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sync, "MAX_WAIT_SECONDS", 0.5)
-    now = clock.now()
-    Mirror.objects.update(lease_holder=uuid4(), lease_since=now, lease_until=now + LEASE_DURATION)
+    lease, now = acquired_sync_lease(), LeaseRow.objects.get().acquired_at
 
     for arguments in ([], ["--full"]):
         with pytest.raises(CommandError, match=rf"since {now:%H:%M:%S} UTC\. It goes on") as refused:
             call_command("mirror", *arguments)
         assert refused.value.returncode == 3
 
-    Mirror.objects.update(lease_until=now)
+    lease.release()
     call_command("mirror")
 
 

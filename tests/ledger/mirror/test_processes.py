@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from io import StringIO
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -15,15 +14,16 @@ from django.db import connection
 from django.utils import timezone
 from pytest_django import Settings
 
-from backoffice.celery import app
 from backoffice.core import clock
+from backoffice.core.leases import Lease, held_leases
 from backoffice.ledger import tasks
 from backoffice.ledger.mirror import sync
-from backoffice.ledger.mirror.lease import LEASE_DURATION, SyncLease
 from backoffice.ledger.mirror.state import mirror_state
+from backoffice.ledger.mirror.sync import LEASE_DURATION, SYNC_LEASE
 from backoffice.ledger.mirror.totals import total_discrepancies
 from backoffice.ledger.models import DayTotal, Mirror, Transaction
 from tests.ledger.long_list import LongList, numbered
+from tests.ledger.sync_lease import acquired_sync_lease
 from tests.stub_provider import serving
 from tests.tools.test_brokers import database_url
 from tools.processes import run_python
@@ -190,34 +190,25 @@ def test_two_at_once_read_once_and_the_second_one_is_heard(service: LongList) ->
     may_answer.set()
     first.join(WITHIN)
     assert "what the second one came for" in here()
-    assert Mirror.objects.get().lease_holder is None
+    assert held_leases(SYNC_LEASE) == {}
 
 
 def test_a_process_that_stood_still_merges_nothing_any_more(service: LongList) -> None:
     service.listed = numbered(300)
     sync.load_all(lambda _: None)
     service.grow("read by the one that stood still")
+    taken_over: list[Lease] = []
 
     def take_over(_number: int) -> None:
-        Mirror.objects.update(lease_holder=uuid4(), lease_until=timezone.now() + LEASE_DURATION)
+        with clock.use_clock(lambda: timezone.now() + LEASE_DURATION):
+            taken_over.append(acquired_sync_lease())
         connection.close()
 
     service.before = take_over
     sync.sync_now()
     assert "read by the one that stood still" not in here()
-    assert Mirror.objects.get().lease_until is not None
+    assert list(held_leases(SYNC_LEASE)) == [str(taken_over[0])]
     assert mirror_state().problem == ""
-
-
-def test_a_turn_can_be_taken_when_its_holder_let_it_lapse(service: LongList) -> None:
-    lease = SyncLease.take()
-    assert lease is not None
-    assert SyncLease.take() is None
-    with clock.use_clock(lambda: timezone.now() + LEASE_DURATION):
-        other = SyncLease.take()
-    assert other is not None
-    lease.give_up()
-    assert Mirror.objects.get().lease_holder == other.holder
 
 
 def test_many_processes_coming_by_at_once_read_the_list_once(service: LongList) -> None:
@@ -234,13 +225,11 @@ def test_many_processes_coming_by_at_once_read_the_list_once(service: LongList) 
     assert list(total_discrepancies()) == []
 
 
-def test_the_tasks_read_what_is_due_and_what_is_wanted(service: LongList) -> None:
+def test_the_task_reads_what_is_wanted_before_it_is_due(service: LongList) -> None:
     service.listed = numbered(3)
-    tasks.sync_mirror_if_due.apply().get()
+    sync.sync_if_due()
     service.grow("A")
-    tasks.sync_mirror_if_due.apply().get()
+    sync.sync_if_due()
     assert "A" not in here()
     tasks.sync_mirror.apply(args=("an operation",)).get()
     assert "A" in here()
-    scheduled = app.conf.beat_schedule["mirror"]
-    assert scheduled["task"] == tasks.sync_mirror_if_due.name

@@ -12,11 +12,11 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from backoffice.core import clock
-from backoffice.ledger.mirror.lease import SyncLease
 from backoffice.ledger.mirror.merge import mark_missing, merge_records
 from backoffice.ledger.models import BalanceBreak, ContinuityCheck, Mirror, Sighting, Transaction
 from backoffice.ledger.statements import chain, chain_reader, continuity
 from payments_gateway import TransactionRecord
+from tests.ledger.sync_lease import acquired_sync_lease
 
 pytestmark = pytest.mark.django_db
 
@@ -49,13 +49,11 @@ def merged(*records: TransactionRecord) -> None:
 
 def lose(*names: str) -> None:
     """A whole reading of the list was without these; those that were lost before stay so."""
-    lease = SyncLease.take()
-    assert lease is not None
     here = Transaction.objects.exclude(transaction_id__in=names).values_list("pk", flat=True)
     Sighting.objects.all().delete()
     Sighting.objects.bulk_create(Sighting(transaction_id=pk) for pk in here)
-    mark_missing(lease, clock.now() + timedelta(days=1))
-    lease.give_up()
+    with acquired_sync_lease() as lease:
+        mark_missing(lease, clock.now() + timedelta(days=1))
 
 
 def kept() -> list[tuple[str, str, str, str, str]]:

@@ -170,5 +170,4 @@ def test_of_two_sweepers_that_saw_the_same_one_looks(released: Operation) -> Non
     assert claim(released) is not None
     Attempt.objects.update(next_check_at=timezone.now() - timedelta(seconds=1))
     first, second = Attempt.objects.get(), Attempt.objects.get()
-    assert schedule._lease_check(first)
-    assert not schedule._lease_check(second)
+    assert [schedule._check(first), schedule._check(second)] == [True, False]

@@ -14,10 +14,11 @@ from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.core import clock
+from backoffice.core.leases import acquire_lease
 from backoffice.operations.models.monitoring import Inspection
 from backoffice.operations.models.operations import Operation
 from backoffice.operations.monitoring import inspection
-from backoffice.operations.monitoring.inspection import inspect, inspect_due
+from backoffice.operations.monitoring.inspection import LEASE_DURATION, inspect, inspect_due
 from backoffice.operations.monitoring.invariants import INVARIANTS
 from tests.operations.monitoring.violations import (
     broken_log,
@@ -78,20 +79,17 @@ def test_one_turn_a_minute_whoever_asks(db: None) -> None:
     at = Inspection.objects.get().at
     with clock.use_clock(lambda: timezone.now() + timedelta(seconds=61)):
         assert [inspect_due() for _ in range(5)] == [1, 0, 0, 0, 0]
-    now = Inspection.objects.get().at
-    assert at is not None
-    assert now is not None
-    assert now > at
+    assert Inspection.objects.get().at > at
 
 
 def test_an_inspection_that_takes_longer_than_a_minute_is_waited_for_and_a_dead_one_is_followed(
     db: None,
 ) -> None:
-    assert inspect_due() == 1
-    begun_at = Inspection.objects.get().begun_at
-    Inspection.objects.update(at=begun_at - timedelta(minutes=1))  # as if this one had not ended
+    now = timezone.now()
+    with clock.use_clock(partial(_stands, now)):
+        assert acquire_lease("inspection", LEASE_DURATION)  # by a process that does not end it
     for seconds, runs in ((61, 0), (179, 0), (181, 1)):
-        with clock.use_clock(partial(_stands, begun_at + timedelta(seconds=seconds))):
+        with clock.use_clock(partial(_stands, now + timedelta(seconds=seconds))):
             assert (seconds, inspect_due()) == (seconds, runs)
 
 

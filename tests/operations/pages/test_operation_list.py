@@ -202,7 +202,7 @@ def test_a_page_needs_few_queries(
     person: str,
     address: str,
 ) -> None:
-    Inspection.objects.create(pk=1, begun_at=timezone.now(), at=timezone.now())
+    Inspection.objects.create(pk=1, at=timezone.now())
     for days in range(3):
         operation = factories.prepared(maker)
         with lifted(connection):

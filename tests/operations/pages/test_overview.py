@@ -138,7 +138,6 @@ def test_states_and_the_time_to_countersign_stand_there(
     factories.approved(maker, checker)
     Inspection.objects.create(
         pk=1,
-        begun_at=timezone.now(),
         at=timezone.now(),
         countersigned=7,
         countersigned_within=timedelta(minutes=14),
@@ -199,7 +198,7 @@ def test_it_asks_eight_questions_at_most_and_is_small(
 ) -> None:
     totals("NGN", "USD", "USDT")
     mirrored()
-    Inspection.objects.create(pk=1, begun_at=timezone.now(), at=timezone.now())
+    Inspection.objects.create(pk=1, at=timezone.now())
     for currency in ("NGN", "USD", "USDT"):
         balance(currency)
         day_of_snapshots(currency)

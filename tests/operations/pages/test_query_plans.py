@@ -163,7 +163,7 @@ def test_lists_and_search_stay_within_their_queries_and_bytes_and_read_indexes(
     as_checker: Client, maker: User, checker: User, asked_before: None
 ) -> None:
     seed(maker, checker)
-    Inspection.objects.create(pk=1, begun_at=timezone.now(), at=timezone.now())
+    Inspection.objects.create(pk=1, at=timezone.now())
     come(as_checker, "/account/")  # once a minute, whatever the page, it is noted that the session is in use
     for address in addresses():
         with CaptureQueriesContext(connection) as queries:

@@ -7,17 +7,19 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 from io import StringIO
 
 import pytest
 from django.core.management import call_command
 from django.db import OperationalError, connection
+from django.db.models import F
 from django.utils import timezone
 from pytest_django import Settings
 
 from backoffice.accounts.models import User
 from backoffice.core import background, clock
+from backoffice.core.leases import acquire_lease, held_leases
+from backoffice.core.models import LeaseRow
 from backoffice.reports.exports import runner, services
 from backoffice.reports.models import ExportJob, ExportState, export_folder
 from payments_gateway import ReadFailedError
@@ -49,10 +51,10 @@ def test_an_export_is_made_once_however_many_try(auditor: User, settings: Settin
 def test_no_more_are_made_at_once_than_allowed(auditor: User, settings: Settings) -> None:
     settings.EXPORTS_AT_ONCE = 1
     first, second = asked_for(auditor), asked_for(auditor)
-    later = clock.now() + timedelta(minutes=1)
-    ExportJob.objects.filter(pk=first.pk).update(state=ExportState.RUNNING, lease_until=later)
+    with acquire_lease("exports 0", runner.LEASE_DURATION) or pytest.fail("is free") as lease:
+        ExportJob.objects.filter(pk=first.pk).update(state=ExportState.RUNNING, runner=str(lease))
 
-    assert runner.run_next_export() == 0
+        assert runner.run_next_export() == 0
     assert now(second).state == ExportState.WAITING
 
 
@@ -69,7 +71,7 @@ def test_what_a_killed_worker_began_is_made_anew_from_nothing(auditor: User) -> 
     job = asked_for(auditor)
     (export_folder() / "half.part").write_bytes(b"position,actor")
     ExportJob.objects.filter(pk=job.pk).update(
-        state=ExportState.RUNNING, lease_until=clock.now(), rows=999, tries=1
+        state=ExportState.RUNNING, runner="exports 0 #1", rows=999, tries=1
     )
 
     assert runner.run_next_export() == 1
@@ -99,7 +101,7 @@ def test_who_is_told_to_end_stops_at_the_next_piece_and_another_begins_anew(
         background.stop_requested.clear()
 
     assert told == []
-    assert (now(job).state, now(job).tries, now(job).lease_until) == (ExportState.WAITING, 0, None)
+    assert (now(job).state, now(job).tries, held_leases("exports")) == (ExportState.WAITING, 0, {})
     assert files() == []
     offer(lambda: iter(range(10)))
     assert runner.run_next_export() == 1
@@ -120,9 +122,7 @@ def test_who_comes_by_once_makes_all_that_waits_and_tells_of_it(auditor: User) -
 
 def test_what_kills_every_worker_is_given_up(auditor: User) -> None:
     job = asked_for(auditor)
-    ExportJob.objects.filter(pk=job.pk).update(
-        state=ExportState.RUNNING, lease_until=clock.now(), tries=runner.MAX_TRIES
-    )
+    ExportJob.objects.filter(pk=job.pk).update(state=ExportState.RUNNING, tries=runner.MAX_TRIES)
 
     runner.run_next_export()
 
@@ -132,8 +132,7 @@ def test_what_kills_every_worker_is_given_up(auditor: User) -> None:
 def test_a_runner_that_lost_its_lease_changes_nothing(auditor: User, offer: Callable[[Rows], None]) -> None:
     def overtaken() -> Iterator[object]:
         yield 1
-        taken = {"runner": "00000000-0000-4000-8000-000000000000"}
-        ExportJob.objects.update(lease_until=clock.now() + timedelta(minutes=1), **taken)
+        ExportJob.objects.update(runner="exports 0 #99")
         yield 2
 
     offer(overtaken)
@@ -142,9 +141,32 @@ def test_a_runner_that_lost_its_lease_changes_nothing(auditor: User, offer: Call
     runner.run_export(job.pk)
 
     assert now(job).state == ExportState.RUNNING
-    assert str(now(job).runner).startswith("00000000")
+    assert now(job).runner == "exports 0 #99"
     assert files() == []
     assert actions(job) == ["export.requested"]
+
+
+def test_a_runner_whose_lease_another_acquired_stops(
+    auditor: User, offer: Callable[[Rows], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "RENEWAL_SECONDS", 0.02)
+    told: list[str] = []
+
+    def endless() -> Iterator[object]:
+        deadline = time.monotonic() + 60
+        yield from range(1000)
+        LeaseRow.objects.update(number=F("number") + 1)
+        while time.monotonic() < deadline:
+            yield 1
+        told.append("nobody stopped it")
+
+    offer(endless)
+    job = numbers(auditor)
+
+    runner.run_export(job.pk)
+
+    assert told == []
+    assert (now(job).state, files()) == (ExportState.RUNNING, [])
 
 
 def test_a_lease_is_renewed_and_the_rows_told_while_it_is_made(
@@ -158,7 +180,7 @@ def test_a_lease_is_renewed_and_the_rows_told_while_it_is_made(
         begun, deadline = clock.now() + runner.LEASE_DURATION, time.monotonic() + 60
         while not told and time.monotonic() < deadline:
             seen = ExportJob.objects.get()
-            if seen.rows and seen.lease_until and seen.lease_until > begun:
+            if seen.rows and LeaseRow.objects.get().held_until > begun:
                 told.append(seen.rows)
 
     offer(slow)

@@ -20,7 +20,7 @@ _EXIT_CODE_BUSY = 3  # exit code if other processes hold the sync lease all the 
 
 
 class Command(BaseCommand):
-    """Run the sync in the foreground with progress; may run beside the sweeper and beat."""
+    """Run the sync in the foreground with progress; may run beside the sweeper."""
 
     help = __doc__
 

@@ -21,15 +21,16 @@ from backoffice.webhooks import jobs as webhooks
 
 logger = logging.getLogger(__name__)
 SENDER_THREADS = 4  # threads that send: a slow call to the provider delays only its own operation
-_JOBS_BELOW_REPORTS = (
-    *operations.JOBS,
-    *ledger.JOBS,
-    *operations.JOBS_AFTER_LEDGER,
-    *webhooks.JOBS,
-    *api_keys.JOBS,
+# By the name of each in the log and the metrics.
+JOBS = (
+    operations.JOBS
+    | ledger.JOBS
+    | operations.JOBS_AFTER_LEDGER
+    | webhooks.JOBS
+    | api_keys.JOBS
+    | reports.JOBS
 )
-JOBS = (*_JOBS_BELOW_REPORTS, *reports.JOBS)
-JOBS_ONCE = (*_JOBS_BELOW_REPORTS, *reports.JOBS_ONCE)
+JOBS_ONCE = JOBS | reports.JOBS_ONCE
 
 
 class Command(BaseCommand):
@@ -49,7 +50,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["once"]:
-            done = sum(isolation.run_isolated(job) or 0 for job in JOBS_ONCE)
+            done = sum(isolation.run_isolated(name, job) or 0 for name, job in JOBS_ONCE.items())
             self.stdout.write(f"{done} due and done")
             return
         stop = background.stop_requested  # long jobs check it between two steps
@@ -57,26 +58,28 @@ class Command(BaseCommand):
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, lambda *_: stop.set())
         # A thread each: reading the service slowly must not keep a released operation waiting.
-        at_work = [*JOBS, *[operations.send_due] * (SENDER_THREADS - 1)]
+        at_work = [*JOBS, *["send_due"] * (SENDER_THREADS - 1)]
         with ThreadPoolExecutor(len(at_work)) as pool:
-            for running in [pool.submit(_repeat, job, stop, options["every"]) for job in at_work]:
+            for running in [
+                pool.submit(_repeat, name, JOBS[name], stop, options["every"]) for name in at_work
+            ]:
                 running.result()
 
 
-def _repeat(job: Callable[[], int], stop: threading.Event, pause: float) -> None:
+def _repeat(name: str, job: Callable[[], int], stop: threading.Event, pause: float) -> None:
     """Run the job until asked to stop. A job that fails is logged and tried again; its age is a metric."""
     try:
         while not stop.wait(pause):
-            _run_round(job)
+            _run_round(name, job)
     finally:
         stop.set()
 
 
-def _run_round(job: Callable[[], int]) -> None:
+def _run_round(name: str, job: Callable[[], int]) -> None:
     try:
         close_old_connections()
-        with call_context(request_id=f"sweep-{job.__name__}"):
-            if isolation.run_isolated(job) is not None:
-                operations.record_heartbeat(job.__name__)
+        with call_context(request_id=f"sweep-{name}"):
+            if isolation.run_isolated(name, job) is not None:
+                operations.record_heartbeat(name)
     except Error:  # an InterfaceError, too, which is no DatabaseError
-        logger.exception("The database did not let a round of %s be noted", job.__name__)
+        logger.exception("The database did not let a round of %s be noted", name)

@@ -6,11 +6,11 @@ import pytest
 from django.utils import timezone
 
 from backoffice.ledger.mirror import passes
-from backoffice.ledger.mirror.lease import SyncLease
 from backoffice.ledger.mirror.passes import begin_full_pass, continue_full_pass, read_newest
 from backoffice.ledger.models import Mirror, Sighting, Transaction, TransactionChange
 from tests.ledger.long_list import LongList, member, numbered
 from tests.ledger.mirror.sync.steps import DAY, HOUR, MINUTE, come_by, here, load, state
+from tests.ledger.sync_lease import acquired_sync_lease
 
 pytestmark = pytest.mark.django_db
 
@@ -95,8 +95,7 @@ def test_what_is_listed_anew_behind_the_back_of_a_count_has_not_left_the_list(
     service.listed = numbered(700)
     load()
     del service.listed[690]
-    moved, lease = service.listed[-1], SyncLease.take()
-    assert lease is not None
+    moved, lease = service.listed[-1], acquired_sync_lease()
     begin_full_pass(lease, Mirror.Depth.COUNT)
     while Mirror.objects.get().pass_page < 4:
         continue_full_pass(lease, until=0.0, tell=lambda _: None)

@@ -3,11 +3,11 @@
 import pytest
 
 from backoffice.ledger.mirror import sync
-from backoffice.ledger.mirror.lease import SyncLease
 from backoffice.ledger.mirror.passes import begin_full_pass, continue_full_pass
 from backoffice.ledger.models import Mirror, Transaction, TransactionChange
 from tests.ledger.long_list import LongList, member, numbered
 from tests.ledger.mirror.sync.steps import MINUTE, come_by, here, load, state
+from tests.ledger.sync_lease import acquired_sync_lease
 from tests.sandbox_process import SandboxProcess
 
 pytestmark = pytest.mark.django_db
@@ -88,8 +88,7 @@ def test_a_record_that_comes_twice_on_a_page_is_here_once(service: LongList) -> 
 def test_a_turn_that_is_over_before_it_began_reads_a_page_all_the_same(service: LongList) -> None:
     service.listed = numbered(400)
     Mirror.objects.create(pk=1)
-    lease = SyncLease.take()
-    assert lease is not None
+    lease = acquired_sync_lease()
     begin_full_pass(lease, Mirror.Depth.WHOLE)
     turns = 0
     while Mirror.objects.get().pass_depth:
