@@ -137,14 +137,14 @@ def test_overrides_are_written_in_json_types() -> None:
             "withdrawal_id_paths": [["a", "b"]],
             "success_statuses": [200],
             "detail_members": [],
-            "wallet_paths": [[], ["wallet"]],
+            "key_list_paths": [[], ["keys"]],
             "retry_statuses": [503],
         }
     )
     assert dict(dialect.uncertain_statuses) == {418: "teapots lie"}
     assert dialect.withdrawal_id_paths == (("a", "b"),)
     assert (dialect.success_statuses, dialect.detail_members) == ((200,), ())
-    assert dialect.wallet_paths == ((), ("wallet",))
+    assert dialect.key_list_paths == ((), ("keys",))
     assert dialect.retry_statuses == (503,)
 
 

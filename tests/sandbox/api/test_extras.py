@@ -8,7 +8,7 @@ import pytest
 from pydantic import SecretStr
 
 from payments_gateway import BANKS, CURRENCIES, GatewayConfig, NotFoundError, PaymentsGateway, ProviderProfile
-from payments_gateway.profile.points import CAPABILITIES
+from payments_gateway.profile.values import CAPABILITIES
 from tests.sandbox.conftest import Service, exact
 
 PATHS = (
