@@ -85,7 +85,8 @@ def _url_path_with_id(path: str) -> str:
 _PATH = re.compile(r"(/[A-Za-z0-9_~-]+(\.[A-Za-z0-9_~-]+)*)+")
 _ID_SEGMENT = re.compile(r"/\{\w+\}(?=/|$)")
 
-T, K = TypeVar("T"), TypeVar("K")
+T = TypeVar("T")
+K = TypeVar("K")
 
 NonEmpty = Annotated[str, MinLen(1)]
 Name = Annotated[str, AfterValidator(_name)]
