@@ -123,7 +123,7 @@ def test_no_override_leads_to_the_read_that_moves_money(name: str, path: str) ->
     with pytest.raises(ValueError, match=name):
         ProviderProfile().overridden({name: path})
     with pytest.raises(ValueError, match=name):
-        ProviderProfile(**{name: path})
+        ProviderProfile.model_validate({name: path})
 
 
 SEGMENTS = (
