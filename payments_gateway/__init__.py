@@ -30,7 +30,7 @@ from payments_gateway.money import (
 )
 from payments_gateway.operations import OPERATIONS, ApiOperation, CallEffect
 from payments_gateway.profile.model import ProviderProfile
-from payments_gateway.profile.points import EventKind, OtpType
+from payments_gateway.profile.values import Duration, EventKind, OtpType
 from payments_gateway.resources.transactions import PageReader
 from payments_gateway.schemas.accounts import (
     BANKS,
@@ -52,7 +52,6 @@ from payments_gateway.schemas.balances import (
 )
 from payments_gateway.schemas.payments import Payment, PaymentRequest, PaymentUpdate
 from payments_gateway.schemas.transactions import (
-    Duration,
     TransactionPage,
     TransactionRecord,
     TransactionSummary,

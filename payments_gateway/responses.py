@@ -76,6 +76,11 @@ def first_list(value: object, paths: Iterable[tuple[str, ...]]) -> list[object]:
     return found
 
 
+def transfer_detail(reply: Reply) -> dict[str, object]:
+    """Return the detail of a conversion or transfer: `transferDetail` in the data, or the data itself."""
+    return first_object(reply.data, [("transferDetail",), ()])
+
+
 def rename_members(members: dict[str, object], places: Mapping[str, Iterable[str]]) -> dict[str, object]:
     """Rename members to our names: ours -> possible names, of which the first one present wins. Keeps others."""
     found = {

@@ -27,7 +27,7 @@ from pydantic import ValidationError
 
 from payments_gateway.money import UnreadableError, loads
 from payments_gateway.profile.model import ProviderProfile
-from payments_gateway.profile.points import EventKind
+from payments_gateway.profile.values import EventKind
 from payments_gateway.responses import rename_members
 from payments_gateway.schemas.payments import PaymentUpdate
 from payments_gateway.schemas.transactions import TransactionUpdate

@@ -3,37 +3,69 @@
 A deployment overrides single points with `ProviderProfile().overridden({...})` and changes no code. An
 invalid profile is rejected at start-up, because in the middle of a call it could lose the outcome of a
 transfer. Not part of the profile: the `X-User-Version` header (`GatewayConfig.user_version`) and the webhook
-signature scheme (`payments_gateway.webhooks`).
+signature scheme (`payments_gateway.webhooks`). Where the specification is explicit, it takes precedence.
 """
 
-import re
+import json
 from collections.abc import Iterator, Mapping
-from dataclasses import Field, dataclass, fields, replace
-from typing import Any, Self, get_type_hints
+from typing import Any, Literal, NamedTuple, Self, get_args
 
-from payments_gateway.errors import REJECTION_KINDS
-from payments_gateway.profile.points import (
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError, model_validator
+
+from payments_gateway.profile.values import (
     CAPABILITIES,
-    DURATIONS,
-    OTP_TYPES,
-    STATUSES,
-    ErrorPoints,
+    AtLeastOne,
+    Capability,
+    ClientErrorStatus,
+    Duration,
+    ErrorStatus,
     EventKind,
-    ExtraPoints,
-    KeyPoints,
-    OpenPoint,
-    RequestPoints,
-    ResponsePoints,
-    WebhookPoints,
-    parse_point_value,
+    LowerCase,
+    Name,
+    Names,
+    NonEmpty,
+    ObjectPaths,
+    ObjectPathsOrData,
+    OtpType,
+    Pattern,
+    RejectionKind,
+    SuccessStatus,
+    Table,
+    UrlPath,
+    UrlPathWithId,
 )
 
-_CHOICES = {"otp_type": OTP_TYPES, "key_base": ("v2", "v4")}
-_MAY_BE_EMPTY = {"retry_statuses", "detail_members", "capabilities", "payment_types"}
-_MAY_BE_DATA_ITSELF = {"transfer_detail_paths", "wallet_paths", "account_list_paths", "key_list_paths"}
-_PATH = re.compile(r"(/[A-Za-z0-9_~-]+(\.[A-Za-z0-9_~-]+)*)+")
-_PATHS_WITH_ID = ("extra_transaction_path", "extra_payment_path")
-_ID_SEGMENT = re.compile(r"/\{\w+\}(?=/|$)")
+
+class OpenPoint(NamedTuple):
+    """One point that the specification leaves open, with our default and its documentation.
+
+    `confidence` is sure, likely, hint or unknown; `why` is its meaning; `where` is the section of the
+    specification.
+    """
+
+    name: str
+    value: object
+    confidence: str
+    why: str
+    where: str
+
+
+def _point(default: Any, confidence: str, where: str, why: str) -> Any:
+    return Field(
+        default=default, description=why, json_schema_extra={"confidence": confidence, "where": where}
+    )
+
+
+_TRANSACTION_SECTION = "Endpoints, GET /transaction"
+_WALLET_SECTION = "Endpoints, GET /wallet"
+_ACCOUNT_SECTION = "Endpoints, GET {base_url_v4}/account"
+_OTP_SECTION = "Authentication, 7: OTP token"
+_BEYOND_SPECIFICATION = "nowhere: beyond the specification"
+_KEYS_SECTION = "Authentication, 8: key management"
+_WALLET_RESOURCE = "Resources, Wallet"
+_BANK_RESOURCE = "Resources, Bank account resolution result"
+_ERRORS_SECTION = "Errors"
+_EVENTS_SECTION = "Events"
 
 # Names used in the same query or body, and the members that the specification defines for that body: all must differ.
 _NAMES_USED_TOGETHER: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
@@ -88,117 +120,365 @@ _NAMES_USED_TOGETHER: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
 )
 
 
-def profile_problems(dialect: "ProviderProfile") -> Iterator[str]:
-    """Yield everything that makes a profile unusable."""
-    for point in fields(dialect):
-        yield from _value_problems(point.name, getattr(dialect, point.name))
-    yield from _choice_problems(dialect)
-    yield from _status_problems(dialect)
-    yield from _rejection_problems(dialect)
-    yield from _table_problems(dialect)
-    yield from _name_problems(dialect)
-
-
-def _value_problems(name: str, value: object) -> Iterator[str]:
-    match value:
-        case str() if name.endswith("_path"):
-            yield from _path_problems(name, value)
-        case str() if not value or value != value.strip():
-            yield f"{name}: a name is needed, without spaces around it."
-        case () if name not in _MAY_BE_EMPTY and name not in _MAY_BE_DATA_ITSELF:
-            yield f"{name}: at least one is needed."
-        case tuple():
-            for item in value:
-                if item != () or name not in _MAY_BE_DATA_ITSELF:
-                    yield from _value_problems(name, item)
-
-
-def _path_problems(name: str, path: str) -> Iterator[str]:
-    """A path has plain segments; in the path of a read by id, exactly one segment in braces is the id.
-
-    No path may contain `resolve` (GET /payment/resolve moves money) or segments such as `..` that could lead
-    to it.
-    """
-    plain, places = _ID_SEGMENT.subn("/id", path) if name in _PATHS_WITH_ID else (path, 0)
-    if not _PATH.fullmatch(plain):
-        yield f"{name}: a path is like /user/api-keys, without a query."
-    if name in _PATHS_WITH_ID and places != 1:
-        yield f"{name}: one segment of the path is for the id, as in /transaction/{{transactionId}}."
-    if "resolve" in path.casefold():
-        yield f"{name}: no path may hold the word resolve, because GET /payment/resolve moves money."
-
-
-def _choice_problems(dialect: "ProviderProfile") -> Iterator[str]:
-    for name, choices in _CHOICES.items():
-        if getattr(dialect, name) not in choices:
-            yield f"{name} is one of {', '.join(choices)}."
-    strange = [name for name in dialect.capabilities if name not in CAPABILITIES]
-    if strange:
-        yield f"capabilities: there is no {strange[0]!r}; there are {', '.join(CAPABILITIES)}."
-    if dialect.first_page < 0:
-        yield "first_page is no less than zero."
-
-
-def _status_problems(dialect: "ProviderProfile") -> Iterator[str]:
-    allowed: tuple[tuple[str, int, int], ...] = (
-        ("success_statuses", 200, 299),
-        ("retry_statuses", 400, 599),
-        ("uncertain_statuses", 400, 499),
-        ("refusal_statuses", 400, 499),
-    )
-    for name, least, most in allowed:
-        wrong = [status for status in getattr(dialect, name) if not least <= status <= most]
-        if wrong:
-            yield f"{name}: an HTTP status here is from {least} to {most}, and {wrong[0]} is not."
-
-
-def _rejection_problems(dialect: "ProviderProfile") -> Iterator[str]:
-    kinds = {
-        "refusal_patterns": dialect.refusal_patterns,
-        "refusal_statuses": dialect.refusal_statuses.values(),
-    }
-    for name, named in kinds.items():
-        if not set(named) <= set(REJECTION_KINDS):
-            yield f"{name}: the kinds of refusal are {', '.join(REJECTION_KINDS)}."
-    for pattern in dialect.refusal_patterns.values():
-        try:
-            re.compile(pattern)
-        except re.error as exc:
-            yield f"refusal_patterns: {pattern!r} is no pattern ({exc})."
-
-
-def _table_problems(dialect: "ProviderProfile") -> Iterator[str]:
-    if not set(dialect.durations) <= set(DURATIONS) or not all(dialect.durations.values()):
-        yield f"durations: what is sent for {', '.join(DURATIONS)}; nothing else has a place here."
-    if not set(dialect.statuses.values()) <= set(STATUSES):
-        yield f"statuses: ours are {', '.join(STATUSES)}."
-    if any(word != word.strip().lower() for word in dialect.statuses):
-        yield "statuses: the words of the wire are compared without case, and written here in lower case."
-    if not set(dialect.event_kinds.values()) <= set(EventKind):
-        yield f"event_kinds: ours are {', '.join(EventKind)}."
-    if any(word != word.strip().lower() for word in dialect.event_kinds):
-        yield "event_kinds: the words of the wire are compared without case, and written here in lower case."
-
-
-def _name_problems(dialect: "ProviderProfile") -> Iterator[str]:
-    for points, taken in _NAMES_USED_TOGETHER:
-        used: dict[str, str] = dict.fromkeys(taken, "the specification")
-        for name in points:
-            spelling: Any = getattr(dialect, name)
-            if spelling in used:
-                yield f"{name}: {spelling} is taken, in the same place, by {used[spelling]}."
-            used[spelling] = name
-
-
-# A dataclass lists the fields of its last base first, so the bases are in reverse order.
-@dataclass(frozen=True, kw_only=True)
-class ProviderProfile(WebhookPoints, ErrorPoints, ResponsePoints, KeyPoints, ExtraPoints, RequestPoints):
+class ProviderProfile(BaseModel):
     """The names and values of requests, responses and webhooks that the specification does not define."""
 
-    def __post_init__(self) -> None:
-        """Reject an invalid profile, with ValueError, before any call is made."""
-        for problem in profile_problems(self):
-            raise ValueError(problem)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, validate_default=True, hide_input_in_errors=True
+    )
+
+    balance_currency_query: Name = _point(
+        "currency", "sure", "Endpoints, GET /balance", "Query name: the currency."
+    )
+    transaction_currency_query: Name = _point(
+        "currency", "sure", _TRANSACTION_SECTION, "Query name: the currency."
+    )
+    transaction_type_query: Name = _point("type", "sure", _TRANSACTION_SECTION, "Query name: the type.")
+    transaction_duration_query: Name = _point(
+        "duration", "sure", _TRANSACTION_SECTION, "Query name: the duration."
+    )
+    transaction_page_query: Name = _point("page", "sure", _TRANSACTION_SECTION, "Query name: the page.")
+    transaction_per_page_query: Name = _point(
+        "limit", "sure", _TRANSACTION_SECTION, "Query name: records per page."
+    )
+    first_page: NonNegativeInt = _point(1, "hint", _WALLET_SECTION, "Number of the first page of any list.")
+    durations: Table[Duration, NonEmpty] = _point(
+        {phrase: phrase for phrase in get_args(Duration)},
+        "likely",
+        "Endpoints, GET /transaction/summary",
+        "Durations of the specification -> value sent. By default the same phrases, percent-encoded.",
+    )
+    wallet_currency_query: Name = _point(
+        "currency", "sure", _WALLET_SECTION, "Query name: the cryptocurrency (free text)."
+    )
+    wallet_network_query: Name = _point(
+        "network", "sure", _WALLET_SECTION, "Query name: the crypto network (free text)."
+    )
+    otp_type_member: Name = _point(
+        "otpType",
+        "sure",
+        "Endpoints, POST /balance/withdraw",
+        "Member: the type of one-time code, also in a transfer.",
+    )
+    otp_type: OtpType = _point(
+        "totp",
+        "hint",
+        _OTP_SECTION,
+        "Type of one-time code: totp from an authenticator app, or otp sent by the provider.",
+    )
+    token_required: bool = _point(
+        True,
+        "hint",
+        _OTP_SECTION,
+        "Whether calls need a one-time code. Some merchants are exempt; others are rejected without one.",
+    )
+    transfer_currency_member: Name = _point(
+        "currency",
+        "sure",
+        "Endpoints, POST /balance/transfer",
+        "Member: the currency of a transfer, NGN or USD.",
+    )
+    service_username_member: Name = _point(
+        "serviceUsername",
+        "likely",
+        "Endpoints, POST /payment",
+        "Member: the username that a payment is paid out to, as in the specification; may differ in practice.",
+    )
+    payment_types: tuple[Name, ...] = _point(
+        ("profile", "bank"),
+        "hint",
+        "Resources, Payment",
+        "Payment types offered in forms; any other text is sent unchanged.",
+    )
+    account_name_query: Name = _point(
+        "accountName", "likely", _ACCOUNT_SECTION, "Query name: the name of the account."
+    )
+    account_page_query: Name = _point("page", "likely", _ACCOUNT_SECTION, "Query name: the page.")
+    account_per_page_query: Name = _point(
+        "perPage", "likely", _ACCOUNT_SECTION, "Query name: accounts per page."
+    )
+    capabilities: tuple[Capability, ...] = _point(
+        (),
+        "hint",
+        _BEYOND_SPECIFICATION,
+        f"Which of these optional reads the provider has: {', '.join(CAPABILITIES)}. None is required.",
+    )
+    extra_banks_path: UrlPath = _point(
+        "/bank/supported", "hint", _BEYOND_SPECIFICATION, "Path of: the banks."
+    )
+    extra_rates_path: UrlPath = _point("/currency/rate", "hint", _BEYOND_SPECIFICATION, "Path of: the rates.")
+    extra_currencies_path: UrlPath = _point(
+        "/currency/supported", "hint", _BEYOND_SPECIFICATION, "Path of: the currencies."
+    )
+    extra_minimums_path: UrlPath = _point(
+        "/currency/minimum-allowed", "hint", _BEYOND_SPECIFICATION, "Path of: the minimum amounts."
+    )
+    extra_wallet_config_path: UrlPath = _point(
+        "/wallet/supported/config", "hint", _BEYOND_SPECIFICATION, "Path of: the networks of wallets."
+    )
+    extra_transaction_path: UrlPathWithId = _point(
+        "/transaction/{transactionId}",
+        "hint",
+        _BEYOND_SPECIFICATION,
+        "Path of: one transaction; its id replaces the segment in braces.",
+    )
+    extra_payment_path: UrlPathWithId = _point(
+        "/payment/{paymentId}",
+        "hint",
+        _BEYOND_SPECIFICATION,
+        "Path of: one payment; its id replaces the segment in braces.",
+    )
+    extra_country_query: Name = _point(
+        "country", "hint", _BEYOND_SPECIFICATION, "Banks: query name of the country."
+    )
+    key_base: Literal["v2", "v4"] = _point(
+        "v4", "likely", _KEYS_SECTION, "Base address of the five operations: v2 or v4."
+    )
+    key_generate_path: UrlPath = _point(
+        "/user/api-key", "sure", _KEYS_SECTION, "Path of: generate. Also in use: /user/apikey."
+    )
+    key_list_path: UrlPath = _point(
+        "/user/api-keys", "sure", _KEYS_SECTION, "Path of: list. Also in use: /user/apikeys."
+    )
+    key_scopes_path: UrlPath = _point(
+        "/user/api-key/scopes",
+        "sure",
+        _KEYS_SECTION,
+        "Path of: view scopes. Also in use: /user/apikey-scope.",
+    )
+    key_invalidate_path: UrlPath = _point(
+        "/user/api-key/invalidate",
+        "sure",
+        _KEYS_SECTION,
+        "Path of: invalidate. Also in use: /user/invalidate-apikey.",
+    )
+    key_delete_path: UrlPath = _point(
+        "/user/api-key", "sure", _KEYS_SECTION, "Path of: delete. Also in use: /user/apikey."
+    )
+    key_name_member: Name = _point("keyname", "likely", _KEYS_SECTION, "Generate: the name of the new key.")
+    key_scope_member: Name = _point(
+        "scope", "likely", _KEYS_SECTION, "Generate: the scope of the new key, a code of the scopes."
+    )
+    key_replaced_member: Name = _point(
+        "apikey", "likely", _KEYS_SECTION, "Generate: the old key that the new one replaces."
+    )
+    key_days_member: Name = _point(
+        "expirationInDays", "likely", _KEYS_SECTION, "Generate: the lifetime of the new key in days."
+    )
+    key_months_member: Name = _point(
+        "expirationInMonths", "likely", _KEYS_SECTION, "Generate: the lifetime of the new key in months."
+    )
+    key_otp_member: Name = _point("otp", "likely", _KEYS_SECTION, "Generate: the one-time code.")
+    key_invalidate_member: Name = _point(
+        "apikey", "likely", _KEYS_SECTION, "Invalidate: the key to invalidate."
+    )
+    key_hash_query: Name = _point(
+        "apikeyHash", "likely", _KEYS_SECTION, "Delete: query name of the short hash of the key."
+    )
+    created_key_paths: ObjectPaths = _point(
+        (("key",), ("apikey",)),
+        "likely",
+        _KEYS_SECTION,
+        "Path in `data` to a new key, which is shown only once.",
+    )
+    created_key_expiry_paths: ObjectPaths = _point(
+        (("expires",), ("expiration",), ("Expiration",)),
+        "hint",
+        _KEYS_SECTION,
+        "Path in `data` to the expiry of a new key.",
+    )
+    key_list_paths: ObjectPathsOrData = _point(
+        (("Apikeys",), ("apikeys",), ()),
+        "likely",
+        _KEYS_SECTION,
+        "Path in `data` to the list of keys: a member, or `data` itself.",
+    )
+    listed_key_hash_members: Names = _point(
+        ("Apikey",), "likely", _KEYS_SECTION, "List: member with the short hash of a key (required)."
+    )
+    listed_key_name_members: Names = _point(
+        ("Keyname",), "likely", _KEYS_SECTION, "List: member with the name of a key."
+    )
+    listed_key_username_members: Names = _point(
+        ("Username",), "likely", _KEYS_SECTION, "List: member with the username of the owner."
+    )
+    listed_key_expirable_members: Names = _point(
+        ("Expirable",), "likely", _KEYS_SECTION, "List: member that says whether a key expires."
+    )
+    listed_key_expiry_members: Names = _point(
+        ("Expiration",), "likely", _KEYS_SECTION, "List: member with the expiry of a key."
+    )
+    listed_key_deletion_members: Names = _point(
+        ("DeletedAt",),
+        "likely",
+        _KEYS_SECTION,
+        "List: member with the time at which a key was deleted, if it was.",
+    )
+    success_statuses: AtLeastOne[SuccessStatus] = _point(
+        (200, 201),
+        "sure",
+        "Endpoints",
+        "HTTP statuses of a success. The specification shows 200; 201 is tolerated; no other is trusted.",
+    )
+    balances_members: Names = _point(
+        ("balances", "balance"), "likely", "Resources, Balance entry", "Member of `data` with the balances."
+    )
+    balance_currency_members: Names = _point(
+        ("toCurrency", "currency"),
+        "likely",
+        "Resources, Balance entry",
+        "Member with the currency of a balance.",
+    )
+    withdrawal_id_paths: ObjectPaths = _point(
+        (("withdrawal", "transactionId"), ("transferDetail", "transactionId"), ("transactionId",)),
+        "hint",
+        "Endpoints, POST /balance/withdraw",
+        "Path in `data` to the transaction id of a withdrawal. It is often missing.",
+    )
+    withdrawal_status_paths: ObjectPaths = _point(
+        (("withdrawal", "status"), ("transferDetail", "status"), ("status",)),
+        "hint",
+        "Endpoints, POST /balance/withdraw",
+        "Path in `data` to the status of a withdrawal, next to its transaction id.",
+    )
+    bank_code_paths: ObjectPaths = _point(
+        (("code",), ("data", "code")),
+        "hint",
+        _BANK_RESOURCE,
+        "Path to the bank code: top-level as in the specification, or nested.",
+    )
+    bank_name_paths: ObjectPaths = _point(
+        (("name",), ("data", "name")),
+        "hint",
+        _BANK_RESOURCE,
+        "Path to the bank name: top-level as in the specification, or nested.",
+    )
+    wallet_address_members: Names = _point(
+        ("address", "id"),
+        "unknown",
+        _WALLET_RESOURCE,
+        "Member with the address in an element of `addresses`.",
+    )
+    wallet_network_members: Names = _point(
+        ("network", "type"),
+        "unknown",
+        _WALLET_RESOURCE,
+        "Member with the network in an element of `addresses`.",
+    )
+    wallet_address_currency_members: Names = _point(
+        ("currency",), "unknown", _WALLET_RESOURCE, "Member with the currency in an element of `addresses`."
+    )
+    account_list_paths: ObjectPathsOrData = _point(
+        (("accounts",), ()),
+        "likely",
+        _ACCOUNT_SECTION,
+        "Path in `data` to the list of accounts: a member, or `data` itself.",
+    )
+    account_assets_members: Names = _point(
+        ("assets",),
+        "likely",
+        _ACCOUNT_SECTION,
+        "Member with the assets of an account per currency: a list or a map.",
+    )
+    statuses: Table[LowerCase, Literal["fulfilled", "processing", "failed"]] = _point(
+        {"fullfiled": "fulfilled", "fulfilled": "fulfilled", "processing": "processing", "failed": "failed"},
+        "likely",
+        "States and transitions",
+        "Status of a transaction in the API -> ours, compared without case. Any other text is kept unchanged.",
+    )
+    message_members: Names = _point(
+        ("message",), "likely", _ERRORS_SECTION, "Member with the message of an error."
+    )
+    detail_members: tuple[Name, ...] = _point(
+        ("errors",), "likely", _ERRORS_SECTION, "Member with the details of an error."
+    )
+    retry_statuses: tuple[ErrorStatus, ...] = _point(
+        (429, 502, 503, 504), "likely", _ERRORS_SECTION, "HTTP statuses after which a read is retried."
+    )
+    uncertain_statuses: Table[ClientErrorStatus, str] = _point(
+        {
+            408: "the service gave up waiting, and may have read the whole request",
+            409: "a conflict may be with this very request, already executed",
+            424: "something behind the service failed, perhaps after the money moved",
+            425: "the request was taken too early and may be replayed by what stands between",
+            499: "what stands between cut the call while the service went on",
+        },
+        "unknown",
+        _ERRORS_SECTION,
+        "4xx statuses that do not prove that nothing was executed -> reason. A money call then has an unknown outcome.",
+    )
+    refusal_patterns: Table[RejectionKind, Pattern] = _point(
+        {
+            "kyc_required": r"\bkyc\b|know your customer",
+            "insufficient_funds": r"insufficient\W+(?:\w+\W+)?(?:funds?|balance)|balance\b.*\b(?:insufficient|too low)"
+            r"|(?:funds?|balance)\b.*\bnot (?:enough|sufficient)|not enough (?:funds?|balance|money)",
+            "invalid_request": r"\binvalid api scope\b",
+            "credentials": r"api[\s_-]*(?:key|user|scope)|\b(?:access|bearer|api) token|credential|\bscope\b"
+            r"|endpoint (?:is )?disabled",
+            "token_refused": r"\b(?:t?otp|2fa|two[\s-]?factor|one[\s-]?time|token|passcode|authenticator)\b"
+            r"|(?:verification|security) code",
+            "rate_limited": r"too many (?:requests|calls)|rate limit",
+        },
+        "likely",
+        _ERRORS_SECTION,
+        "Kind of rejection -> pattern of its message, tried in this order, before the HTTP status (the same rejection "
+        "occurs with several statuses).",
+    )
+    refusal_statuses: Table[ClientErrorStatus, RejectionKind] = _point(
+        {
+            400: "invalid_request",
+            401: "credentials",
+            403: "credentials",
+            404: "not_found",
+            422: "invalid_request",
+            429: "rate_limited",
+        },
+        "likely",
+        _ERRORS_SECTION,
+        "HTTP status -> kind of rejection, if no pattern matches the message. Every kind means: not executed.",
+    )
+    delivery_event_member: Name = _point("event", "likely", _EVENTS_SECTION, "Member with the kind of event.")
+    delivery_data_member: Name = _point(
+        "data", "likely", _EVENTS_SECTION, "Member with the data, which is what the signature covers."
+    )
+    delivery_signature_member: Name = _point(
+        "signature", "likely", _EVENTS_SECTION, "Member with the signature of the data, in base64."
+    )
+    event_kinds: Table[LowerCase, EventKind] = _point(
+        {kind.value: kind for kind in EventKind},
+        "likely",
+        _EVENTS_SECTION,
+        "Kind of event in the webhook -> ours, compared without case. Any other text is kept unchanged.",
+    )
+    news_session_members: Names = _point(
+        ("sessionId",),
+        "likely",
+        _EVENTS_SECTION,
+        "Data of a transaction event: the session id of the bank transfer.",
+    )
+    news_reference_members: Names = _point(
+        ("reference",),
+        "likely",
+        _EVENTS_SECTION,
+        "Data of an event: the merchant's reference, by which a payment is found.",
+    )
+    news_failure_members: Names = _point(
+        ("failureReason",), "likely", _EVENTS_SECTION, "Data of a transaction event: the reason of a failure."
+    )
+    news_resolution_members: Names = _point(
+        ("resolveId",), "likely", _EVENTS_SECTION, "Data of a payment event: the id by which it is resolved."
+    )
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> Self:
+        for points, taken in _NAMES_USED_TOGETHER:
+            used: dict[str, str] = dict.fromkeys(taken, "the specification")
+            for name in points:
+                spelling = getattr(self, name)
+                if spelling in used:
+                    raise ValueError(f"{name}: {spelling} is taken, in the same place, by {used[spelling]}.")
+                used[spelling] = name
+        return self
 
     def status(self, text: str | None) -> str:
         """Translate a status of the API to ours; an unknown one is returned unchanged."""
@@ -207,27 +487,34 @@ class ProviderProfile(WebhookPoints, ErrorPoints, ResponsePoints, KeyPoints, Ext
 
     def event_kind(self, text: str) -> EventKind | None:
         """Return the kind of event for the text in a webhook, or None for an unknown one."""
-        kind = self.event_kinds.get(text.strip().lower())
-        return None if kind is None else EventKind(kind)
+        return self.event_kinds.get(text.strip().lower())
 
     def overridden(self, points: Mapping[str, Any]) -> Self:
         """Return a copy with some points replaced, given as a deployment writes them (types of JSON or TOML).
 
         Raises ValueError, which names the point, for an unknown point or a value of another shape.
         """
-        kinds = get_type_hints(type(self))
-        unknown = sorted(set(points) - set(kinds))
+        unknown = sorted(set(points) - set(type(self).model_fields))
         if unknown:
             raise ValueError(f"No such point in the dialect: {', '.join(unknown)}.")
-        return replace(
-            self, **{name: parse_point_value(name, kinds[name], value) for name, value in points.items()}
+        # A type that JSON does not have, such as the dates of TOML, becomes null, which no point accepts.
+        written = json.dumps(
+            dict(self) | dict(points),
+            default=lambda value: dict(value) if isinstance(value, Mapping) else None,
         )
+        try:
+            return self.model_validate_json(written)
+        except ValidationError as exc:
+            problem = exc.errors(include_url=False, include_input=False, include_context=False)[0]
+        place = ".".join(map(str, problem["loc"]))
+        message = problem["msg"].removeprefix("Value error, ")
+        raise ValueError(f"{place}: {message}" if place else message)
 
     def open_points(self) -> Iterator[OpenPoint]:
         """Yield each point with its documentation: requests first, webhooks last.
 
         The version header is not among them: it is a setting, `GatewayConfig.user_version`.
         """
-        declared: Field[Any]
-        for declared in fields(self):
-            yield OpenPoint(declared.name, getattr(self, declared.name), **declared.metadata)
+        for name, field in type(self).model_fields.items():
+            documented: Any = field.json_schema_extra
+            yield OpenPoint(name, getattr(self, name), why=field.description or "", **documented)

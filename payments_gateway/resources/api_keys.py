@@ -8,7 +8,7 @@ from payments_gateway.errors import NotSentError
 from payments_gateway.money import UnreadableError
 from payments_gateway.operations import key_management_endpoint
 from payments_gateway.profile.model import ProviderProfile
-from payments_gateway.profile.points import OtpType
+from payments_gateway.profile.values import OtpType
 from payments_gateway.responses import (
     HIDDEN,
     KeyResponseReader,

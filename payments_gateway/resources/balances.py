@@ -7,7 +7,7 @@ from pydantic import SecretStr
 
 from payments_gateway.money import UnreadableError
 from payments_gateway.profile.model import ProviderProfile
-from payments_gateway.responses import Reply, first_object, first_text
+from payments_gateway.responses import Reply, first_text, transfer_detail
 from payments_gateway.schemas.balances import (
     Balance,
     Conversion,
@@ -91,7 +91,7 @@ def _parse_receipt(dialect: ProviderProfile, reply: Reply) -> WithdrawalReceipt:
 
 
 def _parse_transfer_detail(dialect: ProviderProfile, reply: Reply) -> TransferDetail:
-    found = first_object(reply.data, dialect.transfer_detail_paths)
+    found = transfer_detail(reply)
     detail = TransferDetail.model_validate(found | {"raw": reply.data})
     return detail.model_copy(update={"status": dialect.status(detail.status)})
 

@@ -18,7 +18,7 @@ from payments_gateway.errors import CapabilityOffError, NotSentError
 from payments_gateway.money import UnreadableError
 from payments_gateway.operations import ApiOperation, Endpoint
 from payments_gateway.profile.model import ProviderProfile
-from payments_gateway.profile.points import CAPABILITIES, Capability
+from payments_gateway.profile.values import CAPABILITIES, Capability
 from payments_gateway.responses import Reply
 from payments_gateway.schemas.fields import Amount, Text, WireModel
 from payments_gateway.schemas.payments import Payment

@@ -9,9 +9,9 @@ from functools import partial
 
 from payments_gateway.errors import ReadFailedError
 from payments_gateway.profile.model import ProviderProfile
+from payments_gateway.profile.values import Duration
 from payments_gateway.responses import Reply, first_object
 from payments_gateway.schemas.transactions import (
-    Duration,
     TransactionPage,
     TransactionRecord,
     TransactionSummary,

@@ -4,10 +4,11 @@ from functools import partial
 
 from payments_gateway.money import UnreadableError
 from payments_gateway.profile.model import ProviderProfile
-from payments_gateway.responses import Reply, first_object, first_text
+from payments_gateway.responses import Reply, first_object, first_text, transfer_detail
 from payments_gateway.schemas.wallets import Wallet, WalletAddress, WalletTransfer, WalletTransferDetail
 from payments_gateway.transport import Transport
 
+_WALLET_PATHS = (("wallet",), ("data", "wallet"), ("data",))
 _WALLET_MEMBERS = {field.alias or name for name, field in Wallet.model_fields.items()}
 
 
@@ -46,13 +47,13 @@ class Wallets:
 
 
 def _parse_transfer_detail(dialect: ProviderProfile, reply: Reply) -> WalletTransferDetail:
-    found = first_object(reply.data, dialect.transfer_detail_paths)
+    found = transfer_detail(reply)
     detail = WalletTransferDetail.model_validate(found | {"raw": reply.data})
     return detail.model_copy(update={"status": dialect.status(detail.status)})
 
 
 def _parse_wallet(dialect: ProviderProfile, reply: Reply) -> Wallet:
-    wallet = first_object(reply.members, dialect.wallet_paths)
+    wallet = first_object(reply.members, _WALLET_PATHS)
     if not _WALLET_MEMBERS & wallet.keys():
         raise UnreadableError("it says nothing of a wallet")
     elements = wallet.get("addresses") or []

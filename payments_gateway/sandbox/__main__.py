@@ -48,10 +48,24 @@ def _environment(options: argparse.Namespace) -> dict[str, str]:
 
 
 def _application(address: Sequence[Any]) -> Any:
+    """Prepare database and options, print the banner with this address, and return the WSGI application."""
     # Imported here, in the worker: Django needs the settings in the environment, and the parent process stays small.
-    from payments_gateway.sandbox.wsgi import application_at
+    import django
+    from django.core.handlers.wsgi import WSGIHandler
 
-    return application_at(address)
+    django.setup(set_prefix=False)
+    # Models can be imported only after django.setup().
+    from payments_gateway.sandbox import lifecycle, otp
+    from payments_gateway.sandbox.books.settlement import settle_if_due
+    from payments_gateway.sandbox.faults.middleware import FaultMiddleware
+    from payments_gateway.sandbox.faults.registry import FAULTS
+    from payments_gateway.sandbox.webhooks import delivery
+
+    simulation = lifecycle.prepare()
+    delivery.start_courier(before_each_round=settle_if_due)
+    application = FaultMiddleware(WSGIHandler(), FAULTS)
+    otp.print_now(lifecycle.startup_banner(simulation, address))
+    return application
 
 
 if __name__ == "__main__":

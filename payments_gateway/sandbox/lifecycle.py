@@ -1,4 +1,4 @@
-"""Create and seed the sandbox's database at its first start, apply options, reset it, print the start-up banner."""
+"""The state of the simulation: create and seed it at the first start, options, clock, reset, start-up banner."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -10,8 +10,11 @@ from django.db.models import Case, Count, F, Q, Sum, When
 from django.db.transaction import atomic
 
 from payments_gateway.sandbox import clock, otp, parties
+from payments_gateway.sandbox.amounts import amount_text, minor_units
+from payments_gateway.sandbox.books import ledger, payments, settlement
 from payments_gateway.sandbox.books.seed import seed_books
 from payments_gateway.sandbox.errors import RefusedError
+from payments_gateway.sandbox.faults.registry import FAULTS
 from payments_gateway.sandbox.merchant import profile as merchant
 from payments_gateway.sandbox.models import (
     Account,
@@ -25,6 +28,7 @@ from payments_gateway.sandbox.models import (
     Withdrawal,
 )
 from payments_gateway.sandbox.settings import DATABASE, SEED, SETTLE_AFTER, TRANSACTIONS
+from payments_gateway.sandbox.webhooks import delivery
 from payments_gateway.sandbox.webhooks import outbox as webhooks
 
 MAX_OFFSET = timedelta(days=3650)
@@ -81,11 +85,13 @@ def change_options(changes: Mapping[str, object]) -> None:
     Simulation.objects.update(**changes)
 
 
-def reset() -> int:
-    """Truncate the books to the seeded history and reset the clock. Return the number of records left.
+def reset_to_seed() -> int:
+    """Truncate the books to the seeded history, reset the clock, clear all faults. Return the number of records left.
 
-    Seeded records are final, so removing later ones restores the books exactly.
+    Seeded records are final, so removing later ones restores the books exactly. Requests that a fault holds are
+    never executed.
     """
+    FAULTS.clear(abandon=True)
     with clock.offset_lock:
         simulation = _restore()
         clock.set_offset(timedelta())
@@ -130,19 +136,6 @@ def _recompute_totals() -> None:
         )
 
 
-def advance_clock(seconds: float) -> None:
-    """Put the service's clock forward, durably.
-
-    Raises RefusedError 400 for a step backwards, and beyond ten years.
-    """
-    with clock.offset_lock:
-        with atomic(durable=True):
-            simulation = Simulation.objects.get()
-            simulation.clock_ahead = _advanced_offset(simulation.clock_ahead, seconds)
-            simulation.save(update_fields=["clock_ahead"])
-        clock.set_offset(simulation.clock_ahead)
-
-
 def _advanced_offset(offset: timedelta, seconds: float) -> timedelta:
     if not 0 <= seconds <= MAX_OFFSET.total_seconds():
         raise _invalid_step()
@@ -176,3 +169,76 @@ def startup_banner(simulation: Simulation, address: Sequence[Any]) -> str:
             f"Sandbox ready at {base}",
         )
     )
+
+
+def current_codes() -> dict[str, object]:
+    """The current one-time codes, in real time, as authenticator apps use it."""
+    simulation, at = Simulation.objects.get(), clock.real_now()
+    step = otp.step_of(at)
+    return {
+        "totp": otp.totp(simulation.totp_secret, step),
+        "secondsLeft": (step + 1) * otp.STEP_SECONDS - int(at.timestamp()),
+        "used": step <= simulation.last_totp_step,
+        "otp": simulation.one_time_code,
+        "secret": simulation.totp_secret,
+    }
+
+
+def current_options() -> dict[str, object]:
+    return options_of(Simulation.objects.get())
+
+
+def balances() -> dict[str, str]:
+    """The merchant's balances by currency."""
+    return {
+        currency: amount_text(account.balance, currency)
+        for currency, account in ledger.merchant_accounts().items()
+    }
+
+
+def missing_units(payment: Payment) -> int:
+    """The minor units that the customer still has to send; negative after an overpayment."""
+    return payment.incoming_amount - payment.confirmed_amount - payment.unconfirmed_amount
+
+
+def missing_amount(payment: Payment) -> str:
+    """The amount that the customer still has to send, as text."""
+    return amount_text(max(missing_units(payment), 0), payment.incoming_currency)
+
+
+def advance_clock(seconds: float) -> None:
+    """Advance the provider's clock durably, settle what is due by then, and send the webhooks that are due.
+
+    Raises RefusedError 400 for a step backwards, and beyond ten years.
+    """
+    with clock.offset_lock:
+        with atomic(durable=True):
+            simulation = Simulation.objects.get()
+            simulation.clock_ahead = _advanced_offset(simulation.clock_ahead, seconds)
+            simulation.save(update_fields=["clock_ahead"])
+        clock.set_offset(simulation.clock_ahead)
+    settlement.settle_due()
+    delivery.wake_courier()
+
+
+def pay_as_customer(reference: str, amount: str | None) -> Payment:
+    """Send this amount as the customer to the address of a payment, or the missing amount.
+
+    Raises RefusedError: 404 when there is no such payment, 400 or 409 as `books.payments.pay_in`.
+    """
+    payment = Payment.objects.filter(reference=reference).first()
+    if payment is None:
+        raise RefusedError(404, "there is no payment of this reference")
+    units = missing_units(payment) if amount is None else minor_units(amount, payment.incoming_currency)
+    return payments.pay_in(payment.payment_id, units)
+
+
+OPEN_PAYMENT_STATES = (Payment.State.PENDING, Payment.State.UNCONFIRMED, Payment.State.PROCESSING)
+
+
+LATEST_SHOWN = 10
+
+
+def open_payments() -> list[Payment]:
+    """Payments that are not in a final state, newest first."""
+    return list(Payment.objects.filter(state__in=OPEN_PAYMENT_STATES).order_by("-id")[:LATEST_SHOWN])

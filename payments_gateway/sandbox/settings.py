@@ -15,11 +15,7 @@ SETTLE_AFTER = float(os.environ.get("SANDBOX_SETTLE_AFTER", "8"))
 SECRET_KEY = "nothing in the simulation is signed or hidden"  # noqa: S105 - required by Django; protects nothing
 DEBUG = False
 ALLOWED_HOSTS = ["*"]
-INSTALLED_APPS = [
-    "payments_gateway.sandbox",
-    "payments_gateway.sandbox.merchant",
-    "payments_gateway.sandbox.webhooks",
-]
+INSTALLED_APPS = ["payments_gateway.sandbox"]
 APPEND_SLASH = False
 MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",  # adds Content-Length to every response

@@ -6,7 +6,7 @@ from pydantic import Field, SecretStr, StringConstraints, model_validator
 
 from payments_gateway.money import check_amount, format_plain
 from payments_gateway.profile.model import ProviderProfile
-from payments_gateway.profile.points import OtpType
+from payments_gateway.profile.values import OtpType
 from payments_gateway.schemas.fields import (
     Amount,
     Count,

@@ -8,7 +8,6 @@ from pydantic import Field
 from payments_gateway.schemas.fields import Amount, Count, Flag, OptionalAmount, Text, Timestamp, WireModel
 
 TransactionType = Literal["deposit", "withdrawal", "sent", "transfer", "internalTransfer", "conversion"]
-Duration = Literal["one day", "one week", "one month", "one year"]
 
 
 class TransactionRecord(WireModel):

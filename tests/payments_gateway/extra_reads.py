@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from payments_gateway import PaymentsGateway, ProviderProfile
-from payments_gateway.profile.points import CAPABILITIES, Capability
+from payments_gateway.profile.values import CAPABILITIES, Capability
 from tests.payments_gateway import stub
 from tests.payments_gateway.conftest import Gateway, Serve
 

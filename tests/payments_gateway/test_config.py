@@ -1,7 +1,6 @@
 """A configuration that would not be safe is refused before anything is sent."""
 
 from dataclasses import FrozenInstanceError
-from typing import Any
 
 import pytest
 from pydantic import SecretStr
@@ -101,35 +100,6 @@ def test_the_defaults_are_those_of_the_design() -> None:
         settings.__setattr__("api_user", "other")
 
 
-@pytest.mark.parametrize(
-    "points",
-    [
-        {"no_such_point": 1},
-        {"first_page": "1"},
-        {"token_required": 1},
-        {"otp_type_member": ["otpType"]},
-        {"otp_type": "sms"},
-        {"otp_type": True},
-        {"success_statuses": 200},
-        {"success_statuses": ["200"]},
-        {"withdrawal_id_paths": ["transactionId"]},
-        {"capabilities": "banks"},
-        {"capabilities": [1]},
-        {"capabilities": ["banks", "horoscope"]},
-        {"capabilities": ["resolve"]},
-        {"statuses": ["failed"]},
-        {"statuses": {"failed": 1}},
-        {"uncertain_statuses": {"x": "why"}},
-        {"refusal_patterns": {"no_such_kind": "x"}},
-        {"refusal_patterns": {"credentials": "("}},
-        {"refusal_statuses": {"400": "no_such_kind"}},
-    ],
-)
-def test_an_override_that_makes_no_sense_is_refused(points: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=next(iter(points))):
-        ProviderProfile().overridden(points)
-
-
 def test_overrides_are_written_in_json_types() -> None:
     dialect = ProviderProfile().overridden(
         {
@@ -137,14 +107,14 @@ def test_overrides_are_written_in_json_types() -> None:
             "withdrawal_id_paths": [["a", "b"]],
             "success_statuses": [200],
             "detail_members": [],
-            "wallet_paths": [[], ["wallet"]],
+            "key_list_paths": [[], ["keys"]],
             "retry_statuses": [503],
         }
     )
     assert dict(dialect.uncertain_statuses) == {418: "teapots lie"}
     assert dialect.withdrawal_id_paths == (("a", "b"),)
     assert (dialect.success_statuses, dialect.detail_members) == ((200,), ())
-    assert dialect.wallet_paths == ((), ("wallet",))
+    assert dialect.key_list_paths == ((), ("keys",))
     assert dialect.retry_statuses == (503,)
 
 

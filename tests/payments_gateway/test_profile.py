@@ -1,7 +1,6 @@
 """A deployment's TOML file: what it may say, and that a wrong word in it is named before anything is sent."""
 
 import tomllib
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from pytest_django import Settings
 from backoffice.core.gateway import check_configuration
 from payments_gateway import ProviderProfile
 
-POINTS = {point.name: getattr(ProviderProfile(), point.name) for point in fields(ProviderProfile)}
+POINTS = dict(ProviderProfile())
 TEXTS = [name for name, value in POINTS.items() if isinstance(value, str)]
 LISTS = [name for name, value in POINTS.items() if isinstance(value, tuple)]
 TABLES = [name for name, value in POINTS.items() if not isinstance(value, (str, tuple, bool, int))]
@@ -30,7 +29,8 @@ WRONG: list[str] = [
     ),
     *(f"{name} = []" for name in ("message_members", "created_key_paths", "wallet_address_members")),
     *(f"{name} = [[]]" for name in ("withdrawal_id_paths", "bank_code_paths", "created_key_paths")),
-    'wallet_paths = [[""]]',
+    'key_list_paths = [[""]]',
+    "key_list_paths = []",
     'withdrawal_id_paths = ["transactionId"]',
     'withdrawal_id_paths = [["a", 1]]',
     "first_page = -1",

@@ -17,9 +17,8 @@ from payments_gateway.sandbox.api.http import (
     read_query,
 )
 from payments_gateway.sandbox.errors import RefusedError
-from payments_gateway.sandbox.merchant import keys, scopes
-from payments_gateway.sandbox.merchant.models import ApiKey
-from payments_gateway.sandbox.merchant.scopes import Scope
+from payments_gateway.sandbox.merchant import keys
+from payments_gateway.sandbox.models import ApiKey, Scope
 from payments_gateway.sandbox.otp import OneTimeCode
 from payments_gateway.sandbox.parties import API_USER
 
@@ -121,7 +120,7 @@ def _listed(key: ApiKey) -> dict[str, object]:
 def key_scopes(request: HttpRequest) -> HttpResponse:
     """GET /user/api-key/scopes: the codes of the scopes by name."""
     read_query(request, EmptyQuery)
-    return json_response({"data": dict(scopes.NAMES), "message": "API key scopes retrieved"})
+    return json_response({"data": dict(keys.NAMES), "message": "API key scopes retrieved"})
 
 
 @api_view("POST")

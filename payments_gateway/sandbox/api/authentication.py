@@ -14,11 +14,11 @@ from django.http import HttpRequest, HttpResponse
 from payments_gateway.sandbox import clock
 from payments_gateway.sandbox.api.http import V4, error_response, operation_at
 from payments_gateway.sandbox.errors import RefusedError
-from payments_gateway.sandbox.merchant.keys import digest_of
-from payments_gateway.sandbox.merchant.scopes import Scope, allows
+from payments_gateway.sandbox.merchant.keys import allows, digest_of
+from payments_gateway.sandbox.models import Scope
 from payments_gateway.sandbox.parties import API_USER, USER_VERSIONS
 
-_FIND_KEY = "SELECT scope, expires_at, invalidated_at FROM merchant_api_key WHERE digest = %s"
+_FIND_KEY = "SELECT scope, expires_at, invalidated_at FROM sandbox_apikey WHERE digest = %s"
 
 
 def scope_of_valid_key(key: str) -> Scope:

@@ -25,8 +25,8 @@ from payments_gateway.sandbox.api.http import (
 from payments_gateway.sandbox.books.counterparties import account_holder
 from payments_gateway.sandbox.errors import RefusedError
 from payments_gateway.sandbox.merchant import profile
-from payments_gateway.sandbox.merchant.models import BankAccount
 from payments_gateway.sandbox.merchant.profile import own_account_holder
+from payments_gateway.sandbox.models import BankAccount
 from payments_gateway.schemas.accounts import BANKS
 
 

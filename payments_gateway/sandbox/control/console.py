@@ -19,7 +19,9 @@ from payments_gateway.sandbox.amounts import amount_text
 from payments_gateway.sandbox.api.authentication import api_view
 from payments_gateway.sandbox.books.settlement import order_of
 from payments_gateway.sandbox.control.forms import FORMS, ConsoleForm
-from payments_gateway.sandbox.control.simulation import (
+from payments_gateway.sandbox.errors import RefusedError
+from payments_gateway.sandbox.faults.registry import FAULTS, ActiveFault
+from payments_gateway.sandbox.lifecycle import (
     LATEST_SHOWN,
     balances,
     current_codes,
@@ -27,12 +29,9 @@ from payments_gateway.sandbox.control.simulation import (
     missing_amount,
     open_payments,
 )
-from payments_gateway.sandbox.errors import RefusedError
-from payments_gateway.sandbox.faults.registry import FAULTS, ActiveFault
 from payments_gateway.sandbox.merchant import keys, profile
-from payments_gateway.sandbox.merchant.models import ApiKey
-from payments_gateway.sandbox.merchant.scopes import NAMES
-from payments_gateway.sandbox.models import Payment, Transaction, WalletTransfer, Withdrawal
+from payments_gateway.sandbox.merchant.keys import NAMES
+from payments_gateway.sandbox.models import ApiKey, Payment, Transaction, WalletTransfer, Withdrawal
 from payments_gateway.sandbox.webhooks import outbox
 from payments_gateway.sandbox.webhooks import outbox as webhook_faults
 

@@ -12,12 +12,6 @@ from payments_gateway.operations import OPERATIONS
 from payments_gateway.sandbox import lifecycle
 from payments_gateway.sandbox.amounts import DECIMALS, minor_units
 from payments_gateway.sandbox.books import orders, settlement
-from payments_gateway.sandbox.control.simulation import (
-    advance_clock,
-    open_payments,
-    pay_as_customer,
-    reset_to_seed,
-)
 from payments_gateway.sandbox.errors import RefusedError
 from payments_gateway.sandbox.faults.definitions import (
     ANY_OPERATION,
@@ -27,6 +21,12 @@ from payments_gateway.sandbox.faults.definitions import (
 )
 from payments_gateway.sandbox.faults.registry import FAULTS
 from payments_gateway.sandbox.faults.responses import GARBAGE_FORMS
+from payments_gateway.sandbox.lifecycle import (
+    advance_clock,
+    open_payments,
+    pay_as_customer,
+    reset_to_seed,
+)
 from payments_gateway.sandbox.merchant import profile
 from payments_gateway.sandbox.settings import SETTLE_AFTER
 

@@ -62,7 +62,10 @@ from payments_gateway.sandbox.api.http import (
 )
 from payments_gateway.sandbox.books import ground_truth, ledger, orders, settlement
 from payments_gateway.sandbox.books.records import payment_record, transaction_record
-from payments_gateway.sandbox.control.simulation import (
+from payments_gateway.sandbox.errors import RefusedError
+from payments_gateway.sandbox.faults.definitions import FaultMembers, parse_fault
+from payments_gateway.sandbox.faults.registry import FAULTS, ActiveFault
+from payments_gateway.sandbox.lifecycle import (
     advance_clock,
     balances,
     current_codes,
@@ -70,9 +73,6 @@ from payments_gateway.sandbox.control.simulation import (
     pay_as_customer,
     reset_to_seed,
 )
-from payments_gateway.sandbox.errors import RefusedError
-from payments_gateway.sandbox.faults.definitions import FaultMembers, parse_fault
-from payments_gateway.sandbox.faults.registry import FAULTS, ActiveFault
 from payments_gateway.sandbox.merchant import profile
 
 

@@ -19,9 +19,9 @@ from payments_gateway.sandbox.api.http import (
 )
 from payments_gateway.sandbox.control.views import ControlRequest
 from payments_gateway.sandbox.merchant.profile import callback_url
+from payments_gateway.sandbox.models import Forgery
 from payments_gateway.sandbox.webhooks import outbox, signing
 from payments_gateway.sandbox.webhooks import outbox as webhook_faults
-from payments_gateway.sandbox.webhooks.models import Forgery
 
 _Count = Annotated[int, Field(ge=0, le=100_000)]
 

@@ -1,5 +1,6 @@
-"""Create, invalidate and delete API keys. A key is shown once, to its creator; only its digest is stored.
+"""API keys: create, invalidate, delete, and what a scope allows. Only the digest of a key is stored.
 
+* A key is shown once, to its creator.
 * An invalidated key is rejected at once and remains in the list, with the time in `DeletedAt`.
 * A deleted key is removed from the list, and rejected if it was still valid.
 * A merchant may invalidate or delete the key in use, and even the last one of scope Master, because the
@@ -14,10 +15,10 @@ from datetime import datetime, timedelta
 from django.db.models import Q, QuerySet
 from django.db.transaction import atomic
 
+from payments_gateway.operations import ApiOperation, CallEffect
 from payments_gateway.sandbox import clock, otp
 from payments_gateway.sandbox.errors import RefusedError
-from payments_gateway.sandbox.merchant.models import ApiKey
-from payments_gateway.sandbox.merchant.scopes import Scope
+from payments_gateway.sandbox.models import ApiKey, Scope
 
 
 def digest_of(key: str) -> str:
@@ -132,3 +133,35 @@ def _months_later(at: datetime, months: int) -> datetime:
     year = at.year + years
     last_day = calendar.monthrange(year, month + 1)[1]
     return at.replace(year=year, month=month + 1, day=min(at.day, last_day))
+
+
+NAMES = {
+    "Master": Scope.MASTER,
+    "GetOnly": Scope.GET_ONLY,
+    "Withdrawal": Scope.WITHDRAWAL,
+    "NoWithdrawal": Scope.NO_WITHDRAWAL,
+}
+"""The scopes by name, as returned by GET /user/api-key/scopes."""
+
+_KEY_MANAGEMENT = "api_keys."
+_MONEY_THAT_STAYS = "balances.convert"
+
+
+def allows(scope: Scope, operation: ApiOperation) -> bool:
+    """Whether a key of this scope may call the operation.
+
+    M: everything. G: reads. W: reads and calls that take money out. N: everything except those calls and the
+    keys. Managing keys, including reading their list, needs M, because it gives every other permission.
+    """
+    if scope is Scope.MASTER:
+        return True
+    if operation.name.startswith(_KEY_MANAGEMENT):
+        return False
+    if operation.effect is CallEffect.READS:
+        return True
+    return scope is (Scope.WITHDRAWAL if takes_money_out(operation) else Scope.NO_WITHDRAWAL)
+
+
+def takes_money_out(operation: ApiOperation) -> bool:
+    """Whether money leaves the merchant. A conversion moves it between the merchant's own balances only."""
+    return operation.effect is CallEffect.MOVES_MONEY and operation.name != _MONEY_THAT_STAYS

@@ -10,8 +10,7 @@ from django.db.transaction import atomic
 
 from payments_gateway.sandbox.errors import BareRefusalError
 from payments_gateway.sandbox.merchant import keys
-from payments_gateway.sandbox.merchant.models import ApiKey, BankAccount, Profile
-from payments_gateway.sandbox.merchant.scopes import Scope
+from payments_gateway.sandbox.models import ApiKey, BankAccount, Profile, Scope
 from payments_gateway.sandbox.parties import API_KEY
 
 

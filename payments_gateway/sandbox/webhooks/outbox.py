@@ -16,9 +16,7 @@ from django.db.transaction import atomic, on_commit
 
 from payments_gateway.sandbox import clock
 from payments_gateway.sandbox.merchant.profile import callback_url
-from payments_gateway.sandbox.webhooks import signing
-from payments_gateway.sandbox.webhooks.delivery import wake_courier
-from payments_gateway.sandbox.webhooks.models import (
+from payments_gateway.sandbox.models import (
     Attempt,
     Delivery,
     DeliveryFault,
@@ -26,6 +24,8 @@ from payments_gateway.sandbox.webhooks.models import (
     DeliveryState,
     Forgery,
 )
+from payments_gateway.sandbox.webhooks import signing
+from payments_gateway.sandbox.webhooks.delivery import wake_courier
 from payments_gateway.sandbox.webhooks.signing import compact_json
 
 

@@ -26,7 +26,7 @@ from django.db.transaction import atomic
 
 from payments_gateway.money import dumps, loads
 from payments_gateway.sandbox import clock
-from payments_gateway.sandbox.webhooks.models import Forgery, SigningKey
+from payments_gateway.sandbox.models import Forgery, SigningKey
 
 OVERLAP = timedelta(hours=1)
 """How long after a rotation the previous key may still sign, by the provider's clock."""

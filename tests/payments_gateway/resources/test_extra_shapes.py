@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from payments_gateway import ReadFailedError
-from payments_gateway.profile.points import Capability
+from payments_gateway.profile.values import Capability
 from tests.payments_gateway import stub
 from tests.payments_gateway.conftest import Gateway, Serve
 from tests.payments_gateway.extra_reads import ALL_ON, PAYMENT, READS, RECORD, asked

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from payments_gateway import CapabilityOffError, PaymentsGateway, ProviderProfile
-from payments_gateway.profile.points import CAPABILITIES, Capability
+from payments_gateway.profile.values import CAPABILITIES, Capability
 from payments_gateway.resources.extras import EXTRA_OPERATIONS
 from tests.payments_gateway import stub
 from tests.payments_gateway.conftest import Gateway, Serve, config

@@ -1,6 +1,5 @@
 """No id and no override leads to GET /payment/resolve, the read that moves money."""
 
-from dataclasses import replace
 from urllib.parse import unquote
 
 import pytest
@@ -9,7 +8,7 @@ from hypothesis import strategies as st
 
 from payments_gateway import GatewayError, NotSentError, ProviderProfile
 from payments_gateway.operations import OPERATIONS
-from payments_gateway.profile.points import CAPABILITIES
+from payments_gateway.profile.values import CAPABILITIES
 from payments_gateway.resources.extras import EXTRA_OPERATIONS
 from tests.payments_gateway import stub
 from tests.payments_gateway.conftest import Gateway, Serve
@@ -124,7 +123,7 @@ def test_no_override_leads_to_the_read_that_moves_money(name: str, path: str) ->
     with pytest.raises(ValueError, match=name):
         ProviderProfile().overridden({name: path})
     with pytest.raises(ValueError, match=name):
-        replace(ProviderProfile(), **{name: path})  # type: ignore[arg-type]
+        ProviderProfile.model_validate({name: path})
 
 
 SEGMENTS = (

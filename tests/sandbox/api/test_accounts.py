@@ -146,13 +146,6 @@ def test_a_wrong_member_is_refused_by_name(
     assert names(service) == []
 
 
-@pytest.mark.parametrize("body", [[BODY], "text", 5, {"currency": "NGN"}, {"accountName": NAME}])
-def test_a_body_that_is_no_request_is_refused(service: Service, body: object) -> None:
-    response = call(service, "PUT", "/account", body)
-    assert response.status_code == 400
-    assert response.json()["message"]
-
-
 @pytest.mark.parametrize(
     ("query", "message"),
     [
@@ -168,9 +161,3 @@ def test_a_wrong_query_is_refused_by_name(service: Service, query: dict[str, obj
     response = call(service, "GET", "/account", query=query)
     assert response.status_code == 400
     assert response.json()["message"] == message
-
-
-def test_another_method_is_refused_and_the_two_named(service: Service) -> None:
-    response = call(service, "POST", "/account", BODY)
-    assert response.status_code == 405
-    assert response.headers["Allow"] == "PUT, GET"

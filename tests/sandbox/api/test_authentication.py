@@ -4,7 +4,6 @@ import pytest
 import requests
 
 from payments_gateway.operations import OPERATIONS, ApiOperation, Endpoint
-from payments_gateway.sandbox.merchant.scopes import Scope, allows
 from tests.sandbox.conftest import Service
 from tests.sandbox.v4_calls import generated
 from tests.sandbox_process import SandboxProcess
@@ -22,10 +21,10 @@ READS = {
 TAKES_MONEY_OUT = {"balances.withdraw", "balances.transfer", "wallets.transfer", "payments.create"}
 NEITHER = {"balances.convert", "callbacks.set_url", "accounts.create"}
 REACHED = {
-    Scope.MASTER: {operation.name for operation in GUARDED},
-    Scope.GET_ONLY: READS,
-    Scope.WITHDRAWAL: READS | TAKES_MONEY_OUT,
-    Scope.NO_WITHDRAWAL: READS | NEITHER,
+    "M": {operation.name for operation in GUARDED},
+    "G": READS,
+    "W": READS | TAKES_MONEY_OUT,
+    "N": READS | NEITHER,
 }
 
 
@@ -73,8 +72,8 @@ def test_the_right_headers_let_in(process: SandboxProcess, operation: ApiOperati
     assert send(process, operation, headers_of(process, operation)).status_code in {200, 400}
 
 
-@pytest.mark.parametrize("scope", Scope)
-def test_a_scope_reaches_these_operations_and_no_other(service: Service, scope: Scope) -> None:
+@pytest.mark.parametrize("scope", REACHED)
+def test_a_scope_reaches_these_operations_and_no_other(service: Service, scope: str) -> None:
     key = generated(service, scope)
     for operation in GUARDED:
         response = send(service.process, operation, {**service.process.headers, "X-Api-Key": key})
@@ -84,11 +83,6 @@ def test_a_scope_reaches_these_operations_and_no_other(service: Service, scope: 
             "success": False,
             "message": f"the scope of this X-Api-Key, {scope}, does not allow {operation.name}",
         }
-
-
-@pytest.mark.parametrize("scope", Scope)
-def test_the_table_of_scopes(scope: Scope) -> None:
-    assert {operation.name for operation in GUARDED if allows(scope, operation)} == REACHED[scope]
 
 
 def test_header_names_have_no_case(service: Service) -> None:
@@ -108,7 +102,7 @@ def test_a_refused_caller_moves_nothing(service: Service) -> None:
 
 
 def test_a_key_that_may_only_read_does_not_use_up_a_token(service: Service) -> None:
-    key = generated(service, Scope.GET_ONLY)
+    key = generated(service, "G")
     token = service.process.token()
     headers = {**service.process.headers, "X-Api-Key": key}
     refused = requests.post(

@@ -84,33 +84,6 @@ def test_anything_else_is_refused_and_changes_nothing(service: Service, url: obj
     assert present(service) == URL
 
 
-@pytest.mark.parametrize(
-    ("body", "message"),
-    [
-        ({}, "callbackUrl is required"),
-        ({"callbackurl": URL}, "callbackUrl is required"),
-        ({"callbackUrl": URL, "events": []}, "events is not a known member"),
-        (URL, "the body must be a JSON object"),
-    ],
-)
-def test_a_wrong_body_is_refused(service: Service, body: object, message: str) -> None:
-    response = put(service, body)
-    assert response.status_code == 400
-    assert response.json()["message"] == message
-
-
-def test_reading_takes_no_query(service: Service) -> None:
-    response = service.get("/callbackurl", event="all")
-    assert response.status_code == 400
-    assert response.json()["message"] == "event is not a known member"
-
-
-def test_another_method_is_refused_and_the_two_named(service: Service) -> None:
-    response = service.post("/callbackurl", {"callbackUrl": URL})
-    assert response.status_code == 405
-    assert response.headers["Allow"] == "PUT, GET"
-
-
 def test_a_reset_forgets_it(service: Service) -> None:
     put(service, {"callbackUrl": URL})
     service.process.reset()

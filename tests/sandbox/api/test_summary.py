@@ -25,13 +25,6 @@ def summary(service: Service, **query: object) -> Any:
     return exact(response)["data"]
 
 
-def test_the_envelope_holds_a_page_and_a_summary(year: Service) -> None:
-    body = exact(year.get("/transaction/summary"))
-    assert body["success"] is True
-    assert set(body["data"]) == {"txn", "summary"}
-    assert set(body["data"]["summary"]) == {"volume", "txnCount", "duration"}
-
-
 @pytest.mark.parametrize(
     "query",
     [
@@ -68,12 +61,3 @@ def test_nothing_adds_up_to_zero(service: Service) -> None:
     found = summary(service, duration="one day")
     assert found["summary"] == {"volume": Decimal(0), "txnCount": 0, "duration": 1}
     assert found["txn"]["data"] == []
-
-
-@pytest.mark.parametrize(
-    "query", [{"currency": "USDT"}, {"limit": "0"}, {"duration": "1 day"}, {"sort": "date"}]
-)
-def test_a_wrong_parameter_is_refused_by_name(year: Service, query: dict[str, str]) -> None:
-    response = year.get("/transaction/summary", **query)
-    assert response.status_code == 400
-    assert response.json()["message"].startswith(next(iter(query)))

@@ -105,36 +105,6 @@ def test_filters_by_duration(year: Service, everything: list[Any], duration: str
     assert page["total"] == len(expected)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("currency", "USDT"),
-        ("currency", "eur"),
-        ("currency", ""),
-        ("type", "internaltransfer"),
-        ("type", "refund"),
-        ("duration", "one+day"),
-        ("duration", "oneday"),
-        ("duration", "two weeks"),
-        ("page", "0"),
-        ("page", "-1"),
-        ("page", "1.5"),
-        ("page", "one"),
-        ("page", "\N{ARABIC-INDIC DIGIT ONE}"),
-        ("page", "9999999999"),
-        ("limit", "0"),
-        ("limit", "501"),
-        ("limit", ""),
-        ("perPage", "10"),
-        ("status", "fullfiled"),
-    ],
-)
-def test_another_value_or_parameter_is_refused_by_name(year: Service, name: str, value: str) -> None:
-    response = year.get("/transaction", **{name: value})
-    assert response.status_code == 400
-    assert response.json()["message"].startswith(f"{name} ")
-
-
 def test_a_parameter_given_twice_is_refused(year: Service) -> None:
     response = year.session.get(f"{year.process.url}/transaction?page=1&page=2", timeout=30)
     assert response.status_code == 400

@@ -74,12 +74,6 @@ def test_every_address_carries_a_valid_checksum_and_stays_the_same(service: Serv
     assert service.get("/wallet", network=network).json()["wallet"]["addresses"] == [found]
 
 
-def test_another_filter_is_refused_by_name(service: Service) -> None:
-    response = service.get("/wallet", color="red")
-    assert response.status_code == 400
-    assert response.json()["message"] == "color is not a known member"
-
-
 def test_the_detail_has_amounts_as_numbers(service: Service) -> None:
     response = send(service, walletType="main", memo="invoice 7")
     assert list(response.json()["data"]) == ["transferDetail"]

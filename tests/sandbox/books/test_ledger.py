@@ -1,15 +1,13 @@
 """Balances and transactions agree to the last decimal, whatever happened; seen over HTTP alone."""
 
-import random
 import re
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from decimal import Decimal
 
-import pytest
 import requests
 
-from tests.sandbox.conftest import ACCOUNT, FAILING, PAYMENT, Service
+from tests.sandbox.conftest import PAYMENT, Service
 
 FEES = {"NGN": Decimal(50), "USD": Decimal(1)}
 
@@ -44,27 +42,6 @@ def check_reversals(service: Service) -> None:
         (match[1], each["amount"]) for each in records if (match := pattern.fullmatch(each["sender"]))
     ]
     assert sorted(given_back) == sorted(failed.items())
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_after_any_history(service: Service, seed: int) -> None:
-    chance = random.Random(seed)  # noqa: S311 - a history that can be repeated
-    service.process.options(settle_after=None, token_reuse=True)
-    for _ in range(25):
-        step = chance.choice(["withdraw", "withdraw", "withdraw", "fail next", "settle", "settle as failed"])
-        if step == "withdraw":
-            currency = chance.choice(["NGN", "USD"])
-            amount = f"{chance.randrange(1, 3_000_000)}.{chance.randrange(100):02d}"
-            account = chance.choice([ACCOUNT, FAILING])
-            assert service.withdraw(currency=currency, amount=amount, **account).status_code in {200, 422}
-        elif step == "fail next":
-            service.process.options(fail_next=1)
-        else:
-            service.process.settle("failed" if step == "settle as failed" else None)
-    check_books(service)
-    service.process.settle()
-    check_books(service)
-    check_reversals(service)
 
 
 def test_after_withdrawals_at_once_that_together_are_too_much(service: Service) -> None:

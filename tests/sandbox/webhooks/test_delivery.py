@@ -239,10 +239,10 @@ def test_what_waits_is_delivered_after_the_next_start_with_the_same_key(tmp_path
 def test_an_error_in_the_courier_ends_no_delivery(tmp_path: Path) -> None:
     with SandboxProcess(database=tmp_path / "sandbox.sqlite3") as process, Stub(TAKEN) as receiver:
         with process.books() as books:
-            books.execute("ALTER TABLE webhooks_delivery RENAME TO taken_away")
-        eventually(lambda: "no such table: webhooks_delivery" in process.output())
+            books.execute("ALTER TABLE sandbox_delivery RENAME TO taken_away")
+        eventually(lambda: "no such table: sandbox_delivery" in process.output())
         with process.books() as books:
-            books.execute("ALTER TABLE taken_away RENAME TO webhooks_delivery")
+            books.execute("ALTER TABLE taken_away RENAME TO sandbox_delivery")
         point_to(process, receiver.url)
         process.deposit("NGN", "10")
         arrived(receiver, 1)

@@ -5,25 +5,21 @@ from typing import Any
 import pytest
 
 from payments_gateway import OutcomeUnknownError, ProviderProfile
-from tests.payments_gateway.calls import DETAIL, DONE
+from tests.payments_gateway.calls import DONE
 from tests.payments_gateway.resources.envelopes.conftest import Answered
 
 
 def test_the_places_of_an_answer_are_open_points(answered: Answered) -> None:
     dialect = ProviderProfile().overridden(
         {
-            "transfer_detail_paths": [["result", "detail"]],
             "created_key_paths": [["secret"]],
-            "wallet_paths": [["purse"]],
             "wallet_address_members": ["to"],
         }
     )
-    body = {**DONE, "data": {"result": {"detail": DETAIL}}}
-    assert answered("balances.convert", body, dialect=dialect).transaction_id == "T1"
     assert (
         answered("api_keys.create", {"data": {"secret": "s"}}, dialect=dialect).key.get_secret_value() == "s"
     )
-    wallet = answered("wallets.get", {"purse": {"addresses": [{"to": "T9yD"}]}}, dialect=dialect)
+    wallet = answered("wallets.get", {"wallet": {"addresses": [{"to": "T9yD"}]}}, dialect=dialect)
     assert wallet.addresses[0].address == "T9yD"
 
 
