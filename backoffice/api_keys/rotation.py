@@ -7,6 +7,7 @@ functions below it are the steps that are not operations: start, test, watch, fi
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import IntEnum
+from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -19,7 +20,7 @@ from pydantic import SecretStr
 from backoffice.accounts.models import User
 from backoffice.api_keys.errors import RotationOpenError, UnreadableSecretError, WrongRotationStepError
 from backoffice.api_keys.key_list import own_key
-from backoffice.api_keys.models import Rotation
+from backoffice.api_keys.models import KeyTestResult, Rotation
 from backoffice.api_keys.reveal import secret_of
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
@@ -252,7 +253,7 @@ def _link(kind: str, filled_in: dict[str, str]) -> str:
     return f"{reverse('operations:prepare', args=[kind])}?{urlencode(filled_in)}"
 
 
-MAX_TEST_RESULT = 400
+MAX_ERROR = 350
 
 
 def start_rotation(*, actor: User) -> Rotation:
@@ -281,18 +282,18 @@ def verify_new_key(rotation_id: UUID, *, actor: User) -> Rotation:
         key = SecretStr(secret.unsealed())
     except DecryptionError as exc:
         raise UnreadableSecretError from exc
-    is_passed, words = _test_outcome(key)
+    result, parameters = _test_outcome(key)
     with transaction.atomic():
         rotation = _locked(rotation_id)
         rotation.tested_operation, rotation.tested_at = made_by, timezone.now()
-        rotation.is_passed, rotation.test_result = is_passed, words[:MAX_TEST_RESULT]
+        rotation.test_result, rotation.test_parameters = result, parameters
         rotation.save()
         audit.record(
             Action.ROTATION_TESTED,
             actor=actor,
             target=rotation,
-            passed=is_passed,
-            answer=rotation.test_result,
+            passed=rotation.is_passed,
+            **parameters,
         )
     return rotation
 
@@ -357,10 +358,9 @@ def _progress_at(rotation_id: UUID, *steps: RotationStep) -> RotationProgress:
     return progress
 
 
-def _test_outcome(key: SecretStr) -> tuple[bool, str]:
+def _test_outcome(key: SecretStr) -> tuple[KeyTestResult, dict[str, Any]]:
     try:
         currencies = try_key(key)
     except GatewayError as exc:
-        return False, f"GET /balance with the new key did not succeed: {exc}"
-    listed = ", ".join(currencies)
-    return True, f"GET /balance with the new key succeeded: {len(currencies)} balances were read ({listed})."
+        return KeyTestResult.FAILED, {"error": str(exc)[:MAX_ERROR]}
+    return KeyTestResult.PASSED, {"count": len(currencies), "currencies": ", ".join(currencies)}

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from operator import attrgetter
 
 from django import forms
-from django.db.models import QuerySet
+from django.db.models import Case, QuerySet, TextField, Value, When
+from django.db.models.functions import Concat
 
 from backoffice.accounts.models import User
 from backoffice.api_keys.key_list import KeyRow, key_rows
@@ -19,7 +20,7 @@ from backoffice.reports.report import (
     period_lookups,
 )
 from backoffice.webhooks.deliveries import NEWEST_FIRST, VIEW_PERMISSIONS, DeliveryFilterForm, all_deliveries
-from backoffice.webhooks.models import Delivery
+from backoffice.webhooks.models import PROBLEMS, Delivery
 
 
 def staff_query(_user: User, _form: forms.Form) -> QuerySet[User]:
@@ -95,6 +96,16 @@ def deliveries_query(_user: User, form: DeliveryFilterForm) -> QuerySet[Delivery
     return found.filter(event__iexact=event) if event else found
 
 
+def _problem() -> Case:
+    """`Delivery.problem` as a database expression."""
+    parts = {verdict: sentence.partition("{error}") for verdict, sentence in PROBLEMS.items()}
+    words = [
+        When(verdict=verdict, then=Concat(Value(before), "error", Value(after)))
+        for verdict, (before, _, after) in parts.items()
+    ]
+    return Case(*words, default=Value(""), output_field=TextField())
+
+
 DELIVERIES = StoredReport(
     name="webhook-deliveries",
     title="Webhook deliveries",
@@ -106,7 +117,7 @@ DELIVERIES = StoredReport(
         Column("last_at", "When it came last", "last_at"),
         Column("times", "How often it came", "times"),
         Column("verdict", "What its signature says", "verdict"),
-        Column("problem", "Why it is not valid", "problem"),
+        Column("problem", "Why it is not valid", _problem()),
         Column("event", "The kind of event that it names", "event"),
         Column("transaction_id", "The service's transaction that it names", "transaction_id"),
         Column("reference", "The merchant's reference that it names", "reference"),

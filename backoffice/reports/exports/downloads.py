@@ -25,7 +25,7 @@ from backoffice.accounts.sessions import StaffRequest
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.core.web import request_context
-from backoffice.reports.exports.download_limits import DownloadSlot
+from backoffice.reports.exports.limits import DownloadSlot
 from backoffice.reports.exports.services import open_export
 from backoffice.reports.rendering.csv import CHUNK_BYTES, FileChunk
 from backoffice.reports.rendering.export_file import file_chunks

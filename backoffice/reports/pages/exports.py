@@ -24,7 +24,7 @@ from backoffice.reports.errors import DownloadsBusyError, ExportGoneError, Quota
 from backoffice.reports.exports import services
 from backoffice.reports.exports.downloads import ExportDownload, close_connection, file_response
 from backoffice.reports.exports.request_codec import FilterDescriber, describe_filters
-from backoffice.reports.exports.selectors import freshness_text, visible_exports, waiting_for_sync
+from backoffice.reports.exports.services import freshness_text, visible_exports, waiting_for_sync
 from backoffice.reports.models import ExportJob
 from backoffice.reports.report import AnyReport, FileFormat
 

@@ -26,8 +26,8 @@ from backoffice.reports.errors import (
     ReportNotAllowedError,
 )
 from backoffice.reports.exports import services
-from backoffice.reports.exports.download_limits import estimated_rows, needs_background
 from backoffice.reports.exports.downloads import ReportDownload, close_connection, file_response
+from backoffice.reports.exports.limits import estimated_rows, needs_background
 from backoffice.reports.exports.request_codec import (
     encode_request,
     filter_form,
