@@ -17,9 +17,9 @@ from backoffice.accounts.access import does_not_extend_session
 from backoffice.accounts.second_factor import second_factor_at
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.api_keys import key_list, reveal, rotation
-from backoffice.api_keys.errors import ApiKeyError, NotSenderOfKeyError, SecretGoneError
 from backoffice.api_keys.key_list import own_key
 from backoffice.api_keys.models import Rotation
+from backoffice.api_keys.reveal import ApiKeyError, NotSenderOfKeyError, SecretGoneError
 from backoffice.api_keys.rotation import open_rotation, progress_of
 from backoffice.operations import permissions
 from backoffice.operations.models.operations import Operation

@@ -18,10 +18,9 @@ from django.utils import timezone
 from pydantic import SecretStr
 
 from backoffice.accounts.models import User
-from backoffice.api_keys.errors import RotationOpenError, UnreadableSecretError, WrongRotationStepError
 from backoffice.api_keys.key_list import own_key
 from backoffice.api_keys.models import KeyTestResult, Rotation
-from backoffice.api_keys.reveal import secret_of
+from backoffice.api_keys.reveal import ApiKeyError, UnreadableSecretError, secret_of
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.core import credentials
@@ -38,6 +37,14 @@ from payments_gateway import GatewayError
 
 SWITCH_KIND, INVALIDATE_KIND = "api_key_switch", "api_key_invalidate"
 _KINDS = (CREATING_KIND, SWITCH_KIND, INVALIDATE_KIND)
+
+
+class RotationOpenError(ApiKeyError):
+    message = "A rotation is under way already. There is only one at a time."
+
+
+class WrongRotationStepError(ApiKeyError):
+    message = "The rotation is not at this step any more. Nothing was changed; look at where it stands."
 
 
 class RotationStep(IntEnum):

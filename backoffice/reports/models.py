@@ -47,6 +47,12 @@ TRANSITIONS: dict[ExportState, frozenset[ExportState]] = {
     ExportState.REMOVED: frozenset(),
 }
 
+_TONES = {
+    ExportState.WAITING: "warn",
+    ExportState.RUNNING: "info",
+    ExportState.DONE: "good",
+    ExportState.FAILED: "bad",
+}
 ACTIVE_STATES = frozenset({ExportState.WAITING, ExportState.RUNNING})
 
 
@@ -191,6 +197,16 @@ class ExportJob(models.Model):
     def is_under_way(self) -> bool:
         """Whether it is waiting or running."""
         return ExportState(self.state) in ACTIVE_STATES
+
+    @property
+    def tone(self) -> str:
+        """The colour of the state's badge."""
+        return _TONES.get(ExportState(self.state), "")
+
+    @property
+    def expected_rows(self) -> int:
+        """The estimate, or the rows already written if these are more."""
+        return max(self.estimate or 0, self.rows)
 
     @property
     def has_rows(self) -> bool:

@@ -30,11 +30,6 @@ class ReportPeriod:
     until: date | None = None
 
 
-def form_period(form: PeriodForm, _today: date) -> ReportPeriod:
-    """The two days chosen in the form."""
-    return ReportPeriod(form.cleaned_data["since"], form.cleaned_data["until"])
-
-
 def period_lookups(field: str, form: PeriodForm) -> dict[str, datetime]:
     """Lookups for `filter` that restrict this field to the chosen days."""
     since, until = form.cleaned_data["since"], form.cleaned_data["until"]
@@ -48,11 +43,6 @@ def labelled(field: str, choices: type[TextChoices]) -> Case:
     """The label for the code in this field, as a database expression."""
     words = [When(**{field: code}, then=Value(str(label))) for code, label in choices.choices]
     return Case(*words, default=F(field), output_field=TextField())
-
-
-def no_period(_form: forms.Form, _today: date) -> ReportPeriod:
-    """For a report of the current state, without days."""
-    return ReportPeriod()
 
 
 @dataclass(frozen=True)
@@ -88,7 +78,6 @@ class ReportDeclaration(Generic[Filters]):
     permissions: tuple[str, ...]
     form: type[Filters]
     columns: tuple[Column[Any], ...]
-    period: Callable[[Filters, date], ReportPeriod]
     own_zone: ZoneInfo | None = None  # time zone of its days, if it is not that of the person
     told_up_to: Callable[[], datetime | None] | None = None  # for reports that read the mirror, see `as_of`
 
@@ -116,6 +105,10 @@ class ReportDeclaration(Generic[Filters]):
     def has_days(self) -> bool:
         """Whether it can be restricted to a period."""
         return issubclass(self.form, PeriodForm)
+
+    def period(self, form: forms.Form) -> ReportPeriod:
+        """The days chosen in this valid form; open at both ends for a report of the current state."""
+        return ReportPeriod(form.cleaned_data.get("since"), form.cleaned_data.get("until"))
 
 
 @dataclass(frozen=True, kw_only=True)

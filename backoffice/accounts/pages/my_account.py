@@ -13,10 +13,9 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from backoffice.accounts import second_factor, sessions, sign_in, staff
 from backoffice.accounts.access import fresh_second_factor_required
-from backoffice.accounts.errors import AccountsError
 from backoffice.accounts.models import Theme
 from backoffice.accounts.sessions import StaffRequest
-from backoffice.accounts.sign_in import confirm_password
+from backoffice.accounts.sign_in import LockedOutError, PasswordRefusedError, confirm_password
 
 _REGIONS = ("Africa", "America", "Asia", "Atlantic", "Australia", "Europe", "Indian", "Pacific")
 
@@ -62,7 +61,7 @@ class PasswordForm(forms.Form):
         old = str(self.cleaned_data["old_password"])
         try:
             confirm_password(self.request, old)
-        except AccountsError as exc:
+        except (LockedOutError, PasswordRefusedError) as exc:
             raise forms.ValidationError(str(exc)) from exc
         return old
 

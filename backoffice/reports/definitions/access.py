@@ -15,8 +15,6 @@ from backoffice.reports.report import (
     Column,
     ComputedReport,
     StoredReport,
-    form_period,
-    no_period,
     period_lookups,
 )
 from backoffice.webhooks.deliveries import NEWEST_FIRST, VIEW_PERMISSIONS, DeliveryFilterForm, all_deliveries
@@ -54,7 +52,6 @@ STAFF = ComputedReport(
     ),
     rows=staff_rows,
     counted=staff_query,
-    period=no_period,
 )
 
 
@@ -83,7 +80,6 @@ API_KEYS = ComputedReport(
         Column("as_of", "When the service listed it", attrgetter("as_of")),
     ),
     rows=api_key_rows,
-    period=no_period,
 )
 
 
@@ -127,7 +123,6 @@ DELIVERIES = StoredReport(
     ),
     query=deliveries_query,
     order=NEWEST_FIRST,
-    period=form_period,
 )
 
 
@@ -159,5 +154,4 @@ AUDIT_LOG = StoredReport(
     ),
     query=audit_query,
     order=("-position",),
-    period=form_period,
 )

@@ -33,9 +33,7 @@ from backoffice.reports.report import (
     Column,
     ComputedReport,
     StoredReport,
-    form_period,
     in_batches,
-    no_period,
     period_lookups,
 )
 from payments_gateway import Account, Asset, WalletAddress
@@ -77,7 +75,6 @@ TRANSACTIONS = StoredReport(
     ),
     query=transactions_query,
     order=("-occurred_at", "-id"),
-    period=form_period,
     told_up_to=synced_until,
 )
 
@@ -202,7 +199,6 @@ STATEMENT: ComputedReport[StatementReportLine, CurrencyPeriodForm] = ComputedRep
     ),
     rows=statement_rows,
     counted=_statement_count,
-    period=form_period,
     told_up_to=synced_until,
 )
 
@@ -232,7 +228,6 @@ CONTINUITY = StoredReport(
     ),
     query=continuity_query,
     order=NEWEST_BREAKS_FIRST,
-    period=form_period,
     told_up_to=synced_until,
 )
 
@@ -271,7 +266,6 @@ BALANCES: ComputedReport[Balance | BalanceSnapshot, PeriodForm] = ComputedReport
     ),
     rows=balance_rows,
     counted=lambda _user, form: _snapshots(form),
-    period=form_period,
 )
 
 
@@ -304,7 +298,6 @@ BANK_ACCOUNTS = ComputedReport(
         Column("holds", "How much is in it", _of_asset("balance")),
     ),
     rows=bank_account_rows,
-    period=no_period,
 )
 
 
@@ -335,5 +328,4 @@ WALLETS = ComputedReport(
         Column("address", "Where to send it", attrgetter("address")),
     ),
     rows=wallet_rows,
-    period=no_period,
 )

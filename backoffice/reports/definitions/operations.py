@@ -31,10 +31,8 @@ from backoffice.reports.report import (
     Column,
     ComputedReport,
     StoredReport,
-    form_period,
     in_batches,
     labelled,
-    no_period,
     period_lookups,
 )
 
@@ -113,7 +111,6 @@ OPERATIONS = ComputedReport(
     ),
     rows=operation_rows,
     counted=operations_count_query,
-    period=form_period,
 )
 
 
@@ -149,7 +146,6 @@ APPROVALS = StoredReport(
     ),
     query=approvals_query,
     order=("-at", "-id"),
-    period=form_period,
 )
 
 
@@ -185,7 +181,6 @@ ATTEMPTS = StoredReport(
     ),
     query=attempts_query,
     order=("-started_at", "-id"),
-    period=form_period,
 )
 
 
@@ -232,7 +227,6 @@ PAYMENTS = ComputedReport(
     ),
     rows=payment_rows,
     counted=payments_query,
-    period=form_period,
 )
 
 
@@ -291,7 +285,6 @@ RECONCILIATION = StoredReport(
     ),
     query=comparisons_query,
     order=NEWEST_COMPARISONS_FIRST,
-    period=form_period,
     own_zone=DAYS_ZONE,
     told_up_to=compared_up_to,
 )
@@ -311,7 +304,6 @@ RECONCILIATION_BY_DAY = StoredReport(
     ),
     query=daily_totals_query,
     order=("-day", "currency", "verdict"),
-    period=form_period,
     own_zone=DAYS_ZONE,
     told_up_to=compared_up_to,
 )
@@ -343,5 +335,4 @@ INCIDENTS = StoredReport(
     ),
     query=incidents_query,
     order=("-at", "-id"),
-    period=no_period,
 )

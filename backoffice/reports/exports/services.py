@@ -48,7 +48,7 @@ def past_period_end(report: AnyReport, wish: Mapping[str, Any], now: datetime) -
     if report.told_up_to is None or not form.is_valid():
         return None
     zone = report.zone_of_days(ZoneInfo(wish["time_zone"]))
-    until = report.period(form, now.astimezone(zone).date()).until
+    until = report.period(form).until
     with timezone.override(zone):
         end = end_of_day(until) if until else None
     return end if end and end <= now else None
