@@ -91,25 +91,23 @@ class RotationProgress:
     @property
     def pending(self) -> Operation | None:
         """The operation of this step, if it was prepared and has not failed."""
-        by_step = {
-            RotationStep.CREATE: self.created,
-            RotationStep.SWITCH: self.switched,
-            RotationStep.RETIRE: self.retired,
-        }
-        operation = by_step.get(self.step)
-        is_over = operation is None or operation.is_closed
-        return None if is_over else operation
+        operation = self._operation_of_step
+        return None if operation is None or operation.is_closed else operation
 
     @property
     def failed(self) -> Operation | None:
         """The failed operation of this step, so that another one is needed."""
+        operation = self._operation_of_step
+        return operation if operation is not None and operation.status in NOT_EXECUTED else None
+
+    @property
+    def _operation_of_step(self) -> Operation | None:
         by_step = {
             RotationStep.CREATE: self.created,
             RotationStep.SWITCH: self.switched,
             RotationStep.RETIRE: self.retired,
         }
-        operation = by_step.get(self.step)
-        return operation if operation is not None and operation.status in NOT_EXECUTED else None
+        return by_step.get(self.step)
 
     @property
     def is_key_gone(self) -> bool:

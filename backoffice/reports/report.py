@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime
+from operator import attrgetter
 from typing import Any, Generic, TypeVar, cast
 from zoneinfo import ZoneInfo
 
@@ -50,7 +51,7 @@ class Column(Generic[Row]):
     """The heading, description and source of a column.
 
     In a `StoredReport` the value is a field name (such as `approver__full_name`) or a database expression; in
-    a `ComputedReport` it is a function of the row.
+    a `ComputedReport` it is an attribute of the row (such as `maker.full_name`) or a function of the row.
     """
 
     header: str
@@ -60,6 +61,8 @@ class Column(Generic[Row]):
     @property
     def function(self) -> Callable[[Row], object]:
         """The value as a function of the row."""
+        if isinstance(self.value, str):
+            return attrgetter(self.value)
         return cast("Callable[[Row], object]", self.value)
 
     @property

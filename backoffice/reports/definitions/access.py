@@ -1,7 +1,6 @@
 """Reports of access and audit: staff, API keys, webhook deliveries, audit log."""
 
 from collections.abc import Iterator
-from operator import attrgetter
 
 from django import forms
 from django.db.models import Case, QuerySet, TextField, Value, When
@@ -42,13 +41,13 @@ STAFF = ComputedReport(
     permissions=("accounts.view_user",),
     form=forms.Form,
     columns=(
-        Column("name", "Who it is", attrgetter("full_name")),
-        Column("email", "The address to sign in with", attrgetter("email")),
+        Column("name", "Who it is", "full_name"),
+        Column("email", "The address to sign in with", "email"),
         Column("roles", "What they come to do", _roles),
-        Column("is_active", "Whether they may sign in", attrgetter("is_active")),
-        Column("time_zone", "In which they see times", attrgetter("time_zone")),
-        Column("created_at", "Since when there is the account", attrgetter("created_at")),
-        Column("signed_in_at", "The last time somebody signed in with it", attrgetter("last_login")),
+        Column("is_active", "Whether they may sign in", "is_active"),
+        Column("time_zone", "In which they see times", "time_zone"),
+        Column("created_at", "Since when there is the account", "created_at"),
+        Column("signed_in_at", "The last time somebody signed in with it", "last_login"),
     ),
     rows=staff_rows,
     counted=staff_query,
@@ -71,13 +70,13 @@ API_KEYS = ComputedReport(
     permissions=("operations.view_operation",),
     form=NoFilterForm,
     columns=(
-        Column("short_hash", "The first characters of its hash", attrgetter("short_hash")),
-        Column("name", "What it is called", attrgetter("name")),
-        Column("scope", "What it may do", attrgetter("scope")),
-        Column("expires_at", "When it ends", attrgetter("expires_at")),
-        Column("state", "Whether it can be used", attrgetter("state")),
-        Column("in_use", "Whether this installation calls with it", attrgetter("is_in_use")),
-        Column("as_of", "When the service listed it", attrgetter("as_of")),
+        Column("short_hash", "The first characters of its hash", "short_hash"),
+        Column("name", "What it is called", "name"),
+        Column("scope", "What it may do", "scope"),
+        Column("expires_at", "When it ends", "expires_at"),
+        Column("state", "Whether it can be used", "state"),
+        Column("in_use", "Whether this installation calls with it", "is_in_use"),
+        Column("as_of", "When the service listed it", "as_of"),
     ),
     rows=api_key_rows,
 )
