@@ -54,11 +54,7 @@ STAFF = ComputedReport(
 )
 
 
-class NoFilterForm(forms.Form):
-    """No filters: the list is short."""
-
-
-def api_key_rows(_user: User, _form: NoFilterForm) -> Iterator[KeyRow]:
+def api_key_rows(_user: User, _form: forms.Form) -> Iterator[KeyRow]:
     """The keys in the order of the provider's list."""
     return iter(key_rows())
 
@@ -68,7 +64,7 @@ API_KEYS = ComputedReport(
     title="API keys",
     about="Every API key by its short hash, with what it may and when it ends, as the service last listed it.",
     permissions=("operations.view_operation",),
-    form=NoFilterForm,
+    form=forms.Form,
     columns=(
         Column("short_hash", "The first characters of its hash", "short_hash"),
         Column("name", "What it is called", "name"),

@@ -178,26 +178,19 @@ def open_export(pk: UUID, *, actor: User) -> tuple[ExportJob, IO[bytes]]:
     """
     job = ExportJob.objects.get(pk=pk)
     readable_report(actor, job.report)
-    if job.state != ExportState.DONE or _is_expired(job, clock.now()):
+    is_expired = job.expires_at is not None and job.expires_at <= clock.now()
+    if job.state != ExportState.DONE or is_expired:
         raise ExportGoneError(FailureCode.NO_FILE)
     with ExitStack() as opened:
-        file = opened.enter_context(_open_file(job))
+        try:
+            file = opened.enter_context(job.file.open("rb"))
+        except FileNotFoundError as exc:
+            raise ExportGoneError(FailureCode.NO_FILE) from exc
         audit.record(
             Action.EXPORT_DOWNLOADED, actor=actor, target=str(job), export=str(job.pk), sha256=job.sha256
         )
         opened.pop_all()
     return job, file
-
-
-def _open_file(job: ExportJob) -> IO[bytes]:
-    try:
-        return job.file.open("rb")
-    except FileNotFoundError as exc:
-        raise ExportGoneError(FailureCode.NO_FILE) from exc
-
-
-def _is_expired(job: ExportJob, now: datetime) -> bool:
-    return job.expires_at is not None and job.expires_at <= now
 
 
 ABANDONED_AFTER = timedelta(hours=2)  # longer than any runner writes one file

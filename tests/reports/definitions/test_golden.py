@@ -54,7 +54,7 @@ def stored_report(*fields: str) -> StoredReport[forms.Form]:
 def worked_out(report: StoredReport[forms.Form]) -> ComputedReport[Transaction, forms.Form]:
     """The same report with rows that this program makes, value by value."""
     members: dict[str, Any] = {
-        name: getattr(report, name) for name in ("name", "title", "about", "permissions", "form", "period")
+        name: getattr(report, name) for name in ("name", "title", "about", "permissions", "form")
     }
     columns = tuple(Column(column.header, "", attrgetter(column.header)) for column in report.columns)
     return ComputedReport(
