@@ -165,7 +165,7 @@ class ReceivedWebhook:
     * `data` has exact numbers (int, Decimal). It and `event` are set for invalid and unsigned deliveries as
       well, and empty for malformed ones.
     * `key` is the key that signed it, if any.
-    * `problem` is the reason, as a sentence, why the verdict is not VALID.
+    * `error` is what makes a malformed delivery unreadable, for the end of a sentence.
     * `identity` is the `webhook_identity` of its body.
     """
 
@@ -173,7 +173,7 @@ class ReceivedWebhook:
     event: str = ""
     data: dict[str, object] = field(default_factory=dict)
     key: PublicKey | None = None
-    problem: str = ""
+    error: str = ""
     identity: str = field(default="", compare=False)
     dialect: ProviderProfile = field(default=_DEFAULT_PROFILE, repr=False, compare=False)
 
@@ -231,19 +231,18 @@ def verify_webhook(
         members = raw_members(body)
         event, data, signature = _parse_members(members, dialect)
     except UnreadableError as exc:
-        problem = f"The delivery cannot be read: {exc}."
         return ReceivedWebhook(
-            SignatureVerdict.MALFORMED, problem=problem, identity=_sha256(body), dialect=dialect
+            SignatureVerdict.MALFORMED, error=str(exc), identity=_sha256(body), dialect=dialect
         )
     raw, signed = _decode_signature(signature), members[dialect.delivery_data_member].encode()
     judged = partial(
         ReceivedWebhook, event=event, data=data, identity=_identity_of(body, signed, raw), dialect=dialect
     )
     if not signature:
-        return judged(SignatureVerdict.UNSIGNED, problem="The delivery carries no signature.")
+        return judged(SignatureVerdict.UNSIGNED)
     key = next((key for key in public_keys if _has_signed(key, raw, signed)), None)
     if key is None:
-        return judged(SignatureVerdict.INVALID, problem="No known key made this signature.")
+        return judged(SignatureVerdict.INVALID)
     return judged(SignatureVerdict.VALID, key=key)
 
 

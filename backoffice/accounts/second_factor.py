@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 from django.db import transaction
 from django.utils import timezone
 
-from backoffice.accounts.errors import EnrolmentNotAllowedError
 from backoffice.accounts.models import RECOVERY_CODE_COUNT, AuthenticatorDevice, RecoveryCode, User
 from backoffice.accounts.sessions import StaffRequest, delete_other_sessions
 from backoffice.audit.actions import Action
@@ -17,6 +16,13 @@ from backoffice.core import clock
 
 SECOND_FACTOR_FRESH = timedelta(minutes=5)
 """How long a second factor counts for actions that ask for a fresh one."""
+
+
+class EnrolmentNotAllowedError(Exception):
+    """Replacing an authenticator needs a fresh second factor, and an enrolment begun in this session."""
+
+    def __init__(self) -> None:
+        super().__init__("This authenticator cannot be set up any more. Nothing changed. Start again.")
 
 
 def is_second_factor_fresh(second_factor_at: datetime | None, *, now: datetime | None = None) -> bool:

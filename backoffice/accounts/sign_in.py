@@ -9,13 +9,36 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.views.decorators.debug import sensitive_variables
 
-from backoffice.accounts.errors import LockedOutError, PasswordRefusedError, SignInRefusedError
 from backoffice.accounts.models import StaffSession, User
 from backoffice.accounts.roles import StaffBackend
 from backoffice.accounts.sessions import SessionStore, StaffRequest, delete_other_sessions
 from backoffice.audit.actions import Action
 from backoffice.audit.log import record
 from backoffice.core.web import request_context
+
+
+class SignInRefusedError(Exception):
+    """Wrong e-mail address or password; the message does not say which."""
+
+    def __init__(self) -> None:
+        super().__init__("The e-mail address or the password is not right. Nobody was signed in.")
+
+
+class LockedOutError(Exception):
+    """Too many wrong passwords for this e-mail address from this network address."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Too many wrong passwords for this e-mail address from where you are. "
+            "Nothing was done. Wait 30 minutes, then try again."
+        )
+
+
+class PasswordRefusedError(Exception):
+    """A person who is signed in gave a wrong current password."""
+
+    def __init__(self) -> None:
+        super().__init__("This is not your present password. Nothing was changed.")
 
 
 @sensitive_variables("password")

@@ -7,12 +7,19 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.views.decorators.debug import sensitive_variables
 
-from backoffice.accounts.errors import EmailTakenError, UnknownRoleError
 from backoffice.accounts.models import AuthenticatorDevice, RecoveryCode, User
 from backoffice.accounts.roles import Role
 from backoffice.accounts.sessions import end_sessions_of
 from backoffice.audit.actions import Action
 from backoffice.audit.log import record
+
+
+class UnknownRoleError(Exception):
+    """A role that is not defined in `Role`."""
+
+
+class EmailTakenError(Exception):
+    """Another account has this e-mail address."""
 
 
 def users_with_permission(permission: str) -> QuerySet[User]:

@@ -31,6 +31,13 @@ class KnownKey(models.Model):
         return f"{self.name} {self.short_hash}"
 
 
+class KeyTestResult(models.TextChoices):
+    """The result of the test of a new key. The label is the sentence, with its parameters in braces."""
+
+    PASSED = "passed", "GET /balance with the new key succeeded: {count} balances were read ({currencies})."
+    FAILED = "failed", "GET /balance with the new key did not succeed: {error}"
+
+
 class Rotation(models.Model):
     """A guided rotation. It stores people's decisions; the present step also depends on its operations."""
 
@@ -43,8 +50,8 @@ class Rotation(models.Model):
 
     tested_operation = models.UUIDField(null=True)  # the operation that created the tested key
     tested_at = models.DateTimeField(null=True)
-    is_passed = models.BooleanField(default=False)
-    test_result = models.CharField(max_length=400, blank=True)
+    test_result = models.CharField(max_length=6, choices=KeyTestResult, blank=True)
+    test_parameters = models.JSONField(default=dict)
     watched_until = models.DateTimeField(null=True)
 
     class Meta:
@@ -65,3 +72,13 @@ class Rotation(models.Model):
 
     def get_absolute_url(self) -> str:
         return reverse("api_keys:rotation")
+
+    @property
+    def is_passed(self) -> bool:
+        """Whether the last test of the new key succeeded."""
+        return self.test_result == KeyTestResult.PASSED
+
+    @property
+    def test_text(self) -> str:
+        """The result of the last test in words."""
+        return str(KeyTestResult(self.test_result).label).format(**self.test_parameters)

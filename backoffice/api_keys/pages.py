@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from uuid import UUID
 
 from django import forms
@@ -17,9 +18,9 @@ from backoffice.accounts.access import does_not_extend_session
 from backoffice.accounts.second_factor import second_factor_at
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.api_keys import key_list, reveal, rotation
-from backoffice.api_keys.errors import ApiKeyError, NotSenderOfKeyError, SecretGoneError
 from backoffice.api_keys.key_list import own_key
 from backoffice.api_keys.models import Rotation
+from backoffice.api_keys.reveal import ApiKeyError, NotSenderOfKeyError, SecretGoneError
 from backoffice.api_keys.rotation import open_rotation, progress_of
 from backoffice.operations import permissions
 from backoffice.operations.models.operations import Operation
@@ -121,21 +122,20 @@ def rotation_page(request: StaffRequest) -> HttpResponse:
     return _rotation_page(request, RotationWatchForm())
 
 
-@require_POST
-@permission_required(permissions.PROPOSE, raise_exception=True)
-def start(request: StaffRequest) -> HttpResponse:
-    return _run(
-        request,
-        lambda: rotation.start_rotation(actor=request.user),
-        "The rotation has begun. Nothing has changed yet.",
-    )
+_ACTIONS: dict[str, tuple[Callable[..., Rotation], str]] = {
+    "start": (rotation.start_rotation, "The rotation has begun. Nothing has changed yet."),
+    "test": (rotation.verify_new_key, ""),  # the page shows the result
+    "finish": (rotation.finish_rotation, "The rotation is finished. The copy of the old key is destroyed."),
+    "abandon": (rotation.abandon_rotation, "The rotation is abandoned. Keys are as they were."),
+}
 
 
 @require_POST
 @permission_required(permissions.PROPOSE, raise_exception=True)
-def test_key(request: StaffRequest, pk: UUID) -> HttpResponse:
-    """Test the new key now; the page shows the result."""
-    return _run(request, lambda: rotation.verify_new_key(pk, actor=request.user), "")
+def act(request: StaffRequest, action: str, **of_rotation: UUID) -> HttpResponse:
+    """A step of the rotation that asks for nothing: `start`, `test`, `finish` or `abandon`."""
+    service, done = _ACTIONS[action]
+    return _run(request, partial(service, *of_rotation.values(), actor=request.user), done)
 
 
 @require_POST
@@ -148,26 +148,6 @@ def watch(request: StaffRequest, pk: UUID) -> HttpResponse:
         request,
         lambda: rotation.start_watch(pk, actor=request.user, lasting=form.lasting),
         "The new key is being watched. The old one goes on working.",
-    )
-
-
-@require_POST
-@permission_required(permissions.PROPOSE, raise_exception=True)
-def finish(request: StaffRequest, pk: UUID) -> HttpResponse:
-    return _run(
-        request,
-        lambda: rotation.finish_rotation(pk, actor=request.user),
-        "The rotation is finished. The copy of the old key is destroyed.",
-    )
-
-
-@require_POST
-@permission_required(permissions.PROPOSE, raise_exception=True)
-def abandon(request: StaffRequest, pk: UUID) -> HttpResponse:
-    return _run(
-        request,
-        lambda: rotation.abandon_rotation(pk, actor=request.user),
-        "The rotation is abandoned. Keys are as they were.",
     )
 
 

@@ -11,19 +11,45 @@ from pydantic import SecretStr
 
 from backoffice.accounts.models import User
 from backoffice.accounts.second_factor import is_second_factor_fresh
-from backoffice.api_keys.errors import (
-    ApiKeyError,
-    NotSenderOfKeyError,
-    ReservedForRotationError,
-    SecretGoneError,
-    StaleSecondFactorError,
-    UnreadableSecretError,
-)
 from backoffice.api_keys.models import Rotation
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.core.encryption import DecryptionError
 from backoffice.operations.models.operations import Operation, Secret
+
+
+class ApiKeyError(Exception):
+    """The request was refused and nothing was changed. The message says why and what to do."""
+
+    message = "This could not be done."
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message or self.message)
+
+
+class NotSenderOfKeyError(ApiKeyError):
+    message = "Only the person who had it sent can be shown it. Your attempt is on record."
+
+
+class SecretGoneError(ApiKeyError):
+    message = "There is nothing to show any more: it was shown before, or taken into use. Only its short hash is left."
+
+
+class ReservedForRotationError(ApiKeyError):
+    message = (
+        "This key is for Countersign itself, which needs nobody to see it. Abandon the rotation first if it shall be "
+        "used elsewhere. Nothing was shown."
+    )
+
+
+class UnreadableSecretError(ApiKeyError):
+    message = (
+        "The key cannot be opened: its encryption key is not among the configured ones. Nothing was shown."
+    )
+
+
+class StaleSecondFactorError(ApiKeyError):
+    message = "Enter your authenticator code: the last one is more than five minutes old. Nothing was shown."
 
 
 def secrets_waiting() -> list[Secret]:

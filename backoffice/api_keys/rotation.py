@@ -7,6 +7,7 @@ functions below it are the steps that are not operations: start, test, watch, fi
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import IntEnum
+from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -17,10 +18,9 @@ from django.utils import timezone
 from pydantic import SecretStr
 
 from backoffice.accounts.models import User
-from backoffice.api_keys.errors import RotationOpenError, UnreadableSecretError, WrongRotationStepError
 from backoffice.api_keys.key_list import own_key
-from backoffice.api_keys.models import Rotation
-from backoffice.api_keys.reveal import secret_of
+from backoffice.api_keys.models import KeyTestResult, Rotation
+from backoffice.api_keys.reveal import ApiKeyError, UnreadableSecretError, secret_of
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.core import credentials
@@ -37,6 +37,14 @@ from payments_gateway import GatewayError
 
 SWITCH_KIND, INVALIDATE_KIND = "api_key_switch", "api_key_invalidate"
 _KINDS = (CREATING_KIND, SWITCH_KIND, INVALIDATE_KIND)
+
+
+class RotationOpenError(ApiKeyError):
+    message = "A rotation is under way already. There is only one at a time."
+
+
+class WrongRotationStepError(ApiKeyError):
+    message = "The rotation is not at this step any more. Nothing was changed; look at where it stands."
 
 
 class RotationStep(IntEnum):
@@ -83,25 +91,23 @@ class RotationProgress:
     @property
     def pending(self) -> Operation | None:
         """The operation of this step, if it was prepared and has not failed."""
-        by_step = {
-            RotationStep.CREATE: self.created,
-            RotationStep.SWITCH: self.switched,
-            RotationStep.RETIRE: self.retired,
-        }
-        operation = by_step.get(self.step)
-        is_over = operation is None or operation.is_closed
-        return None if is_over else operation
+        operation = self._operation_of_step
+        return None if operation is None or operation.is_closed else operation
 
     @property
     def failed(self) -> Operation | None:
         """The failed operation of this step, so that another one is needed."""
+        operation = self._operation_of_step
+        return operation if operation is not None and operation.status in NOT_EXECUTED else None
+
+    @property
+    def _operation_of_step(self) -> Operation | None:
         by_step = {
             RotationStep.CREATE: self.created,
             RotationStep.SWITCH: self.switched,
             RotationStep.RETIRE: self.retired,
         }
-        operation = by_step.get(self.step)
-        return operation if operation is not None and operation.status in NOT_EXECUTED else None
+        return by_step.get(self.step)
 
     @property
     def is_key_gone(self) -> bool:
@@ -252,7 +258,7 @@ def _link(kind: str, filled_in: dict[str, str]) -> str:
     return f"{reverse('operations:prepare', args=[kind])}?{urlencode(filled_in)}"
 
 
-MAX_TEST_RESULT = 400
+MAX_ERROR = 350
 
 
 def start_rotation(*, actor: User) -> Rotation:
@@ -281,18 +287,18 @@ def verify_new_key(rotation_id: UUID, *, actor: User) -> Rotation:
         key = SecretStr(secret.unsealed())
     except DecryptionError as exc:
         raise UnreadableSecretError from exc
-    is_passed, words = _test_outcome(key)
+    result, parameters = _test_outcome(key)
     with transaction.atomic():
         rotation = _locked(rotation_id)
         rotation.tested_operation, rotation.tested_at = made_by, timezone.now()
-        rotation.is_passed, rotation.test_result = is_passed, words[:MAX_TEST_RESULT]
+        rotation.test_result, rotation.test_parameters = result, parameters
         rotation.save()
         audit.record(
             Action.ROTATION_TESTED,
             actor=actor,
             target=rotation,
-            passed=is_passed,
-            answer=rotation.test_result,
+            passed=rotation.is_passed,
+            **parameters,
         )
     return rotation
 
@@ -357,10 +363,9 @@ def _progress_at(rotation_id: UUID, *steps: RotationStep) -> RotationProgress:
     return progress
 
 
-def _test_outcome(key: SecretStr) -> tuple[bool, str]:
+def _test_outcome(key: SecretStr) -> tuple[KeyTestResult, dict[str, Any]]:
     try:
         currencies = try_key(key)
     except GatewayError as exc:
-        return False, f"GET /balance with the new key did not succeed: {exc}"
-    listed = ", ".join(currencies)
-    return True, f"GET /balance with the new key succeeded: {len(currencies)} balances were read ({listed})."
+        return KeyTestResult.FAILED, {"error": str(exc)[:MAX_ERROR]}
+    return KeyTestResult.PASSED, {"count": len(currencies), "currencies": ", ".join(currencies)}

@@ -10,9 +10,9 @@ urlpatterns = [
     path("list/", pages.key_list_part, name="list"),
     path("secret/<uuid:pk>/", pages.secret_page, name="secret"),
     path("rotation/", pages.rotation_page, name="rotation"),
-    path("rotation/start/", pages.start, name="start"),
-    path("rotation/<uuid:pk>/test/", pages.test_key, name="test"),
+    path("rotation/start/", pages.act, {"action": "start"}, name="start"),
+    path("rotation/<uuid:pk>/test/", pages.act, {"action": "test"}, name="test"),
     path("rotation/<uuid:pk>/watch/", pages.watch, name="watch"),
-    path("rotation/<uuid:pk>/finish/", pages.finish, name="finish"),
-    path("rotation/<uuid:pk>/abandon/", pages.abandon, name="abandon"),
+    path("rotation/<uuid:pk>/finish/", pages.act, {"action": "finish"}, name="finish"),
+    path("rotation/<uuid:pk>/abandon/", pages.act, {"action": "abandon"}, name="abandon"),
 ]

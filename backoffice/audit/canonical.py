@@ -22,12 +22,18 @@ from uuid import UUID
 
 from django.utils.functional import Promise
 
-from backoffice.audit.errors import NotRecordableError
-
 VERSION = "v1"
 GENESIS = "0" * 64  # the previous hash of the first entry
 
 Plain: TypeAlias = "dict[str, Plain] | list[Plain] | str | int | bool | None"
+
+
+class AuditError(Exception):
+    """An entry could not be appended, so the change that it records must not happen either."""
+
+
+class NotRecordableError(AuditError):
+    """A detail has no stable form, such as a float, or may be secret."""
 
 
 def digest(members: Mapping[str, object]) -> str:

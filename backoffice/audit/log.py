@@ -4,14 +4,27 @@ from django.contrib.auth.base_user import AbstractBaseUser
 from django.db import connection, models
 
 from backoffice.audit.actions import Action
-from backoffice.audit.canonical import plain, storable_text
-from backoffice.audit.errors import ChainMovedError, HeadMissingError, OutsideTransactionError
+from backoffice.audit.canonical import AuditError, plain, storable_text
 from backoffice.audit.models import ChainHead, Entry
 from backoffice.core import clock
 from backoffice.core.web import request_context
 
 SYSTEM = "Countersign"
 ANONYMOUS = "Someone not signed in"
+
+
+class OutsideTransactionError(AuditError):
+    """`record` was called outside a transaction: the change could be stored without its entry."""
+
+
+class ChainMovedError(AuditError):
+    """Another transaction appended between reading and updating the head of the chain; the caller rolls back."""
+
+
+class HeadMissingError(AuditError):
+    """The row with the head of the chain is missing: the log has been tampered with, and nothing can be
+    appended.
+    """
 
 
 def record(

@@ -6,35 +6,66 @@ and hash elsewhere: `verify_audit` prints them, and the first row of an exported
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
+from typing import Any
 
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.db import DatabaseError, transaction
-from django.db.models import QuerySet
+from django.db.models import QuerySet, TextChoices
 
 from backoffice.audit.actions import Action
-from backoffice.audit.canonical import GENESIS
-from backoffice.audit.errors import AuditError
+from backoffice.audit.canonical import GENESIS, AuditError, canonical_time
+from backoffice.audit.links import SENTENCES
 from backoffice.audit.log import record
 from backoffice.audit.models import ChainHead, Entry
 
 CHUNK_SIZE = 2000
 
 
-@dataclass(frozen=True)
-class ChainFault:
-    """The first inconsistency in the log."""
+class FaultCode(TextChoices):
+    """An inconsistency in the log. The label is the sentence about an entry, with its parameters in braces."""
 
-    position: int
-    problem: str
-    entry: Entry | None = None
+    CHECKPOINT_CHANGED = "checkpoint_changed", "is gone or carries another hash than when it was verified"
+    UNREADABLE = "unreadable", "cannot be read: {error}"
+    NO_TIME = "no_time", "cannot be read: its time is no time"
+    MISSING = "missing", "is missing; the next one is entry {other:,}"
+    NOT_FOLLOWING = "not_following", "does not follow the entry before it"
+    CONTENT_CHANGED = "content_changed", "content does not match its hash"
+    HEAD_MISSING = "head_missing", "the head of the chain is missing"
+    CUT_OFF = "cut_off", "is missing; the log was cut off, its head is at entry {other:,}"
+    BEYOND_HEAD = "beyond_head", "stands beyond the head of the chain, entry {other:,}"
+    HEAD_DIFFERS = "head_differs", "the head of the chain carries another hash"
+
+
+class ChainFault:
+    """The first inconsistency in the log. `detail` holds its code and parameters, for the audit log."""
+
+    def __init__(
+        self, position: int, code: FaultCode, entry: Entry | None = None, **parameters: str | int
+    ) -> None:
+        self.position, self.code = position, code
+        about = {"action": entry.action, "at": canonical_time(entry.at)} if entry else {}
+        self.detail = {"code": code.value, "position": position, **about, **parameters}
 
     def __str__(self) -> str:
-        about = f" ({self.entry.action}, {self.entry.at:%Y-%m-%d %H:%M:%S} UTC)" if self.entry else ""
-        return f"entry {self.position:,}{about}: {self.problem}"
+        return fault_sentence(self.detail)
+
+
+def fault_sentence(fault: Mapping[str, Any]) -> str:
+    """A recorded fault in words; `none` if there was none."""
+    if not fault:
+        return "none"
+    about = ""
+    if "action" in fault:
+        about = f" ({fault['action']}, {datetime.fromisoformat(fault['at']):%Y-%m-%d %H:%M:%S} UTC)"
+    problem = str(FaultCode(fault["code"]).label).format(**fault)
+    return f"entry {fault['position']:,}{about}: {problem}"
+
+
+SENTENCES["fault"] = fault_sentence
 
 
 @dataclass(frozen=True)
@@ -82,8 +113,8 @@ def verify_since(mark: ChainCheckpoint, *, at_most: int) -> ChainVerification:
     """
     before = _head()
     if mark.position and not Entry.objects.filter(position=mark.position, hash=mark.hash).exists():
-        problem = "is gone or carries another hash than when it was verified"
-        return ChainVerification(mark.position, mark.hash, ChainFault(mark.position, problem))
+        fault = ChainFault(mark.position, FaultCode.CHECKPOINT_CHANGED)
+        return ChainVerification(mark.position, mark.hash, fault)
     verdict = _verify_entries(mark, islice(_entries_after(mark.position or None), at_most))
     if verdict.fault or verdict.verified - mark.position >= at_most:
         return verdict
@@ -95,12 +126,12 @@ def _verify_entries(mark: ChainCheckpoint, entries: Iterator[Entry]) -> ChainVer
     position, newest_hash = mark.position, mark.hash
     try:
         for entry in entries:
-            problem = _entry_fault(entry, position, newest_hash)
-            if problem:
-                return ChainVerification(position, newest_hash, problem)
+            if fault := _entry_fault(entry, position, newest_hash):
+                return ChainVerification(position, newest_hash, fault)
             position, newest_hash = entry.position, entry.hash
     except ValueError as exc:
-        return ChainVerification(position, newest_hash, ChainFault(position + 1, f"cannot be read: {exc}"))
+        fault = ChainFault(position + 1, FaultCode.UNREADABLE, error=str(exc))
+        return ChainVerification(position, newest_hash, fault)
     return ChainVerification(position, newest_hash)
 
 
@@ -139,30 +170,26 @@ def _head() -> ChainHead | None:
 
 def _entry_fault(entry: Entry, position: int, previous_hash: str) -> ChainFault | None:
     if entry.position != position + 1:
-        return ChainFault(position + 1, f"is missing; the next one is entry {entry.position:,}")
+        return ChainFault(position + 1, FaultCode.MISSING, other=entry.position)
     if not isinstance(entry.at, datetime):
-        return ChainFault(entry.position, "cannot be read: its time is no time")
+        return ChainFault(entry.position, FaultCode.NO_TIME)
     if entry.previous_hash != previous_hash:
-        return ChainFault(entry.position, "does not follow the entry before it", entry)
+        return ChainFault(entry.position, FaultCode.NOT_FOLLOWING, entry)
     if entry.hash != entry.digest():
-        return ChainFault(entry.position, "content does not match its hash", entry)
+        return ChainFault(entry.position, FaultCode.CONTENT_CHANGED, entry)
     return None
 
 
 def _end_fault(before: ChainHead | None, position: int, newest_hash: str) -> ChainFault | None:
     after = _head()
     if before is None or after is None:
-        return ChainFault(position, "the head of the chain is missing")
+        return ChainFault(position, FaultCode.HEAD_MISSING)
     if position < before.position:
-        return ChainFault(
-            position + 1, f"is missing; the log was cut off, its head is at entry {before.position:,}"
-        )
+        return ChainFault(position + 1, FaultCode.CUT_OFF, other=before.position)
     if position > after.position:
-        return ChainFault(
-            after.position + 1, f"stands beyond the head of the chain, entry {after.position:,}"
-        )
+        return ChainFault(after.position + 1, FaultCode.BEYOND_HEAD, other=after.position)
     if position == after.position and newest_hash != after.hash:
-        return ChainFault(position, "the head of the chain carries another hash")
+        return ChainFault(position, FaultCode.HEAD_DIFFERS)
     return None
 
 
@@ -181,7 +208,7 @@ def verify_log(*, actor: AbstractBaseUser | None) -> ChainVerification:
                 whole=verdict.is_whole,
                 verified=verdict.verified,
                 newest_hash=verdict.newest_hash,
-                fault=str(verdict.fault or ""),
+                fault=verdict.fault.detail if verdict.fault else {},
             )
     except (AuditError, DatabaseError):
         logger.exception("The verdict on the audit log could not be recorded: %s", verdict)

@@ -7,6 +7,9 @@ from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, Warning, register
 
+from backoffice.audit import links
+from backoffice.reports.errors import failure_sentence, obstacle_sentence
+
 
 @register(deploy=True)
 def check_public_url(**_of_django: Any) -> Iterable[CheckMessage]:
@@ -27,3 +30,7 @@ class ReportsConfig(AppConfig):
 
     name = "backoffice.reports"
     label = "reports"
+
+    def ready(self) -> None:
+        links.SENTENCES["failure"] = failure_sentence
+        links.SENTENCES["not_sent"] = lambda missed: "; ".join(map(obstacle_sentence, missed)) or "none"

@@ -11,6 +11,7 @@ from django.urls import reverse
 
 from backoffice.accounts.models import User, validate_time_zone
 from backoffice.reports.calendar import Frequency, RelativePeriod, frequency_text
+from backoffice.reports.errors import failure_sentence, obstacle_sentence
 from backoffice.reports.report import FileFormat
 
 
@@ -46,6 +47,12 @@ TRANSITIONS: dict[ExportState, frozenset[ExportState]] = {
     ExportState.REMOVED: frozenset(),
 }
 
+_TONES = {
+    ExportState.WAITING: "warn",
+    ExportState.RUNNING: "info",
+    ExportState.DONE: "good",
+    ExportState.FAILED: "bad",
+}
 ACTIVE_STATES = frozenset({ExportState.WAITING, ExportState.RUNNING})
 
 
@@ -80,9 +87,9 @@ class Schedule(models.Model):
     is_paused = models.BooleanField(default=False)
     next_at = models.DateTimeField(db_index=True)
     last_at = models.DateTimeField(null=True)
-    last_outcome = models.CharField(
-        max_length=500, blank=True
-    )  # recipients that got no file in the last run, and why
+    last_obstacles = models.JSONField(
+        default=list
+    )  # the recipients that got no file in the last run, and why
 
     class Meta:
         default_permissions = ()
@@ -99,6 +106,11 @@ class Schedule(models.Model):
     def rhythm(self) -> str:
         """How often, in words."""
         return frequency_text(self.frequency, self.day)
+
+    @property
+    def last_obstacles_text(self) -> str:
+        """The recipients that got no file in the last run, and why, in words."""
+        return "; ".join(map(obstacle_sentence, self.last_obstacles))
 
 
 class ExportJob(models.Model):
@@ -119,7 +131,7 @@ class ExportJob(models.Model):
     state = models.CharField(max_length=9, choices=ExportState, default=ExportState.WAITING)
     rows = models.PositiveBigIntegerField(default=0)
     estimate = models.PositiveBigIntegerField(null=True)
-    problem = models.CharField(max_length=300, blank=True)
+    failure = models.JSONField(default=dict)  # a `FailureCode` and its parameters, if it failed
 
     name = models.CharField(max_length=120, blank=True)  # file name of the download
     stored_as = models.CharField(max_length=80, blank=True)  # random name in the export folder
@@ -176,9 +188,24 @@ class ExportJob(models.Model):
         return export_folder() / self.stored_as
 
     @property
+    def failure_text(self) -> str:
+        """Why it failed, in words; empty if it did not."""
+        return failure_sentence(self.failure) if self.failure else ""
+
+    @property
     def is_under_way(self) -> bool:
         """Whether it is waiting or running."""
         return ExportState(self.state) in ACTIVE_STATES
+
+    @property
+    def tone(self) -> str:
+        """The colour of the state's badge."""
+        return _TONES.get(ExportState(self.state), "")
+
+    @property
+    def expected_rows(self) -> int:
+        """The estimate, or the rows already written if these are more."""
+        return max(self.estimate or 0, self.rows)
 
     @property
     def has_rows(self) -> bool:

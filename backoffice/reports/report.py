@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime
+from operator import attrgetter
 from typing import Any, Generic, TypeVar, cast
 from zoneinfo import ZoneInfo
 
@@ -30,11 +31,6 @@ class ReportPeriod:
     until: date | None = None
 
 
-def form_period(form: PeriodForm, _today: date) -> ReportPeriod:
-    """The two days chosen in the form."""
-    return ReportPeriod(form.cleaned_data["since"], form.cleaned_data["until"])
-
-
 def period_lookups(field: str, form: PeriodForm) -> dict[str, datetime]:
     """Lookups for `filter` that restrict this field to the chosen days."""
     since, until = form.cleaned_data["since"], form.cleaned_data["until"]
@@ -50,17 +46,12 @@ def labelled(field: str, choices: type[TextChoices]) -> Case:
     return Case(*words, default=F(field), output_field=TextField())
 
 
-def no_period(_form: forms.Form, _today: date) -> ReportPeriod:
-    """For a report of the current state, without days."""
-    return ReportPeriod()
-
-
 @dataclass(frozen=True)
 class Column(Generic[Row]):
     """The heading, description and source of a column.
 
     In a `StoredReport` the value is a field name (such as `approver__full_name`) or a database expression; in
-    a `ComputedReport` it is a function of the row.
+    a `ComputedReport` it is an attribute of the row (such as `maker.full_name`) or a function of the row.
     """
 
     header: str
@@ -70,6 +61,8 @@ class Column(Generic[Row]):
     @property
     def function(self) -> Callable[[Row], object]:
         """The value as a function of the row."""
+        if isinstance(self.value, str):
+            return attrgetter(self.value)
         return cast("Callable[[Row], object]", self.value)
 
     @property
@@ -88,7 +81,6 @@ class ReportDeclaration(Generic[Filters]):
     permissions: tuple[str, ...]
     form: type[Filters]
     columns: tuple[Column[Any], ...]
-    period: Callable[[Filters, date], ReportPeriod]
     own_zone: ZoneInfo | None = None  # time zone of its days, if it is not that of the person
     told_up_to: Callable[[], datetime | None] | None = None  # for reports that read the mirror, see `as_of`
 
@@ -116,6 +108,10 @@ class ReportDeclaration(Generic[Filters]):
     def has_days(self) -> bool:
         """Whether it can be restricted to a period."""
         return issubclass(self.form, PeriodForm)
+
+    def period(self, form: forms.Form) -> ReportPeriod:
+        """The days chosen in this valid form; open at both ends for a report of the current state."""
+        return ReportPeriod(form.cleaned_data.get("since"), form.cleaned_data.get("until"))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,10 +4,9 @@ The body is limited in size, and the connection is closed when it takes too long
 timeout of their own for a slow body.
 """
 
-import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from http import HTTPStatus
 from time import monotonic, sleep
@@ -17,6 +16,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 from gunicorn.http.errors import ParseException
 
+from backoffice.core.web.request_context import close_connection
 from backoffice.webhooks import configuration, processing
 from backoffice.webhooks.models import DeliveryVerification
 
@@ -105,17 +105,9 @@ def _read_body(request: HttpRequest) -> bytes | None:
     A chunked body is read from the server's input, because Django treats it as empty.
     """
     stream = request.META["wsgi.input"] if "HTTP_TRANSFER_ENCODING" in request.META else request
-    with body_timeout(partial(_close_connection, request)):
+    with body_timeout(partial(close_connection, request)):
         try:
             body: bytes = stream.read(MAX_BODY_BYTES + 1)
         except (OSError, ParseException):  # ParseException: malformed chunks
             return None
     return body
-
-
-def _close_connection(request: HttpRequest) -> None:
-    """Close the client's connection. Test servers have none."""
-    connection: socket.socket | None = request.META.get("gunicorn.socket")
-    if connection is not None:
-        with suppress(OSError):  # already closed
-            connection.shutdown(socket.SHUT_RDWR)

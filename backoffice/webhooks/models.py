@@ -17,6 +17,15 @@ class DeliveryVerification(TextChoices):
     UNVERIFIED = "unverified", "Not verified"  # no key was configured to verify it
 
 
+PROBLEMS = {
+    DeliveryVerification.INVALID: "No known key made this signature.",
+    DeliveryVerification.UNSIGNED: "The delivery carries no signature.",
+    DeliveryVerification.MALFORMED: "The delivery cannot be read: {error}.",
+    DeliveryVerification.UNVERIFIED: "No public key of the service can be used, so nothing can be verified.",
+}
+"""Why a delivery is not valid, as a sentence. A valid one has none."""
+
+
 class Delivery(models.Model):
     """One delivery, however often it was received. It is a hint only: it never changes an operation.
 
@@ -32,7 +41,7 @@ class Delivery(models.Model):
     last_at = models.DateTimeField()
     times = models.PositiveIntegerField(default=1)
     verdict = models.CharField(max_length=16, choices=DeliveryVerification)
-    problem = models.CharField(max_length=300, blank=True)
+    error = models.CharField(max_length=300, blank=True)  # what makes a malformed one unreadable
     key = models.CharField(max_length=64, blank=True)  # fingerprint of the key that signed it
     event = models.CharField(max_length=200, blank=True)
     transaction_id = models.CharField(max_length=TRANSACTION_ID_LENGTH, blank=True)
@@ -61,3 +70,8 @@ class Delivery(models.Model):
 
     def get_absolute_url(self) -> str:
         return reverse("webhooks:delivery", args=[self.pk])
+
+    @property
+    def problem(self) -> str:
+        """Why it is not valid; empty if it is."""
+        return PROBLEMS.get(DeliveryVerification(self.verdict), "").format(error=self.error)

@@ -88,7 +88,7 @@ _FIELDS = [field for field in Delivery._meta.concrete_fields if not field.primar
 # change them: whatever the signature does not cover could be forged in a repeat.
 _VERDICT_COLUMNS = (
     "verdict",
-    "problem",
+    "error",
     "key",
     "event",
     "transaction_id",
@@ -140,7 +140,6 @@ def _verified(body: bytes) -> Delivery:
         keys = ()  # the page and `manage.py check` report what is wrong with them
     if not keys:
         delivery.verdict = DeliveryVerification.UNVERIFIED
-        delivery.problem = "No public key of the service can be used, so nothing can be verified."
         delivery.identity = webhook_identity(body, provider_profile())
         return delivery
     _fill_in(delivery, verify_webhook(body, keys, provider_profile()))
@@ -154,7 +153,7 @@ def _fill_in(delivery: Delivery, judged: Judged) -> None:
     news = judged.news()
     delivery.identity = judged.identity
     delivery.verdict = DeliveryVerification(judged.verdict.value)
-    delivery.problem = judged.problem[:300]
+    delivery.error = judged.error[:300]
     delivery.key = judged.key.fingerprint if judged.key else ""
     delivery.event = storable_text(judged.event)[:200]
     delivery.transaction_id = _text_if_it_fits(getattr(news, "transaction_id", ""), TRANSACTION_ID_LENGTH)

@@ -18,7 +18,7 @@ def password_only(client: Client, maker: User) -> Client:
 
 @pytest.fixture
 def newcomer(db: None) -> User:
-    """Somebody whom `createstaff` has just made: a password and no authenticator."""
+    """Somebody whom `staff create` has just made: a password and no authenticator."""
     return steps.newcomer()
 
 

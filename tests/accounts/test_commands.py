@@ -15,59 +15,59 @@ pytestmark = pytest.mark.django_db
 REASON = "Ticket 42, asked for by Zainab Musa"
 
 
-def run(command: str, email: str, *arguments: str, reason: str = REASON) -> str:
+def run(action: str, email: str, *arguments: str, reason: str = REASON) -> str:
     said = io.StringIO()
-    call_command(command, email, "--reason", reason, *arguments, stdout=said)
+    call_command("staff", action, email, "--reason", reason, *arguments, stdout=said)
     return said.getvalue()
 
 
 @pytest.mark.parametrize(
-    ("command", "arguments", "action"),
+    ("action", "arguments", "recorded"),
     [
-        ("setroles", ["--role", "Auditor"], Action.STAFF_ROLES_CHANGED),
-        ("deactivatestaff", [], Action.STAFF_DEACTIVATED),
-        ("resetsecondfactor", [], Action.AUTHENTICATOR_RESET),
+        ("set-roles", ["--role", "Auditor"], Action.STAFF_ROLES_CHANGED),
+        ("deactivate", [], Action.STAFF_DEACTIVATED),
+        ("reset-second-factor", [], Action.AUTHENTICATOR_RESET),
     ],
 )
 def test_the_program_is_on_record_with_the_reason(
-    maker: User, command: str, arguments: list[str], action: Action
+    maker: User, action: str, arguments: list[str], recorded: Action
 ) -> None:
-    said = run(command, "Tunde@countersign.example", *arguments)
+    said = run(action, "Tunde@countersign.example", *arguments)
     entry = Entry.objects.get()
-    assert (entry.action, entry.actor_label, entry.target_id) == (action, "Countersign", str(maker.pk))
+    assert (entry.action, entry.actor_label, entry.target_id) == (recorded, "Countersign", str(maker.pk))
     assert entry.detail["reason"] == REASON
     assert said.startswith("Tunde Bello ")
     assert "Every session has ended." in said
 
 
-def test_setroles_gives_exactly_the_roles_named(maker: User) -> None:
-    assert "Approver, Auditor" in run("setroles", maker.email, "--role", "Approver", "--role", "Auditor")
+def test_set_roles_gives_exactly_the_roles_named(maker: User) -> None:
+    assert "Approver, Auditor" in run("set-roles", maker.email, "--role", "Approver", "--role", "Auditor")
     assert sorted(group.name for group in maker.groups.all()) == [Role.APPROVER, Role.AUDITOR]
-    assert "without a role" in run("setroles", maker.email)
+    assert "without a role" in run("set-roles", maker.email)
     assert not maker.groups.exists()
 
 
-def test_deactivatestaff_keeps_the_account_and_closes_it(maker: User) -> None:
-    run("deactivatestaff", maker.email)
+def test_deactivate_keeps_the_account_and_closes_it(maker: User) -> None:
+    run("deactivate", maker.email)
     assert not User.objects.get(pk=maker.pk).is_active
 
 
-def test_resetsecondfactor_throws_the_authenticator_away(maker: User) -> None:
-    run("resetsecondfactor", maker.email)
+def test_reset_second_factor_throws_the_authenticator_away(maker: User) -> None:
+    run("reset-second-factor", maker.email)
     assert not AuthenticatorDevice.objects.exists()
 
 
-@pytest.mark.parametrize("command", ["setroles", "deactivatestaff", "resetsecondfactor"])
-def test_nobody_is_changed_without_a_reason_or_under_another_name(maker: User, command: str) -> None:
+@pytest.mark.parametrize("action", ["set-roles", "deactivate", "reset-second-factor"])
+def test_nobody_is_changed_without_a_reason_or_under_another_name(maker: User, action: str) -> None:
     with pytest.raises(CommandError, match="--reason"):
-        call_command(command, maker.email)
+        call_command("staff", action, maker.email)
     with pytest.raises(CommandError, match="Say why"):
-        run(command, maker.email, reason="  ")
+        run(action, maker.email, reason="  ")
     with pytest.raises(CommandError, match="Nobody signs in as nobody@"):
-        run(command, "nobody@countersign.example")
+        run(action, "nobody@countersign.example")
     assert not Entry.objects.exists()
 
 
-def test_setroles_refuses_a_role_that_does_not_exist(maker: User) -> None:
+def test_set_roles_refuses_a_role_that_does_not_exist(maker: User) -> None:
     with pytest.raises(CommandError, match="invalid choice: 'Owner'"):
-        run("setroles", maker.email, "--role", "Owner")
+        run("set-roles", maker.email, "--role", "Owner")

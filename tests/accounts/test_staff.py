@@ -9,7 +9,6 @@ from django.core.management import CommandError, call_command
 from django.db import IntegrityError, transaction
 
 from backoffice.accounts import staff
-from backoffice.accounts.errors import EmailTakenError, UnknownRoleError
 from backoffice.accounts.models import AuthenticatorDevice, RecoveryCode, User
 from backoffice.accounts.roles import PERMISSIONS, Role
 from backoffice.audit.actions import Action
@@ -93,14 +92,14 @@ def test_creating_somebody_is_audited_with_the_roles(administrator: User) -> Non
 
 
 def test_an_address_belongs_to_one_person(maker: User) -> None:
-    with pytest.raises(EmailTakenError, match="already"):
+    with pytest.raises(staff.EmailTakenError, match="already"):
         staff.create_staff(maker.email.upper(), full_name="Twin", password=PASSWORD, roles=[])
     assert not Entry.objects.exists()
 
 
 @pytest.mark.parametrize("roles", [["Owner"], ["Preparer", "approver"]])
 def test_an_unknown_role_is_refused_and_nothing_changes(maker: User, roles: list[str]) -> None:
-    with pytest.raises(UnknownRoleError, match="There is no role"):
+    with pytest.raises(staff.UnknownRoleError, match="There is no role"):
         staff.set_roles(maker.pk, roles=roles, actor=None)
     assert [group.name for group in maker.groups.all()] == ["Preparer"]
 
@@ -131,8 +130,8 @@ def test_a_person_on_record_cannot_be_deleted(client: Any, maker: User) -> None:
         maker.delete()
 
 
-def test_createstaff_makes_somebody_who_can_sign_in(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    said = _createstaff(monkeypatch, "Ada@countersign.example", roles=["Preparer", "Auditor"])
+def test_staff_create_makes_somebody_who_can_sign_in(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = _run_create(monkeypatch, "Ada@countersign.example", roles=["Preparer", "Auditor"])
     assert "Created Ada Obi <ada@countersign.example>, Preparer, Auditor." in said
     assert "Next: sign in" in said
     user = User.objects.get()
@@ -152,20 +151,20 @@ def test_createstaff_makes_somebody_who_can_sign_in(client: Any, monkeypatch: py
         ("ada@countersign.example", "Ada Obi", "", "password: .*at least 12"),
     ],
 )
-def test_createstaff_says_what_is_wrong_and_makes_nobody(
+def test_staff_create_says_what_is_wrong_and_makes_nobody(
     maker: User, monkeypatch: pytest.MonkeyPatch, email: str, name: str, password: str, reason: str
 ) -> None:
     with pytest.raises(CommandError, match=f"(?s)Nobody was created.*{reason}"):
-        _createstaff(monkeypatch, email, name=name, password=password)
+        _run_create(monkeypatch, email, name=name, password=password)
     assert list(User.objects.all()) == [maker]
 
 
-def test_createstaff_refuses_a_role_that_does_not_exist(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_staff_create_refuses_a_role_that_does_not_exist(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(CommandError, match="invalid choice: 'Owner'"):
-        _createstaff(monkeypatch, "ada@countersign.example", roles=["Owner"])
+        _run_create(monkeypatch, "ada@countersign.example", roles=["Owner"])
 
 
-def _createstaff(
+def _run_create(
     monkeypatch: pytest.MonkeyPatch,
     email: str,
     *,
@@ -177,5 +176,5 @@ def _createstaff(
     monkeypatch.setattr("sys.stdin", io.StringIO(f"{password}\n"))
     said = io.StringIO()
     arguments = [part for role in roles or [] for part in ("--role", role)]
-    call_command("createstaff", email, "--name", name, "--password-stdin", *arguments, stdout=said)
+    call_command("staff", "create", email, "--name", name, "--password-stdin", *arguments, stdout=said)
     return said.getvalue()

@@ -14,7 +14,7 @@ from pytest_django import Settings
 from backoffice.accounts.models import User
 from backoffice.accounts.roles import Role
 from backoffice.api_keys import reveal
-from backoffice.api_keys.errors import SecretGoneError, StaleSecondFactorError
+from backoffice.api_keys.reveal import SecretGoneError, StaleSecondFactorError
 from backoffice.api_keys.rotation import abandon_rotation, start_rotation
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry

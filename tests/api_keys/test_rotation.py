@@ -11,11 +11,13 @@ from pytest_django import DjangoAssertNumQueries
 
 from backoffice.accounts.models import User
 from backoffice.api_keys import rotation
-from backoffice.api_keys.errors import ApiKeyError, RotationOpenError, WrongRotationStepError
 from backoffice.api_keys.models import Rotation
+from backoffice.api_keys.reveal import ApiKeyError
 from backoffice.api_keys.rotation import (
+    RotationOpenError,
     RotationProgress,
     RotationStep,
+    WrongRotationStepError,
     abandon_rotation,
     progress_of,
     start_rotation,

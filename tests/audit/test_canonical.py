@@ -9,8 +9,7 @@ from django.utils.functional import lazystr
 from pydantic import SecretStr
 
 from backoffice.audit.actions import Action
-from backoffice.audit.canonical import GENESIS, canonical_json, plain
-from backoffice.audit.errors import NotRecordableError
+from backoffice.audit.canonical import GENESIS, NotRecordableError, canonical_json, plain
 from backoffice.audit.models import Entry
 
 GOLDEN_FORM = (

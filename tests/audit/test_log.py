@@ -9,14 +9,14 @@ from django.db import connection, transaction
 
 from backoffice.accounts.models import User
 from backoffice.audit.actions import Action
-from backoffice.audit.canonical import GENESIS
-from backoffice.audit.errors import (
+from backoffice.audit.canonical import GENESIS, NotRecordableError
+from backoffice.audit.log import (
     ChainMovedError,
     HeadMissingError,
-    NotRecordableError,
     OutsideTransactionError,
+    advance_head,
+    record,
 )
-from backoffice.audit.log import advance_head, record
 from backoffice.audit.models import ChainHead, Entry
 from backoffice.audit.verification import verify_chain
 from backoffice.core.web import request_context

@@ -185,7 +185,7 @@ def test_verifying_is_itself_recorded(log: None, auditor: User) -> None:
 
     entry = Entry.objects.get(position=6)
     assert (entry.action, entry.actor_id) == ("audit.verified", auditor.pk)
-    assert entry.detail == {"whole": True, "verified": 5, "newest_hash": verdict.newest_hash, "fault": ""}
+    assert entry.detail == {"whole": True, "verified": 5, "newest_hash": verdict.newest_hash, "fault": {}}
     assert verify_chain().is_whole
 
 

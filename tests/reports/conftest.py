@@ -13,7 +13,7 @@ from pytest_django import Settings
 from backoffice.accounts.models import User
 from backoffice.reports.definitions import catalogue
 from backoffice.reports.models import export_folder
-from backoffice.reports.report import Column, ComputedReport, no_period
+from backoffice.reports.report import Column, ComputedReport
 from tests.reports.download import Download
 
 
@@ -50,7 +50,6 @@ def offer(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Iterator[ob
             form=forms.Form,
             columns=(Column("number", "", lambda row: row), Column("end", "", lambda _row: "")),
             rows=lambda _user, _form: rows(),
-            period=no_period,
         )
         monkeypatch.setitem(catalogue.REPORTS, report.name, report)
 

@@ -13,10 +13,9 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from backoffice.accounts import second_factor, sessions, sign_in, staff
 from backoffice.accounts.access import fresh_second_factor_required
-from backoffice.accounts.errors import AccountsError
 from backoffice.accounts.models import Theme
 from backoffice.accounts.sessions import StaffRequest
-from backoffice.accounts.sign_in import confirm_password
+from backoffice.accounts.sign_in import LockedOutError, PasswordRefusedError, confirm_password
 
 _REGIONS = ("Africa", "America", "Asia", "Atlantic", "Australia", "Europe", "Indian", "Pacific")
 
@@ -31,27 +30,17 @@ def _time_zones() -> list[tuple[str, Any]]:
     return groups
 
 
+def _password_field(label: str, autocomplete: str) -> forms.CharField:
+    widget = forms.PasswordInput(attrs={"autocomplete": autocomplete})
+    return forms.CharField(label=label, max_length=1024, strip=False, widget=widget)
+
+
 class PasswordForm(forms.Form):
     """A new password, typed twice, with the current one."""
 
-    old_password = forms.CharField(
-        label="Present password",
-        max_length=1024,
-        strip=False,
-        widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
-    )
-    new_password = forms.CharField(
-        label="New password",
-        max_length=1024,
-        strip=False,
-        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
-    )
-    repeated = forms.CharField(
-        label="The new password again",
-        max_length=1024,
-        strip=False,
-        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
-    )
+    old_password = _password_field("Present password", "current-password")
+    new_password = _password_field("New password", "new-password")
+    repeated = _password_field("The new password again", "new-password")
 
     def __init__(self, *args: Any, request: StaffRequest, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -62,7 +51,7 @@ class PasswordForm(forms.Form):
         old = str(self.cleaned_data["old_password"])
         try:
             confirm_password(self.request, old)
-        except AccountsError as exc:
+        except (LockedOutError, PasswordRefusedError) as exc:
             raise forms.ValidationError(str(exc)) from exc
         return old
 

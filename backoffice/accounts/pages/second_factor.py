@@ -15,8 +15,8 @@ from backoffice.accounts.access import (
     recovery_codes_not_required,
     second_factor_not_required,
 )
-from backoffice.accounts.errors import EnrolmentNotAllowedError
 from backoffice.accounts.models import AuthenticatorDevice
+from backoffice.accounts.second_factor import EnrolmentNotAllowedError
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.core.web.forms import OneTimeCodeInput
 

@@ -11,8 +11,8 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from backoffice.accounts import access, sign_in
 from backoffice.accounts.access import second_factor_not_required
-from backoffice.accounts.errors import LockedOutError, SignInRefusedError
 from backoffice.accounts.sessions import SessionStore, StaffRequest
+from backoffice.accounts.sign_in import LockedOutError, SignInRefusedError
 
 
 class SignInForm(forms.Form):

@@ -43,8 +43,21 @@ class Migration(migrations.Migration):
                 ("is_finished", models.BooleanField(default=False)),
                 ("tested_operation", models.UUIDField(null=True)),
                 ("tested_at", models.DateTimeField(null=True)),
-                ("is_passed", models.BooleanField(default=False)),
-                ("test_result", models.CharField(blank=True, max_length=400)),
+                (
+                    "test_result",
+                    models.CharField(
+                        blank=True,
+                        choices=[
+                            (
+                                "passed",
+                                "GET /balance with the new key succeeded: {count} balances were read ({currencies}).",
+                            ),
+                            ("failed", "GET /balance with the new key did not succeed: {error}"),
+                        ],
+                        max_length=6,
+                    ),
+                ),
+                ("test_parameters", models.JSONField(default=dict)),
                 ("watched_until", models.DateTimeField(null=True)),
                 (
                     "started_by",

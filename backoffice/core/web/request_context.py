@@ -1,11 +1,14 @@
 """Context of the current request or background job: its id and client address, for the audit log and the
-logs.
+logs. Also closes the connection of a client that is too slow.
 """
 
+import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
+
+from django.http import HttpRequest
 
 
 @dataclass(frozen=True)
@@ -42,3 +45,11 @@ def call_context(*, request_id: str, address: str | None = None, by_request: boo
         yield
     finally:
         _call.reset(token)
+
+
+def close_connection(request: HttpRequest) -> None:
+    """Close the client's connection, which frees the thread that waits for it. Test servers have none."""
+    connection: socket.socket | None = request.META.get("gunicorn.socket")
+    if connection is not None:
+        with suppress(OSError):  # already closed
+            connection.shutdown(socket.SHUT_RDWR)

@@ -1,10 +1,10 @@
 """Reports of access and audit: staff, API keys, webhook deliveries, audit log."""
 
 from collections.abc import Iterator
-from operator import attrgetter
 
 from django import forms
-from django.db.models import QuerySet
+from django.db.models import Case, QuerySet, TextField, Value, When
+from django.db.models.functions import Concat
 
 from backoffice.accounts.models import User
 from backoffice.api_keys.key_list import KeyRow, key_rows
@@ -14,12 +14,10 @@ from backoffice.reports.report import (
     Column,
     ComputedReport,
     StoredReport,
-    form_period,
-    no_period,
     period_lookups,
 )
 from backoffice.webhooks.deliveries import NEWEST_FIRST, VIEW_PERMISSIONS, DeliveryFilterForm, all_deliveries
-from backoffice.webhooks.models import Delivery
+from backoffice.webhooks.models import PROBLEMS, Delivery
 
 
 def staff_query(_user: User, _form: forms.Form) -> QuerySet[User]:
@@ -43,25 +41,20 @@ STAFF = ComputedReport(
     permissions=("accounts.view_user",),
     form=forms.Form,
     columns=(
-        Column("name", "Who it is", attrgetter("full_name")),
-        Column("email", "The address to sign in with", attrgetter("email")),
+        Column("name", "Who it is", "full_name"),
+        Column("email", "The address to sign in with", "email"),
         Column("roles", "What they come to do", _roles),
-        Column("is_active", "Whether they may sign in", attrgetter("is_active")),
-        Column("time_zone", "In which they see times", attrgetter("time_zone")),
-        Column("created_at", "Since when there is the account", attrgetter("created_at")),
-        Column("signed_in_at", "The last time somebody signed in with it", attrgetter("last_login")),
+        Column("is_active", "Whether they may sign in", "is_active"),
+        Column("time_zone", "In which they see times", "time_zone"),
+        Column("created_at", "Since when there is the account", "created_at"),
+        Column("signed_in_at", "The last time somebody signed in with it", "last_login"),
     ),
     rows=staff_rows,
     counted=staff_query,
-    period=no_period,
 )
 
 
-class NoFilterForm(forms.Form):
-    """No filters: the list is short."""
-
-
-def api_key_rows(_user: User, _form: NoFilterForm) -> Iterator[KeyRow]:
+def api_key_rows(_user: User, _form: forms.Form) -> Iterator[KeyRow]:
     """The keys in the order of the provider's list."""
     return iter(key_rows())
 
@@ -71,18 +64,17 @@ API_KEYS = ComputedReport(
     title="API keys",
     about="Every API key by its short hash, with what it may and when it ends, as the service last listed it.",
     permissions=("operations.view_operation",),
-    form=NoFilterForm,
+    form=forms.Form,
     columns=(
-        Column("short_hash", "The first characters of its hash", attrgetter("short_hash")),
-        Column("name", "What it is called", attrgetter("name")),
-        Column("scope", "What it may do", attrgetter("scope")),
-        Column("expires_at", "When it ends", attrgetter("expires_at")),
-        Column("state", "Whether it can be used", attrgetter("state")),
-        Column("in_use", "Whether this installation calls with it", attrgetter("is_in_use")),
-        Column("as_of", "When the service listed it", attrgetter("as_of")),
+        Column("short_hash", "The first characters of its hash", "short_hash"),
+        Column("name", "What it is called", "name"),
+        Column("scope", "What it may do", "scope"),
+        Column("expires_at", "When it ends", "expires_at"),
+        Column("state", "Whether it can be used", "state"),
+        Column("in_use", "Whether this installation calls with it", "is_in_use"),
+        Column("as_of", "When the service listed it", "as_of"),
     ),
     rows=api_key_rows,
-    period=no_period,
 )
 
 
@@ -93,6 +85,16 @@ def deliveries_query(_user: User, form: DeliveryFilterForm) -> QuerySet[Delivery
     if verdict:
         found = found.filter(verdict=verdict)
     return found.filter(event__iexact=event) if event else found
+
+
+def _problem() -> Case:
+    """`Delivery.problem` as a database expression."""
+    parts = {verdict: sentence.partition("{error}") for verdict, sentence in PROBLEMS.items()}
+    words = [
+        When(verdict=verdict, then=Concat(Value(before), "error", Value(after)))
+        for verdict, (before, _, after) in parts.items()
+    ]
+    return Case(*words, default=Value(""), output_field=TextField())
 
 
 DELIVERIES = StoredReport(
@@ -106,7 +108,7 @@ DELIVERIES = StoredReport(
         Column("last_at", "When it came last", "last_at"),
         Column("times", "How often it came", "times"),
         Column("verdict", "What its signature says", "verdict"),
-        Column("problem", "Why it is not valid", "problem"),
+        Column("problem", "Why it is not valid", _problem()),
         Column("event", "The kind of event that it names", "event"),
         Column("transaction_id", "The service's transaction that it names", "transaction_id"),
         Column("reference", "The merchant's reference that it names", "reference"),
@@ -116,7 +118,6 @@ DELIVERIES = StoredReport(
     ),
     query=deliveries_query,
     order=NEWEST_FIRST,
-    period=form_period,
 )
 
 
@@ -148,5 +149,4 @@ AUDIT_LOG = StoredReport(
     ),
     query=audit_query,
     order=("-position",),
-    period=form_period,
 )

@@ -33,9 +33,7 @@ from backoffice.reports.report import (
     Column,
     ComputedReport,
     StoredReport,
-    form_period,
     in_batches,
-    no_period,
     period_lookups,
 )
 from payments_gateway import Account, Asset, WalletAddress
@@ -77,7 +75,6 @@ TRANSACTIONS = StoredReport(
     ),
     query=transactions_query,
     order=("-occurred_at", "-id"),
-    period=form_period,
     told_up_to=synced_until,
 )
 
@@ -186,23 +183,20 @@ STATEMENT: ComputedReport[StatementReportLine, CurrencyPeriodForm] = ComputedRep
     permissions=("ledger.view_transaction",),
     form=CurrencyPeriodForm,
     columns=(
-        Column(
-            "line", "Opening, movement, closing, or what lies unexplained between two", attrgetter("kind")
-        ),
+        Column("line", "Opening, movement, closing, or what lies unexplained between two", "kind"),
         _transaction_column("occurred_at", "When it began, or when it was first seen", "occurred_at"),
         _transaction_column("transaction_id", "The service's id", "transaction_id"),
         _transaction_column("type", "What it was", "type"),
         _transaction_column("status", "What became of it", "status"),
         _transaction_column("counterparty", "Who was at the other end", "counterparty"),
-        Column("currency", "Which balance", attrgetter("currency")),
-        Column("in", "What came in", attrgetter("received")),
-        Column("out", "What went out", attrgetter("sent")),
-        Column("fee", "What the service took on top", attrgetter("fee")),
-        Column("balance", "What is there after this line", attrgetter("balance")),
+        Column("currency", "Which balance", "currency"),
+        Column("in", "What came in", "received"),
+        Column("out", "What went out", "sent"),
+        Column("fee", "What the service took on top", "fee"),
+        Column("balance", "What is there after this line", "balance"),
     ),
     rows=statement_rows,
     counted=_statement_count,
-    period=form_period,
     told_up_to=synced_until,
 )
 
@@ -232,7 +226,6 @@ CONTINUITY = StoredReport(
     ),
     query=continuity_query,
     order=NEWEST_BREAKS_FIRST,
-    period=form_period,
     told_up_to=synced_until,
 )
 
@@ -262,16 +255,15 @@ BALANCES: ComputedReport[Balance | BalanceSnapshot, PeriodForm] = ComputedReport
     form=PeriodForm,
     columns=(
         Column("kept_as", "Whether it is the last one known or an earlier one", _kept_as),
-        Column("currency", "Which balance", attrgetter("currency")),
-        Column("amount", "What was in it", attrgetter("amount")),
-        Column("total_received", "Received in all until then", attrgetter("total_received")),
-        Column("total_sent", "Sent in all until then", attrgetter("total_sent")),
-        Column("transaction_count", "Transactions until then", attrgetter("transaction_count")),
-        Column("as_of", "When the service said it", attrgetter("as_of")),
+        Column("currency", "Which balance", "currency"),
+        Column("amount", "What was in it", "amount"),
+        Column("total_received", "Received in all until then", "total_received"),
+        Column("total_sent", "Sent in all until then", "total_sent"),
+        Column("transaction_count", "Transactions until then", "transaction_count"),
+        Column("as_of", "When the service said it", "as_of"),
     ),
     rows=balance_rows,
     counted=lambda _user, form: _snapshots(form),
-    period=form_period,
 )
 
 
@@ -304,7 +296,6 @@ BANK_ACCOUNTS = ComputedReport(
         Column("holds", "How much is in it", _of_asset("balance")),
     ),
     rows=bank_account_rows,
-    period=no_period,
 )
 
 
@@ -330,10 +321,9 @@ WALLETS = ComputedReport(
     permissions=("ledger.view_balance",),
     form=WalletFilterForm,
     columns=(
-        Column("currency", "What can be received", attrgetter("currency")),
-        Column("network", "Over which network", attrgetter("network")),
-        Column("address", "Where to send it", attrgetter("address")),
+        Column("currency", "What can be received", "currency"),
+        Column("network", "Over which network", "network"),
+        Column("address", "Where to send it", "address"),
     ),
     rows=wallet_rows,
-    period=no_period,
 )

@@ -33,10 +33,8 @@ from backoffice.reports.report import (
     Column,
     ComputedReport,
     StoredReport,
-    form_period,
     in_batches,
     labelled,
-    no_period,
     period_lookups,
 )
 
@@ -86,22 +84,22 @@ OPERATIONS = ComputedReport(
     permissions=("operations.view_operation",),
     form=OperationFilterForm,
     columns=(
-        Column("reference", "What people call it", attrgetter("reference")),
-        Column("kind", "What kind of operation", attrgetter("kind")),
-        Column("status", "Where it stands", attrgetter("status")),
-        Column("sentence", "What it does, in words", attrgetter("sentence")),
+        Column("reference", "What people call it", "reference"),
+        Column("kind", "What kind of operation", "kind"),
+        Column("status", "Where it stands", "status"),
+        Column("sentence", "What it does, in words", "sentence"),
         Column("direction", "Whether it leaves a balance of yours", _direction),
-        Column("currency", "Of the amount", attrgetter("currency")),
-        Column("amount", "How much, without a sign", attrgetter("amount")),
+        Column("currency", "Of the amount", "currency"),
+        Column("amount", "How much, without a sign", "amount"),
         Column("fee", "What the service took", _last_attempt_value("fee")),
-        Column("counterparty", "Who is paid", attrgetter("counterparty")),
-        Column("counterparty_detail", "And where", attrgetter("counterparty_detail")),
-        Column("prepared_by", "Who prepared it", attrgetter("maker.full_name")),
-        Column("prepared_at", "When", attrgetter("prepared_at")),
-        Column("approvals_needed", "How many must countersign", attrgetter("approvals_needed")),
+        Column("counterparty", "Who is paid", "counterparty"),
+        Column("counterparty_detail", "And where", "counterparty_detail"),
+        Column("prepared_by", "Who prepared it", "maker.full_name"),
+        Column("prepared_at", "When", "prepared_at"),
+        Column("approvals_needed", "How many must countersign", "approvals_needed"),
         Column("approved_by", "Who countersigned", _approvers),
         Column("approved_at", "When each did", _approval_times),
-        Column("decided_at", "When it was decided", attrgetter("decided_at")),
+        Column("decided_at", "When it was decided", "decided_at"),
         Column("sent_by", "Who gave the word to send", _last_attempt_value("released_by.full_name")),
         Column("sent_at", "When it left", _last_attempt_value("started_at")),
         Column(
@@ -109,13 +107,12 @@ OPERATIONS = ComputedReport(
             "The service's transaction",
             _last_attempt_value("service_transaction_id"),
         ),
-        Column("closed_at", "When its outcome was known", attrgetter("closed_at")),
-        Column("reason", "Why it ended so", attrgetter("reason")),
-        Column("digest", "The content that was signed", attrgetter("digest")),
+        Column("closed_at", "When its outcome was known", "closed_at"),
+        Column("reason", "Why it ended so", "reason"),
+        Column("digest", "The content that was signed", "digest"),
     ),
     rows=operation_rows,
     counted=operations_count_query,
-    period=form_period,
 )
 
 
@@ -151,7 +148,6 @@ APPROVALS = StoredReport(
     ),
     query=approvals_query,
     order=("-at", "-id"),
-    period=form_period,
 )
 
 
@@ -187,7 +183,6 @@ ATTEMPTS = StoredReport(
     ),
     query=attempts_query,
     order=("-started_at", "-id"),
-    period=form_period,
 )
 
 
@@ -214,11 +209,11 @@ PAYMENTS = ComputedReport(
     permissions=("operations.view_operation",),
     form=PeriodForm,
     columns=(
-        Column("reference", "The operation that created it", attrgetter("operation.reference")),
-        Column("prepared_at", "When that was prepared", attrgetter("operation.prepared_at")),
+        Column("reference", "The operation that created it", "operation.reference"),
+        Column("prepared_at", "When that was prepared", "operation.prepared_at"),
         Column("customer_email", "Who pays in", lambda payment: payment.operation.payload["customer_email"]),
-        Column("paid_to", "Who is paid", attrgetter("operation.counterparty")),
-        Column("paid_to_detail", "And where", attrgetter("operation.counterparty_detail")),
+        Column("paid_to", "Who is paid", "operation.counterparty"),
+        Column("paid_to_detail", "And where", "operation.counterparty_detail"),
         Column("payment_id", "The service's id", _payment_value("id")),
         Column("payment_reference", "The service's reference", _payment_value("reference")),
         Column("state", "Where it stands, as told last", _payment_value("state")),
@@ -230,12 +225,11 @@ PAYMENTS = ComputedReport(
         Column("outgoing_currency", "What is paid out", _payment_value("outgoing_currency")),
         Column("outgoing_amount", "How much of it", _payment_value("outgoing_amount")),
         Column("rate", "At which it is converted", _payment_value("rate")),
-        Column("expires_at", "Until when the address is watched", attrgetter("expires_at")),
-        Column("as_of", "When the service said all this", attrgetter("at")),
+        Column("expires_at", "Until when the address is watched", "expires_at"),
+        Column("as_of", "When the service said all this", "at"),
     ),
     rows=payment_rows,
     counted=payments_query,
-    period=form_period,
 )
 
 
@@ -294,7 +288,6 @@ RECONCILIATION = StoredReport(
     ),
     query=comparisons_query,
     order=NEWEST_COMPARISONS_FIRST,
-    period=form_period,
     own_zone=DAYS_ZONE,
     told_up_to=compared_up_to,
 )
@@ -314,7 +307,6 @@ RECONCILIATION_BY_DAY = StoredReport(
     ),
     query=daily_totals_query,
     order=("-day", "currency", "verdict"),
-    period=form_period,
     own_zone=DAYS_ZONE,
     told_up_to=compared_up_to,
 )
@@ -346,5 +338,4 @@ INCIDENTS = StoredReport(
     ),
     query=incidents_query,
     order=("-at", "-id"),
-    period=no_period,
 )

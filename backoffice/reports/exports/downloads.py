@@ -7,11 +7,9 @@ the first.
 """
 
 import logging
-import socket
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from datetime import timedelta
 from time import monotonic
 from uuid import UUID
@@ -21,11 +19,10 @@ from django.http import StreamingHttpResponse
 from django.utils import timezone
 
 from backoffice.accounts.models import User
-from backoffice.accounts.sessions import StaffRequest
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.core.web import request_context
-from backoffice.reports.exports.download_limits import DownloadSlot
+from backoffice.reports.exports.limits import DownloadSlot
 from backoffice.reports.exports.services import open_export
 from backoffice.reports.rendering.csv import CHUNK_BYTES, FileChunk
 from backoffice.reports.rendering.export_file import file_chunks
@@ -251,11 +248,3 @@ def file_response(pieces: Download, kind: FileFormat, name: str) -> StreamingHtt
     """A streaming response that browsers save as a file of this name."""
     kept = {"Content-Disposition": f'attachment; filename="{name}"'}
     return StreamingHttpResponse(pieces, content_type=_CONTENT_TYPES[kind], headers=kept)
-
-
-def close_connection(request: StaffRequest) -> None:
-    """Close the connection, so that the thread that sends into it is free. Does nothing on test servers."""
-    connection: socket.socket | None = request.META.get("gunicorn.socket")
-    if connection is not None:
-        with suppress(OSError):  # already closed
-            connection.shutdown(socket.SHUT_RDWR)

@@ -10,7 +10,7 @@ from django.http import QueryDict
 from backoffice.accounts.models import User
 from backoffice.core.web.forms import describe_value
 from backoffice.reports.definitions.catalogue import REPORTS
-from backoffice.reports.errors import ReportError, ReportNotAllowedError
+from backoffice.reports.errors import FailureCode, ReportError, ReportNotAllowedError
 from backoffice.reports.models import ExportJob, Schedule
 from backoffice.reports.report import AnyReport, ExportRequest, FileFormat
 
@@ -21,7 +21,7 @@ def readable_report(user: User, name: str) -> AnyReport:
     """The report of this name. Raises ReportNotAllowedError unless the person may read it."""
     report = REPORTS.get(name)
     if report is None or not report.may_be_read_by(user):
-        raise ReportNotAllowedError(f"{user} may not read this report.")
+        raise ReportNotAllowedError(FailureCode.REPORT_NOT_ALLOWED, person=str(user))
     return report
 
 
@@ -83,7 +83,7 @@ def decode_request(user: User, kept: ExportJob | Schedule, filters: FilterTexts)
     form = filter_form(report, filters)
     if not form.is_valid():
         words = "; ".join(f"{name}: {' '.join(map(str, errors))}" for name, errors in form.errors.items())
-        raise ReportError(f"A filter no longer makes sense. {words}"[:300])
+        raise ReportError(FailureCode.INVALID_FILTER, errors=words[:270])
     return ExportRequest(
         report=report,
         user=user,

@@ -32,10 +32,10 @@ from backoffice.audit.actions import Action
 from backoffice.core import background, clock, fault_points
 from backoffice.core.background import StopRequestedError
 from backoffice.core.leases import Lease, LeaseLostError, acquire_lease, held_leases
-from backoffice.reports.errors import ReportError
-from backoffice.reports.exports.quotas import DISK_FULL, check_disk_space, is_disk_full
+from backoffice.reports.errors import Failure, FailureCode, ReportError
+from backoffice.reports.exports.limits import check_disk_space, is_disk_full
 from backoffice.reports.exports.request_codec import decode_request
-from backoffice.reports.exports.selectors import waiting_for_sync
+from backoffice.reports.exports.services import waiting_for_sync
 from backoffice.reports.models import ACTIVE_STATES, ExportJob, ExportState, change_state, export_folder
 from backoffice.reports.rendering.csv import FileChunk
 from backoffice.reports.rendering.export_file import file_chunks, file_name
@@ -151,9 +151,6 @@ def _write_chunks(chunks: Iterable[FileChunk], path: Path, watch: ExportWatch) -
 TIME_LIMIT = timedelta(hours=1)
 FILE_KEPT_FOR = timedelta(days=7)
 MAX_TRIES = 3
-_UNEXPECTED_PROBLEM = (
-    "The rows could not be read or written. Whoever runs this installation finds the reason in its log."
-)
 # What a defect in a report may raise for an unforeseen row: it fails that export, not the worker.
 _PROGRAM_ERRORS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
@@ -210,7 +207,7 @@ def _run(job: ExportJob, lease: Lease) -> None:
     """Produce the file and set the final state; a runner that lost its lease changes nothing."""
     try:
         if job.tries > MAX_TRIES:
-            raise ReportError(f"It was broken off {MAX_TRIES} times.")
+            raise ReportError(FailureCode.TOO_MANY_TRIES, tries=MAX_TRIES)
         check_disk_space()
         person = User.objects.get(pk=job.person_id)
         wanted = decode_request(person, job, job.filters)
@@ -222,11 +219,13 @@ def _run(job: ExportJob, lease: Lease) -> None:
     except StopRequestedError:
         # A requested stop does not count as a try.
         change_state(job, ExportState.WAITING, tries=F("tries") - 1)
-    except (ReportError, GatewayError) as exc:
-        _fail(job, str(exc))
+    except ReportError as exc:
+        _fail(job, exc.failure)
+    except GatewayError as exc:
+        _fail(job, {"code": FailureCode.PROVIDER_UNREADABLE, "error": str(exc)[:300]})
     except (DatabaseError, PostgresError, OSError, *_PROGRAM_ERRORS) as exc:
         logger.exception("The export %s could not be made", job.pk)
-        _fail(job, DISK_FULL if is_disk_full(exc) else _UNEXPECTED_PROBLEM)
+        _fail(job, {"code": FailureCode.DISK_FULL if is_disk_full(exc) else FailureCode.INTERNAL_ERROR})
 
 
 def _make_file(job: ExportJob, wanted: ExportRequest, lease: Lease) -> None:
@@ -281,12 +280,12 @@ def _record_done(job: ExportJob, wanted: ExportRequest, written: WrittenFile, fi
 
 
 @transaction.atomic
-def _fail(job: ExportJob, problem: str) -> None:
-    now, problem = clock.now(), problem[:300]
-    ended = {"problem": problem, "ended_at": now, "mail_at": _mail_time(job, now)}
+def _fail(job: ExportJob, failure: Failure) -> None:
+    now = clock.now()
+    ended = {"failure": failure, "ended_at": now, "mail_at": _mail_time(job, now)}
     if change_state(job, ExportState.FAILED, **ended):
         audit.record(
-            Action.EXPORT_FAILED, actor=job.person, target=str(job), export=str(job.pk), reason=problem
+            Action.EXPORT_FAILED, actor=job.person, target=str(job), export=str(job.pk), failure=failure
         )
 
 

@@ -1,4 +1,8 @@
-"""Request, repeat, cancel, open and remove background exports; delete expired and abandoned files."""
+"""Background exports: list, request, repeat, cancel, open and remove them; how fresh their data is; delete files.
+
+The mirror is about a minute behind, or hours while the provider cannot be read. An export about past days
+starts only once the mirror covers them, because such a file is not produced again.
+"""
 
 import shutil
 import time
@@ -8,20 +12,77 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import IO, Any
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 from django.db import transaction
-from django.db.models import Min
+from django.db.models import Min, Q, QuerySet
+from django.utils import timezone
 
 from backoffice.accounts.models import User
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.core import background, clock
-from backoffice.reports.errors import ExportGoneError
-from backoffice.reports.exports.quotas import check_export_quota, check_schedule_quota
-from backoffice.reports.exports.request_codec import readable_report
-from backoffice.reports.exports.selectors import past_period_end
+from backoffice.core.web.formatting import exact_time
+from backoffice.core.web.forms import end_of_day
+from backoffice.reports.definitions.catalogue import REPORTS
+from backoffice.reports.errors import ExportGoneError, FailureCode, ReportError
+from backoffice.reports.exports.limits import check_export_quota, check_schedule_quota
+from backoffice.reports.exports.request_codec import filter_form, readable_report
 from backoffice.reports.models import ExportJob, ExportState, change_state, export_folder
 from backoffice.reports.rendering.xlsx import TEMP_FOLDER_PREFIX
+from backoffice.reports.report import AnyReport
+
+
+def visible_exports(user: User) -> QuerySet[ExportJob]:
+    """The person's own exports of reports that they may still read, newest first."""
+    readable = [name for name, report in REPORTS.items() if report.may_be_read_by(user)]
+    return ExportJob.objects.filter(person=user, report__in=readable).select_related("schedule")
+
+
+MAX_SYNC_WAIT = timedelta(days=1)
+
+
+def past_period_end(report: AnyReport, wish: Mapping[str, Any], now: datetime) -> datetime | None:
+    """The end of the requested period, if it is past and the report reads the mirror; otherwise None."""
+    form = filter_form(report, wish.get("filters", {}))
+    if report.told_up_to is None or not form.is_valid():
+        return None
+    zone = report.zone_of_days(ZoneInfo(wish["time_zone"]))
+    until = report.period(form).until
+    with timezone.override(zone):
+        end = end_of_day(until) if until else None
+    return end if end and end <= now else None
+
+
+def waiting_for_sync(now: datetime) -> Q:
+    """Waiting exports whose period the mirror does not cover yet, or before the first load is complete.
+
+    After `MAX_SYNC_WAIT` an export runs anyway, and the file's freshness text says what may be missing.
+    """
+    lacking = Q()
+    for told_up_to in {report.told_up_to for report in REPORTS.values() if report.told_up_to}:
+        of_it = Q(report__in=[name for name, report in REPORTS.items() if report.told_up_to is told_up_to])
+        as_of = told_up_to()
+        lacking |= of_it & Q(covers_until__gt=as_of) if as_of else of_it
+    return lacking & Q(state=ExportState.WAITING, created_at__gt=now - MAX_SYNC_WAIT)
+
+
+def freshness_text(job: ExportJob) -> str:
+    """How far the mirror was synced when the file was started, and what may be missing.
+
+    Empty for reports that do not read the mirror.
+    """
+    if job.report not in REPORTS or REPORTS[job.report].told_up_to is None:
+        return ""
+    if job.as_of is None:
+        return (
+            "When it was begun, the service's list had not been read to its end: transactions may be missing."
+        )
+    read = f"The service's list was read up to {exact_time(job.as_of)}"
+    if job.covers_until and job.as_of < job.covers_until:
+        return f"{read}, and no further for a day: what came after it is missing."
+    return f"{read}."
+
 
 RUN_TASK = "reports.run_export"
 
@@ -60,12 +121,14 @@ def repeat_export(job: ExportJob, *, actor: User) -> ExportJob:
     Raises ReportNotAllowedError, QuotaExceededError, and ExportGoneError while the first one is in progress.
     """
     if job.is_under_way:
-        raise ExportGoneError("It is still being made.")
+        raise ExportGoneError(FailureCode.UNDER_WAY)
     return request_export(actor, job.wish)
 
 
 @transaction.atomic
-def record_refused_export(user: User, wish: Mapping[str, Any], problem: str, **of_schedule: Any) -> ExportJob:
+def record_refused_export(
+    user: User, wish: Mapping[str, Any], refused: ReportError, **of_schedule: Any
+) -> ExportJob:
     """Create an export that failed before it started, so that it is listed and its e-mail is sent."""
     now = clock.now()
     job = ExportJob.objects.create(
@@ -73,12 +136,12 @@ def record_refused_export(user: User, wish: Mapping[str, Any], problem: str, **o
         created_at=now,
         ended_at=now,
         state=ExportState.FAILED,
-        problem=problem,
+        failure=refused.failure,
         mail_at=now,
         **wish,
         **of_schedule,
     )
-    audit.record(Action.EXPORT_FAILED, actor=user, target=str(job), export=str(job.pk), reason=problem)
+    audit.record(Action.EXPORT_FAILED, actor=user, target=str(job), export=str(job.pk), failure=job.failure)
     return job
 
 
@@ -90,8 +153,8 @@ def cancel_export(pk: UUID, *, actor: User) -> ExportJob:
     """
     job = ExportJob.objects.select_for_update().get(pk=pk)
     if not change_state(job, ExportState.CANCELLED, ended_at=clock.now()):
-        raise ExportGoneError("It had ended before.")
-    audit.record(Action.EXPORT_CANCELLED, actor=actor, target=job_name(job), export=str(job.pk))
+        raise ExportGoneError(FailureCode.ENDED_BEFORE)
+    audit.record(Action.EXPORT_CANCELLED, actor=actor, target=str(job), export=str(job.pk))
     return job
 
 
@@ -101,8 +164,8 @@ def remove_export(pk: UUID, *, actor: User) -> ExportJob:
     path = job.file
     with transaction.atomic():
         if not job.stored_as or not change_state(job, ExportState.REMOVED, stored_as=""):
-            raise ExportGoneError("There is no file to remove.")
-        audit.record(Action.EXPORT_REMOVED, actor=actor, target=job_name(job), export=str(job.pk))
+            raise ExportGoneError(FailureCode.NOTHING_TO_REMOVE)
+        audit.record(Action.EXPORT_REMOVED, actor=actor, target=str(job), export=str(job.pk))
     path.unlink(missing_ok=True)
     return job
 
@@ -115,31 +178,19 @@ def open_export(pk: UUID, *, actor: User) -> tuple[ExportJob, IO[bytes]]:
     """
     job = ExportJob.objects.get(pk=pk)
     readable_report(actor, job.report)
-    if job.state != ExportState.DONE or _is_expired(job, clock.now()):
-        raise ExportGoneError("There is no file to take away.")
+    is_expired = job.expires_at is not None and job.expires_at <= clock.now()
+    if job.state != ExportState.DONE or is_expired:
+        raise ExportGoneError(FailureCode.NO_FILE)
     with ExitStack() as opened:
-        file = opened.enter_context(_open_file(job))
+        try:
+            file = opened.enter_context(job.file.open("rb"))
+        except FileNotFoundError as exc:
+            raise ExportGoneError(FailureCode.NO_FILE) from exc
         audit.record(
-            Action.EXPORT_DOWNLOADED, actor=actor, target=job_name(job), export=str(job.pk), sha256=job.sha256
+            Action.EXPORT_DOWNLOADED, actor=actor, target=str(job), export=str(job.pk), sha256=job.sha256
         )
         opened.pop_all()
     return job, file
-
-
-def job_name(job: ExportJob) -> str:
-    """Its name in the audit log: that of the file, or of the report before there is a file."""
-    return str(job)
-
-
-def _open_file(job: ExportJob) -> IO[bytes]:
-    try:
-        return job.file.open("rb")
-    except FileNotFoundError as exc:
-        raise ExportGoneError("There is no file to take away.") from exc
-
-
-def _is_expired(job: ExportJob, now: datetime) -> bool:
-    return job.expires_at is not None and job.expires_at <= now
 
 
 ABANDONED_AFTER = timedelta(hours=2)  # longer than any runner writes one file

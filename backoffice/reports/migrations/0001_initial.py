@@ -72,7 +72,7 @@ class Migration(migrations.Migration):
                 ("is_paused", models.BooleanField(default=False)),
                 ("next_at", models.DateTimeField(db_index=True)),
                 ("last_at", models.DateTimeField(null=True)),
-                ("last_outcome", models.CharField(blank=True, max_length=500)),
+                ("last_obstacles", models.JSONField(default=list)),
                 (
                     "owner",
                     models.ForeignKey(
@@ -129,7 +129,7 @@ class Migration(migrations.Migration):
                 ),
                 ("rows", models.PositiveBigIntegerField(default=0)),
                 ("estimate", models.PositiveBigIntegerField(null=True)),
-                ("problem", models.CharField(blank=True, max_length=300)),
+                ("failure", models.JSONField(default=dict)),
                 ("name", models.CharField(blank=True, max_length=120)),
                 ("stored_as", models.CharField(blank=True, max_length=80)),
                 ("size", models.PositiveBigIntegerField(null=True)),

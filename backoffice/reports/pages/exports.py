@@ -19,12 +19,13 @@ from backoffice.accounts.access import does_not_extend_session
 from backoffice.accounts.sessions import StaffRequest
 from backoffice.core import clock
 from backoffice.core.web.pagination import keyset_page
+from backoffice.core.web.request_context import close_connection
 from backoffice.reports.definitions.catalogue import REPORTS, reports_for, roles_that_may_read
 from backoffice.reports.errors import DownloadsBusyError, ExportGoneError, QuotaExceededError
 from backoffice.reports.exports import services
-from backoffice.reports.exports.downloads import ExportDownload, close_connection, file_response
+from backoffice.reports.exports.downloads import ExportDownload, file_response
 from backoffice.reports.exports.request_codec import FilterDescriber, describe_filters
-from backoffice.reports.exports.selectors import freshness_text, visible_exports, waiting_for_sync
+from backoffice.reports.exports.services import freshness_text, visible_exports, waiting_for_sync
 from backoffice.reports.models import ExportJob
 from backoffice.reports.report import AnyReport, FileFormat
 

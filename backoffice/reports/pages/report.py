@@ -17,6 +17,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_safe
 
 from backoffice.accounts.sessions import StaffRequest
+from backoffice.core.web.request_context import close_connection
 from backoffice.ledger.mirror.state import mirror_state
 from backoffice.reports.definitions.catalogue import REPORTS
 from backoffice.reports.errors import (
@@ -26,8 +27,8 @@ from backoffice.reports.errors import (
     ReportNotAllowedError,
 )
 from backoffice.reports.exports import services
-from backoffice.reports.exports.download_limits import estimated_rows, needs_background
-from backoffice.reports.exports.downloads import ReportDownload, close_connection, file_response
+from backoffice.reports.exports.downloads import ReportDownload, file_response
+from backoffice.reports.exports.limits import estimated_rows, needs_background
 from backoffice.reports.exports.request_codec import (
     encode_request,
     filter_form,

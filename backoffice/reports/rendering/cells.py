@@ -1,7 +1,6 @@
 """Convert one value to the text of a cell, in Python and as an SQL expression with the same result.
 
-Text that a spreadsheet would run as a formula gets an apostrophe. Each SQL function takes a column name and
-returns an expression over it, without parameters.
+Text that a spreadsheet would run as a formula gets an apostrophe.
 """
 
 import json
@@ -93,142 +92,67 @@ if TYPE_CHECKING:
     Field = models.Field[Any, Any]
 else:
     Field = models.Field
-CellExpression = Callable[[str], str]
 
 
-def cells_for(vendor: str, fields: list[Field]) -> list[CellExpression]:
-    """The cell expression for each of these columns on this engine.
+def sql_cell(vendor: str, field: Field, column: str) -> str:
+    """The cell of this column, of the type of this field, as an expression on this engine.
 
     Raises TypeError for an unsupported field type.
     """
     table = _ON_SQLITE if vendor == "sqlite" else _ON_POSTGRESQL
-    return [_cell_for(field, table) for field in fields]
-
-
-def _cell_for(field: Field, table: dict[type[Field], CellExpression]) -> CellExpression:
     for kind in type(field).__mro__:
         if kind in table:
-            return table[kind]
+            return table[kind].format(column)
     raise TypeError(f"A report cannot tell a column of {type(field).__name__} in SQL")
 
 
-def _may_hold_formula(text: str, *, first: str, place: str) -> str:
-    """Cheap test whether the text may hold a formula; false for nearly every text."""
+def _guarded_text(text: str, guarded: str, plain: str, *, first: str, place: str) -> str:
+    """The guard is expensive, and a cheap test of the text is false for nearly every one."""
     breaks = " OR ".join(f"{place}({text}, '{one}') > 0" for one in CELL_BREAKS)
-    return f"{first}({text}) IN ({_SUSPICIOUS_CODES}) OR {breaks}"
+    return f"CASE WHEN {first}({text}) IN ({_SUSPICIOUS_CODES}) OR {breaks} THEN {guarded} ELSE {plain} END"
 
 
-def _guarded_number(number: str, text: str) -> str:
-    return f"CASE WHEN {number} < 0 THEN '''' || {text} ELSE {text} END"
+def _postgresql_text(text: str) -> str:
+    guarded = f"regexp_replace({text}, '{FORMULA_BEGINS}', '''', 'g')"
+    return _guarded_text(text, guarded, f"NULLIF({text}, '')", first="ascii", place="strpos")
 
 
-def _flag(column: str) -> str:
-    return f"CASE WHEN {column} THEN 'true' WHEN NOT {column} THEN 'false' END"
+def _guarded_number(is_negative: str, text: str) -> str:
+    return f"CASE WHEN {is_negative} THEN '''' || {text} ELSE {text} END"
 
 
-def _postgresql_text(column: str) -> str:
-    suspicious = _may_hold_formula(column, first="ascii", place="strpos")
-    guarded = f"regexp_replace({column}, '{FORMULA_BEGINS}', '''', 'g')"
-    return f"CASE WHEN {suspicious} THEN {guarded} ELSE NULLIF({column}, '') END"
-
-
-def _postgresql_json(column: str) -> str:
-    return _postgresql_text(f"({column}::text)")
-
-
-def _postgresql_time(column: str) -> str:
-    """In the session's time zone."""
-    return f"to_char({column}, 'YYYY-MM-DD\"T\"HH24:MI:SS.USTZH:TZM')"
-
-
-def _postgresql_day(column: str) -> str:
-    return f"to_char({column}, 'YYYY-MM-DD')"
-
-
-def _postgresql_decimal(column: str) -> str:
-    return _guarded_number(column, f"trim_scale({column})::text")
-
-
-def _postgresql_integer(column: str) -> str:
-    return _guarded_number(column, f"{column}::text")
-
-
-def _postgresql_seconds(column: str) -> str:
-    return f"trunc(EXTRACT(EPOCH FROM {column}))::bigint::text"
-
-
-def _postgresql_id(column: str) -> str:
-    return f"{column}::text"
-
-
-def _sqlite_text(column: str) -> str:
-    suspicious = _may_hold_formula(column, first="unicode", place="instr")
-    return f"CASE WHEN {suspicious} THEN {SQLITE_TEXT}({column}) ELSE {column} END"
-
-
-def _sqlite_time(column: str) -> str:
-    return f"{SQLITE_TIME}({column})"
-
-
-def _sqlite_json(column: str) -> str:
-    return f"{SQLITE_JSON}({column})"
-
-
-def _sqlite_day(column: str) -> str:
-    """Stored as this text already; for a bare column the driver would return a date."""
-    return f"CAST({column} AS TEXT)"
-
-
-def _sqlite_decimal(column: str) -> str:
-    """Stored as text without redundant zeros."""
-    return f"CASE WHEN substr({column}, 1, 1) = '-' THEN '''' || {column} ELSE {column} END"
-
-
-def _sqlite_magnitude(column: str) -> str:
-    """Stored with leading and trailing zeros."""
-    short = f"ltrim({column}, '0')"
-    return f"CASE WHEN substr({short}, 1, 1) = '.' THEN '0' ELSE '' END || rtrim(rtrim({short}, '0'), '.')"
-
-
-def _sqlite_integer(column: str) -> str:
-    return _guarded_number(column, f"CAST({column} AS TEXT)")
-
-
-def _sqlite_seconds(column: str) -> str:
-    """Stored in microseconds."""
-    return f"CAST({column} / 1000000 AS TEXT)"
-
-
-def _sqlite_id(column: str) -> str:
-    """Stored as 32 hexadecimal digits."""
-    ends = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
-    return " || '-' || ".join(f"substr({column}, {start}, {length})" for start, length in ends)
-
-
-_ON_POSTGRESQL: dict[type[Field], CellExpression] = {
-    models.CharField: _postgresql_text,
-    models.TextField: _postgresql_text,
-    models.DateTimeField: _postgresql_time,
-    models.DateField: _postgresql_day,
-    models.IntegerField: _postgresql_integer,
-    ExactDecimalField: _postgresql_decimal,
-    models.BooleanField: _flag,
-    models.DurationField: _postgresql_seconds,
-    models.UUIDField: _postgresql_id,
-    models.JSONField: _postgresql_json,
+_FLAG = "CASE WHEN {0} THEN 'true' WHEN NOT {0} THEN 'false' END"
+# Expressions over a column, whose name replaces {0}.
+_ON_POSTGRESQL: dict[type[Field], str] = {
+    models.CharField: _postgresql_text("{0}"),
+    models.TextField: _postgresql_text("{0}"),
+    models.DateTimeField: "to_char({0}, 'YYYY-MM-DD\"T\"HH24:MI:SS.USTZH:TZM')",  # in the session's time zone
+    models.DateField: "to_char({0}, 'YYYY-MM-DD')",
+    models.IntegerField: _guarded_number("{0} < 0", "{0}::text"),
+    ExactDecimalField: _guarded_number("{0} < 0", "trim_scale({0})::text"),
+    models.BooleanField: _FLAG,
+    models.DurationField: "trunc(EXTRACT(EPOCH FROM {0}))::bigint::text",
+    models.UUIDField: "{0}::text",
+    models.JSONField: _postgresql_text("({0}::text)"),
 }
-_ON_SQLITE: dict[type[Field], CellExpression] = {
-    models.CharField: _sqlite_text,
-    models.TextField: _sqlite_text,
-    models.DateTimeField: _sqlite_time,
-    models.DateField: _sqlite_day,
-    models.IntegerField: _sqlite_integer,
-    ExactDecimalField: _sqlite_decimal,
-    UnsignedDecimalField: _sqlite_magnitude,
-    models.BooleanField: _flag,
-    models.DurationField: _sqlite_seconds,
-    models.UUIDField: _sqlite_id,
-    models.JSONField: _sqlite_json,
+_SQLITE_TEXT = _guarded_text("{0}", f"{SQLITE_TEXT}({{0}})", "{0}", first="unicode", place="instr")
+_ON_SQLITE: dict[type[Field], str] = {
+    models.CharField: _SQLITE_TEXT,
+    models.TextField: _SQLITE_TEXT,
+    models.DateTimeField: f"{SQLITE_TIME}({{0}})",
+    models.DateField: "CAST({0} AS TEXT)",  # stored as this text; for a bare column the driver returns a date
+    models.IntegerField: _guarded_number("{0} < 0", "CAST({0} AS TEXT)"),
+    ExactDecimalField: _guarded_number("substr({0}, 1, 1) = '-'", "{0}"),  # stored without redundant zeros
+    UnsignedDecimalField: (  # stored with leading and trailing zeros
+        "CASE WHEN substr(ltrim({0}, '0'), 1, 1) = '.' THEN '0' ELSE '' END"
+        " || rtrim(rtrim(ltrim({0}, '0'), '0'), '.')"
+    ),
+    models.BooleanField: _FLAG,
+    models.DurationField: "CAST({0} / 1000000 AS TEXT)",  # stored in microseconds
+    models.UUIDField: " || '-' || ".join(  # stored as 32 hexadecimal digits
+        f"substr({{0}}, {start}, {length})" for start, length in ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
+    ),
+    models.JSONField: f"{SQLITE_JSON}({{0}})",
 }
 
 

@@ -23,9 +23,9 @@ from backoffice.reports.rendering.cells import (
     SQLITE_JSON,
     SQLITE_TEXT,
     SQLITE_TIME,
-    cells_for,
     json_text,
     quotes_every_cell,
+    sql_cell,
     time_text,
     without_formula,
 )
@@ -169,14 +169,14 @@ def text_select(
     The report's query, compiled by Django, is the subquery; the outer query converts each column to text.
     """
     query = _selected_columns(wanted, report)
-    names = list(query.query.annotation_select)
-    fields = [query.query.annotations[name].output_field for name in names]
+    names = query.query.annotation_select
+    fields = {name: query.query.annotations[name].output_field for name in names}
     try:
         inner, parameters = query.query.get_compiler(connection=connection).as_sql()
     except EmptyResultSet:
         return None
-    quoted = [connection.ops.quote_name(name) for name in names]
-    cells = [cell(name) for cell, name in zip(cells_for(connection.vendor, fields), quoted, strict=True)]
+    quote = connection.ops.quote_name
+    cells = [sql_cell(connection.vendor, field, quote(name)) for name, field in fields.items()]
     if quotes_every_cell(len(cells)):
         cells = [f"COALESCE({cells[0]}, '')"]
     told = f"SELECT {', '.join(cells)} FROM ({inner}) AS told"  # noqa: S608 - Django's own SQL, its values parameters

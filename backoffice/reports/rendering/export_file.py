@@ -97,7 +97,7 @@ def file_name(wanted: ExportRequest, as_of: datetime | None = None) -> str:
     """
     now = timezone.now()
     today = now.astimezone(wanted.report.zone_of_days(wanted.zone)).date()
-    period = wanted.report.period(wanted.form, today)
+    period = wanted.report.period(wanted.form)
     start, end = f"countersign-{wanted.report.name}", wanted.format.value
     if period.since is None and period.until is None:
         return f"{start}-as-of-{(as_of or now).astimezone(UTC):%Y-%m-%dT%H%MZ}.{end}"

@@ -11,7 +11,7 @@ from typing import IO
 import xlsxwriter
 from xlsxwriter.worksheet import Worksheet
 
-from backoffice.reports.errors import FileTooLongError
+from backoffice.reports.errors import FailureCode, FileTooLongError
 from backoffice.reports.rendering.csv import CHUNK_BYTES, FileChunk
 
 TEMP_FOLDER_PREFIX = (
@@ -87,9 +87,6 @@ def _new_sheet(book: xlsxwriter.Workbook, header: Sequence[str]) -> Worksheet:
 def _write_row(sheet: Worksheet, line: int, row: Sequence[str | None]) -> None:
     for column, text in enumerate(row):
         if text and len(text) > MAX_CELL_CHARACTERS:
-            raise FileTooLongError(
-                f"A cell has more than {MAX_CELL_CHARACTERS:,} characters, which Excel has no room for. "
-                "Take the CSV."
-            )
+            raise FileTooLongError(FailureCode.CELL_TOO_LONG, limit=MAX_CELL_CHARACTERS)
         if text:
             sheet.write_string(line, column, text)

@@ -19,7 +19,7 @@ from backoffice.core.leases import claim_due_row
 from backoffice.reports.definitions.catalogue import REPORTS
 from backoffice.reports.errors import ReportNotAllowedError
 from backoffice.reports.exports.request_codec import readable_report
-from backoffice.reports.exports.selectors import freshness_text
+from backoffice.reports.exports.services import freshness_text
 from backoffice.reports.models import ExportJob, ExportState
 
 logger = logging.getLogger(__name__)
@@ -91,7 +91,7 @@ def _mail_owner(job: ExportJob) -> bool:
     return _mail(
         schedule.owner,
         title,
-        f"{title}: no file could be made for {job.person}. {job.problem}",
+        f"{title}: no file could be made for {job.person}. {job.failure_text}",
         reverse("reports:schedules"),
         "Sign in to see the schedule. It goes on by itself with its next moment.",
     )

@@ -19,8 +19,16 @@ from backoffice.audit.actions import Action
 from backoffice.core import clock, leases
 from backoffice.reports.calendar import Frequency, RelativePeriod, latest_due, next_due, period_days
 from backoffice.reports.definitions.catalogue import REPORTS
-from backoffice.reports.errors import QuotaExceededError, ReportNotAllowedError, ScheduleError
-from backoffice.reports.exports.quotas import QUOTA_LOCK
+from backoffice.reports.errors import (
+    DeliveryObstacle,
+    Failure,
+    FailureCode,
+    QuotaExceededError,
+    ReportNotAllowedError,
+    ScheduleError,
+    obstacle_sentence,
+)
+from backoffice.reports.exports.limits import QUOTA_LOCK
 from backoffice.reports.exports.request_codec import readable_report
 from backoffice.reports.exports.services import record_refused_export, request_export
 from backoffice.reports.models import ExportJob, ExportState, Schedule
@@ -46,16 +54,16 @@ def people_who_may_read(report: AnyReport) -> QuerySet[User]:
     return readers
 
 
-def delivery_obstacle(schedule: Schedule, person: User) -> str:
-    """Why this person would not get the report now; empty if nothing prevents it."""
-    report = REPORTS.get(schedule.report)
+def delivery_obstacle(schedule: Schedule, person: User) -> Failure | None:
+    """Why this person would not get the report now; None if nothing prevents it."""
+    report, named = REPORTS.get(schedule.report), {"person": str(person)}
     if report is None:
-        return "there is no such report any more"
+        return {"code": DeliveryObstacle.REPORT_GONE, **named}
     if not report.may_be_read_by(schedule.owner):
-        return f"{schedule.owner}, who made the schedule, may no longer read the report"
+        return {"code": DeliveryObstacle.OWNER_NOT_ALLOWED, **named, "owner": str(schedule.owner)}
     if not person.is_active:
-        return "the account was deactivated"
-    return "" if report.may_be_read_by(person) else "may no longer read the report"
+        return {"code": DeliveryObstacle.DEACTIVATED, **named}
+    return None if report.may_be_read_by(person) else {"code": DeliveryObstacle.NOT_ALLOWED, **named}
 
 
 def failed_exports(schedule: Schedule) -> QuerySet[ExportJob]:
@@ -65,11 +73,8 @@ def failed_exports(schedule: Schedule) -> QuerySet[ExportJob]:
 
 def recipients_with_obstacles(schedule: Schedule) -> list[str]:
     """The recipients who would not get it now, and why."""
-    return [
-        f"{person}: {why}"
-        for person in schedule.recipients.all()
-        if (why := delivery_obstacle(schedule, person))
-    ]
+    found = (delivery_obstacle(schedule, person) for person in schedule.recipients.all())
+    return [obstacle_sentence(obstacle) for obstacle in found if obstacle]
 
 
 @transaction.atomic
@@ -156,27 +161,23 @@ def _run_schedule(schedule: Schedule, now: datetime) -> bool:
     won = Schedule.objects.filter(pk=schedule.pk, next_at=schedule.next_at, is_paused=False)
     if not won.update(next_at=_next_due(schedule, due_at), last_at=due_at):
         return False
-    missed = [
-        words
-        for words in (_request_for(schedule, person, due_at) for person in _recipients(schedule))
-        if words
-    ]
-    Schedule.objects.filter(pk=schedule.pk).update(last_outcome="; ".join(missed)[:500])
+    requested = (_request_for(schedule, person, due_at) for person in schedule.recipients.order_by("pk"))
+    missed = [obstacle for obstacle in requested if obstacle]
+    Schedule.objects.filter(pk=schedule.pk).update(last_obstacles=missed)
     _record(Action.SCHEDULE_RUN, schedule, None, due_at=due_at, not_sent=missed)
     return True
 
 
-def _request_for(schedule: Schedule, person: User, due_at: datetime) -> str:
-    """Request this person's export with their permissions; returns the reason if that is impossible."""
-    why = delivery_obstacle(schedule, person)
-    if why:
-        return f"{person}: {why}"
+def _request_for(schedule: Schedule, person: User, due_at: datetime) -> Failure | None:
+    """Request this person's export with their permissions; returns the obstacle if there is one."""
+    if obstacle := delivery_obstacle(schedule, person):
+        return obstacle
     wish, moment = _request_fields(schedule, due_at), {"schedule": schedule, "due_at": due_at}
     try:
         request_export(person, wish, **moment)
     except QuotaExceededError as exc:
-        record_refused_export(person, wish, str(exc), **moment)
-    return ""
+        record_refused_export(person, wish, exc, **moment)
+    return None
 
 
 def _request_fields(schedule: Schedule, due_at: datetime) -> dict[str, Any]:
@@ -187,14 +188,10 @@ def _request_fields(schedule: Schedule, due_at: datetime) -> dict[str, Any]:
     return {**{name: getattr(schedule, name) for name in names}, "filters": {**schedule.filters, **period}}
 
 
-def _recipients(schedule: Schedule) -> Iterable[User]:
-    return schedule.recipients.order_by("pk")
-
-
 def _owned(pk: int, actor: User) -> Schedule:
     schedule = owned_schedules(actor).filter(pk=pk).select_for_update(of=("self",)).first()
     if schedule is None:
-        raise ReportNotAllowedError("Only its owner changes a schedule.")
+        raise ReportNotAllowedError(FailureCode.NOT_OWNER)
     return schedule
 
 
@@ -204,20 +201,17 @@ def _checked(schedule: Schedule, owner: User, recipients: Iterable[User]) -> lis
     _check_public_url()
     people = list(recipients)
     if not people:
-        raise ScheduleError("Choose at least one person who receives it.")
+        raise ScheduleError(FailureCode.RECIPIENT_MISSING)
     for person in people:
         readable_report(person, schedule.report)
     if schedule.period != RelativePeriod.AS_IT_STANDS and not report.has_days:
-        raise ScheduleError("This report has no days to choose.")
+        raise ScheduleError(FailureCode.NO_DAYS)
     return people
 
 
 def _check_public_url() -> None:
     if not settings.PUBLIC_URL:
-        raise ScheduleError(
-            "Nobody has told Countersign its own public address, so a message could not say where the file is. "
-            "Whoever runs this installation sets COUNTERSIGN_PUBLIC_URL."
-        )
+        raise ScheduleError(FailureCode.NO_PUBLIC_URL)
 
 
 def _calendar_arguments(schedule: Schedule) -> dict[str, Any]:

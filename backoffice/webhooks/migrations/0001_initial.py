@@ -34,7 +34,7 @@ class Migration(migrations.Migration):
                         max_length=16,
                     ),
                 ),
-                ("problem", models.CharField(blank=True, max_length=300)),
+                ("error", models.CharField(blank=True, max_length=300)),
                 ("key", models.CharField(blank=True, max_length=64)),
                 ("event", models.CharField(blank=True, max_length=200)),
                 ("transaction_id", models.CharField(blank=True, max_length=500)),

@@ -28,7 +28,7 @@ def hire(stack: Stack, name: str, *roles: str) -> str:
     email = f"{name.split()[0].lower()}@countersign.example"
     given_roles = [word for role in roles for word in ("--role", role)]
     stack.manage(
-        "createstaff", email, "--name", name, *given_roles, "--password-stdin", given=f"{PASSWORD}\n"
+        "staff", "create", email, "--name", name, *given_roles, "--password-stdin", given=f"{PASSWORD}\n"
     )
     return email
 

@@ -22,7 +22,7 @@ def test_every_vector_gets_its_verdict(vector: dict[str, Any]) -> None:
     assert found.verdict is SignatureVerdict(vector["verdict"])
     assert found.event == vector["event"]
     assert found.key == KEYS.get(vector["signed_by"])
-    assert bool(found.problem) is (found.verdict is not SignatureVerdict.VALID)
+    assert bool(found.error) is (found.verdict is SignatureVerdict.MALFORMED)
     assert found.identity == webhook_identity(body)
 
 

@@ -18,7 +18,7 @@ from backoffice.ledger.models import Transaction
 from backoffice.reports.definitions.catalogue import REPORTS
 from backoffice.reports.rendering.csv import csv_header, encode_csv
 from backoffice.reports.rendering.export_file import csv_chunks, text_rows
-from backoffice.reports.report import Column, ComputedReport, ExportRequest, StoredReport, no_period
+from backoffice.reports.report import Column, ComputedReport, ExportRequest, StoredReport
 from tests.reports import odd_values
 
 pytestmark = pytest.mark.django_db(transaction=True)  # a report reads by a connection of its own
@@ -48,14 +48,13 @@ def stored_report(*fields: str) -> StoredReport[forms.Form]:
         columns=tuple(Column(field, "", field) for field in fields),
         query=lambda _user, _form: Transaction.objects.all(),
         order=("-occurred_at", "-id"),
-        period=no_period,
     )
 
 
 def worked_out(report: StoredReport[forms.Form]) -> ComputedReport[Transaction, forms.Form]:
     """The same report with rows that this program makes, value by value."""
     members: dict[str, Any] = {
-        name: getattr(report, name) for name in ("name", "title", "about", "permissions", "form", "period")
+        name: getattr(report, name) for name in ("name", "title", "about", "permissions", "form")
     }
     columns = tuple(Column(column.header, "", attrgetter(column.header)) for column in report.columns)
     return ComputedReport(

@@ -36,8 +36,7 @@ def by_values(one: ExportRequest) -> bytes:
     """The same rows made by this program, cell by cell."""
     values = [column.expression for column in one.columns]
     members: dict[str, Any] = {
-        name: getattr(one.report, name)
-        for name in ("name", "title", "about", "permissions", "form", "period")
+        name: getattr(one.report, name) for name in ("name", "title", "about", "permissions", "form")
     }
 
     def rows(user: User, form: Any) -> Iterator[list[object]]:

@@ -23,10 +23,10 @@ def _deliveries() -> None:
     told = [
         ("valid", "", "Transaction updated", "T-1", ""),
         ("valid", "", "Payment updated", "", "=INV-77"),
-        ("invalid", "No known key made this signature.", 'say "yes", twice', "T-1", ""),
-        ("malformed", "The delivery cannot be read: it is not a JSON object.", "", "", ""),
+        ("invalid", "", 'say "yes", twice', "T-1", ""),
+        ("malformed", "it is not a JSON object", "", "", ""),
     ]
-    for number, (verdict, problem, event, transaction_id, reference) in enumerate(told):
+    for number, (verdict, error, event, transaction_id, reference) in enumerate(told):
         at = FIRST + timedelta(hours=8 * number)
         Delivery.objects.create(
             identity=f"{number:064x}",
@@ -35,7 +35,7 @@ def _deliveries() -> None:
             last_at=at + timedelta(minutes=number),
             times=number + 1,
             verdict=verdict,
-            problem=problem,
+            error=error,
             event=event,
             transaction_id=transaction_id,
             reference=reference,

@@ -16,7 +16,7 @@ from backoffice.audit.models import Entry
 from backoffice.core.web import request_context
 from backoffice.reports.errors import DownloadsBusyError
 from backoffice.reports.exports.downloads import ReportDownload
-from backoffice.reports.report import Column, ComputedReport, ExportRequest, no_period
+from backoffice.reports.report import Column, ComputedReport, ExportRequest
 from payments_gateway import ReadFailedError
 
 pytestmark = pytest.mark.django_db
@@ -36,7 +36,6 @@ def report(rows: Callable[[], Iterator[object]]) -> ComputedReport[object, TextF
         form=TextForm,
         columns=(Column("value", "", lambda row: row), Column("end", "", lambda _row: "")),
         rows=lambda _user, _form: rows(),
-        period=no_period,
     )
 
 

@@ -16,7 +16,7 @@ from backoffice.ledger.models import BalanceBreak, Mirror, Transaction
 from backoffice.operations.models.reconciliation import Comparison, ReconciliationState, VerdictTotal
 from backoffice.reports.definitions.catalogue import REPORTS
 from backoffice.reports.exports import runner
-from backoffice.reports.exports.selectors import MAX_SYNC_WAIT
+from backoffice.reports.exports.services import MAX_SYNC_WAIT
 from backoffice.reports.models import ExportJob, ExportState
 from backoffice.reports.report import StoredReport
 from backoffice.reports.schedules import messages, services

@@ -19,8 +19,7 @@ from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.core import clock, leases
 from backoffice.reports.errors import ExportGoneError, QuotaExceededError
-from backoffice.reports.exports import quotas, runner, services
-from backoffice.reports.exports.quotas import DISK_FULL
+from backoffice.reports.exports import limits, runner, services
 from backoffice.reports.exports.services import record_refused_export
 from backoffice.reports.models import ExportJob, ExportState
 from backoffice.reports.schedules import services as services_schedules
@@ -92,7 +91,7 @@ def test_no_export_begins_without_the_reserve_of_the_disk(auditor: User, setting
     runner.run_export(job.pk)
 
     assert now(job).state == ExportState.FAILED
-    assert "disk" in now(job).problem
+    assert "disk" in now(job).failure_text
     assert files() == []
 
 
@@ -113,7 +112,7 @@ def test_a_disk_that_runs_full_meanwhile_ends_the_export_and_leaves_nothing(
 
     assert len(begun) == 1
     assert now(job).state == ExportState.FAILED
-    assert "disk" in now(job).problem
+    assert "disk" in now(job).failure_text
     assert files() == []
 
 
@@ -129,7 +128,7 @@ def test_a_disk_that_is_full_is_told_as_the_reason(
     job = numbers(auditor)
     runner.run_export(job.pk)
 
-    assert (now(job).state, now(job).problem) == (ExportState.FAILED, DISK_FULL)
+    assert (now(job).state, now(job).failure) == (ExportState.FAILED, {"code": "disk_full"})
     assert files() == []
 
 
@@ -175,7 +174,7 @@ def test_a_schedule_without_room_for_one_and_somebody_who_asks_wait_for_each_oth
     def asks() -> None:
         try:
             with transaction.atomic():
-                leases.lock_until_commit(quotas.QUOTA_LOCK)
+                leases.lock_until_commit(limits.QUOTA_LOCK)
                 holds.set()
                 audit.record(Action.EXPORT_REQUESTED, actor=administrator, target="the report of a test")
         finally:
@@ -212,7 +211,8 @@ def test_a_schedule_without_room_for_one_serves_the_others_and_says_so(
     states = dict(of_schedule.values_list("person__pk", "state"))
     assert states == {auditor.pk: ExportState.FAILED, administrator.pk: ExportState.WAITING}
     assert (
-        "1 files of schedules may wait or be kept for one person" in of_schedule.get(person=auditor).problem
+        "1 files of schedules may wait or be kept for one person"
+        in of_schedule.get(person=auditor).failure_text
     )
 
 

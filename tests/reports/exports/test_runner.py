@@ -126,7 +126,7 @@ def test_what_kills_every_worker_is_given_up(auditor: User) -> None:
 
     runner.run_next_export()
 
-    assert (now(job).state, now(job).problem) == (ExportState.FAILED, "It was broken off 3 times.")
+    assert (now(job).state, now(job).failure_text) == (ExportState.FAILED, "It was broken off 3 times.")
 
 
 def test_a_runner_that_lost_its_lease_changes_nothing(auditor: User, offer: Callable[[Rows], None]) -> None:
@@ -230,7 +230,7 @@ def test_a_source_that_breaks_off_leaves_no_half_of_a_file(
 
     runner.run_export(job.pk)
 
-    assert (now(job).state, now(job).problem) == (ExportState.FAILED, "The service went away")
+    assert (now(job).state, now(job).failure_text) == (ExportState.FAILED, "The service went away")
     assert files() == []
 
 
@@ -246,7 +246,7 @@ def test_a_defect_in_a_report_costs_the_file_and_not_the_process(
     runner.run_export(job.pk)
 
     assert now(job).state == ExportState.FAILED
-    assert "in its log" in now(job).problem
+    assert "in its log" in now(job).failure_text
 
 
 def test_a_commit_that_breaks_off_takes_no_file_from_a_state_that_names_it(

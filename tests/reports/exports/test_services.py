@@ -84,7 +84,7 @@ def test_whoever_lost_the_right_meanwhile_gets_no_file(auditor: User) -> None:
     runner.run_export(job.pk)
 
     job = now(job)
-    assert (job.state, job.problem) == (ExportState.FAILED, "Femi Ade may not read this report.")
+    assert (job.state, job.failure_text) == (ExportState.FAILED, "Femi Ade may not read this report.")
     assert files() == []
     assert actions(job) == ["export.requested", "export.failed"]
 
@@ -161,7 +161,7 @@ def test_a_filter_that_no_longer_makes_sense_fails_the_export(auditor: User) -> 
     runner.run_export(job.pk)
 
     assert now(job).state == ExportState.FAILED
-    assert "actor" in now(job).problem
+    assert "actor" in now(job).failure_text
 
 
 def test_a_deactivated_person_gets_no_file(auditor: User) -> None:

@@ -17,7 +17,7 @@ from backoffice.accounts.models import User
 from backoffice.audit.models import Entry
 from backoffice.ledger.forms import TransactionFilterForm
 from backoffice.reports.definitions.money import TRANSACTIONS
-from backoffice.reports.exports import download_limits, downloads
+from backoffice.reports.exports import downloads, limits
 from backoffice.reports.exports.downloads import ExportDownload, ReportDownload, SlowReaderError
 from backoffice.reports.models import ExportJob
 from backoffice.reports.report import ExportRequest
@@ -53,10 +53,10 @@ def endless() -> Iterator[object]:
 def places(settings: Settings) -> int:
     """How many are free."""
     taken = []
-    while download_limits._slots.acquire(blocking=False):
+    while limits._slots.acquire(blocking=False):
         taken.append(True)
     for _ in taken:
-        download_limits._slots.release()
+        limits._slots.release()
     return len(taken)
 
 

@@ -10,7 +10,7 @@ from pytest_django import Settings
 from backoffice.accounts.models import User
 from backoffice.audit.models import Entry
 from backoffice.reports.definitions.catalogue import REPORTS
-from backoffice.reports.exports.download_limits import DownloadSlot
+from backoffice.reports.exports.limits import DownloadSlot
 from tests.reports import odd_values
 from tests.reports.download import Download
 from tests.sandbox_process import SandboxProcess

@@ -194,7 +194,9 @@ def test_a_file_that_is_no_longer_there_is_told(reader: Client, auditor: User) -
 
 def test_why_there_is_no_file_stands_on_the_page(reader: Client, auditor: User) -> None:
     job = asked_for(auditor)
-    ExportJob.objects.filter(pk=job.pk).update(state=ExportState.FAILED, problem="The service went away")
+    ExportJob.objects.filter(pk=job.pk).update(
+        state=ExportState.FAILED, failure={"code": "provider_unreadable", "error": "The service went away"}
+    )
 
     assert "There is no file: The service went away" in reader.get(address("export", job)).content.decode()
 

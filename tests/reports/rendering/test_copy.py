@@ -23,7 +23,7 @@ from backoffice.reports.models import ExportState
 from backoffice.reports.rendering.csv import CHUNK_BYTES, FileChunk
 from backoffice.reports.rendering.database import snapshot_connection
 from backoffice.reports.rendering.export_file import csv_chunks
-from backoffice.reports.report import Column, ExportRequest, StoredReport, no_period
+from backoffice.reports.report import Column, ExportRequest, StoredReport
 from tests.reports import odd_values
 from tests.reports.export_requests import asked_for, now
 
@@ -50,7 +50,6 @@ def chunks(
         columns=(Column("transaction_id", "", "transaction_id"), *columns),
         query=lambda _user, _form: Transaction.objects.all(),
         order=("-occurred_at", "-id"),
-        period=no_period,
     )
     return csv_chunks(ExportRequest(report, user, forms.Form({}), UTC, report.columns), at_most=at_most)
 

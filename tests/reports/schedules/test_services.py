@@ -165,10 +165,11 @@ def test_somebody_who_lost_the_right_gets_nothing_and_the_schedule_says_why(
     services.run_due_schedules()
 
     assert list(ExportJob.objects.values_list("person", flat=True)) == [administrator.pk]
-    assert now(schedule).last_outcome == "Femi Ade: may no longer read the report"
+    assert now(schedule).last_obstacles_text == "Femi Ade: may no longer read the report"
     assert recipients_with_obstacles(now(schedule)) == ["Femi Ade: may no longer read the report"]
     entry = Entry.objects.filter(action="schedule.run").get()
-    assert entry.detail["not_sent"] == ["Femi Ade: may no longer read the report"]
+    assert entry.detail["not_sent"] == [{"code": "not_allowed", "person": "Femi Ade"}]
+    assert dict(entry.facts)["Not sent"] == "Femi Ade: may no longer read the report"
 
 
 def test_somebody_who_was_deactivated_gets_nothing(auditor: User, administrator: User) -> None:
@@ -179,7 +180,7 @@ def test_somebody_who_was_deactivated_gets_nothing(auditor: User, administrator:
     services.run_due_schedules()
 
     assert not ExportJob.objects.exists()
-    assert "deactivated" in now(schedule).last_outcome
+    assert "deactivated" in now(schedule).last_obstacles_text
 
 
 def test_a_schedule_of_somebody_who_left_makes_nothing(auditor: User, administrator: User) -> None:
@@ -190,7 +191,7 @@ def test_a_schedule_of_somebody_who_left_makes_nothing(auditor: User, administra
     services.run_due_schedules()
 
     assert not ExportJob.objects.exists()
-    assert "who made the schedule" in now(schedule).last_outcome
+    assert "who made the schedule" in now(schedule).last_obstacles_text
 
 
 @pytest.mark.parametrize(
