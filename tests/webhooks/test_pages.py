@@ -21,8 +21,8 @@ from tests.operations.conftest import service as service
 from tests.operations.kinds.samples import SAMPLES
 from tests.operations.provider_list import NAMED, record, sent, shows
 from tests.payments_gateway.vectors.make_vectors import delivery
-from tests.stub_provider import StubProvider
 from tests.requirements import opened_by
+from tests.stub_provider import StubProvider
 from tests.webhooks.steps import forged, news, only_delivery
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("receiver")]
