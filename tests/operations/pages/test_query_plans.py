@@ -64,7 +64,7 @@ def insert(what_is_equal: Model, rows: Iterable[dict[str, Any]]) -> None:
         for row in rows
     )
     table = connection.ops.quote_name(what_is_equal._meta.db_table)
-    columns = ", ".join(connection.ops.quote_name(field.column) for field in fields)
+    columns = ", ".join(connection.ops.quote_name(str(field.column)) for field in fields)
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             with cursor.copy(f"COPY {table} ({columns}) FROM STDIN") as copy:
@@ -72,7 +72,7 @@ def insert(what_is_equal: Model, rows: Iterable[dict[str, Any]]) -> None:
                     copy.write_row(row)
         else:
             places = ", ".join(["%s"] * len(fields))
-            cursor.executemany(f"INSERT INTO {table} ({columns}) VALUES ({places})", values)  # noqa: S608
+            cursor.executemany(f"INSERT INTO {table} ({columns}) VALUES ({places})", list(values))  # noqa: S608
 
 
 def _operation(chance: random.Random, number: int, now: datetime) -> dict[str, Any]:
