@@ -22,7 +22,7 @@ from backoffice.ledger.transactions import filters
 from backoffice.operations.lifecycle import pause
 from backoffice.operations.reconciliation import selectors
 from tests import factories
-from tests.requirements import leave_out_what_asks_for_no_database, skip_what_cannot_run
+from tests.requirements import leave_out_what_one_engine_proves, skip_what_cannot_run
 from tests.sandbox_process import SandboxProcess
 from tools.processes import run_python
 
@@ -72,19 +72,19 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--only-with-database", action="store_true", help="leave out what never asks for the database"
+        "--only-with-database", action="store_true", help="leave out what one database engine proves"
     )
 
 
 def pytest_report_header(config: pytest.Config) -> str:
     if not config.getoption("--only-with-database"):
         return ""
-    return f"Only what asks for the database, which is {connection.vendor}: one engine is enough for the rest"
+    return f"Only what has to pass on both database engines; this one is {connection.vendor}"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--only-with-database"):
-        leave_out_what_asks_for_no_database(config, items)
+        leave_out_what_one_engine_proves(config, items)
     skip_what_cannot_run(items)
     items.sort(key=lambda item: (not item.nodeid.startswith(LONGEST), item.nodeid.startswith(BROWSER)))
 

@@ -7,13 +7,17 @@ Also selects the tests that need the application's database: only these run on t
 import os
 import shutil
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import pytest
+from _pytest.mark import ParameterSet
 
 DEMANDED = os.environ.get("COUNTERSIGN_DEMAND_ALL") == "1"
 REDIS = os.environ.get("COUNTERSIGN_TEST_REDIS", "redis://127.0.0.1:6379/9")
 RABBITMQ = os.environ.get("COUNTERSIGN_TEST_RABBITMQ", "amqp://guest:guest@127.0.0.1:5672//")
+
+CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
+"""The browser of the tests. The first has no windows of its own to draw, and takes 40% less time."""
 
 
 def listens(port: int) -> bool:
@@ -27,10 +31,16 @@ _DATABASE = {"db", "transactional_db", "live_server", "django_db_setup", "bench_
 """Fixtures that use the database. The last one has databases of its own, on PostgreSQL only."""
 
 NEEDS: dict[str, tuple[str, Callable[[], bool]]] = {
-    "browser": ("Chromium is not installed", lambda: shutil.which("chromium") is not None),
+    "browser": ("Chromium is not installed", lambda: CHROMIUM is not None),
     "redis": ("Redis does not run on port 6379", lambda: listens(6379)),
     "rabbitmq": ("RabbitMQ does not run on port 5672", lambda: listens(5672)),
 }
+
+
+def opened_by(everyone: Iterable[str], *, on_both_engines: str) -> list[ParameterSet]:
+    """The columns of a matrix of access. One person opens each page on both engines, the others on one of them."""
+    marks = {person: () if person == on_both_engines else pytest.mark.any_engine for person in everyone}
+    return [pytest.param(person, marks=mark) for person, mark in marks.items()]
 
 
 def skip_what_cannot_run(items: list[pytest.Item]) -> None:
@@ -46,11 +56,16 @@ def skip_what_cannot_run(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason=reason))
 
 
-def leave_out_what_asks_for_no_database(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect tests without the application's database: running them on one engine is enough."""
-    gone = [item for item in items if not asks_for_the_database(item)]
+def leave_out_what_one_engine_proves(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect tests without the application's database, or marked with `any_engine`."""
+    gone = [item for item in items if not depends_on_the_engine(item)]
     config.hook.pytest_deselected(items=gone)
-    items[:] = [item for item in items if asks_for_the_database(item)]
+    items[:] = [item for item in items if depends_on_the_engine(item)]
+
+
+def depends_on_the_engine(item: pytest.Item) -> bool:
+    """Whether the test has to pass on both database engines."""
+    return asks_for_the_database(item) and item.get_closest_marker("any_engine") is None
 
 
 def asks_for_the_database(item: pytest.Item) -> bool:

@@ -3,7 +3,7 @@
 import pytest
 
 from backoffice.accounts.models import User
-from tests.requirements import asks_for_the_database
+from tests.requirements import asks_for_the_database, depends_on_the_engine, opened_by
 
 
 @pytest.mark.django_db
@@ -17,3 +17,9 @@ def test_one_with_a_fixture_that_needs_it_does(request: pytest.FixtureRequest, m
 
 def test_any_other_does_not(request: pytest.FixtureRequest) -> None:
     assert not asks_for_the_database(request.node)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("person", opened_by(("maker", "checker"), on_both_engines="maker"))
+def test_of_a_matrix_of_access_one_column_passes_on_both(request: pytest.FixtureRequest, person: str) -> None:
+    assert depends_on_the_engine(request.node) is (person == "maker")

@@ -40,28 +40,33 @@ def test_the_table_names_every_address() -> None:
     assert set(ANSWERS) == {pattern.name for pattern in urls.urlpatterns}
 
 
+@pytest.mark.any_engine
 @pytest.mark.parametrize("name", ANSWERS)
 def test_a_stranger(client: Client, name: str) -> None:
     assert _answer(client, name) == ANSWERS[name][0]
 
 
+@pytest.mark.any_engine
 @pytest.mark.parametrize("name", ANSWERS)
 def test_somebody_who_gave_the_password_only(password_only: Client, name: str) -> None:
     assert _answer(password_only, name) == ANSWERS[name][1]
 
 
+@pytest.mark.any_engine
 @pytest.mark.parametrize("name", ANSWERS)
 def test_somebody_new_who_gave_the_password(client: Client, newcomer: User, name: str) -> None:
     steps.give_password(client, newcomer)
     assert _answer(client, name) == ANSWERS[name][2]
 
 
+@pytest.mark.any_engine
 @pytest.mark.parametrize("name", ANSWERS)
 def test_somebody_who_has_not_stored_the_recovery_codes(signed_in: Client, maker: User, name: str) -> None:
     User.objects.filter(pk=maker.pk).update(recovery_codes_kept_at=None)
     assert _answer(signed_in, name) == ANSWERS[name][3]
 
 
+@pytest.mark.any_engine
 @pytest.mark.parametrize("name", ANSWERS)
 def test_somebody_signed_in(signed_in: Client, name: str) -> None:
     assert _answer(signed_in, name) == ANSWERS[name][4]

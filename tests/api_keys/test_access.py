@@ -13,6 +13,7 @@ from backoffice.api_keys import urls
 from backoffice.api_keys.models import Rotation
 from backoffice.api_keys.rotation import start_rotation
 from tests import factories
+from tests.requirements import opened_by
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -52,7 +53,7 @@ def test_the_table_names_every_address() -> None:
     assert set(ANSWERS) == {pattern.name for pattern in urls.urlpatterns}
 
 
-@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("role", opened_by(ROLES, on_both_engines="administrator"))
 @pytest.mark.parametrize("name", ANSWERS)
 def test_a_role_opens_what_the_table_says(
     sign_in: Callable[[Client, User], Client],

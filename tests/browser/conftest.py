@@ -1,12 +1,12 @@
 """One running product and one Chromium for all tests of this package; every test opens pages of its own."""
 
-import shutil
 from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 
 from tests.browser.people import People
+from tests.requirements import CHROMIUM
 from tools.processes import Stack, temporary_stack
 
 ARGUMENTS = ["--no-sandbox", "--disable-background-networking", "--disable-component-update"]
@@ -18,7 +18,7 @@ def chromium() -> Iterator[Browser]:
     expect.set_options(timeout=60_000)
     with (
         sync_playwright() as playwright,
-        playwright.chromium.launch(executable_path=shutil.which("chromium"), args=ARGUMENTS) as browser,
+        playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS) as browser,
     ):
         yield browser
 

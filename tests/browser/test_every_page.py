@@ -1,13 +1,12 @@
 """What holds for every page, whoever opens it."""
 
 from collections.abc import Callable, Iterator
-from functools import cache, partial
 
 import pytest
 
 from tests.browser.page_check import PageCheck, PageChecker
 from tests.browser.page_list import PAGES, ListedPage
-from tests.browser.people import People
+from tests.browser.people import People, SignIn
 
 pytestmark = [
     pytest.mark.browser,
@@ -19,8 +18,18 @@ HTML_AT_MOST, CRITICAL_AT_MOST = 14 * 1024, 50 * 1024
 
 @pytest.fixture(scope="module")
 def visitors(everybodys_browsers: People) -> Iterator[Callable[[str], PageChecker]]:
-    """One page for each person, which goes to all of that person's places."""
-    yield cache(partial(PageChecker, everybodys_browsers))
+    """One page for each person, which goes to all of that person's places; a new one when the second factor ages."""
+    pages: dict[str, tuple[SignIn | None, PageChecker]] = {}
+    sign_ins = everybodys_browsers.sign_ins
+
+    def visitor(person: str) -> PageChecker:
+        signed_in = sign_ins.get(person)
+        if person not in pages or pages[person][0] is not signed_in or (signed_in and not signed_in.is_fresh):
+            checker = PageChecker(everybodys_browsers, person)
+            pages[person] = sign_ins.get(person), checker
+        return pages[person][1]
+
+    yield visitor
     everybodys_browsers.close_pages()
 
 

@@ -21,6 +21,7 @@ from tests.operations.conftest import service as service
 from tests.operations.kinds.samples import SAMPLES
 from tests.operations.provider_list import NAMED, record, sent, shows
 from tests.payments_gateway.vectors.make_vectors import delivery
+from tests.requirements import opened_by
 from tests.stub_provider import StubProvider
 from tests.webhooks.steps import forged, news, only_delivery
 
@@ -56,7 +57,7 @@ def test_the_table_names_every_address() -> None:
     assert {*ANSWERS, "receive"} == {pattern.name for pattern in urls.urlpatterns}
 
 
-@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("role", opened_by(ROLES, on_both_engines="maker"))
 @pytest.mark.parametrize("name", ANSWERS)
 def test_a_role_opens_what_the_table_says(
     client: Client, sign_in: SignIn, request: pytest.FixtureRequest, name: str, role: str

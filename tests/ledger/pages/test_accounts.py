@@ -19,6 +19,7 @@ from backoffice.ledger import urls
 from backoffice.ledger.models import Balance
 from backoffice.operations.kinds.registry import KINDS
 from tests.ledger.stored_balances import balance, day_of_snapshots, snapshot
+from tests.requirements import opened_by
 from tests.sandbox_process import SandboxProcess
 from tests.stub_provider import StubProvider
 
@@ -65,7 +66,7 @@ def test_the_table_names_every_address() -> None:
     assert set(ANSWERS) == {pattern.name for pattern in urls.urlpatterns}
 
 
-@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("role", opened_by(ROLES, on_both_engines="maker"))
 @pytest.mark.parametrize("name", ANSWERS)
 def test_a_role_opens_what_the_table_says(
     client: Client, sign_in: SignIn, request: pytest.FixtureRequest, unreachable: None, name: str, role: str
@@ -87,7 +88,7 @@ def test_the_first_answer_does_not_wait_for_the_service(
 
 
 @pytest.mark.parametrize("address", [BALANCES, ACCOUNTS, WEBHOOKS])
-@pytest.mark.parametrize("role", ROLES[:-1])
+@pytest.mark.parametrize("role", opened_by(ROLES[:-1], on_both_engines="maker"))
 def test_a_page_needs_six_queries_at_most_and_little_html(
     client: Client,
     sign_in: SignIn,

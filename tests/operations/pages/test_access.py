@@ -13,6 +13,7 @@ from backoffice.operations.lifecycle import incidents
 from backoffice.operations.models.reason_codes import IncidentKind
 from tests import factories
 from tests.ledger.stored_transactions import stored
+from tests.requirements import opened_by
 
 pytestmark = pytest.mark.django_db
 
@@ -118,7 +119,7 @@ def test_the_table_names_every_address() -> None:
     assert set(ANSWERS) == {pattern.name for pattern in urls.urlpatterns}
 
 
-@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("role", opened_by(ROLES, on_both_engines="maker"))
 @pytest.mark.parametrize("name", ANSWERS)
 def test_a_role_opens_what_the_table_says(
     sign_in: Callable[[Client, User], Client],

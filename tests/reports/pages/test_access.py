@@ -13,6 +13,7 @@ from backoffice.reports.definitions.catalogue import REPORTS
 from backoffice.reports.exports.limits import DownloadSlot
 from tests.reports import odd_values
 from tests.reports.download import Download
+from tests.requirements import opened_by
 from tests.sandbox_process import SandboxProcess
 
 pytestmark = pytest.mark.django_db(transaction=True)  # a report reads by a connection of its own
@@ -53,7 +54,7 @@ def test_every_report_has_its_readers_above() -> None:
 
 
 @pytest.mark.parametrize("name", READERS)
-@pytest.mark.parametrize("person", CAST)
+@pytest.mark.parametrize("person", opened_by(CAST, on_both_engines="administrator"))
 def test_who_may_take_a_report_away(
     request: pytest.FixtureRequest,
     client: Client,
@@ -83,7 +84,7 @@ def test_the_page_offers_what_the_person_may_take(
 
 
 @pytest.mark.parametrize("name", READERS)
-@pytest.mark.parametrize("person", CAST)
+@pytest.mark.parametrize("person", opened_by(CAST, on_both_engines="administrator"))
 def test_who_may_open_the_page_of_a_report(
     request: pytest.FixtureRequest, client: Client, sign_in: SignIn, person: str, name: str
 ) -> None:

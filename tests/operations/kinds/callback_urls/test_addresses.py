@@ -9,8 +9,6 @@ from backoffice.operations.kinds.callback_url import check_public_address
 from backoffice.operations.kinds.registry import KINDS
 from tests.operations.kinds.callback_urls.steps import AFTER, sample
 
-pytestmark = pytest.mark.django_db(transaction=True)
-
 
 @pytest.mark.parametrize(
     "url",
