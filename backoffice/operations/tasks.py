@@ -10,7 +10,7 @@ from backoffice.operations import jobs
 from backoffice.operations.delivery.send import send_operation
 from backoffice.operations.monitoring import inspection
 from backoffice.operations.outcome import schedule
-from backoffice.operations.reconciliation import closed_checks, runner
+from backoffice.operations.reconciliation import runner
 
 
 @shared_task(name="operations.send", ignore_result=True, acks_late=False, max_retries=0)
@@ -26,7 +26,7 @@ def sweep() -> None:
     broker.
     """
     with call_context(request_id="sweep"):
-        for job in (jobs.expire_due, jobs.send_due, schedule.check_due, closed_checks.recheck_closed_due):
+        for job in (jobs.expire_due, jobs.send_due, schedule.check_due):
             isolation.run_isolated(job)
 
 

@@ -175,12 +175,6 @@ SENDING = (
         ),
     ),
     Safeguard(
-        "what is looked at again is looked at one by one",
-        "backoffice.operations.reconciliation.closed_checks:_recheck_together",
-        {"    run_each_isolated(look_again, names, failed=ignore)\n": "    list(map(look_again, names))\n"},
-        "tests/operations/test_jobs.py::test_one_that_cannot_be_looked_at_again_stops_no_other",
-    ),
-    Safeguard(
         "the turn is asked in the claim",
         "backoffice.operations.delivery.send:_may_be_claimed",
         {"        and balance_queue.is_next(release, now)\n": ""},

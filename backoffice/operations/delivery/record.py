@@ -1,7 +1,4 @@
-"""Classify the answer to the one request by what it proves, record it, and schedule the next status check.
-
-Check times count from the start of an open attempt, and from the end of a closed one.
-"""
+"""Classify the answer to the one request by what it proves, record it, and schedule the next status check."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -18,34 +15,11 @@ from backoffice.operations.delivery.release import enqueue_next
 from backoffice.operations.kinds.base import SendReceipt
 from backoffice.operations.lifecycle import incidents
 from backoffice.operations.lifecycle.transitions import transition
-from backoffice.operations.matching import EXECUTION_WINDOW, claim_transaction, claim_transaction_where
+from backoffice.operations.matching import claim_transaction, claim_transaction_where
 from backoffice.operations.models.operations import TRANSACTION_ID_LENGTH, Attempt, Operation, Secret
 from backoffice.operations.models.reason_codes import IncidentKind, recorded_end
 from backoffice.operations.states import Outcome, Status
 from payments_gateway import GatewayError, NotSentError, OtpRefusedError, RejectedError
-
-# When a closed attempt is checked again, counted from its end and rounded up to a multiple of the second
-# value. The second check comes after the time in which the provider may still execute a request it has
-# received.
-RECHECK_CLOSED_AFTER = (
-    (timedelta(minutes=10), timedelta(minutes=1)),
-    (EXECUTION_WINDOW + timedelta(minutes=5), timedelta(minutes=15)),
-    (timedelta(hours=24), timedelta(hours=1)),
-)
-
-
-def first_recheck_time(closed_at: datetime) -> datetime:
-    return recheck_times(closed_at)[0]
-
-
-def recheck_times(closed_at: datetime) -> list[datetime]:
-    return [_rounded_up(closed_at + after, to) for after, to in RECHECK_CLOSED_AFTER]
-
-
-def _rounded_up(moment: datetime, to: timedelta) -> datetime:
-    midnight = moment.replace(hour=0, minute=0, second=0, microsecond=0)
-    return midnight + -(-(moment - midnight) // to) * to
-
 
 # When the provider's list is read, counted from the start of the attempt. After the last one (the horizon) an
 # unknown outcome goes to review.
@@ -217,7 +191,7 @@ def _close_or_schedule(attempt: Attempt, answer: SendResult) -> None:
     attempt.answer = answer.message
     attempt.answer_status = answer.http_status
     attempt.result = answer.result
-    attempt.closed_at, attempt.watch_next_at = (None, None) if is_open else (now, first_recheck_time(now))
+    attempt.closed_at = None if is_open else now
     attempt.next_check_at = None
     if is_open:
         attempt.next_check_at = now if is_unclear else next_check_time(attempt.started_at, now) or now

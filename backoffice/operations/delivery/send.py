@@ -38,7 +38,7 @@ from backoffice.operations.kinds.base import MoneyKind, SendReceipt
 from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.lifecycle import incidents
 from backoffice.operations.lifecycle.transitions import transition
-from backoffice.operations.matching import CLOCK_SKEW, UnstableListError, find_candidates
+from backoffice.operations.matching import UnstableListError, find_candidates
 from backoffice.operations.models.monitoring import is_paused
 from backoffice.operations.models.operations import Attempt, Operation, Release
 from backoffice.operations.models.reason_codes import Blocker, IncidentKind
@@ -192,7 +192,7 @@ def preflight_read(release: Release) -> PreflightRead:
     first = operation.attempts.order_by("number").first()
     if first is not None and isinstance(kind, MoneyKind):
         _check_not_executed(operation, first, kind, payload)
-    watermark = provider_list.read_watermark(operation.currency, lately=CLOCK_SKEW)
+    watermark = provider_list.read_watermark(operation.currency, lately=Attempt.SKEW)
     alike = [
         record.transaction_id
         for record in watermark.lately

@@ -202,7 +202,7 @@ class Migration(migrations.Migration):
                 ("balance", models.CharField(editable=False, max_length=12, null=True)),
                 ("watermark_transaction_id", models.TextField(blank=True)),
                 ("watermark_balance", backoffice.core.fields.ExactDecimalField(null=True)),
-                ("watermark_service_time", models.DateTimeField(null=True)),
+                ("watermark_service_time", models.DateTimeField(db_index=True, null=True)),
                 ("watermark_shown", models.JSONField(null=True)),
                 (
                     "outcome",
@@ -262,7 +262,6 @@ class Migration(migrations.Migration):
                 ("check_parameters", models.JSONField(default=dict)),
                 ("next_check_at", models.DateTimeField(db_index=True, null=True)),
                 ("closed_at", models.DateTimeField(null=True)),
-                ("watch_next_at", models.DateTimeField(db_index=True, null=True)),
                 (
                     "released_by",
                     models.ForeignKey(
@@ -760,6 +759,7 @@ class Migration(migrations.Migration):
                 ("amount", backoffice.core.fields.UnsignedDecimalField()),
                 ("fee", backoffice.core.fields.ExactDecimalField(null=True)),
                 ("differences", models.JSONField(blank=True, default=list)),
+                ("resembles", models.JSONField(blank=True, default=list)),
                 ("needs_telling", models.BooleanField(default=False)),
                 (
                     "attempt",

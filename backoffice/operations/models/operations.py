@@ -296,7 +296,7 @@ class Attempt(models.Model):
     # Text of any length: the specification sets no maximum for a transaction id.
     watermark_transaction_id = models.TextField(blank=True)
     watermark_balance = ExactDecimalField(null=True)
-    watermark_service_time = models.DateTimeField(null=True)
+    watermark_service_time = models.DateTimeField(null=True, db_index=True)
     # Ids of transactions listed within SKEW before sending that match the content of this operation.
     watermark_shown = models.JSONField(null=True)
 
@@ -313,8 +313,6 @@ class Attempt(models.Model):
     check_parameters = models.JSONField(default=dict)
     next_check_at = models.DateTimeField(null=True, db_index=True)
     closed_at = models.DateTimeField(null=True)
-    # The next check of a closed attempt for a contradiction of its outcome.
-    watch_next_at = models.DateTimeField(null=True, db_index=True)
     resolution = models.ForeignKey(Operation, on_delete=models.PROTECT, null=True, related_name="+")
 
     objects = AttemptManager()
@@ -361,6 +359,11 @@ class Attempt(models.Model):
     def sought_from(self) -> datetime:
         """The earliest time in the provider's list of a transaction that can be this attempt's."""
         return (self.watermark_service_time or self.started_at) - self.SKEW
+
+    @property
+    def named_sought_from(self) -> datetime:
+        """The earliest time in the provider's list of a transaction whose id the provider named."""
+        return self.sought_from - timedelta(days=1)
 
     @property
     def sought_until(self) -> datetime:

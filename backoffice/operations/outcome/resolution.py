@@ -7,7 +7,7 @@ from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.core import clock
 from backoffice.ledger.transactions import provider_list
-from backoffice.operations.delivery.record import first_recheck_time, release_balance
+from backoffice.operations.delivery.record import release_balance
 from backoffice.operations.errors import CannotResolveError, Refusal
 from backoffice.operations.kinds.resolution.case import (
     ResolutionChoice,
@@ -61,7 +61,6 @@ def resolve_operation(resolution: Operation, payload: ResolutionPayload, actor: 
     if payload.transaction is not None:
         _claim_transaction(attempt, payload.transaction)
     attempt.closed_at, attempt.next_check_at = clock.now(), None
-    attempt.watch_next_at = first_recheck_time(attempt.closed_at)
     attempt.resolution = resolution
     attempt.save()
     transition(operation, status, **({"reason": _reason(resolution)} if status == Status.FAILED else {}))

@@ -8,7 +8,7 @@ from backoffice.audit.actions import Action
 from backoffice.core import clock
 from backoffice.operations.delivery import send
 from backoffice.operations.delivery.record import SendResult, record_result
-from backoffice.operations.matching import EXECUTION_WINDOW, MatchResult, claim_transaction
+from backoffice.operations.matching import MatchResult, claim_transaction
 from backoffice.operations.models.monitoring import Incident
 from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.outcome import confirmation
@@ -114,7 +114,7 @@ class TestWhileNothingIsDecided:
         """The list lagged and showed another's, which failed; ours was named before that look was written down."""
         service.answer_post = lambda: (502, "bad gateway")
         send.send_operation(released.pk)
-        let_pass(EXECUTION_WINDOW)
+        let_pass(Attempt.MAY_TAKE)
         others = TransactionRecord(transaction_id="T-OTHER", status="failed", currency="NGN", amount=250_000)
         seen = MatchResult(clock.now(), [others])
         attempt = Attempt.objects.get()
