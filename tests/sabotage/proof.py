@@ -226,7 +226,7 @@ PROOF = (
     Safeguard(
         "a late refusal of what seemed under way is put before people",
         "backoffice.operations.delivery.record:_record_late",
-        {"        _escalate(operation, attempt, answer)\n": ""},
+        {"        _escalate(operation, attempt, result)\n": ""},
         (
             "tests/operations/delivery/test_late_answers.py::TestWhileNothingIsDecided::test_a_refusal"
             "_puts_it_before_people"
@@ -298,7 +298,7 @@ PROOF = (
     Safeguard(
         "an answer that names another's transaction proves nothing",
         "backoffice.operations.delivery.record:_apply",
-        {"        answer = _contradicted(operation, answer)\n": "        pass\n"},
+        {"        result = _contradicted(operation, result)\n": "        pass\n"},
         (
             "tests/operations/outcome/test_rejected_candidates.py::test_an_answer_that_names_anothers_"
             "transaction_proves_nothing_and_says_so"

@@ -250,7 +250,7 @@ SENDING = (
     Safeguard(
         "after unknown nothing goes back to approved",
         "backoffice.operations.delivery.record:_apply",
-        {"        answer = _as_late_result(answer)\n": "        pass\n"},
+        {"        result = _as_late_result(result)\n": "        pass\n"},
         (
             "tests/operations/delivery/test_late_senders.py::test_proof_after_unknown_that_nothing_lef"
             "t_closes_it_as_failed"

@@ -209,7 +209,7 @@ def _check_not_executed(operation: Operation, first: Attempt, kind: MoneyKind[An
         incidents.raise_incident(
             operation,
             kind=IncidentKind.EXECUTED_DESPITE_PROOF,
-            evidence={"transactions": ids, "attempt": first.number, "answer": first.answer},
+            evidence={"transactions": ids, "attempt": first.number, "answers": first.answers},
         )
         raise PossiblyExecutedError(", ".join(ids))
 

@@ -100,13 +100,13 @@ class Operation(models.Model):
     amount = ExactDecimalField(null=True)
     counterparty = models.CharField(max_length=200, blank=True)
     counterparty_detail = models.CharField(max_length=200, blank=True)
-    # The last two are null where nobody is paid.
-    content_key = models.CharField(max_length=64, null=True, editable=False)  # noqa: DJ001 - unique, so null
-    beneficiary_key = models.CharField(max_length=200, null=True, editable=False)  # noqa: DJ001 - see above
-    beneficiary_account = models.CharField(max_length=200, null=True, editable=False)  # noqa: DJ001 - see above
+    content_key = models.CharField(max_length=64, editable=False)
+    # Both are null where nobody is paid.
+    beneficiary_key = models.CharField(max_length=200, null=True, editable=False)  # noqa: DJ001 - null for none
+    beneficiary_account = models.CharField(max_length=200, null=True, editable=False)  # noqa: DJ001 - null for none
 
     status = models.CharField(max_length=16, choices=Status, default=Status.PENDING)
-    reason = models.CharField(max_length=500, blank=True)
+    ended_because = models.JSONField(default=dict)  # see `reason_codes.EndReason`; empty if there is none
     approvals_needed = models.PositiveSmallIntegerField()
     rule = models.CharField(max_length=300)
 
@@ -180,6 +180,11 @@ class Operation(models.Model):
     def code(self) -> str:
         """The verification code: the short form of the digest, for two people to compare."""
         return verification_code(self.digest)
+
+    @property
+    def reason(self) -> str:
+        """Why it was rejected or failed, in words; empty otherwise."""
+        return reason_codes.end_sentence(self.ended_because)
 
     @property
     def is_closed(self) -> bool:
@@ -302,7 +307,7 @@ class Attempt(models.Model):
 
     outcome = models.CharField(max_length=16, choices=Outcome, default=Outcome.OPEN)
     answer_status = models.PositiveSmallIntegerField(null=True)
-    answer = models.CharField(max_length=500, blank=True)
+    answers = models.JSONField(default=list)  # see `reason_codes.Answer`; the late ones after the first
     service_transaction_id = models.CharField(max_length=TRANSACTION_ID_LENGTH, null=True, unique=True)  # noqa: DJ001 - many have none
     # When the provider named the transaction in an answer; null if it was matched in the list.
     named_at = models.DateTimeField(null=True)
@@ -342,6 +347,11 @@ class Attempt(models.Model):
 
     def __str__(self) -> str:
         return f"Attempt {self.number} of {self.operation_id}"
+
+    @property
+    def answer(self) -> str:
+        """What came of the request, in words; empty while nothing is known."""
+        return reason_codes.answers_sentence(self.answers)
 
     @property
     def last_check(self) -> str:

@@ -20,7 +20,7 @@ from backoffice.operations.delivery.record import next_check_time, release_balan
 from backoffice.operations.lifecycle.transitions import transition
 from backoffice.operations.matching import MatchResult, claim_transaction, find_match
 from backoffice.operations.models.operations import Attempt, Operation
-from backoffice.operations.models.reason_codes import CheckResult
+from backoffice.operations.models.reason_codes import CheckResult, EndReason, coded
 from backoffice.operations.states import AWAITING_PROVIDER, Outcome, Status
 from payments_gateway import TransactionRecord
 
@@ -200,7 +200,7 @@ def _mark_processing(operation: Operation, attempt: Attempt, actor: User | None)
 def _transition(
     operation: Operation, attempt: Attempt, status: Status, action: Action, actor: User | None
 ) -> None:
-    failed = {"reason": "The service reports this transaction as failed."} if status == Status.FAILED else {}
+    failed = {"ended_because": coded(EndReason.REPORTED_FAILED)} if status == Status.FAILED else {}
     transition(operation, status, **failed)
     audit.record(
         action,

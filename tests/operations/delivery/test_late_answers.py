@@ -11,6 +11,7 @@ from backoffice.operations.delivery.record import SendResult, record_result
 from backoffice.operations.matching import MatchResult, claim_transaction
 from backoffice.operations.models.monitoring import Incident
 from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.models.reason_codes import AnswerCode, coded
 from backoffice.operations.outcome import confirmation
 from backoffice.operations.outcome.confirmation import listing_delay
 from backoffice.operations.states import Outcome, Status
@@ -25,11 +26,15 @@ ACCEPTED = SendResult(
     Status.PROCESSING,
     Outcome.OPEN,
     Action.OPERATION_ACCEPTED,
-    "Accepted by the service",
+    coded(AnswerCode.ACCEPTED),
     transaction_id="T-1",
 )
 REFUSED = SendResult(
-    Status.FAILED, Outcome.REJECTED, Action.OPERATION_FAILED, "Insufficient funds", http_status=422
+    Status.FAILED,
+    Outcome.REJECTED,
+    Action.OPERATION_FAILED,
+    coded(AnswerCode.ERROR, error="Insufficient funds"),
+    http_status=422,
 )
 
 
