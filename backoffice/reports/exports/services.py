@@ -91,7 +91,7 @@ def cancel_export(pk: UUID, *, actor: User) -> ExportJob:
     job = ExportJob.objects.select_for_update().get(pk=pk)
     if not change_state(job, ExportState.CANCELLED, ended_at=clock.now(), lease_until=None):
         raise ExportGoneError("It had ended before.")
-    audit.record(Action.EXPORT_CANCELLED, actor=actor, target=job_name(job), export=str(job.pk))
+    audit.record(Action.EXPORT_CANCELLED, actor=actor, target=str(job), export=str(job.pk))
     return job
 
 
@@ -102,7 +102,7 @@ def remove_export(pk: UUID, *, actor: User) -> ExportJob:
     with transaction.atomic():
         if not job.stored_as or not change_state(job, ExportState.REMOVED, stored_as=""):
             raise ExportGoneError("There is no file to remove.")
-        audit.record(Action.EXPORT_REMOVED, actor=actor, target=job_name(job), export=str(job.pk))
+        audit.record(Action.EXPORT_REMOVED, actor=actor, target=str(job), export=str(job.pk))
     path.unlink(missing_ok=True)
     return job
 
@@ -120,15 +120,10 @@ def open_export(pk: UUID, *, actor: User) -> tuple[ExportJob, IO[bytes]]:
     with ExitStack() as opened:
         file = opened.enter_context(_open_file(job))
         audit.record(
-            Action.EXPORT_DOWNLOADED, actor=actor, target=job_name(job), export=str(job.pk), sha256=job.sha256
+            Action.EXPORT_DOWNLOADED, actor=actor, target=str(job), export=str(job.pk), sha256=job.sha256
         )
         opened.pop_all()
     return job, file
-
-
-def job_name(job: ExportJob) -> str:
-    """Its name in the audit log: that of the file, or of the report before there is a file."""
-    return str(job)
 
 
 def _open_file(job: ExportJob) -> IO[bytes]:

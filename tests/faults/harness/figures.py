@@ -172,6 +172,6 @@ def _was_ambiguous(operation: Operation) -> bool:
     return (
         isinstance(KINDS[operation.kind], MoneyKind)
         and Attempt.objects.filter(operation=operation, answer_status__isnull=True)
-        .exclude(answer__startswith="Accepted")
+        .exclude(answers__0__code__startswith="accepted")
         .exists()
     )
