@@ -41,9 +41,9 @@ def _check_what_is_reported(office: HistoryActions) -> None:
     operations = office.oracle.operations()
     caused_by = {record.transaction_id: record.caused_by for record in office.world.service.ledger}
     for incident in Incident.objects.select_related("operation", "transaction"):
-        about = (
-            incident.operation.pk if incident.operation else caused_by[incident.transaction.transaction_id]
-        )
+        about = incident.operation.pk if incident.operation else None
+        if incident.transaction:
+            about = caused_by[incident.transaction.transaction_id]
         if about is not None:
             found = operations[about]
             assert office.oracle.is_disputed(found), f"{found}: {incident.kind} {incident.evidence}"

@@ -41,7 +41,7 @@ from backoffice.operations.lifecycle.transitions import transition
 from backoffice.operations.matching import UnstableListError, find_candidates
 from backoffice.operations.models.monitoring import is_paused
 from backoffice.operations.models.operations import Attempt, Operation, Release
-from backoffice.operations.models.reason_codes import Blocker, IncidentKind
+from backoffice.operations.models.reason_codes import Blocker, IncidentKind, answers_sentence
 from backoffice.operations.states import Status
 from payments_gateway import GatewayError, NotSentError, write_only_while
 
@@ -294,7 +294,8 @@ def _record_with_retries(attempt_id: int, answer: SendResult) -> None:
         except (DataError, IntegrityError):
             raise
         except (DatabaseError, InterfaceError):  # unavailable, busy, or read-only after a fail-over
-            logger.exception("The answer of attempt %s is not recorded yet: %s", attempt_id, answer.message)
+            said = answers_sentence([answer.answer])
+            logger.exception("The answer of attempt %s is not recorded yet: %s", attempt_id, said)
             connection.close()
             time.sleep(pause)
         else:

@@ -63,6 +63,7 @@ def _operation(chance: random.Random, number: int, now: datetime, maker: User) -
         kind="withdrawal",
         payload=payload,
         digest=f"{number:064x}",
+        content_key=f"{number:064x}",
         sentence=f"Withdraw NGN {amount:,.2f} to {_name(person)}, {bank} ••{account[-4:]}",
         currency="NGN",
         amount=amount,
