@@ -253,11 +253,6 @@ class HistoryActions:
             self.world.wait(max(due - self.world.our_time(), timedelta()) + _A_BIT)
         raise AssertionError(f"Something is due for ever: {self._due()}")
 
-    def reconcile(self) -> None:
-        """Read the list into the mirror as far as it can be read, and compare with it."""
-        self._process(sync.sync_now, None)
-        self._process(runner.reconcile, None)
-
     def reconcile_at_the_end(self) -> None:
         """Compare with the whole list, so long after the last end that what is not listed counts as missing."""
         self.world.wait(timedelta(hours=2))

@@ -159,10 +159,6 @@ class HistoryMachine(RuleBasedStateMachine):
     def look_into_deliveries(self, fate: Fate | None) -> None:
         self.office.look_into_deliveries(fate)
 
-    @rule()
-    def reconcile(self) -> None:
-        self.office.reconcile()
-
     @precondition(has_frozen)
     @rule(number=which)
     def thaw(self, number: int) -> None:
