@@ -16,9 +16,15 @@ def _evidence(kept: dict[str, Any]) -> str:
     return ", ".join(f"{name}: {text}" for name, text in reason_codes.shown(kept)) or "none"
 
 
+def _answer(kept: Any) -> str:
+    """An answer to an operation's request; entries about API keys hold the text itself."""
+    return reason_codes.answers_sentence([kept]) if isinstance(kept, dict) else str(kept)
+
+
 SENTENCES: dict[str, Callable[[Any], str]] = {
     "refusal": errors.sentence,
     "check": _check,
+    "answer": _answer,
     "incident": lambda kind: str(IncidentKind(kind).label),
     "evidence": _evidence,
 }

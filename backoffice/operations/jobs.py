@@ -20,7 +20,6 @@ from backoffice.operations.models.operations import Attempt, Operation, Release
 from backoffice.operations.models.reason_codes import Blocker
 from backoffice.operations.monitoring.inspection import inspect_due
 from backoffice.operations.outcome.schedule import BATCH_SIZE, check_due
-from backoffice.operations.reconciliation.closed_checks import recheck_closed_due
 from backoffice.operations.reconciliation.runner import reconcile_due
 from backoffice.operations.states import BEFORE_SENDING, Status
 from backoffice.operations.workflow.approvals import expire_operation
@@ -83,7 +82,6 @@ JOBS = {
     "expire_due": expire_due,
     "send_due": send_due,
     "check_due": check_due,
-    "recheck_closed_due": recheck_closed_due,
     "inspect_due": inspect_due,
 }
 # They compare with what the ledger has just read, so they come after its jobs.

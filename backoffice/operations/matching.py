@@ -34,11 +34,8 @@ from backoffice.operations.models.reason_codes import CheckResult, MismatchReaso
 from backoffice.operations.states import Status
 from payments_gateway import GatewayError, TransactionRecord
 
-EXECUTION_WINDOW, CLOCK_SKEW = Attempt.MAY_TAKE, Attempt.SKEW
 # A transaction this much older than the watermark still counts as newer.
 TIME_TOLERANCE = timedelta(seconds=5)
-# How much older than our watermark a transaction may be whose id the provider named.
-NAMED_SEARCH_WINDOW = timedelta(days=1)
 
 
 _PROBLEMS: dict[type[Exception], CheckResult] = {
@@ -180,8 +177,7 @@ def _may_be_wrongly_claimed(attempt: Attempt, own: list[TransactionRecord]) -> b
 
 def _claimed_records(operation: Operation, attempt: Attempt) -> list[TransactionRecord]:
     """The record of the transaction id that the provider named or that was claimed by matching."""
-    back_to = (attempt.watermark_service_time or attempt.started_at) - NAMED_SEARCH_WINDOW
-    records = recent_transactions(operation.currency, back_to=back_to)
+    records = recent_transactions(operation.currency, back_to=attempt.named_sought_from)
     return [record for record in records if record.transaction_id == attempt.service_transaction_id]
 
 

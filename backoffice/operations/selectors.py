@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection
 
-from django.db.models import Case, Count, Exists, OuterRef, Prefetch, Q, QuerySet, When, Window
+from django.db.models import Case, Exists, OuterRef, Prefetch, Q, QuerySet, When
 from django.db.models.functions import Now
 
 from backoffice.accounts.models import User
@@ -12,7 +12,7 @@ from backoffice.operations.kinds.registry import KINDS
 from backoffice.operations.models.monitoring import Incident
 from backoffice.operations.models.operations import Approval, Attempt, Operation
 from backoffice.operations.permissions import APPROVE, PREPARE, PROPOSE, RELEASE, VIEW
-from backoffice.operations.states import NEEDS_ATTENTION, Status
+from backoffice.operations.states import Status
 
 NEWEST_FIRST = ("-prepared_at", "-id")
 
@@ -43,18 +43,6 @@ def visible_operations(user: User) -> QuerySet[Operation]:
 def operations_waiting_for(user: User) -> QuerySet[Operation]:
     """What this user can approve or release now, the newest first."""
     return visible_operations(user).filter(is_waiting_for(user))
-
-
-def first_waiting_for(user: User, limit: int) -> tuple[list[Operation], int]:
-    """The newest operations waiting for this user, and the number of all, in one query."""
-    counted = operations_waiting_for(user).annotate(in_all=Window(Count("pk")))
-    first = list(counted[:limit])
-    return [*first], first[0].in_all if first else 0
-
-
-def operations_needing_attention(user: User) -> QuerySet[Operation]:
-    """Operations with an unknown outcome."""
-    return visible_operations(user).filter(status__in=NEEDS_ATTENTION)
 
 
 def operation_page(user: User) -> QuerySet[Operation]:

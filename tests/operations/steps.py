@@ -59,7 +59,7 @@ def unreadable(maker: User, **changes: Any) -> Operation:
     """A pending operation as an earlier or a later release may have stored it: this one cannot read its content."""
     operation = factories.prepared(maker)
     operation.pk, operation.reference, operation.payload = uuid.uuid4(), "X-UNREAD", {"lottery": "ticket"}
-    operation.content_key = None
+    operation.content_key = operation.pk.hex
     for name, value in changes.items():
         setattr(operation, name, value)
     operation.save(force_insert=True)

@@ -4,7 +4,6 @@ import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
-from functools import partial
 
 import pytest
 from django.db import close_old_connections, connection
@@ -16,11 +15,9 @@ from backoffice.operations import jobs
 from backoffice.operations.delivery import send
 from backoffice.operations.delivery.balance_queue import queue_position
 from backoffice.operations.jobs import WORKER_HEAD_START
-from backoffice.operations.models.monitoring import Incident
 from backoffice.operations.models.operations import Attempt, Operation, Release
 from backoffice.operations.models.reason_codes import Blocker
-from backoffice.operations.outcome import confirmation, schedule
-from backoffice.operations.reconciliation import closed_checks
+from backoffice.operations.outcome import schedule
 from backoffice.operations.states import Status
 from tests import factories
 from tests.operations.provider_list import shows
@@ -139,24 +136,6 @@ def test_one_that_cannot_be_looked_at_stops_no_other(
     assert schedule.check_due() == 1
     assert Attempt.objects.get(operation=sent[1]).checks == 1
     assert "(TypeError); the log tells it" in Attempt.objects.get(operation=sent[0]).last_check
-
-
-def test_one_that_cannot_be_looked_at_again_stops_no_other(
-    service: StubProvider, maker: User, checker: User
-) -> None:
-    """What is closed is looked at later: the second shows a second debit."""
-    for amount in (100_000, 200_000):
-        service.answer_post = partial(_names, f"T-{amount}")
-        one = factories.release(factories.approved(maker, checker, amount=Decimal(amount)), checker)
-        send.send_operation(one.pk)
-        shows(service, record(f"T-{amount}", amount=amount))
-        confirmation.confirm_operation(one.pk)
-    every = [record(f"{name}-{amount}", amount=amount) for amount in (100_000, 200_000) for name in "TU"]
-    shows(service, *every)
-    Attempt.objects.filter(operation__amount=100_000).update(watermark_shown=NOBODY_FORESAW)
-    Attempt.objects.update(watch_next_at=timezone.now())
-    assert closed_checks.recheck_closed_due() == 2
-    assert list(Incident.objects.values_list("operation__amount", flat=True)) == [Decimal(200_000)]
 
 
 def test_a_job_that_fails_stops_no_other_of_the_round(

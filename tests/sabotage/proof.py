@@ -106,7 +106,7 @@ PROOF = (
     Safeguard(
         "what the list showed minutes before the request is not ours",
         "backoffice.operations.delivery.send:preflight_read",
-        {"lately=CLOCK_SKEW": "lately=clock.now() - clock.now()"},
+        {"lately=Attempt.SKEW": "lately=clock.now() - clock.now()"},
         (
             "tests/operations/outcome/test_rejected_candidates.py::test_what_the_service_showed_before"
             "_we_sent_is_never_ours"
@@ -226,7 +226,7 @@ PROOF = (
     Safeguard(
         "a late refusal of what seemed under way is put before people",
         "backoffice.operations.delivery.record:_record_late",
-        {"        _escalate(operation, attempt, answer)\n": ""},
+        {"        _escalate(operation, attempt, result)\n": ""},
         (
             "tests/operations/delivery/test_late_answers.py::TestWhileNothingIsDecided::test_a_refusal"
             "_puts_it_before_people"
@@ -244,7 +244,7 @@ PROOF = (
     Safeguard(
         "failed only when ours cannot come any more",
         "backoffice.operations.outcome.confirmation:_earliest_claim_time",
-        {"        return attempt.started_at + EXECUTION_WINDOW\n": "        return attempt.started_at\n"},
+        {"        return attempt.may_come_until\n": "        return attempt.started_at\n"},
         (
             "tests/operations/outcome/test_single_candidate.py::test_a_failed_one_proves_failure_only_"
             "when_ours_cannot_come_any_more"
@@ -298,7 +298,7 @@ PROOF = (
     Safeguard(
         "an answer that names another's transaction proves nothing",
         "backoffice.operations.delivery.record:_apply",
-        {"        answer = _contradicted(operation, answer)\n": "        pass\n"},
+        {"        result = _contradicted(operation, result)\n": "        pass\n"},
         (
             "tests/operations/outcome/test_rejected_candidates.py::test_an_answer_that_names_anothers_"
             "transaction_proves_nothing_and_says_so"

@@ -175,12 +175,6 @@ SENDING = (
         ),
     ),
     Safeguard(
-        "what is looked at again is looked at one by one",
-        "backoffice.operations.reconciliation.closed_checks:_recheck_together",
-        {"    run_each_isolated(look_again, names, failed=ignore)\n": "    list(map(look_again, names))\n"},
-        "tests/operations/test_jobs.py::test_one_that_cannot_be_looked_at_again_stops_no_other",
-    ),
-    Safeguard(
         "the turn is asked in the claim",
         "backoffice.operations.delivery.send:_may_be_claimed",
         {"        and balance_queue.is_next(release, now)\n": ""},
@@ -256,7 +250,7 @@ SENDING = (
     Safeguard(
         "after unknown nothing goes back to approved",
         "backoffice.operations.delivery.record:_apply",
-        {"        answer = _as_late_result(answer)\n": "        pass\n"},
+        {"        result = _as_late_result(result)\n": "        pass\n"},
         (
             "tests/operations/delivery/test_late_senders.py::test_proof_after_unknown_that_nothing_lef"
             "t_closes_it_as_failed"

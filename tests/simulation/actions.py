@@ -18,6 +18,7 @@ from backoffice.accounts.models import User
 from backoffice.core import clock, isolation
 from backoffice.core.isolation import postponed
 from backoffice.core.models import LeaseRow
+from backoffice.ledger.mirror import sync
 from backoffice.operations import tasks
 from backoffice.operations.delivery import release
 from backoffice.operations.delivery.record import sender_grace
@@ -33,6 +34,7 @@ from backoffice.operations.lifecycle import pause
 from backoffice.operations.models import monitoring
 from backoffice.operations.models.operations import Attempt, Operation, Release
 from backoffice.operations.outcome import confirmation
+from backoffice.operations.reconciliation import runner
 from backoffice.operations.states import AWAITING_PROVIDER, BEFORE_SENDING, Status
 from backoffice.operations.workflow import approvals, prepare
 from backoffice.webhooks.models import Delivery
@@ -252,16 +254,11 @@ class HistoryActions:
             self.world.wait(max(due - self.world.our_time(), timedelta()) + _A_BIT)
         raise AssertionError(f"Something is due for ever: {self._due()}")
 
-    def watch_to_the_end(self) -> None:
-        """Sweep whenever a check of a closed operation is due. Unknown outcomes may keep it due without end."""
-        end = self.world.true_time + timedelta(days=2)
-        while self.world.true_time < end:
-            closed = Attempt.objects.filter(closed_at__isnull=False)
-            due = closed.aggregate(due=Min("watch_next_at"))["due"]
-            if due is None:
-                return
-            self.world.wait(max(due - self.world.our_time(), timedelta()) + _A_BIT)
-            self.sweep()
+    def reconcile_at_the_end(self) -> None:
+        """Compare with the whole list, so long after the last end that what is not listed counts as missing."""
+        self.world.wait(timedelta(hours=2))
+        self._process(lambda: sync.load_all(lambda _: None), None)
+        self._process(runner.reconcile, None)
 
     def _due(self) -> datetime | None:
         """The time of the next work, according to the database or the provider."""

@@ -37,12 +37,16 @@ def _check_what_is_reported(office: HistoryActions) -> None:
     """The product's own inspection finds nothing, no incident is false, and none is missing."""
     violations = inspect(full=True).violations
     assert not violations, violations
-    office.watch_to_the_end()
+    office.reconcile_at_the_end()
     operations = office.oracle.operations()
-    for incident in Incident.objects.select_related("operation"):
-        assert incident.operation is not None, f"{incident} is of a movement, and nothing was reconciled"
-        found = operations[incident.operation.pk]
-        assert office.oracle.is_disputed(found), f"{found}: {incident.kind} {incident.evidence}"
+    caused_by = {record.transaction_id: record.caused_by for record in office.world.service.ledger}
+    for incident in Incident.objects.select_related("operation", "transaction"):
+        about = incident.operation.pk if incident.operation else None
+        if incident.transaction:
+            about = caused_by[incident.transaction.transaction_id]
+        if about is not None:
+            found = operations[about]
+            assert office.oracle.is_disputed(found), f"{found}: {incident.kind} {incident.evidence}"
     for attempt in office.oracle.attempts():
         if not attempt.is_open:
             _check_every_debit_is_told(office, operations[attempt.operation], attempt)

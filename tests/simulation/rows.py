@@ -14,7 +14,7 @@ LOCAL_KINDS = {"resolution", "resume"}
 OPERATIONS_QUERY = "SELECT id, kind, status, amount, payload, maker_id, reference FROM operations_operation"
 ATTEMPTS_QUERY = """
     SELECT id, operation_id, balance, closed_at IS NULL, service_transaction_id, watermark_service_time, started_at,
-        resolution_id, check_result, answer LIKE 'Accepted%', watermark_balance
+        resolution_id, check_result, COALESCE(answers ->> '$[0].code' LIKE 'accepted%', 0), watermark_balance
     FROM operations_attempt ORDER BY id
 """
 ENTRIES_QUERY = """

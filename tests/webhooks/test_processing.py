@@ -12,12 +12,13 @@ from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
 from backoffice.core import clock
 from backoffice.core.leases import acquire_lease
+from backoffice.ledger.mirror import sync
 from backoffice.ledger.models import Mirror
 from backoffice.operations.models.monitoring import Incident
 from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.outcome import schedule
 from backoffice.operations.outcome.schedule import check_due
-from backoffice.operations.reconciliation.closed_checks import recheck_closed_due
+from backoffice.operations.reconciliation.runner import reconcile
 from backoffice.operations.states import Status
 from backoffice.webhooks.models import Delivery
 from backoffice.webhooks.processing import (
@@ -213,7 +214,7 @@ def test_whoever_dies_before_the_look_is_followed_by_the_sweeper(
     assert status(processing) == Status.SUCCEEDED
 
 
-def test_what_is_closed_is_looked_at_again_if_it_is_named_and_still_watched(
+def test_what_contradicts_an_end_reaches_reconciliation_by_the_mirror(
     processing: Operation, service: StubProvider
 ) -> None:
     shows(service, record("T-1"))
@@ -221,10 +222,12 @@ def test_what_is_closed_is_looked_at_again_if_it_is_named_and_still_watched(
     process_due_deliveries()
     Delivery.objects.all().delete()
     shows(service, record("T-1", "failed"))
-    assert recheck_closed_due() == 0
+    Mirror.objects.update(wanted_at=None)
     receive_delivery(news("T-1", "failed"))
     _schedule_checks()
-    assert recheck_closed_due() == 1
+    assert Mirror.objects.get().wanted_at is not None
+    sync.sync_now()
+    reconcile()
     assert Incident.objects.get().operation == processing
     assert status(processing) == Status.SUCCEEDED
 

@@ -1,7 +1,4 @@
-"""Classify the answer to the one request by what it proves, record it, and schedule the next status check.
-
-Check times count from the start of an open attempt, and from the end of a closed one.
-"""
+"""Classify the answer to the one request by what it proves, record it, and schedule the next status check."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -18,34 +15,11 @@ from backoffice.operations.delivery.release import enqueue_next
 from backoffice.operations.kinds.base import SendReceipt
 from backoffice.operations.lifecycle import incidents
 from backoffice.operations.lifecycle.transitions import transition
-from backoffice.operations.matching import EXECUTION_WINDOW, claim_transaction, claim_transaction_where
+from backoffice.operations.matching import claim_transaction, claim_transaction_where
 from backoffice.operations.models.operations import TRANSACTION_ID_LENGTH, Attempt, Operation, Secret
-from backoffice.operations.models.reason_codes import IncidentKind, recorded_end
+from backoffice.operations.models.reason_codes import Answer, AnswerCode, IncidentKind, coded, recorded_end
 from backoffice.operations.states import Outcome, Status
 from payments_gateway import GatewayError, NotSentError, OtpRefusedError, RejectedError
-
-# When a closed attempt is checked again, counted from its end and rounded up to a multiple of the second
-# value. The second check comes after the time in which the provider may still execute a request it has
-# received.
-RECHECK_CLOSED_AFTER = (
-    (timedelta(minutes=10), timedelta(minutes=1)),
-    (EXECUTION_WINDOW + timedelta(minutes=5), timedelta(minutes=15)),
-    (timedelta(hours=24), timedelta(hours=1)),
-)
-
-
-def first_recheck_time(closed_at: datetime) -> datetime:
-    return recheck_times(closed_at)[0]
-
-
-def recheck_times(closed_at: datetime) -> list[datetime]:
-    return [_rounded_up(closed_at + after, to) for after, to in RECHECK_CLOSED_AFTER]
-
-
-def _rounded_up(moment: datetime, to: timedelta) -> datetime:
-    midnight = moment.replace(hour=0, minute=0, second=0, microsecond=0)
-    return midnight + -(-(moment - midnight) // to) * to
-
 
 # When the provider's list is read, counted from the start of the attempt. After the last one (the horizon) an
 # unknown outcome goes to review.
@@ -61,7 +35,7 @@ class SendResult:
     status: Status
     outcome: Outcome
     action: Action
-    message: str
+    answer: Answer
     http_status: int | None = None
     transaction_id: str | None = None
     result: dict[str, str] | None = None
@@ -96,7 +70,9 @@ def _accepted(receipt: SendReceipt) -> SendResult:
         status,
         outcome,
         action,
-        f"Accepted by the service{f', as {receipt.status}' if receipt.status else ''}",
+        coded(AnswerCode.ACCEPTED_AS, status=receipt.status)
+        if receipt.status
+        else coded(AnswerCode.ACCEPTED),
         transaction_id=receipt.transaction_id
         if len(receipt.transaction_id or "") <= TRANSACTION_ID_LENGTH
         else None,
@@ -106,10 +82,10 @@ def _accepted(receipt: SendReceipt) -> SendResult:
 
 
 def _result_of_error(exc: GatewayError, status: Status, outcome: Outcome, action: Action) -> SendResult:
-    message = str(exc)
+    error = coded(AnswerCode.ERROR, error=str(exc)[:500])
     if exc.body_excerpt and status == Status.UNKNOWN:
-        message = f"{message} It said: {exc.body_excerpt}"
-    return SendResult(status, outcome, action, message[:500], http_status=exc.status)
+        error = coded(AnswerCode.UNREADABLE, error=str(exc)[:500], excerpt=exc.body_excerpt[:500])
+    return SendResult(status, outcome, action, error, http_status=exc.status)
 
 
 def sender_grace() -> timedelta:
@@ -123,13 +99,13 @@ def next_check_time(started_at: datetime, now: datetime) -> datetime | None:
 
 
 @transaction.atomic
-def record_result(attempt_id: int, answer: SendResult) -> None:
+def record_result(attempt_id: int, result: SendResult) -> None:
     """Record the result of the request, or keep it as a late answer if the status was decided meanwhile."""
     operation, attempt = _locked(attempt_id)
     if attempt.closed_at is None and operation.status in {Status.SENDING, Status.UNKNOWN}:
-        _apply(operation, attempt, answer)
+        _apply(operation, attempt, result)
     else:
-        _record_late(operation, attempt, answer)
+        _record_late(operation, attempt, result)
 
 
 @transaction.atomic
@@ -140,7 +116,7 @@ def record_timeout(attempt_id: int, *, now: datetime) -> None:
     """
     operation, attempt = _locked(attempt_id)
     if operation.status == Status.SENDING and now > attempt.deadline_at + sender_grace():
-        silence = "No answer was recorded before the deadline"
+        silence = coded(AnswerCode.NOTHING_RECORDED)
         _apply(
             operation, attempt, SendResult(Status.UNKNOWN, Outcome.OPEN, Action.OPERATION_UNRESOLVED, silence)
         )
@@ -160,17 +136,17 @@ def _locked(attempt_id: int) -> tuple[Operation, Attempt]:
     return operation, Attempt.objects.select_for_update().get(pk=attempt_id)
 
 
-def _apply(operation: Operation, attempt: Attempt, answer: SendResult) -> None:
+def _apply(operation: Operation, attempt: Attempt, result: SendResult) -> None:
     if operation.status == Status.UNKNOWN:
-        answer = _as_late_result(answer)
-    if answer.transaction_id and not claim_transaction(attempt, answer.transaction_id, named_at=clock.now()):
-        answer = _contradicted(operation, answer)
-    _close_or_schedule(attempt, answer)
-    _keep_secret(operation, attempt, answer)
-    if answer.status != operation.status:
-        reason = {"reason": answer.message} if answer.status == Status.FAILED else {}
-        transition(operation, answer.status, **reason)
-    _audit(answer.action, operation, attempt, answer)
+        result = _as_late_result(result)
+    if result.transaction_id and not claim_transaction(attempt, result.transaction_id, named_at=clock.now()):
+        result = _contradicted(operation, result)
+    _close_or_schedule(attempt, result)
+    _keep_secret(operation, attempt, result)
+    if result.status != operation.status:
+        reason = {"ended_because": result.answer} if result.status == Status.FAILED else {}
+        transition(operation, result.status, **reason)
+    _audit(result.action, operation, attempt, result)
     release_balance(attempt)
 
 
@@ -180,128 +156,131 @@ def release_balance(attempt: Attempt) -> None:
         enqueue_next(attempt.balance)
 
 
-def _as_late_result(answer: SendResult) -> SendResult:
+def _as_late_result(result: SendResult) -> SendResult:
     """Proof of no execution that arrives after the operation became `unknown` closes it as failed.
 
     It does not return to approved, since people have already seen that the outcome is unknown
     (`states.EDGES`).
     """
-    if answer.status != Status.APPROVED:
-        return answer
-    return replace(answer, status=Status.FAILED, action=Action.OPERATION_FAILED)
+    if result.status != Status.APPROVED:
+        return result
+    return replace(result, status=Status.FAILED, action=Action.OPERATION_FAILED)
 
 
-def _contradicted(operation: Operation, answer: SendResult) -> SendResult:
+def _contradicted(operation: Operation, result: SendResult) -> SendResult:
     """The provider named another attempt's transaction: raise an incident; nothing is proven."""
-    other = Attempt.objects.select_related("operation").get(service_transaction_id=answer.transaction_id)
+    other = Attempt.objects.select_related("operation").get(service_transaction_id=result.transaction_id)
     incidents.raise_incident(
         other.operation,
         kind=IncidentKind.NAMED_FOR_ANOTHER,
-        evidence={"transaction": answer.transaction_id, "other": operation.reference},
+        evidence={"transaction": result.transaction_id, "other": operation.reference},
     )
     return replace(
-        answer,
+        result,
         status=Status.UNKNOWN,
         outcome=Outcome.OPEN,
         action=Action.OPERATION_CONTRADICTED,
-        message=f"The service names transaction {answer.transaction_id}, by which "
-        f"{other.operation.reference} was closed. People must look at both.",
+        answer=coded(
+            AnswerCode.NAMES_ANOTHER,
+            transaction=result.transaction_id or "",
+            operation=other.operation.reference,
+        ),
     )
 
 
-def _close_or_schedule(attempt: Attempt, answer: SendResult) -> None:
+def _close_or_schedule(attempt: Attempt, result: SendResult) -> None:
     now = clock.now()
-    is_open = answer.outcome == Outcome.OPEN
-    is_unclear = answer.status == Status.UNKNOWN
-    attempt.outcome = answer.outcome
-    attempt.answer = answer.message
-    attempt.answer_status = answer.http_status
-    attempt.result = answer.result
-    attempt.closed_at, attempt.watch_next_at = (None, None) if is_open else (now, first_recheck_time(now))
+    is_open = result.outcome == Outcome.OPEN
+    is_unclear = result.status == Status.UNKNOWN
+    attempt.outcome = result.outcome
+    attempt.answers = [result.answer]
+    attempt.answer_status = result.http_status
+    attempt.result = result.result
+    attempt.closed_at = None if is_open else now
     attempt.next_check_at = None
     if is_open:
         attempt.next_check_at = now if is_unclear else next_check_time(attempt.started_at, now) or now
     attempt.save()
 
 
-def _keep_secret(operation: Operation, attempt: Attempt, answer: SendResult) -> None:
+def _keep_secret(operation: Operation, attempt: Attempt, result: SendResult) -> None:
     """Encrypt a secret that the provider shows only once, for the user who released the operation.
 
     Runs in the transaction that records the answer.
     """
-    if answer.secret is None or Secret.objects.filter(operation=operation).exists():
+    if result.secret is None or Secret.objects.filter(operation=operation).exists():
         return
     secret = Secret(operation=operation, belongs_to=attempt.released_by, kept_at=clock.now())
-    secret.seal(answer.secret.get_secret_value())
+    secret.seal(result.secret.get_secret_value())
     secret.save(force_insert=True)
 
 
-def _record_late(operation: Operation, attempt: Attempt, answer: SendResult) -> None:
+def _record_late(operation: Operation, attempt: Attempt, result: SendResult) -> None:
     """Keep an answer that arrives late, and raise an incident if it contradicts the record.
 
     An end on record is not changed. While there is none, the transaction that the provider names replaces the
     one that was matched, and a refusal leads to review.
     """
     on_record = recorded_end(attempt.number, attempt.outcome, attempt.service_transaction_id)
-    is_news = _contradicts(attempt, answer)
-    if answer.transaction_id and not (attempt.closed_at and attempt.service_transaction_id):
+    is_news = _contradicts(attempt, result)
+    if result.transaction_id and not (attempt.closed_at and attempt.service_transaction_id):
         claim_transaction_where(
-            attempt, Attempt.objects.filter(pk=attempt.pk), answer.transaction_id, clock.now()
+            attempt, Attempt.objects.filter(pk=attempt.pk), result.transaction_id, clock.now()
         )
-    attempt.result = attempt.result or answer.result
-    attempt.answer = f"{attempt.answer} Later: {answer.message}"[:500] if attempt.answer else answer.message
-    attempt.answer_status = answer.http_status or attempt.answer_status
-    attempt.save(update_fields=["result", "answer", "answer_status"])
-    _keep_secret(operation, attempt, answer)
-    _audit(Action.OPERATION_ANSWERED_LATE, operation, attempt, answer)
+    attempt.result = attempt.result or result.result
+    attempt.answers = [*attempt.answers, result.answer]
+    attempt.answer_status = result.http_status or attempt.answer_status
+    attempt.save(update_fields=["result", "answers", "answer_status"])
+    _keep_secret(operation, attempt, result)
+    _audit(Action.OPERATION_ANSWERED_LATE, operation, attempt, result)
     if is_news:
         incidents.raise_incident(
             operation,
             kind=IncidentKind.LATE_ANSWER,
-            evidence={"answer": answer.message, "named": answer.transaction_id, "on_record": on_record},
+            evidence={"answers": [result.answer], "named": result.transaction_id, "on_record": on_record},
         )
-        _escalate(operation, attempt, answer)
+        _escalate(operation, attempt, result)
 
 
-def _escalate(operation: Operation, attempt: Attempt, answer: SendResult) -> None:
+def _escalate(operation: Operation, attempt: Attempt, result: SendResult) -> None:
     """Send an operation to review if the provider refused it although a transaction was matched to it.
 
     That transaction must belong to something else.
     """
-    if operation.status != Status.PROCESSING or answer.transaction_id:
+    if operation.status != Status.PROCESSING or result.transaction_id:
         return
     attempt.next_check_at = None
     attempt.save(update_fields=["next_check_at"])
     transition(operation, Status.REVIEW)
-    _audit(Action.OPERATION_ESCALATED, operation, attempt, answer)
+    _audit(Action.OPERATION_ESCALATED, operation, attempt, result)
 
 
-def _contradicts(attempt: Attempt, answer: SendResult) -> bool:
+def _contradicts(attempt: Attempt, result: SendResult) -> bool:
     """Whether the answer contradicts the record: executed or not, or another transaction id.
 
     Accepted first and failed later as a transaction is the ordinary course, not a contradiction.
     """
     known = attempt.service_transaction_id
-    if answer.transaction_id and answer.transaction_id != known and (known or attempt.closed_at):
+    if result.transaction_id and result.transaction_id != known and (known or attempt.closed_at):
         return True
     if attempt.outcome == Outcome.OPEN and not known:
         # the record claims neither execution nor failure yet
         return False
     if attempt.outcome in {Outcome.SUCCEEDED, Outcome.OPEN}:
-        return answer.status in {Status.APPROVED, Status.FAILED}
-    return answer.status == Status.SUCCEEDED or (answer.status == Status.PROCESSING and known is None)
+        return result.status in {Status.APPROVED, Status.FAILED}
+    return result.status == Status.SUCCEEDED or (result.status == Status.PROCESSING and known is None)
 
 
-def _audit(action: Action, operation: Operation, attempt: Attempt, answer: SendResult) -> None:
+def _audit(action: Action, operation: Operation, attempt: Attempt, result: SendResult) -> None:
     audit.record(
         action,
         actor=None,
         target=operation,
         attempt=attempt.number,
         outcome=attempt.outcome,
-        answer=answer.message,
-        http_status=answer.http_status,
-        named_transaction_id=answer.transaction_id,
+        answer=result.answer,
+        http_status=result.http_status,
+        named_transaction_id=result.transaction_id,
         service_transaction_id=attempt.service_transaction_id,
         status=operation.status,
     )

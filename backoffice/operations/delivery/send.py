@@ -38,10 +38,10 @@ from backoffice.operations.kinds.base import MoneyKind, SendReceipt
 from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.lifecycle import incidents
 from backoffice.operations.lifecycle.transitions import transition
-from backoffice.operations.matching import CLOCK_SKEW, find_candidates
+from backoffice.operations.matching import find_candidates
 from backoffice.operations.models.monitoring import is_paused
 from backoffice.operations.models.operations import Attempt, Operation, Release
-from backoffice.operations.models.reason_codes import Blocker, IncidentKind
+from backoffice.operations.models.reason_codes import Blocker, IncidentKind, answers_sentence
 from backoffice.operations.states import Status
 from payments_gateway import GatewayError, NotSentError, write_only_while
 
@@ -192,7 +192,7 @@ def preflight_read(release: Release) -> PreflightRead:
     first = operation.attempts.order_by("number").first()
     if first is not None and isinstance(kind, MoneyKind):
         _check_not_executed(operation, first, kind, payload)
-    watermark = provider_list.read_watermark(operation.currency, lately=CLOCK_SKEW)
+    watermark = provider_list.read_watermark(operation.currency, lately=Attempt.SKEW)
     alike = [
         record.transaction_id
         for record in watermark.lately
@@ -209,7 +209,7 @@ def _check_not_executed(operation: Operation, first: Attempt, kind: MoneyKind[An
         incidents.raise_incident(
             operation,
             kind=IncidentKind.EXECUTED_DESPITE_PROOF,
-            evidence={"transactions": ids, "attempt": first.number, "answer": first.answer},
+            evidence={"transactions": ids, "attempt": first.number, "answers": first.answers},
         )
         raise PossiblyExecutedError(", ".join(ids))
 
@@ -294,7 +294,8 @@ def _record_with_retries(attempt_id: int, answer: SendResult) -> None:
         except (DataError, IntegrityError):
             raise
         except (DatabaseError, InterfaceError):  # unavailable, busy, or read-only after a fail-over
-            logger.exception("The answer of attempt %s is not recorded yet: %s", attempt_id, answer.message)
+            said = answers_sentence([answer.answer])
+            logger.exception("The answer of attempt %s is not recorded yet: %s", attempt_id, said)
             connection.close()
             time.sleep(pause)
         else:

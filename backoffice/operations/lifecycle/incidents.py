@@ -24,8 +24,9 @@ _UNDER_WAY = "processing"
 def raise_incident(operation: Operation, *, kind: IncidentKind, evidence: Mapping[str, object]) -> Incident:
     """Record evidence that contradicts an operation's record. The operation is not changed.
 
-    The same evidence is stored once, whether acknowledged or not. Different evidence of the same kind raises
-    a further incident that refers to the last one; earlier incidents are never changed.
+    The same evidence is stored once, whether acknowledged or not; that a transaction in it is no longer
+    `processing` is nothing new. Different evidence of the same kind raises a further incident that refers to
+    the last one; earlier incidents are never changed.
     """
     told = {name: plain(value) for name, value in evidence.items()}
     last: Incident | None = None
@@ -37,9 +38,16 @@ def raise_incident(operation: Operation, *, kind: IncidentKind, evidence: Mappin
         )
         if is_new:
             _audit_raised(incident)
-        if incident.evidence == told:
+        if _is_known(incident.evidence, told):
             return incident
         last = incident
+
+
+def _is_known(before: Mapping[str, object], told: Mapping[str, object]) -> bool:
+    match before, told:
+        case {"in_list": {"status": "processing", **listed}}, {"in_list": {"status": str(status)}}:
+            return told == {**before, "in_list": {**listed, "status": status}}
+    return before == told
 
 
 @transaction.atomic

@@ -43,7 +43,7 @@ class Migration(migrations.Migration):
                 ("amount", backoffice.core.fields.ExactDecimalField(null=True)),
                 ("counterparty", models.CharField(blank=True, max_length=200)),
                 ("counterparty_detail", models.CharField(blank=True, max_length=200)),
-                ("content_key", models.CharField(editable=False, max_length=64, null=True)),
+                ("content_key", models.CharField(editable=False, max_length=64)),
                 ("beneficiary_key", models.CharField(editable=False, max_length=200, null=True)),
                 ("beneficiary_account", models.CharField(editable=False, max_length=200, null=True)),
                 (
@@ -66,7 +66,7 @@ class Migration(migrations.Migration):
                         max_length=16,
                     ),
                 ),
-                ("reason", models.CharField(blank=True, max_length=500)),
+                ("ended_because", models.JSONField(default=dict)),
                 ("approvals_needed", models.PositiveSmallIntegerField()),
                 ("rule", models.CharField(max_length=300)),
                 ("prepared_at", models.DateTimeField()),
@@ -202,7 +202,7 @@ class Migration(migrations.Migration):
                 ("balance", models.CharField(editable=False, max_length=12, null=True)),
                 ("watermark_transaction_id", models.TextField(blank=True)),
                 ("watermark_balance", backoffice.core.fields.ExactDecimalField(null=True)),
-                ("watermark_service_time", models.DateTimeField(null=True)),
+                ("watermark_service_time", models.DateTimeField(db_index=True, null=True)),
                 ("watermark_shown", models.JSONField(null=True)),
                 (
                     "outcome",
@@ -220,7 +220,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("answer_status", models.PositiveSmallIntegerField(null=True)),
-                ("answer", models.CharField(blank=True, max_length=500)),
+                ("answers", models.JSONField(default=list)),
                 ("service_transaction_id", models.CharField(max_length=500, null=True, unique=True)),
                 ("named_at", models.DateTimeField(null=True)),
                 ("fee", backoffice.core.fields.ExactDecimalField(null=True)),
@@ -262,7 +262,6 @@ class Migration(migrations.Migration):
                 ("check_parameters", models.JSONField(default=dict)),
                 ("next_check_at", models.DateTimeField(db_index=True, null=True)),
                 ("closed_at", models.DateTimeField(null=True)),
-                ("watch_next_at", models.DateTimeField(db_index=True, null=True)),
                 (
                     "released_by",
                     models.ForeignKey(
@@ -759,6 +758,7 @@ class Migration(migrations.Migration):
                 ("amount", backoffice.core.fields.UnsignedDecimalField()),
                 ("fee", backoffice.core.fields.ExactDecimalField(null=True)),
                 ("differences", models.JSONField(blank=True, default=list)),
+                ("resembles", models.JSONField(blank=True, default=list)),
                 ("needs_telling", models.BooleanField(default=False)),
                 (
                     "attempt",

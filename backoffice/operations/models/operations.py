@@ -100,13 +100,13 @@ class Operation(models.Model):
     amount = ExactDecimalField(null=True)
     counterparty = models.CharField(max_length=200, blank=True)
     counterparty_detail = models.CharField(max_length=200, blank=True)
-    # The last two are null where nobody is paid.
-    content_key = models.CharField(max_length=64, null=True, editable=False)  # noqa: DJ001 - unique, so null
-    beneficiary_key = models.CharField(max_length=200, null=True, editable=False)  # noqa: DJ001 - see above
-    beneficiary_account = models.CharField(max_length=200, null=True, editable=False)  # noqa: DJ001 - see above
+    content_key = models.CharField(max_length=64, editable=False)
+    # Both are null where nobody is paid.
+    beneficiary_key = models.CharField(max_length=200, null=True, editable=False)  # noqa: DJ001 - null for none
+    beneficiary_account = models.CharField(max_length=200, null=True, editable=False)  # noqa: DJ001 - null for none
 
     status = models.CharField(max_length=16, choices=Status, default=Status.PENDING)
-    reason = models.CharField(max_length=500, blank=True)
+    ended_because = models.JSONField(default=dict)  # see `reason_codes.EndReason`; empty if there is none
     approvals_needed = models.PositiveSmallIntegerField()
     rule = models.CharField(max_length=300)
 
@@ -180,6 +180,11 @@ class Operation(models.Model):
     def code(self) -> str:
         """The verification code: the short form of the digest, for two people to compare."""
         return verification_code(self.digest)
+
+    @property
+    def reason(self) -> str:
+        """Why it was rejected or failed, in words; empty otherwise."""
+        return reason_codes.end_sentence(self.ended_because)
 
     @property
     def is_closed(self) -> bool:
@@ -296,13 +301,13 @@ class Attempt(models.Model):
     # Text of any length: the specification sets no maximum for a transaction id.
     watermark_transaction_id = models.TextField(blank=True)
     watermark_balance = ExactDecimalField(null=True)
-    watermark_service_time = models.DateTimeField(null=True)
+    watermark_service_time = models.DateTimeField(null=True, db_index=True)
     # Ids of transactions listed within SKEW before sending that match the content of this operation.
     watermark_shown = models.JSONField(null=True)
 
     outcome = models.CharField(max_length=16, choices=Outcome, default=Outcome.OPEN)
     answer_status = models.PositiveSmallIntegerField(null=True)
-    answer = models.CharField(max_length=500, blank=True)
+    answers = models.JSONField(default=list)  # see `reason_codes.Answer`; the late ones after the first
     service_transaction_id = models.CharField(max_length=TRANSACTION_ID_LENGTH, null=True, unique=True)  # noqa: DJ001 - many have none
     # When the provider named the transaction in an answer; null if it was matched in the list.
     named_at = models.DateTimeField(null=True)
@@ -313,8 +318,6 @@ class Attempt(models.Model):
     check_parameters = models.JSONField(default=dict)
     next_check_at = models.DateTimeField(null=True, db_index=True)
     closed_at = models.DateTimeField(null=True)
-    # The next check of a closed attempt for a contradiction of its outcome.
-    watch_next_at = models.DateTimeField(null=True, db_index=True)
     resolution = models.ForeignKey(Operation, on_delete=models.PROTECT, null=True, related_name="+")
 
     objects = AttemptManager()
@@ -346,6 +349,11 @@ class Attempt(models.Model):
         return f"Attempt {self.number} of {self.operation_id}"
 
     @property
+    def answer(self) -> str:
+        """What came of the request, in words; empty while nothing is known."""
+        return reason_codes.answers_sentence(self.answers)
+
+    @property
     def last_check(self) -> str:
         """The result of the last check in words; empty before the first."""
         return (
@@ -361,6 +369,11 @@ class Attempt(models.Model):
     def sought_from(self) -> datetime:
         """The earliest time in the provider's list of a transaction that can be this attempt's."""
         return (self.watermark_service_time or self.started_at) - self.SKEW
+
+    @property
+    def named_sought_from(self) -> datetime:
+        """The earliest time in the provider's list of a transaction whose id the provider named."""
+        return self.sought_from - timedelta(days=1)
 
     @property
     def sought_until(self) -> datetime:

@@ -1,6 +1,6 @@
-"""Codes for differences, incidents, blockers and check results, and the sentence of each code."""
+"""Codes for differences, incidents, blockers, check results, answers and ends, and the sentence of each code."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, TypeAlias
@@ -116,6 +116,52 @@ _DIFFERENCE_WORDS: dict[str, Callable[[Difference], str]] = {
 }
 
 
+class AnswerCode(TextChoices):
+    """What came of a request. The label is the sentence, with its parameters in braces."""
+
+    ACCEPTED = "accepted", "Accepted by the service"
+    ACCEPTED_AS = "accepted_as", "Accepted by the service, as {status}"
+    ERROR = "error", "{error}"  # of the client, with the provider's own words
+    UNREADABLE = "unreadable", "{error} It said: {excerpt}"
+    NOTHING_RECORDED = "nothing_recorded", "No answer was recorded before the deadline"
+    NAMES_ANOTHER = (
+        "names_another",
+        "The service names transaction {transaction}, by which {operation} was closed. "
+        "People must look at both.",
+    )
+
+
+Answer: TypeAlias = "dict[str, str]"
+"""An `AnswerCode` under `code`, and its parameters beside it, as stored in JSON."""
+
+
+def coded(code: TextChoices, **parameters: str) -> dict[str, str]:
+    """A code and its parameters in the form in which they are stored."""
+    return {"code": code.value, **parameters}
+
+
+def answers_sentence(answers: Sequence[Answer]) -> str:
+    """The answers to one request in words, the late ones after the first."""
+    return " Later: ".join(str(AnswerCode(one["code"]).label).format(**one)[:500] for one in answers)
+
+
+class EndReason(TextChoices):
+    """Why an operation ended without success. The label is the sentence, with its parameters in braces."""
+
+    STATED = "stated", "{text}"  # by the person who rejected it
+    REPORTED_FAILED = "reported_failed", "The service reports this transaction as failed."
+    RESOLVED = "resolved", "Settled by {resolution}, which two people signed."
+
+
+def end_sentence(reason: dict[str, str]) -> str:
+    """An `EndReason` or `Answer` with its parameters in words; empty if there is none."""
+    if not reason:
+        return ""
+    if reason["code"] in AnswerCode.values:
+        return answers_sentence([reason])
+    return str(EndReason(reason["code"]).label).format(**reason)
+
+
 _NAMES = {
     "transaction": "transaction",
     "transactions": "transactions",
@@ -126,7 +172,7 @@ _NAMES = {
     "counterparty": "with",
     "other": "other",
     "attempt": "attempt",
-    "answer": "answer",
+    "answers": "answer",
     "named": "named",
     "on_record": "on record",
     "in_list": "in the list",
@@ -191,6 +237,7 @@ _EVIDENCE_WORDS: dict[str, Callable[[Any], str]] = {
     "on_record": _recorded_end,
     "in_list": _listed,
     "differences": sentences,
+    "answers": answers_sentence,
     "transactions": ", ".join,
     "occurred_at": _moment,
 }

@@ -47,6 +47,8 @@ class Comparison(models.Model):
     amount = UnsignedDecimalField()
     fee = ExactDecimalField(null=True)
     differences = models.JSONField(default=list, blank=True)  # see `reason_codes.Difference`
+    # Ids of the closed attempts for which the provider may have made this debit besides what is on record.
+    resembles = models.JSONField(default=list, blank=True)
     # Set while an incident has to be raised for it.
     needs_telling = models.BooleanField(default=False)
     attempt = models.OneToOneField(

@@ -16,11 +16,11 @@ from backoffice.accounts.models import User
 from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.core import clock, fault_points
-from backoffice.operations.delivery.record import first_recheck_time, next_check_time, release_balance
+from backoffice.operations.delivery.record import next_check_time, release_balance
 from backoffice.operations.lifecycle.transitions import transition
-from backoffice.operations.matching import EXECUTION_WINDOW, MatchResult, claim_transaction, find_match
+from backoffice.operations.matching import MatchResult, claim_transaction, find_match
 from backoffice.operations.models.operations import Attempt, Operation
-from backoffice.operations.models.reason_codes import CheckResult
+from backoffice.operations.models.reason_codes import CheckResult, EndReason, coded
 from backoffice.operations.states import AWAITING_PROVIDER, Outcome, Status
 from payments_gateway import TransactionRecord
 
@@ -124,7 +124,7 @@ def _earliest_claim_time(operation: Operation, attempt: Attempt, record: Transac
         record.status == PROCESSING and operation.status == Status.UNKNOWN
     )
     if may_hide_ours:
-        return attempt.started_at + EXECUTION_WINDOW
+        return attempt.may_come_until
     if operation.status == Status.PROCESSING and _follows_watermark(attempt, record):
         return attempt.started_at
     return attempt.started_at + listing_delay()
@@ -177,14 +177,13 @@ def _early_recheck(operation: Operation, attempt: Attempt, seen: MatchResult) ->
     if record is not None and seen.at < _earliest_claim_time(operation, attempt, record):
         return seen.at + RECHECK_SOON
     if seen.problem:
-        return seen.at + (RECHECK_SOON if seen.at - attempt.started_at < EXECUTION_WINDOW else RECHECK_AFTER)
+        return seen.at + (RECHECK_SOON if seen.at < attempt.may_come_until else RECHECK_AFTER)
     return None
 
 
 def _close(operation: Operation, attempt: Attempt, ended: str, actor: User | None) -> None:
     status, attempt.outcome, action = _ENDS[ended]
     attempt.closed_at, attempt.next_check_at = clock.now(), None
-    attempt.watch_next_at = first_recheck_time(attempt.closed_at)
     attempt.save()
     _transition(operation, attempt, status, action, actor)
     release_balance(attempt)
@@ -201,7 +200,7 @@ def _mark_processing(operation: Operation, attempt: Attempt, actor: User | None)
 def _transition(
     operation: Operation, attempt: Attempt, status: Status, action: Action, actor: User | None
 ) -> None:
-    failed = {"reason": "The service reports this transaction as failed."} if status == Status.FAILED else {}
+    failed = {"ended_because": coded(EndReason.REPORTED_FAILED)} if status == Status.FAILED else {}
     transition(operation, status, **failed)
     audit.record(
         action,

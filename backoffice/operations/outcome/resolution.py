@@ -7,7 +7,7 @@ from backoffice.audit import log as audit
 from backoffice.audit.actions import Action
 from backoffice.core import clock
 from backoffice.ledger import provider_list
-from backoffice.operations.delivery.record import first_recheck_time, release_balance
+from backoffice.operations.delivery.record import release_balance
 from backoffice.operations.errors import CannotResolveError, Refusal
 from backoffice.operations.kinds.resolution.case import (
     ResolutionChoice,
@@ -20,6 +20,7 @@ from backoffice.operations.kinds.resolution.case import (
 from backoffice.operations.lifecycle.transitions import transition
 from backoffice.operations.matching import claim_transaction
 from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.models.reason_codes import EndReason, coded
 from backoffice.operations.states import Outcome, Status
 from payments_gateway import GatewayError
 
@@ -61,10 +62,10 @@ def resolve_operation(resolution: Operation, payload: ResolutionPayload, actor: 
     if payload.transaction is not None:
         _claim_transaction(attempt, payload.transaction)
     attempt.closed_at, attempt.next_check_at = clock.now(), None
-    attempt.watch_next_at = first_recheck_time(attempt.closed_at)
     attempt.resolution = resolution
     attempt.save()
-    transition(operation, status, **({"reason": _reason(resolution)} if status == Status.FAILED else {}))
+    reason = coded(EndReason.RESOLVED, resolution=resolution.reference)
+    transition(operation, status, **({"ended_because": reason} if status == Status.FAILED else {}))
     audit.record(
         Action.OPERATION_RESOLVED,
         actor=actor,
@@ -104,7 +105,3 @@ def _claim_transaction(attempt: Attempt, seen: TransactionEvidence) -> None:
     if not claim_transaction(attempt, seen.transaction_id, instead_of=taken):
         raise CannotResolveError(Refusal.TRANSACTION_TAKEN, transaction=seen.transaction_id)
     attempt.fee = seen.fee
-
-
-def _reason(resolution: Operation) -> str:
-    return f"Settled by {resolution.reference}, which two people signed."

@@ -57,8 +57,8 @@ UNNAMED_CHECK_INTERVAL = timedelta(seconds=15)
 def schedule_checks(transaction_ids: Collection[str]) -> None:
     """Make the named attempts due now, other open attempts due soon, and request a refresh of the mirror.
 
-    Other open attempts may be meant as well; they become due as `UNNAMED_CHECK_INTERVAL` allows. A closed
-    attempt is checked again if it is still being rechecked. No check is ever postponed, and a check in
+    Other open attempts may be meant as well; they become due as `UNNAMED_CHECK_INTERVAL` allows. What it says
+    of a closed attempt reaches reconciliation through the mirror. No check is ever postponed, and a check in
     progress keeps the earlier time set here (`outcome.confirmation`). The regular schedule depends on time
     alone, so an additional check does not shorten it.
 
@@ -70,7 +70,6 @@ def schedule_checks(transaction_ids: Collection[str]) -> None:
     now = clock.now()
     soon = next_run_time("checks of unnamed", interval=UNNAMED_CHECK_INTERVAL)
     named = Attempt.objects.filter(service_transaction_id__in=transaction_ids)
-    named.filter(closed_at__isnull=False, watch_next_at__gt=now).update(watch_next_at=now)
     named.filter(closed_at__isnull=True, next_check_at__gt=now).update(next_check_at=now)
     Attempt.objects.filter(closed_at__isnull=True, next_check_at__gt=soon).update(next_check_at=soon)
 

@@ -14,6 +14,10 @@ A transaction that is not incoming, belongs to no attempt and is not older than 
 * pending while it may be that of an open attempt whose transaction the provider has not named;
 * unrecognised otherwise, whatever its status: nobody prepared it here. That raises an incident.
 
+A debit among them that looks like what a closed attempt sent contradicts its end: it is a second debit, or it
+was executed after all. That raises an incident about the operation, unless the debit may be that of an open
+attempt that looks the same.
+
 Incoming transactions are not compared; they are only counted.
 """
 
@@ -25,7 +29,7 @@ from decimal import Decimal
 from backoffice.core.fields import normalized_text
 from backoffice.ledger.models import Mirror, Transaction
 from backoffice.operations.errors import UnreadableContentError
-from backoffice.operations.kinds.base import MoneyKind
+from backoffice.operations.kinds.base import FieldMatch, MoneyKind
 from backoffice.operations.kinds.registry import read_content
 from backoffice.operations.models.operations import Attempt
 from backoffice.operations.models.reason_codes import Difference, DifferenceCode, MatchField, difference
@@ -50,6 +54,7 @@ class ComparisonResult:
     amount: Decimal
     fee: Decimal | None
     differences: list[Difference] = field(default_factory=list)
+    resembles: list[int] = field(default_factory=list)  # ids of closed attempts
 
     @property
     def day(self) -> date:
@@ -85,22 +90,32 @@ def compare_attempt(attempt: Attempt, listed: Transaction | None, mirror: Mirror
 
 
 def compare_transaction(
-    listed: Transaction, begins_at: datetime | None, in_doubt: Iterable[Attempt]
+    listed: Transaction,
+    begins_at: datetime | None,
+    in_doubt: Iterable[Attempt],
+    closed: Iterable[Attempt] = (),
 ) -> ComparisonResult | None:
     """Compare a transaction that no attempt has claimed; None if it needs no explanation.
 
     `in_doubt` are the open attempts whose transaction the provider has not named. Read them after the record,
     and check that no attempt has claimed the record after reading them: an attempt that claims it meanwhile
-    is then in one of the two.
+    is then in one of the two. `closed` are the closed attempts in whose search windows it may lie.
     """
-    if listed.direction == INCOMING or begins_at is None or listed.occurred_at < begins_at:
+    if listed.direction == INCOMING or begins_at is None:
         return None
+    meant = [attempt for attempt in in_doubt if _may_belong_to(attempt, listed)]
+    resembled = [attempt.pk for attempt in closed if _is_debit_besides(attempt, listed)]
+    if resembled and any(_recognises(attempt, listed) for attempt in meant):
+        resembled = []
+    if listed.occurred_at < begins_at and not resembled:
+        return None  # by the provider's clock, which may be behind ours
     verdict, differences = ReconciliationResult.UNRECOGNISED, list(_unusual_details(listed))
-    if meant := [attempt.operation.reference for attempt in in_doubt if _may_belong_to(attempt, listed)]:
+    if meant:
         verdict = ReconciliationResult.PENDING
-        differences = [difference(DifferenceCode.MAY_BE_UNKNOWN_OPERATION, operations=meant)]
+        operations = [attempt.operation.reference for attempt in meant]
+        differences = [difference(DifferenceCode.MAY_BE_UNKNOWN_OPERATION, operations=operations)]
     return ComparisonResult(
-        verdict, listed.occurred_at, listed.currency, listed.amount, listed.fee, differences
+        verdict, listed.occurred_at, listed.currency, listed.amount, listed.fee, differences, resembled
     )
 
 
@@ -164,17 +179,22 @@ def _differences(attempt: Attempt, listed: Transaction) -> Iterator[Difference]:
 
 def _recipient_differences(attempt: Attempt, listed: Transaction) -> Iterator[Difference]:
     """Differences in the recipient and other match fields; money is compared by `_differences`."""
-    try:
-        kind, payload = read_content(attempt.operation)
-    except UnreadableContentError:
-        return
-    if not isinstance(kind, MoneyKind):
-        return
-    told = {name: getattr(listed, name) for name in TransactionRecord.model_fields if hasattr(listed, name)}
-    for trait in kind.traits(payload, TransactionRecord.model_construct(**told)):
+    for trait in _match_fields(attempt, listed) or ():
         if trait.fits is False and trait.field not in _COMPARED_ELSEWHERE:
             name = trait.field.value
             yield difference(DifferenceCode.FIELD, field=name, here=trait.ours, there=trait.theirs)
+
+
+def _match_fields(attempt: Attempt, listed: Transaction) -> list[FieldMatch] | None:
+    """The fields by which its kind matches a transaction; None if it has none, or its content is unreadable."""
+    try:
+        kind, payload = read_content(attempt.operation)
+    except UnreadableContentError:
+        return None
+    if not isinstance(kind, MoneyKind):
+        return None
+    record = {name: getattr(listed, name) for name in TransactionRecord.model_fields}
+    return kind.traits(payload, TransactionRecord.model_construct(**record))
 
 
 def _numbers(code: DifferenceCode, here: Decimal, there: Decimal, currency: str) -> Difference:
@@ -182,10 +202,34 @@ def _numbers(code: DifferenceCode, here: Decimal, there: Decimal, currency: str)
 
 
 def _may_belong_to(attempt: Attempt, listed: Transaction) -> bool:
+    return _is_in_search_window(attempt, listed) and attempt.started_at <= listed.first_seen_at
+
+
+def _is_debit_besides(attempt: Attempt, listed: Transaction) -> bool:
+    """Whether it is a debit that looks like this closed attempt's, besides the transaction on record.
+
+    Without the provider's time at sending, new and old transactions cannot be distinguished.
+    """
+    is_without_own = attempt.outcome == Outcome.SUCCEEDED and attempt.service_transaction_id is None
+    is_debit = listed.status != "failed" and listed.missing_since is None and listed.created_at is not None
+    return (
+        is_debit
+        and not is_without_own
+        and attempt.watermark_service_time is not None
+        and _is_in_search_window(attempt, listed)
+        and _recognises(attempt, listed)
+    )
+
+
+def _is_in_search_window(attempt: Attempt, listed: Transaction) -> bool:
     return (
         attempt.balance == listed.currency
         and attempt.operation.amount == listed.amount
         and attempt.sought_from <= listed.occurred_at <= attempt.sought_until
         and attempt.is_new_since(listed.transaction_id)
-        and attempt.started_at <= listed.first_seen_at
     )
+
+
+def _recognises(attempt: Attempt, listed: Transaction) -> bool:
+    fields = _match_fields(attempt, listed)
+    return fields is not None and all(trait.fits is not False for trait in fields)

@@ -34,6 +34,8 @@ FULL_PASS_INTERVAL = timedelta(days=1)
 # Seconds one call spends on comparing, and again on raising incidents, while there is more.
 TIME_BUDGET_SECONDS = 5.0
 BATCH_SIZE = 500  # of each feed in one transaction
+# The provider's clock may be behind ours: its first records of operations here may be as much older.
+CLOCK_DIFFERENCE = timedelta(days=1)
 ROWS_PER_STEP = 20_000  # rows of the mirror that one step passes over
 _OPERATION = Operation._meta.label_lower
 
@@ -133,14 +135,18 @@ def _scope(state: ReconciliationState, mirror: Mirror) -> ReconciliationScope:
 
 
 def _read_rows(scope: ReconciliationScope, behind: int, begins_at: datetime | None) -> int:
-    """Add the next outgoing rows since the first operation; returns where the next batch begins."""
+    """Add the next outgoing rows since the first operation, and of the day before it.
+
+    Returns where the next batch begins.
+    """
     newest = _newest(Transaction.objects.all())
     stretch = Transaction.objects.filter(pk__gt=behind).order_by("pk").values_list("pk", flat=True)
     # Limits the number of rows, not the range of ids, which may have wide gaps.
     to = min([newest, *stretch[ROWS_PER_STEP - 1 : ROWS_PER_STEP]])
     found: list[int] = []
     if begins_at is not None and to > behind:
-        rows = Transaction.objects.filter(pk__gt=behind, pk__lte=to, occurred_at__gte=begins_at)
+        earliest = begins_at - CLOCK_DIFFERENCE
+        rows = Transaction.objects.filter(pk__gt=behind, pk__lte=to, occurred_at__gte=earliest)
         outgoing = rows.exclude(direction=INCOMING).order_by("pk").values_list("pk", flat=True)
         found = list(outgoing[:BATCH_SIZE])
     if len(found) == BATCH_SIZE:
@@ -159,11 +165,18 @@ def _read_changes(scope: ReconciliationScope, behind: int) -> int:
 
 
 def _read_entries(scope: ReconciliationScope, behind: int) -> int:
-    """Add the attempts of operations that have new audit entries."""
+    """Add the attempts of operations that have new audit entries, and unclaimed rows that may look like them."""
     entries = Entry.objects.filter(position__gt=behind).order_by("position")
     found = list(entries.values_list("position", "target_type", "target_id")[:BATCH_SIZE])
     touched = {UUID(target) for _, kind, target in found if kind == _OPERATION}
-    scope.attempts.update(Attempt.objects.filter(operation__in=touched).values_list("pk", flat=True))
+    attempts = Attempt.objects.filter(operation__in=touched)
+    scope.attempts.update(attempt.pk for attempt in attempts)
+    if windows := [(attempt.sought_from, attempt.sought_until) for attempt in attempts if attempt.closed_at]:
+        earliest, latest = min(start for start, _ in windows), max(end for _, end in windows)
+        unclaimed = Comparison.objects.filter(
+            attempt__isnull=True, occurred_at__gte=earliest, occurred_at__lte=latest
+        )
+        scope.rows.update(unclaimed.values_list("transaction_id", flat=True))
     scope.is_cut |= len(found) == BATCH_SIZE
     return found[-1][0] if found else behind
 
@@ -222,7 +235,8 @@ def _compare(scope: ReconciliationScope, begins_at: datetime | None, mirror: Mir
         own = listed.get(one.service_transaction_id or "")
         verdicts.append((one, own, compare_attempt(one, own, mirror)))
     others = [row for row in rows.values() if row.transaction_id not in named]
-    verdicts += [(None, row, compare_transaction(row, begins_at, in_doubt)) for row in others]
+    closed = _closed_attempts_near(others)
+    verdicts += [(None, row, compare_transaction(row, begins_at, in_doubt, closed)) for row in others]
     concerned = {row.pk for row in (*rows.values(), *listed.values())}
     store_comparisons(_stored_comparisons({one.pk for one in attempts}, concerned), verdicts)
 
@@ -237,6 +251,20 @@ def _attempts_without_named_transaction() -> list[Attempt]:
         balance__isnull=False,
     )
     return list(unnamed.select_related("operation"))
+
+
+def _closed_attempts_near(rows: Collection[Transaction]) -> list[Attempt]:
+    """Closed attempts of the same amounts in whose search windows these transactions may lie."""
+    if not rows:
+        return []
+    times = [row.occurred_at for row in rows]
+    near = Attempt.objects.filter(
+        closed_at__isnull=False,
+        watermark_service_time__gte=min(times) - Attempt.MAY_TAKE - Attempt.SKEW,
+        watermark_service_time__lte=max(times) + Attempt.SKEW,
+        operation__amount__in={row.amount for row in rows},
+    )
+    return list(near.select_related("operation"))
 
 
 def _attempts(pks: Collection[int], transaction_ids: Iterable[str]) -> list[Attempt]:

@@ -12,17 +12,23 @@ from backoffice.ledger.mirror.totals import ExactSum
 from backoffice.ledger.models import Transaction
 from backoffice.operations.lifecycle import incidents
 from backoffice.operations.models.operations import Attempt
-from backoffice.operations.models.reason_codes import Difference, DifferenceCode, IncidentKind
+from backoffice.operations.models.reason_codes import (
+    Difference,
+    DifferenceCode,
+    IncidentKind,
+    listed_transaction,
+    recorded_end,
+)
 from backoffice.operations.models.reconciliation import (
     ALARMING,
     Comparison,
     ReconciliationResult,
     VerdictTotal,
 )
-from backoffice.operations.reconciliation.closed_checks import list_evidence
 from backoffice.operations.reconciliation.rules import ComparisonResult
+from backoffice.operations.states import Outcome
 
-# The incident kinds that `closed_checks` raises for the same contradiction: status here and at the provider.
+# The incident kinds of opposite ends: status here and at the provider.
 _CONTRARY = {
     ("fulfilled", "failed"): IncidentKind.NOW_FAILED,
     ("failed", "fulfilled"): IncidentKind.NOW_EXECUTED,
@@ -31,7 +37,7 @@ _CONTRARY = {
 Compared = tuple[Attempt | None, Transaction | None, ComparisonResult | None]
 ComparisonKey = tuple[str, int]
 TotalKey = tuple[date, str, str]
-_STORED_FIELDS = ("verdict", "occurred_at", "day", "currency", "amount", "fee", "differences")
+_STORED_FIELDS = ("verdict", "occurred_at", "day", "currency", "amount", "fee", "differences", "resembles")
 
 
 def store_comparisons(kept: Iterable[Comparison], judged: Iterable[Compared]) -> None:
@@ -57,7 +63,7 @@ def store_comparisons(kept: Iterable[Comparison], judged: Iterable[Compared]) ->
     _detach_transactions(old for old, row in changed if old and old.transaction_id != row.transaction_id)
     for old, row in changed:
         sums[_total_key(row)].add(row.amount, row.fee)
-        row.needs_telling = row.verdict in ALARMING
+        row.needs_telling = row.verdict in ALARMING or bool(row.resembles)
         if old is not None:
             sums[_total_key(old)].subtract(old.amount, old.fee)
             row.pk = old.pk
@@ -129,8 +135,15 @@ def _raise_incident(row: Comparison) -> None:
     if row.attempt is not None:
         for kind, shown in _contradictions(row, row.attempt).items():
             incidents.raise_incident(row.attempt.operation, kind=kind, evidence=shown)
-    elif row.transaction is not None:
+        return
+    if row.transaction is None:
+        return
+    if row.verdict == ReconciliationResult.UNRECOGNISED:
         incidents.raise_for_transaction(row.transaction, evidence=_transaction_evidence(row.transaction))
+    for attempt in Attempt.objects.filter(pk__in=row.resembles).select_related("operation").order_by("pk"):
+        has_own = attempt.outcome == Outcome.SUCCEEDED
+        kind = IncidentKind.SECOND_DEBIT if has_own else IncidentKind.EXECUTED_AFTER_ALL
+        incidents.raise_incident(attempt.operation, kind=kind, evidence=_evidence(attempt, row.transaction))
 
 
 def _transaction_evidence(movement: Transaction) -> dict[str, object]:
@@ -146,19 +159,28 @@ def _transaction_evidence(movement: Transaction) -> dict[str, object]:
 
 
 def _contradictions(row: Comparison, attempt: Attempt) -> dict[IncidentKind, dict[str, object]]:
-    """The incident kinds of this row, with evidence equal to that of `closed_checks` where both apply."""
+    """The incident kinds of this attempt's comparison, each with its evidence."""
     if row.verdict == ReconciliationResult.MISSING_AT_PROVIDER:
-        return {IncidentKind.NOT_LISTED: list_evidence(attempt, None)}
+        return {IncidentKind.NOT_LISTED: _evidence(attempt, None)}
     differences: dict[IncidentKind, list[Difference]] = defaultdict(list)
     for difference in row.differences:
         differences[_kind(difference)].append(difference)
-    on_record = list_evidence(attempt, None)["on_record"]
+    on_record = _evidence(attempt, None)["on_record"]
     return {
-        kind: list_evidence(attempt, row.transaction)
+        kind: _evidence(attempt, row.transaction)
         if kind in _CONTRARY.values()
         else {"on_record": on_record, "differences": found}
         for kind, found in differences.items()
     }
+
+
+def _evidence(attempt: Attempt, listed: Transaction | None) -> dict[str, object]:
+    """The recorded outcome and what the list shows."""
+    in_list = listed and listed_transaction(
+        listed.transaction_id, listed.created_at, listed.currency, listed.amount, listed.status
+    )
+    on_record = recorded_end(attempt.number, attempt.outcome, attempt.service_transaction_id)
+    return {"on_record": on_record, "in_list": in_list}
 
 
 def _kind(difference: Difference) -> IncidentKind:

@@ -29,6 +29,7 @@ def operation(maker: User, number: int, prepared_at: datetime) -> Operation:
         reference=f"W-{number:06d}",
         kind="withdrawal",
         payload=factories.payload().stored(),
+        content_key=str(number),
         sentence=f"Operation {number}",
         approvals_needed=1,
         maker=maker,

@@ -132,7 +132,7 @@ def reported_status(operation: Operation, ledger: Any) -> str:
     """One operation by our record and by the provider's, for the report of a failed test."""
     attempts = list(
         operation.attempts.values_list(
-            "number", "outcome", "answer", "check_result", "check_parameters", "next_check_at"
+            "number", "outcome", "answers", "check_result", "check_parameters", "next_check_at"
         )
     )
     return f"{operation} is {operation.status}; {attempts}; the service has {records_of(operation, ledger)}"
@@ -164,7 +164,7 @@ def _has_a_reason(operation: Operation) -> bool:
         return attempt.deadline_at is not None
     if operation.status == Status.REVIEW:
         return bool(attempt.check_result)
-    return attempt.next_check_at is not None and bool(attempt.answer)
+    return attempt.next_check_at is not None and bool(attempt.answers)
 
 
 def _was_ambiguous(operation: Operation) -> bool:
@@ -172,6 +172,6 @@ def _was_ambiguous(operation: Operation) -> bool:
     return (
         isinstance(KINDS[operation.kind], MoneyKind)
         and Attempt.objects.filter(operation=operation, answer_status__isnull=True)
-        .exclude(answer__startswith="Accepted")
+        .exclude(answers__0__code__startswith="accepted")
         .exists()
     )

@@ -8,9 +8,10 @@ from backoffice.audit.actions import Action
 from backoffice.core import clock
 from backoffice.operations.delivery import send
 from backoffice.operations.delivery.record import SendResult, record_result
-from backoffice.operations.matching import EXECUTION_WINDOW, MatchResult, claim_transaction
+from backoffice.operations.matching import MatchResult, claim_transaction
 from backoffice.operations.models.monitoring import Incident
 from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.models.reason_codes import AnswerCode, coded
 from backoffice.operations.outcome import confirmation
 from backoffice.operations.outcome.confirmation import listing_delay
 from backoffice.operations.states import Outcome, Status
@@ -25,11 +26,15 @@ ACCEPTED = SendResult(
     Status.PROCESSING,
     Outcome.OPEN,
     Action.OPERATION_ACCEPTED,
-    "Accepted by the service",
+    coded(AnswerCode.ACCEPTED),
     transaction_id="T-1",
 )
 REFUSED = SendResult(
-    Status.FAILED, Outcome.REJECTED, Action.OPERATION_FAILED, "Insufficient funds", http_status=422
+    Status.FAILED,
+    Outcome.REJECTED,
+    Action.OPERATION_FAILED,
+    coded(AnswerCode.ERROR, error="Insufficient funds"),
+    http_status=422,
 )
 
 
@@ -114,7 +119,7 @@ class TestWhileNothingIsDecided:
         """The list lagged and showed another's, which failed; ours was named before that look was written down."""
         service.answer_post = lambda: (502, "bad gateway")
         send.send_operation(released.pk)
-        let_pass(EXECUTION_WINDOW)
+        let_pass(Attempt.MAY_TAKE)
         others = TransactionRecord(transaction_id="T-OTHER", status="failed", currency="NGN", amount=250_000)
         seen = MatchResult(clock.now(), [others])
         attempt = Attempt.objects.get()

@@ -18,7 +18,7 @@ from backoffice.operations.delivery.record import SendResult, record_result
 from backoffice.operations.delivery.send import make_request
 from backoffice.operations.lifecycle import pause
 from backoffice.operations.models.operations import Attempt, Operation, Release
-from backoffice.operations.models.reason_codes import Blocker
+from backoffice.operations.models.reason_codes import AnswerCode, Blocker, coded
 from backoffice.operations.outcome import confirmation
 from backoffice.operations.states import Outcome, Status
 from tests.operations.steps import reloaded
@@ -73,7 +73,7 @@ def test_a_sender_that_was_frozen_in_its_last_moment_sends_nothing(
     with clock.use_clock(night.now):
         answer = make_request(claimed(released))
     assert (answer.outcome, service.posts) == (Outcome.NOT_SENT, [])
-    assert "had passed before it began" in answer.message
+    assert "had passed before it began" in answer.answer["error"]
 
 
 def test_people_are_told_that_the_look_had_grown_old_before_the_database_let_it_be_claimed(
@@ -113,12 +113,15 @@ NAMED = SendResult(
     Status.PROCESSING,
     Outcome.OPEN,
     Action.OPERATION_ACCEPTED,
-    "Accepted by the service",
+    coded(AnswerCode.ACCEPTED),
     transaction_id="T-1",
 )
 
 NEVER_LEFT = SendResult(
-    Status.APPROVED, Outcome.NOT_SENT, Action.OPERATION_RETURNED, "The service could not be reached"
+    Status.APPROVED,
+    Outcome.NOT_SENT,
+    Action.OPERATION_RETURNED,
+    coded(AnswerCode.ERROR, error="The service could not be reached"),
 )
 
 

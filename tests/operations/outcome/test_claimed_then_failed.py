@@ -9,7 +9,6 @@ from django.utils import timezone
 from backoffice.accounts.models import User
 from backoffice.audit.models import Entry
 from backoffice.operations.delivery import send
-from backoffice.operations.matching import EXECUTION_WINDOW
 from backoffice.operations.models.operations import TRANSACTION_ID_LENGTH, Attempt, Operation
 from backoffice.operations.outcome import confirmation
 from backoffice.operations.states import Outcome, Status
@@ -63,7 +62,7 @@ def test_its_failure_proves_nothing_while_ours_may_still_stand_in_the_list(
 ) -> None:
     assert confirmed(taken, service, record("T-1", "failed")) == Status.PROCESSING
     assert "since ours may come yet" in Attempt.objects.get().last_check
-    let_pass(EXECUTION_WINDOW)
+    let_pass(Attempt.MAY_TAKE)
     assert confirmed(taken, service, record("T-1", "failed")) == Status.FAILED
 
 
@@ -86,7 +85,7 @@ def test_people_decide_between_it_and_another_that_stands_beside_it(
 ) -> None:
     both = (record("T-1", "failed"), record("T-2"))
     assert confirmed(taken, service, *both) == Status.PROCESSING
-    let_pass(EXECUTION_WINDOW + timedelta(minutes=1))
+    let_pass(Attempt.MAY_TAKE + timedelta(minutes=1))
     shows(service, *both)
     assert confirmed(taken, service, *both) == Status.REVIEW
     assert settled(taken, maker, checker, "happened", "T-2").status == Status.SUCCEEDED
@@ -98,7 +97,7 @@ def test_people_choose_no_other_than_the_one_that_the_service_named(
 ) -> None:
     attempt = Attempt.objects.get()
     Attempt.objects.update(named_at=attempt.started_at)
-    let_pass(EXECUTION_WINDOW + timedelta(minutes=1))
+    let_pass(Attempt.MAY_TAKE + timedelta(minutes=1))
     Operation.objects.update(status=Status.REVIEW)
     shows(service, record("T-1", "failed"), record("T-2"))
     form = said(taken, "happened", "T-2")

@@ -9,7 +9,6 @@ import pytest
 from django.utils import timezone
 
 from backoffice.accounts.models import User
-from backoffice.operations.matching import EXECUTION_WINDOW
 from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.outcome import confirmation
 from backoffice.operations.outcome.confirmation import RECHECK_SOON, listing_delay
@@ -107,7 +106,7 @@ def test_staff_read_until_when_it_is_not_taken(unknown: Operation, service: Stub
 def test_a_transaction_under_way_is_known_by_its_id_from_then_on(
     unknown: Operation, service: StubProvider
 ) -> None:
-    let_pass(EXECUTION_WINDOW)
+    let_pass(Attempt.MAY_TAKE)
     assert confirmed(unknown, service, record("T-7", "processing")).status == Status.PROCESSING
     assert Attempt.objects.get().service_transaction_id == "T-7"
     assert (
@@ -132,7 +131,7 @@ def test_a_failed_one_proves_failure_only_when_ours_cannot_come_any_more(
     unknown: Operation, service: StubProvider
 ) -> None:
     assert confirmed(unknown, service, record("T-7", "failed")).status == Status.UNKNOWN
-    let_pass(EXECUTION_WINDOW)
+    let_pass(Attempt.MAY_TAKE)
     assert confirmed(unknown, service, record("T-7", "failed")).status == Status.FAILED
 
 

@@ -37,7 +37,7 @@ def inspected(db: None) -> None:
 
 @pytest.fixture
 def incident(operation: Operation) -> Incident:
-    return incidents.raise_incident(operation, kind=KIND, evidence={"answer": "T-1 <b>250,000</b>"})
+    return incidents.raise_incident(operation, kind=KIND, evidence={"named": "T-1 <b>250,000</b>"})
 
 
 def found(**violations: list[str]) -> None:
@@ -158,7 +158,7 @@ def test_further_evidence_and_what_was_found_before_stand_side_by_side(
     as_checker: Client, checker: User, incident: Incident, operation: Operation
 ) -> None:
     incidents.acknowledge_incident(incident.pk, actor=checker, note="Refunded")
-    further = incidents.raise_incident(operation, kind=KIND, evidence={"answer": "T-2"})
+    further = incidents.raise_incident(operation, kind=KIND, evidence={"named": "T-2"})
     assert "1 incident is open" in overview(as_checker)
     before = text_of(as_checker.get(incident.get_absolute_url()))
     assert f'<a href="{further.get_absolute_url()}">further evidence</a>' in before

@@ -14,6 +14,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 from backoffice.accounts.models import User
 from backoffice.operations.delivery import send
 from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.models.reason_codes import AnswerCode, coded
 from backoffice.operations.outcome import confirmation
 from backoffice.operations.states import Outcome, Status
 from tests import factories
@@ -43,7 +44,13 @@ def many_cases(maker: User, checker: User, how_many: int) -> None:
             digest=operation.digest,
             started_at=timezone.now() - timedelta(hours=30, minutes=-number),
             deadline_at=timezone.now(),
-            answer="The service answered 502, which proves nothing. It said: bad gateway",
+            answers=[
+                coded(
+                    AnswerCode.UNREADABLE,
+                    error="The service answered 502, which proves nothing.",
+                    excerpt="bad gateway",
+                )
+            ],
             watermark_balance="5000000",
             watermark_transaction_id="OLD",
             watermark_service_time=timezone.now() - timedelta(hours=30),

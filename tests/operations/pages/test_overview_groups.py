@@ -48,6 +48,7 @@ def _operation(chance: random.Random, number: int, now: datetime, maker: User) -
         reference=f"W-{number:06d}",
         kind="withdrawal",
         payload=factories.payload().stored(),
+        content_key=str(number),
         digest=f"{number:064x}",
         sentence="Withdraw",
         currency="NGN",

@@ -86,6 +86,7 @@ def _operation(chance: random.Random, number: int, now: datetime) -> dict[str, A
         "payload": PAYLOAD
         | {"amount": str(amount), "account_number": account, "account_name": _name(person)},
         "digest": f"{number:064x}",
+        "content_key": f"{number:064x}",
         "sentence": f"Withdraw NGN {amount:,.2f} to {_name(person)}, {bank} ••{account[-4:]}",
         "amount": amount,
         "counterparty": _name(person),

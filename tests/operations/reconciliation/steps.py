@@ -107,6 +107,7 @@ def everything_kept() -> tuple[object, ...]:
         "amount",
         "fee",
         "differences",
+        "resembles",
     )
     return set(map(repr, Comparison.objects.values_list(*names))), totals()
 

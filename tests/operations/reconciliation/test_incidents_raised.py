@@ -13,8 +13,6 @@ from django.utils import timezone
 from backoffice.accounts.models import User
 from backoffice.audit.actions import Action
 from backoffice.audit.models import Entry
-from backoffice.ledger import provider_list
-from backoffice.ledger.mirror.merge import merge_records
 from backoffice.ledger.models import Transaction
 from backoffice.operations.lifecycle import incidents
 from backoffice.operations.lifecycle.incidents import acknowledge_incident
@@ -23,14 +21,10 @@ from backoffice.operations.models.operations import Attempt, Operation
 from backoffice.operations.models.reason_codes import IncidentKind
 from backoffice.operations.models.reconciliation import Comparison, ReconciliationResult, ReconciliationState
 from backoffice.operations.monitoring.metrics import render_metrics
-from backoffice.operations.outcome import confirmation
-from backoffice.operations.reconciliation import closed_checks, runner, selectors
+from backoffice.operations.reconciliation import runner, selectors
 from backoffice.operations.reconciliation.runner import reconcile
-from tests.operations.provider_list import NAMED, record, shows
-from tests.operations.provider_list import sent as processed
 from tests.operations.reconciliation.steps import listed, long_since, read_until, sent, told_anew
 from tests.operations.steps import text_of
-from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db
 
@@ -157,36 +151,6 @@ def test_an_incident_says_what_contradicts_the_record(
     read_until(long_since())
     reconcile()
     assert set(Incident.objects.values_list("kind", flat=True)) == whats
-
-
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize(
-    ("ended", "since", "what"),
-    [
-        ("fullfiled", "failed", IncidentKind.NOW_FAILED),
-        ("failed", "fullfiled", IncidentKind.NOW_EXECUTED),
-        ("fullfiled", None, IncidentKind.NOT_LISTED),
-    ],
-)
-def test_what_the_watch_and_the_reconciliation_find_is_one_incident(
-    service: StubProvider, maker: User, checker: User, ended: str, since: str | None, what: str
-) -> None:
-    operation = processed(service, maker, checker, NAMED)
-    told = record("T-1", ended)
-    shows(service, told)
-    confirmation.confirm_operation(operation.pk)
-    shows(service, *[told | {"status": since}] if since else [])
-    Attempt.objects.update(watch_next_at=timezone.now())
-    closed_checks.recheck_closed_due()
-    with transaction.atomic():
-        merge_records(provider_list.recent_transactions("NGN", back_to=operation.prepared_at))
-    read_until(long_since())
-    reconcile()
-    assert Comparison.objects.get().verdict in {
-        ReconciliationResult.MISMATCHED,
-        ReconciliationResult.MISSING_AT_PROVIDER,
-    }
-    assert Incident.objects.get().kind == what
 
 
 def test_one_whose_incident_was_not_raised_yet_is_told_of_in_the_next_round(matched: Attempt) -> None:

@@ -75,10 +75,13 @@ class History:
             if not Attempt.objects.in_doubt("NGN").exists():
                 in_doubt(self.maker)
             return
-        sent(self.maker, self.random.choice(sorted(free)), outcome=self.outcome())
+        sent(self.maker, self.random.choice(sorted(free)), outcome=self.outcome(), **self.watermark())
 
     def outcome(self) -> str:
         return self.random.choice([Outcome.SUCCEEDED, Outcome.FAILED])
+
+    def watermark(self) -> dict[str, object]:
+        return {"watermark_service_time": self.random.choice([None, timezone.now()])}
 
     def list_one(self) -> None:
         here = set(Transaction.objects.values_list("transaction_id", flat=True))

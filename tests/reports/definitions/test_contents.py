@@ -17,6 +17,7 @@ from backoffice.audit.canonical import GENESIS
 from backoffice.audit.log import record
 from backoffice.audit.models import Entry
 from backoffice.operations.models.operations import Approval, Attempt, Operation
+from backoffice.operations.models.reason_codes import AnswerCode, coded
 from backoffice.reports import report
 from tests import factories
 from tests.ledger import stored_transactions
@@ -190,7 +191,7 @@ def test_an_attempt_is_told_with_its_outcome(download: Get, maker: User, checker
         deadline_at=now,
         outcome="rejected",
         answer_status=422,
-        answer="-no",
+        answers=[coded(AnswerCode.ERROR, error="-no")],
         fee=Decimal("0.50"),
         closed_at=now,
     )

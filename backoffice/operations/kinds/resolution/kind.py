@@ -3,7 +3,7 @@
 The form checks the answer against the provider's own record, which becomes part of what both approve.
 """
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -37,9 +37,6 @@ from backoffice.operations.permissions import RESOLVE
 from payments_gateway import GatewayError, TransactionRecord
 
 PROCESSING = "processing"  # the status of a transaction that is still being executed
-# How much older than our watermark a transaction may be that is known by its id.
-NAMED_SEARCH_WINDOW = timedelta(days=1)
-
 
 _LIST_UNREADABLE = "The service's list cannot be read now. Nothing was prepared; try again."
 _VERDICT_LABELS = {
@@ -162,9 +159,7 @@ class ResolutionForm(KindForm):
     def _check_not_executed(self, operation: Operation, attempt: Attempt, transaction_id: str) -> None:
         """Read how the claimed transaction is listed; this becomes part of what is approved."""
         try:
-            listed = provider_list.transactions_since(
-                operation.currency, attempt.sought_from - NAMED_SEARCH_WINDOW
-            )
+            listed = provider_list.transactions_since(operation.currency, attempt.named_sought_from)
         except GatewayError:
             self.add_error("verdict", _LIST_UNREADABLE)
             return

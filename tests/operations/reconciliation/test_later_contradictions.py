@@ -1,0 +1,280 @@
+"""What the service shows after the end and contradicts it raises an incident, and edits nothing."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import transaction
+from django.utils import timezone
+
+from backoffice.accounts.models import User
+from backoffice.ledger import provider_list
+from backoffice.ledger.mirror.merge import merge_records
+from backoffice.ledger.models import Transaction
+from backoffice.operations.kinds.transfer import TransferPayload
+from backoffice.operations.lifecycle import incidents
+from backoffice.operations.models.monitoring import Incident
+from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.models.reason_codes import IncidentKind
+from backoffice.operations.models.reconciliation import Comparison, ReconciliationResult, ReconciliationState
+from backoffice.operations.outcome import confirmation
+from backoffice.operations.reconciliation.runner import reconcile
+from backoffice.operations.states import Outcome, Status
+from tests import factories
+from tests.operations.provider_list import NAMED, NAMELESS, REFUSED, TOKEN_REFUSED, record, sent, shows
+from tests.operations.reconciliation.steps import AMOUNT, listed, on_record, told_anew
+from tests.operations.reconciliation.steps import sent as closed_attempt
+from tests.stub_provider import Answer, StubProvider
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ABOUT_OPERATIONS = {"operation__isnull": False}
+
+
+@pytest.fixture
+def service(service: StubProvider) -> StubProvider:
+    """One whose list has an old withdrawal only."""
+    shows(service)
+    return service
+
+
+def closed_by_list(service: StubProvider, operation: Operation, *records: dict[str, object]) -> Operation:
+    shows(service, *records)
+    return confirmation.confirm_operation(operation.pk)
+
+
+def found(service: StubProvider, *records: dict[str, object]) -> set[str]:
+    """The incidents about operations after such a list was mirrored and compared."""
+    shows(service, *records)
+    kept = list(Operation.objects.order_by("pk").values())
+    with transaction.atomic():
+        merge_records(provider_list.recent_transactions("NGN", back_to=timezone.now() - timedelta(days=1)))
+    reconcile()
+    assert list(Operation.objects.order_by("pk").values()) == kept
+    return set(Incident.objects.filter(**ABOUT_OPERATIONS).values_list("kind", flat=True))
+
+
+@pytest.fixture
+def succeeded(service: StubProvider, maker: User, checker: User) -> Operation:
+    """Closed as succeeded by a transaction that the service named."""
+    operation = closed_by_list(service, sent(service, maker, checker, NAMED), record("T-1"))
+    assert operation.status == Status.SUCCEEDED
+    return operation
+
+
+def test_as_long_as_the_list_agrees_there_is_no_incident(succeeded: Operation, service: StubProvider) -> None:
+    assert found(service, record("T-1")) == set()
+
+
+def test_a_success_that_the_service_calls_failed_by_now(succeeded: Operation, service: StubProvider) -> None:
+    assert found(service, record("T-1", "failed")) == {IncidentKind.NOW_FAILED}
+    incident = Incident.objects.get()
+    assert incident.operation == succeeded
+    assert incident.evidence["on_record"] == {"attempt": 1, "outcome": "succeeded", "transaction": "T-1"}
+    assert incident.evidence["in_list"]["transaction"] == "T-1"
+    words = dict(incident.facts)
+    assert words["on record"] == "Succeeded, attempt 1, transaction T-1"
+    assert words["in the list"].startswith("T-1 of ")
+
+
+def test_a_failure_that_the_service_calls_executed_by_now(
+    service: StubProvider, maker: User, checker: User
+) -> None:
+    operation = closed_by_list(service, sent(service, maker, checker, NAMED), record("T-1", "failed"))
+    assert operation.status == Status.FAILED
+    assert found(service, record("T-1", "failed")) == set()
+    assert found(service, record("T-1")) == {IncidentKind.NOW_EXECUTED}
+
+
+@pytest.mark.parametrize("answer", [REFUSED, TOKEN_REFUSED])
+def test_a_debit_of_what_is_on_record_as_not_executed(
+    answer: Answer, service: StubProvider, maker: User, checker: User
+) -> None:
+    operation = sent(service, maker, checker, answer)
+    assert operation.status in {Status.FAILED, Status.APPROVED}
+    assert found(service) == set()
+    assert found(service, record("T-6", amount=250001)) == set()
+    assert found(service, record("T-7", "failed")) == set()
+    assert found(service, record("T-7")) == {IncidentKind.EXECUTED_AFTER_ALL}
+    about = Incident.objects.get(**ABOUT_OPERATIONS)
+    assert about.operation == operation
+    assert about.evidence["in_list"]["transaction"] == "T-7"
+
+
+def test_a_debit_of_what_never_left_us(service: StubProvider, maker: User, checker: User) -> None:
+    operation = sent(service, maker, checker, NAMED)
+    Attempt.objects.update(
+        outcome=Outcome.NOT_SENT, closed_at=timezone.now(), service_transaction_id=None, named_at=None
+    )
+    assert found(service, record("T-7")) == {IncidentKind.EXECUTED_AFTER_ALL}
+    assert Incident.objects.get(**ABOUT_OPERATIONS).operation == operation
+
+
+def test_a_debit_that_is_anothers_is_none_of_a_refused_one(
+    service: StubProvider, succeeded: Operation, maker: User, checker: User
+) -> None:
+    sent(service, maker, checker, REFUSED)
+    assert found(service, record("T-1")) == set()
+
+
+def test_what_may_belong_to_one_whose_outcome_is_open_waits(
+    service: StubProvider, maker: User, checker: User
+) -> None:
+    refused = sent(service, maker, checker, REFUSED)
+    doubtful = sent(service, maker, checker, (502, "bad gateway"))
+    assert found(service, record("T-7")) == set()
+    on_record(
+        doubtful.attempts.get(),
+        closed_at=timezone.now(),
+        outcome=Outcome.SUCCEEDED,
+        service_transaction_id="T-6",
+    )
+    assert found(service, record("T-7"), record("T-6")) >= {IncidentKind.EXECUTED_AFTER_ALL}
+    assert Incident.objects.get(kind=IncidentKind.EXECUTED_AFTER_ALL).operation == refused
+
+
+def test_a_second_candidate_where_the_first_was_taken_from_the_list(
+    service: StubProvider, maker: User, checker: User
+) -> None:
+    operation = closed_by_list(service, sent(service, maker, checker, NAMELESS), record("T-7"))
+    assert operation.status == Status.SUCCEEDED
+    assert found(service, record("T-8"), record("T-7")) == {IncidentKind.SECOND_DEBIT}
+
+
+def test_a_second_debit_also_where_the_service_named_the_first(
+    succeeded: Operation, service: StubProvider
+) -> None:
+    assert found(service, record("T-2"), record("T-1")) == {IncidentKind.SECOND_DEBIT}
+    incident = Incident.objects.get(**ABOUT_OPERATIONS)
+    assert incident.operation == succeeded
+    assert incident.evidence["in_list"]["transaction"] == "T-2"
+
+
+def test_a_second_debit_that_was_listed_before_the_end(
+    service: StubProvider, maker: User, checker: User
+) -> None:
+    """The movement is compared while the operation is processing; its end makes it a second debit."""
+    operation = sent(service, maker, checker, NAMED)
+    both = record("T-2"), record("T-1", "processing")
+    assert found(service, *both) == set()
+    told = (both[0], both[1] | {"status": "fullfiled"})
+    assert closed_by_list(service, operation, *told).status == Status.SUCCEEDED
+    assert found(service, *told) == {IncidentKind.SECOND_DEBIT}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"status": "failed"},
+        {"amount": 250001},
+        {"createdAt": "2126-01-02T08:00:00Z"},
+        {"createdAt": "2026-01-02T08:00:00Z"},
+        {"type": "sent"},
+    ],
+    ids=["failed", "of another amount", "too late to be caused by it", "from before", "of another type"],
+)
+def test_what_debits_nothing_more_or_cannot_be_caused_by_it(
+    succeeded: Operation, service: StubProvider, changes: dict[str, object]
+) -> None:
+    assert found(service, record("T-2") | changes, record("T-1")) == set()
+
+
+def test_another_of_ours_with_the_same_content_is_no_second_debit(
+    succeeded: Operation, service: StubProvider, maker: User, checker: User
+) -> None:
+    """Neither while it is on its way and nobody knows its transaction, nor when it has claimed it."""
+    other = sent(service, maker, checker, NAMELESS, memo="the next one")
+    both = (record("T-2"), record("T-1"))
+    assert found(service, *both) == set()
+    assert closed_by_list(service, other, *both).status == Status.SUCCEEDED
+    assert found(service, *both) == set()
+    assert found(service, record("T-3"), *both) == {IncidentKind.SECOND_DEBIT}
+
+
+def test_each_further_debit_reaches_people_who_had_taken_note_of_the_one_before(
+    succeeded: Operation, service: StubProvider, checker: User
+) -> None:
+    first, second = record("T-1"), record("T-2")
+    found(service, second, first)
+    noted = Incident.objects.get(**ABOUT_OPERATIONS)
+    incidents.acknowledge_incident(noted.pk, actor=checker, note="Asked the service")
+    found(service, record("T-3"), second, first)
+    further = Incident.objects.get(**ABOUT_OPERATIONS, seen_at=None)
+    assert further.evidence["in_list"]["transaction"] == "T-3"
+    assert further.further_to == noted
+
+
+def test_a_second_debit_that_was_under_way_may_end(succeeded: Operation, service: StubProvider) -> None:
+    first, second = record("T-1"), record("T-2", "processing")
+    assert found(service, second, first) == {IncidentKind.SECOND_DEBIT}
+    found(service, second | {"status": "fullfiled"}, first)
+    assert Incident.objects.get(**ABOUT_OPERATIONS).evidence["in_list"]["status"] == "processing"
+
+
+def executed_after_all() -> set[str]:
+    return set(Incident.objects.filter(**ABOUT_OPERATIONS).values_list("kind", flat=True))
+
+
+def rejected(maker: User, **changes: Any) -> Attempt:
+    now = timezone.now()
+    return closed_attempt(maker, None, outcome=Outcome.REJECTED, watermark_service_time=now, **changes)
+
+
+def test_an_open_one_of_another_kind_does_not_explain_it(maker: User) -> None:
+    """It keeps the movement from being unrecognised, but not from contradicting the closed one."""
+    rejected(maker)
+    to_emeka = TransferPayload(receiver_username="emeka", currency="NGN", amount=AMOUNT, memo="")
+    factories.attempt(
+        factories.prepared_of_kind("transfer", to_emeka, maker),
+        balance="NGN",
+        watermark_service_time=timezone.now(),
+    )
+    listed("T-7")
+    reconcile()
+    assert Comparison.objects.get(transaction__isnull=False).verdict == ReconciliationResult.PENDING
+    assert executed_after_all() == {IncidentKind.EXECUTED_AFTER_ALL}
+    assert not Incident.objects.filter(transaction__isnull=False).exists()
+
+
+def test_a_debit_that_left_the_list_is_none(maker: User) -> None:
+    rejected(maker)
+    row = listed("T-7", status="failed")
+    told_anew(row, missing_since=timezone.now(), status="fulfilled")
+    reconcile()
+    assert executed_after_all() == set()
+    told_anew(row, missing_since=None)
+    reconcile()
+    assert executed_after_all() == {IncidentKind.EXECUTED_AFTER_ALL}
+
+
+def test_without_the_services_time_at_sending_nothing_looks_like_it(maker: User) -> None:
+    closed_attempt(maker, None, outcome=Outcome.REJECTED)
+    listed("T-7")
+    reconcile()
+    assert executed_after_all() == set()
+
+
+def test_a_service_whose_clock_is_behind_ours_hides_none(maker: User) -> None:
+    """By its times, the debit is older than the first operation here."""
+    earlier = timezone.now() - timedelta(hours=3)
+    attempt = rejected(maker)
+    Attempt.objects.filter(pk=attempt.pk).update(watermark_service_time=earlier)
+    reconcile()
+    listed("T-6", occurred_at=earlier, amount=AMOUNT + 1)
+    listed("T-7", occurred_at=earlier)
+    reconcile()
+    assert executed_after_all() == {IncidentKind.EXECUTED_AFTER_ALL}
+    assert not Incident.objects.filter(transaction__transaction_id="T-6").exists()
+
+
+def test_the_daily_pass_finds_what_the_feeds_missed(maker: User) -> None:
+    rejected(maker)
+    reconcile()
+    row = listed("T-7", status="failed")
+    reconcile()
+    Transaction.objects.filter(pk=row.pk).update(status="fulfilled")  # by no merge, so nothing was recorded
+    reconcile()
+    assert executed_after_all() == set()
+    ReconciliationState.objects.update(walk_begun_at=timezone.now() - timedelta(days=1))
+    reconcile()
+    assert executed_after_all() == {IncidentKind.EXECUTED_AFTER_ALL}
