@@ -20,15 +20,15 @@ class PaymentsGateway:
 
     def __init__(self, config: GatewayConfig, *, transport: Transport | None = None) -> None:
         self._transport = transport or Transport(config)
-        self.accounts = Accounts(self._transport, config.dialect)
-        self.api_keys = ApiKeys(self._transport, config.dialect)
-        self.balances = Balances(self._transport, config.dialect)
-        self.banks = Banks(self._transport, config.dialect)
-        self.extras = Extras(self._transport, config.dialect)
-        self.callbacks = Callbacks(self._transport, config.dialect)
-        self.payments = Payments(self._transport, config.dialect)
-        self.transactions = Transactions(self._transport, config.dialect)
-        self.wallets = Wallets(self._transport, config.dialect)
+        self.accounts = Accounts(self._transport, config.profile)
+        self.api_keys = ApiKeys(self._transport, config.profile)
+        self.balances = Balances(self._transport, config.profile)
+        self.banks = Banks(self._transport, config.profile)
+        self.extras = Extras(self._transport, config.profile)
+        self.callbacks = Callbacks(self._transport, config.profile)
+        self.payments = Payments(self._transport, config.profile)
+        self.transactions = Transactions(self._transport, config.profile)
+        self.wallets = Wallets(self._transport, config.profile)
 
     def close(self) -> None:
         """Close the pooled connections."""

@@ -24,11 +24,11 @@ class GatewayConfig:
     api_key: SecretStr
     api_user: str
     user_version: str = "v2"
-    dialect: ProviderProfile = field(default_factory=ProviderProfile)
+    profile: ProviderProfile = field(default_factory=ProviderProfile)
     connect_timeout: float = 5.0
     deadline: float = 30.0
     tries: int = 3
-    answer_limit: int = 1_000_000
+    response_limit: int = 1_000_000
     ca_file: str | None = None
 
     def __post_init__(self) -> None:
@@ -43,8 +43,8 @@ class GatewayConfig:
         _check_header("api_key", self.api_key.get_secret_value())
         _check_header("api_user", self.api_user)
         _check_header("user_version", self.user_version)
-        if min(self.connect_timeout, self.deadline, self.tries, self.answer_limit) <= 0:
-            raise ValueError("connect_timeout, deadline, tries and answer_limit must be greater than zero.")
+        if min(self.connect_timeout, self.deadline, self.tries, self.response_limit) <= 0:
+            raise ValueError("connect_timeout, deadline, tries and response_limit must be greater than zero.")
 
 
 def _check_address(name: str, address: str) -> None:

@@ -75,21 +75,21 @@ def run_diagnostics(
     transport = _RecordingTransport(replace(config, tries=1))
     out_of_reach: set[str] = set()
     with PaymentsGateway(config, transport=transport) as client:
-        for operation in diagnostic_reads(config.dialect):
+        for operation in diagnostic_reads(config.profile):
             base = base_url_of(operation, config)
             if base in out_of_reach:
                 yield DiagnosticResult(
                     operation, DiagnosticOutcome.NOT_ASKED, remarks=("the address is out of reach",)
                 )
                 continue
-            finding = _call(client, transport, config.dialect, operation, account)
+            finding = _call(client, transport, config.profile, operation, account)
             if finding.outcome is DiagnosticOutcome.UNREACHABLE:
                 out_of_reach.add(base)
             yield finding
 
 
 def base_url_of(operation: ApiOperation, config: GatewayConfig) -> str:
-    return config.base_url_v4 if operation.door_in(config.dialect) is Endpoint.V4 else config.base_url
+    return config.base_url_v4 if operation.endpoint_in(config.profile) is Endpoint.V4 else config.base_url
 
 
 class _RecordingTransport(Transport):
@@ -117,7 +117,7 @@ def _call(
     account: SampleAccount | None,
 ) -> DiagnosticResult:
     """Call the client's own method, so that a response passes only if the back office could use it."""
-    if operation.door is Endpoint.V2_OPEN and account is None:
+    if operation.endpoint is Endpoint.V2_OPEN and account is None:
         return DiagnosticResult(
             operation, DiagnosticOutcome.NOT_ASKED, remarks=("needs an account number and a bank code",)
         )
@@ -148,7 +148,7 @@ def _answered_result(
 def _arguments(operation: ApiOperation, account: SampleAccount | None) -> Mapping[str, object]:
     if operation.name.startswith("transactions."):
         return {"per_page": _SAMPLE_SIZE}
-    if operation.door is Endpoint.V2_OPEN and account is not None:
+    if operation.endpoint is Endpoint.V2_OPEN and account is not None:
         return {"account_number": account.account_number, "bank_code": account.bank_code}
     return {}
 

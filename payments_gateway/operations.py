@@ -38,16 +38,16 @@ class ApiOperation:
     * `path` is relative to the base address of the endpoint (`door`); `path_point` names the profile's point
       that can replace it.
     * `has_open_base`: the profile decides which base address serves it.
-    * `needs_token`: requires a one-time code, unless the profile makes it optional.
+    * `needs_otp`: requires a one-time code, unless the profile makes it optional.
     * `kind` is the kind of operation that must be approved before this call; empty for a read.
     """
 
     name: str
     method: str
     path: str
-    door: Endpoint
+    endpoint: Endpoint
     effect: CallEffect = CallEffect.READS
-    needs_token: bool = False
+    needs_otp: bool = False
     kind: str = ""
     path_point: str = ""
     has_open_base: bool = False
@@ -56,9 +56,9 @@ class ApiOperation:
         """The path in this profile."""
         return str(getattr(dialect, self.path_point)) if self.path_point else self.path
 
-    def door_in(self, dialect: ProviderProfile) -> Endpoint:
+    def endpoint_in(self, dialect: ProviderProfile) -> Endpoint:
         """The endpoint in this profile."""
-        return key_management_endpoint(dialect) if self.has_open_base else self.door
+        return key_management_endpoint(dialect) if self.has_open_base else self.endpoint
 
 
 _MONEY, _KEYS, _SETTINGS = CallEffect.MOVES_MONEY, CallEffect.MAKES_KEYS, CallEffect.CHANGES
@@ -71,7 +71,7 @@ OPERATIONS = (
         "/balance/withdraw",
         Endpoint.V2,
         _MONEY,
-        needs_token=True,
+        needs_otp=True,
         kind="withdrawal",
     ),
     ApiOperation(
@@ -80,7 +80,7 @@ OPERATIONS = (
         "/balance/transfer",
         Endpoint.V2,
         _MONEY,
-        needs_token=True,
+        needs_otp=True,
         kind="transfer",
     ),
     ApiOperation("balances.list", "GET", "/balance", Endpoint.V2),
@@ -96,7 +96,7 @@ OPERATIONS = (
         "/auth/api-key",
         Endpoint.V2,
         _KEYS,
-        needs_token=True,
+        needs_otp=True,
         kind="api_key_create",
     ),
     ApiOperation("callbacks.set_url", "PUT", "/callbackurl", Endpoint.V2, _SETTINGS, kind="callback_url"),
@@ -109,7 +109,7 @@ OPERATIONS = (
         "/user/api-key",
         Endpoint.V4,
         _KEYS,
-        needs_token=True,
+        needs_otp=True,
         kind="api_key_create",
         path_point="key_generate_path",
         has_open_base=True,

@@ -114,10 +114,10 @@ class ResponseReader:
 
     @property
     def is_refused(self) -> bool:
-        return 400 <= self._answer.status < 500 and not self.doubt
+        return 400 <= self._answer.status < 500 and not self.unproven_because
 
     @property
-    def doubt(self) -> str:
+    def unproven_because(self) -> str:
         """Why this status does not prove that nothing was executed; empty if it does."""
         return self._dialect.uncertain_statuses.get(self._answer.status, "")
 

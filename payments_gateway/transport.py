@@ -41,7 +41,7 @@ def require_otp(token: SecretStr | None, dialect: ProviderProfile) -> None:
     """
     if not isinstance(token, SecretStr | None):
         raise TypeError("A one-time token must be a SecretStr, so that it cannot be printed by accident.")
-    if token is None and dialect.token_required:
+    if token is None and dialect.otp_required:
         raise NotSentError("The service asks for a one-time token, and none was given. Nothing was sent.")
 
 
@@ -85,7 +85,7 @@ class Transport:
         if refusal is not None:
             raise refusal
         if not reading.is_success:
-            raise reading.failure(ReadFailedError, reading.doubt or "no answer to the question")
+            raise reading.failure(ReadFailedError, reading.unproven_because or "no answer to the question")
         return _parse_success(reading, into, ReadFailedError)
 
     def send_once(
@@ -112,7 +112,9 @@ class Transport:
             return _parse_success(reading, into, OutcomeUnknownError)
         refusal = reading.refusal() if reading.is_refused else None
         if refusal is None:
-            raise reading.failure(OutcomeUnknownError, reading.doubt or "no proof of what happened")
+            raise reading.failure(
+                OutcomeUnknownError, reading.unproven_because or "no proof of what happened"
+            )
         raise refusal
 
     def close(self) -> None:
@@ -135,7 +137,7 @@ class Transport:
                 if pause is None:
                     raise ReadFailedError(f"{exc.message} Trying again may help.") from exc
             else:
-                if answer.status not in self._config.dialect.retry_statuses:
+                if answer.status not in self._config.profile.retry_statuses:
                     return answer
                 pause = self._pause(attempt, deadline, asked=answer.wait)
                 if pause is None:
@@ -160,7 +162,7 @@ class Transport:
         where = f"{request.method} {urlsplit(request.url or '').path}"
         try:
             answer = exchange(
-                session, request, connect=config.connect_timeout, total=total, limit=config.answer_limit
+                session, request, connect=config.connect_timeout, total=total, limit=config.response_limit
             )
         except (NotSentError, OutcomeUnknownError) as exc:
             logger.warning("%s: %s", where, exc.message)
@@ -218,7 +220,7 @@ class Transport:
 
     def _reading(self, reads: type[ResponseReader], answer: RawResponse, body: Body | None) -> ResponseReader:
         secrets = [value for value in (body or {}).values() if isinstance(value, SecretStr)]
-        return reads(answer, self._config.dialect, [self._config.api_key, *secrets])
+        return reads(answer, self._config.profile, [self._config.api_key, *secrets])
 
 
 def _parse_success(reading: ResponseReader, into: Callable[[Reply], T], failed: type[GatewayError]) -> T:

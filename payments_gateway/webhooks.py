@@ -169,34 +169,34 @@ class ReceivedWebhook:
     * `identity` is the `webhook_identity` of its body.
     """
 
-    verdict: SignatureVerdict
+    signature_status: SignatureVerdict
     event: str = ""
     data: dict[str, object] = field(default_factory=dict)
     key: PublicKey | None = None
     error: str = ""
     identity: str = field(default="", compare=False)
-    dialect: ProviderProfile = field(default=_DEFAULT_PROFILE, repr=False, compare=False)
+    profile: ProviderProfile = field(default=_DEFAULT_PROFILE, repr=False, compare=False)
 
     @property
     def kind(self) -> EventKind | None:
         """The kind of event, compared without case; None for an unknown one."""
-        return self.dialect.event_kind(self.event)
+        return self.profile.event_kind(self.event)
 
-    def news(self) -> TransactionUpdate | PaymentUpdate | None:
+    def typed_data(self) -> TransactionUpdate | PaymentUpdate | None:
         """Return the data parsed by its kind of event; None for other kinds and for data of another shape."""
         schema = _DATA_SCHEMAS.get(self.kind)
         try:
-            return schema.model_validate(rename_members(self.data, self._places)) if schema else None
+            return schema.model_validate(rename_members(self.data, self._member_names)) if schema else None
         except ValidationError:
             return None
 
     @property
-    def _places(self) -> Mapping[str, Sequence[str]]:
+    def _member_names(self) -> Mapping[str, Sequence[str]]:
         return {
-            "session_id": self.dialect.news_session_members,
-            "reference": self.dialect.news_reference_members,
-            "failure_reason": self.dialect.news_failure_members,
-            "resolve_id": self.dialect.news_resolution_members,
+            "session_id": self.profile.delivery_session_members,
+            "reference": self.profile.delivery_reference_members,
+            "failure_reason": self.profile.delivery_failure_members,
+            "resolve_id": self.profile.delivery_resolution_members,
         }
 
 
@@ -232,11 +232,11 @@ def verify_webhook(
         event, data, signature = _parse_members(members, dialect)
     except UnreadableError as exc:
         return ReceivedWebhook(
-            SignatureVerdict.MALFORMED, error=str(exc), identity=_sha256(body), dialect=dialect
+            SignatureVerdict.MALFORMED, error=str(exc), identity=_sha256(body), profile=dialect
         )
     raw, signed = _decode_signature(signature), members[dialect.delivery_data_member].encode()
     judged = partial(
-        ReceivedWebhook, event=event, data=data, identity=_identity_of(body, signed, raw), dialect=dialect
+        ReceivedWebhook, event=event, data=data, identity=_identity_of(body, signed, raw), profile=dialect
     )
     if not signature:
         return judged(SignatureVerdict.UNSIGNED)

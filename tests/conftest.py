@@ -111,7 +111,7 @@ def rolled_back_rows_are_cleared(django_db_blocker: DjangoDbBlocker) -> Iterator
 
 
 @pytest.fixture(autouse=True)
-def nothing_remembered() -> None:
+def empty_caches() -> None:
     """Clear the caches of the process, which outlive a test's rollback and a reset of the provider."""
     credentials.clear_key_cache()
     isolation._postponed_until.clear()
@@ -122,7 +122,7 @@ def nothing_remembered() -> None:
 
 
 @pytest.fixture
-def asked_before(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def warm_caches(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fill the caches of the API key in use, the pause, unrecognised transactions and breaks, and keep them
     from expiring.
 
@@ -140,7 +140,7 @@ def asked_before(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def django_assert_num_queries(
-    django_assert_num_queries: DjangoAssertNumQueries, asked_before: None
+    django_assert_num_queries: DjangoAssertNumQueries, warm_caches: None
 ) -> DjangoAssertNumQueries:
     """Counts the queries of a process with filled caches."""
     return django_assert_num_queries
@@ -148,7 +148,7 @@ def django_assert_num_queries(
 
 @pytest.fixture
 def django_assert_max_num_queries(
-    django_assert_max_num_queries: DjangoAssertNumQueries, asked_before: None
+    django_assert_max_num_queries: DjangoAssertNumQueries, warm_caches: None
 ) -> DjangoAssertNumQueries:
     """Counts the queries of a process with filled caches."""
     return django_assert_max_num_queries
@@ -161,17 +161,17 @@ def no_facets_known() -> None:
 
 
 @pytest.fixture
-def maker(db: None) -> User:
+def preparer(db: None) -> User:
     return factories.person("Tunde Bello", Role.PREPARER)
 
 
 @pytest.fixture
-def checker(db: None) -> User:
+def approver(db: None) -> User:
     return factories.person("Amara Okafor", Role.APPROVER)
 
 
 @pytest.fixture
-def second_checker(db: None) -> User:
+def second_approver(db: None) -> User:
     return factories.person("Chidi Nwosu", Role.APPROVER)
 
 

@@ -30,7 +30,7 @@ def person(name: str, *roles: Role, email: str | None = None) -> User:
     """A person with an authenticator and the given roles."""
     user = User(email=email or f"{name.split()[0].lower()}@countersign.example", full_name=name)
     user.set_password(PASSWORD)
-    user.recovery_codes_kept_at = timezone.now()
+    user.recovery_codes_stored_at = timezone.now()
     user.save()
     user.groups.set(Group.objects.filter(name__in=roles))
     device = AuthenticatorDevice(user=user, confirmed=True)
@@ -67,40 +67,40 @@ def payload(**changes: Any) -> WithdrawalPayload:
     return WithdrawalPayload(**{**members, **changes})
 
 
-def prepared_of_kind(kind: str, payload: Payload, maker: User) -> Operation:
+def prepared_of_kind(kind: str, payload: Payload, preparer: User) -> Operation:
     """A pending operation of any kind."""
-    return prepare.prepare_operation(uuid.uuid4(), actor=maker, kind=kind, payload=payload)
+    return prepare.prepare_operation(uuid.uuid4(), actor=preparer, kind=kind, payload=payload)
 
 
-def approve(operation: Operation, checker: User) -> Operation:
+def approve(operation: Operation, approver: User) -> Operation:
     """The operation, approved by a second person who has typed what its kind requires."""
     kind, payload = read_content(operation)
     wanted = kind.confirmation(payload)
     return approvals.approve_operation(
         operation.pk,
-        actor=checker,
+        actor=approver,
         digest=operation.digest,
         second_factor_at=timezone.now(),
         confirmation=wanted.expected if wanted else "",
     )
 
 
-def prepared(maker: User, **changes: Any) -> Operation:
+def prepared(preparer: User, **changes: Any) -> Operation:
     """A pending withdrawal, marked as a repeated payment, so that tests can prepare many equal ones."""
     further = {"repeat_reason": f"Delivery {next(_NUMBERS)}"}
     return prepare.prepare_operation(
-        uuid.uuid4(), actor=maker, kind="withdrawal", payload=payload(**{**further, **changes})
+        uuid.uuid4(), actor=preparer, kind="withdrawal", payload=payload(**{**further, **changes})
     )
 
 
-def prepared_to_another_account(maker: User, **changes: Any) -> Operation:
+def prepared_to_another_account(preparer: User, **changes: Any) -> Operation:
     """A pending withdrawal to an account of its own, so that nothing is a repeated payment."""
-    return prepared(maker, **{"repeat_reason": "", "account_number": f"{next(_NUMBERS):010}", **changes})
+    return prepared(preparer, **{"repeat_reason": "", "account_number": f"{next(_NUMBERS):010}", **changes})
 
 
-def approved(maker: User, checker: User, **changes: Any) -> Operation:
+def approved(preparer: User, approver: User, **changes: Any) -> Operation:
     """A withdrawal that a second person has approved."""
-    return approve(prepared(maker, **changes), checker)
+    return approve(prepared(preparer, **changes), approver)
 
 
 def release(operation: Operation, actor: User, token: str = "123456", **changes: Any) -> Operation:
@@ -112,5 +112,5 @@ def release(operation: Operation, actor: User, token: str = "123456", **changes:
 def attempt(operation: Operation, **changes: Any) -> Attempt:
     """An attempt just sent, with unknown outcome, created without the services."""
     now = timezone.now()
-    members = {"number": 1, "released_by": operation.maker, "digest": operation.digest}
+    members = {"number": 1, "released_by": operation.preparer, "digest": operation.digest}
     return operation.attempts.create(**{**members, "started_at": now, "deadline_at": now, **changes})

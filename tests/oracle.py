@@ -20,7 +20,7 @@ _DESTINATION = {
 _PAYMENT = "payment"  # debits no balance; the provider has it under our reference
 _CURRENCY = {"conversion": "from_currency"}  # where the payload uses another name
 _FAILED = "failed"  # the ledger's word: debited and refunded
-_WITHOUT_EFFECT = {Outcome.NOT_SENT, Outcome.TOKEN_REFUSED, Outcome.REJECTED}
+_WITHOUT_EFFECT = {Outcome.NOT_SENT, Outcome.OTP_REFUSED, Outcome.REJECTED}
 
 Content = tuple[object, ...]
 Debit = Mapping[str, str]
@@ -35,7 +35,9 @@ class _SentOperation:
 
     @property
     def named(self) -> set[str]:
-        return {attempt.service_transaction_id for attempt in self.attempts if attempt.service_transaction_id}
+        return {
+            attempt.provider_transaction_id for attempt in self.attempts if attempt.provider_transaction_id
+        }
 
     @property
     def content(self) -> Content:

@@ -123,7 +123,7 @@ class SandboxProcess:
         return Decimal(self.ledger()["balances"][currency])
 
     def options(self, **changes: object) -> Any:
-        """Change options (settle_after, token_required, token_reuse, fail_next); returns all options."""
+        """Change options (settle_after, otp_required, token_reuse, fail_next); returns all options."""
         return self._post("options", changes)
 
     def settle(self, outcome: str | None = None) -> int:

@@ -108,7 +108,7 @@ def test_no_package_hands_names_on() -> None:
 
 
 def late_imports(module: str) -> Iterator[str]:
-    """Imports of ours that are not made when the module is: in a function, or for type checkers alone."""
+    """Imports of ours that are not made when the module is: in a function, or for type approvers alone."""
     for node in ast.walk(parsed(module)):
         is_ready = module.endswith(".apps") and isinstance(node, ast.FunctionDef) and node.name == "ready"
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not is_ready:

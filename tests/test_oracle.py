@@ -18,16 +18,16 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def sent(sandbox: SandboxProcess, maker: User, checker: User) -> Operation:
+def sent(sandbox: SandboxProcess, preparer: User, approver: User) -> Operation:
     """A withdrawal that the provider accepted and executed."""
     sandbox.options(token_reuse=True)
-    return send(sandbox, maker, checker)
+    return send(sandbox, preparer, approver)
 
 
-def send(sandbox: SandboxProcess, maker: User, checker: User) -> Operation:
+def send(sandbox: SandboxProcess, preparer: User, approver: User) -> Operation:
     holder = resolve_account_holder("0123456789", "044").account_name
-    operation = factories.approved(maker, checker, account_name=holder, typed_name=holder)
-    factories.release(operation, checker, sandbox.token())
+    operation = factories.approved(preparer, approver, account_name=holder, typed_name=holder)
+    factories.release(operation, approver, sandbox.token())
     send_operation(operation.pk)
     return confirmation.confirm_operation(operation.pk)
 
@@ -56,13 +56,13 @@ def found(sandbox: SandboxProcess) -> str:
 
 @pytest.mark.parametrize("kind", ["withdrawal", "conversion", "transfer", "wallet_transfer", "payment"])
 def test_what_was_sent_once_is_accounted_for(
-    kind: str, sandbox: SandboxProcess, maker: User, checker: User
+    kind: str, sandbox: SandboxProcess, preparer: User, approver: User
 ) -> None:
     if kind == "withdrawal":
-        send(sandbox, maker, checker)
+        send(sandbox, preparer, approver)
     else:
-        operation = factories.approve(factories.prepared_of_kind(kind, SAMPLES[kind], maker), checker)
-        factories.release(operation, checker, sandbox.token())
+        operation = factories.approve(factories.prepared_of_kind(kind, SAMPLES[kind], preparer), approver)
+        factories.release(operation, approver, sandbox.token())
         send_operation(operation.pk)
         confirmation.confirm_operation(operation.pk)
     assert Operation.objects.get().status == "succeeded"
@@ -78,7 +78,7 @@ def test_a_second_debit_of_the_same_shows(sandbox: SandboxProcess, sent: Operati
 
 
 def test_taking_a_debit_of_somebody_else_shows(sandbox: SandboxProcess, sent: Operation) -> None:
-    [named] = sent.attempts.values_list("service_transaction_id", flat=True)
+    [named] = sent.attempts.values_list("provider_transaction_id", flat=True)
     with pytest.raises(AssertionError, match="somebody else"):
         assert_accounted_for(sandbox, by_others=[named or ""])
 
@@ -90,15 +90,15 @@ def test_an_amount_that_was_not_approved_shows(sandbox: SandboxProcess, sent: Op
 
 
 def test_a_debit_that_a_failure_hides_shows(sandbox: SandboxProcess, sent: Operation) -> None:
-    Attempt.objects.update(outcome=Outcome.REJECTED, service_transaction_id=None)
+    Attempt.objects.update(outcome=Outcome.REJECTED, provider_transaction_id=None)
     shown = found(sandbox)
     assert "belongs to no operation" in shown
     assert "names no transaction" in shown
 
 
-def test_a_success_that_was_none_shows(sandbox: SandboxProcess, maker: User, checker: User) -> None:
+def test_a_success_that_was_none_shows(sandbox: SandboxProcess, preparer: User, approver: User) -> None:
     sandbox.options(settle_after=None)
-    operation = send(sandbox, maker, checker)
+    operation = send(sandbox, preparer, approver)
     assert operation.status == "processing"
     assert_accounted_for(sandbox)
     sandbox.settle("failed")
@@ -107,11 +107,11 @@ def test_a_success_that_was_none_shows(sandbox: SandboxProcess, maker: User, che
 
 
 def test_a_lost_answer_that_nobody_settled_is_accounted_for_once(
-    sandbox: SandboxProcess, maker: User, checker: User
+    sandbox: SandboxProcess, preparer: User, approver: User
 ) -> None:
     sandbox.fault("balances.withdraw", "drop", when="after_execution")
     sandbox.options(token_reuse=True)
-    operation = send(sandbox, maker, checker)
+    operation = send(sandbox, preparer, approver)
     assert operation.status == "unknown"
     assert_accounted_for(sandbox)
     withdraw_elsewhere(sandbox, operation)

@@ -11,7 +11,7 @@ def test_one_with_the_mark_asks_for_the_database(request: pytest.FixtureRequest)
     assert asks_for_the_database(request.node)
 
 
-def test_one_with_a_fixture_that_needs_it_does(request: pytest.FixtureRequest, maker: User) -> None:
+def test_one_with_a_fixture_that_needs_it_does(request: pytest.FixtureRequest, preparer: User) -> None:
     assert asks_for_the_database(request.node)
 
 
@@ -20,6 +20,6 @@ def test_any_other_does_not(request: pytest.FixtureRequest) -> None:
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("person", opened_by(("maker", "checker"), on_both_engines="maker"))
+@pytest.mark.parametrize("person", opened_by(("preparer", "approver"), on_both_engines="preparer"))
 def test_of_a_matrix_of_access_one_column_passes_on_both(request: pytest.FixtureRequest, person: str) -> None:
-    assert depends_on_the_engine(request.node) is (person == "maker")
+    assert depends_on_the_engine(request.node) is (person == "preparer")

@@ -44,7 +44,7 @@ class HttpBrowser:
         """Open a page. Raises BrowserError unless it exists."""
         return _expect(self.session.get(urljoin(self.address, path), timeout=60))
 
-    def send(self, page: requests.Response, action: str, **typed: str) -> requests.Response:
+    def submit(self, page: requests.Response, action: str, **typed: str) -> requests.Response:
         """Fill in and send the form with this target, and follow redirects to the next page."""
         for form in forms_of(page.text):
             for target in form.actions:
@@ -52,17 +52,17 @@ class HttpBrowser:
                     return self._post(urljoin(page.url, target), {**form.values, **typed}, seen_on=page.url)
         raise BrowserError(f"{page.url} has no form for {action}")
 
-    def sign_in_at_the_demo(self, name: str) -> None:
+    def sign_in(self, name: str) -> None:
         """Sign in with the password and code that the demo shows on the sign-in page."""
         page = self.get("/account/sign-in/")
         person = demo_person(page.text, name)
-        page = self.send(page, "/account/sign-in/", email=person["email"], password=person["password"])
+        page = self.submit(page, "/account/sign-in/", email=person["email"], password=person["password"])
         deadline = time.monotonic() + CODE_TIMEOUT
         while not person["code"] and time.monotonic() < deadline:
             time.sleep(1)  # a code is accepted once; the next one follows within thirty seconds
             page = self.get("/account/second-factor/")
             person = demo_person(page.text, name)
-        self.send(page, "/account/second-factor/", code=person["code"])
+        self.submit(page, "/account/second-factor/", code=person["code"])
 
     def _post(self, address: str, values: dict[str, str], *, seen_on: str) -> requests.Response:
         return _expect(self.session.post(address, values, headers={"Referer": seen_on}, timeout=60))

@@ -28,7 +28,10 @@ def main() -> int:
     """Run the demo until Ctrl-C."""
     arguments = _arguments()
     stack = Stack(
-        arguments.folder.resolve(), arguments.port, arguments.sandbox_port, at_first=_UNRECOGNISED_TRANSACTION
+        arguments.folder.resolve(),
+        arguments.port,
+        arguments.sandbox_port,
+        first_command=_UNRECOGNISED_TRANSACTION,
     )
     for number in _STOP_SIGNALS:
         signal.signal(number, _stop)
@@ -83,7 +86,7 @@ def _wait_for_exit(stack: Stack) -> int:
     while True:
         for name, process in stack.processes.items():
             if process.poll() is not None:
-                print(f"The {name} process ended by itself:\n{stack.last_words(name)}", file=sys.stderr)
+                print(f"The {name} process ended by itself:\n{stack.log_tail(name)}", file=sys.stderr)
                 return 1
         time.sleep(0.5)
 

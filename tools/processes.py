@@ -66,7 +66,7 @@ class Stack:
     extra: Mapping[str, str] = field(default_factory=dict)
     settle_after: float = 4.0
     transactions: int = 6000
-    at_first: str = ""  # Python code run once, after the sample history of a new folder is made
+    first_command: str = ""  # Python code run once, after the sample history of a new folder is made
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     watchdog: subprocess.Popen[str] | None = None
     lock: IO[bytes] | None = None
@@ -124,12 +124,12 @@ class Stack:
         for port in (self.web_port, self.sandbox_port):
             _check_port_is_free(port)
         self.start_sandbox()
-        self.webhook_keys.write_text(self.service_keys())
+        self.webhook_keys.write_text(self.webhook_public_keys())
         self.set_sandbox(token_reuse=True, settle_after=0)  # while the sample history is made
         is_new = not (self.folder / DATABASE).exists()
-        self.manage("preparedemo", "--token", self.service_token())
-        if is_new and self.at_first:
-            self.manage("shell", "--verbosity", "0", "--command", self.at_first)
+        self.manage("preparedemo", "--token", self.one_time_code())
+        if is_new and self.first_command:
+            self.manage("shell", "--verbosity", "0", "--command", self.first_command)
         self.set_sandbox(token_reuse=False, settle_after=self.settle_after)
         self.start_web()
         worker = ("-m", "celery", "-A", "backoffice.celery", "worker")
@@ -170,11 +170,11 @@ class Stack:
             )
         self._watch(self.processes[name])
 
-    def service_token(self) -> str:
+    def one_time_code(self) -> str:
         """The one-time code that the simulated provider accepts now."""
         return str(requests.get(f"{self.sandbox}/_sandbox/token", timeout=10).json()["totp"])
 
-    def service_keys(self) -> str:
+    def webhook_public_keys(self) -> str:
         """The public keys with which the simulated provider signs webhooks, in PEM."""
         keys = requests.get(f"{self.sandbox}/_sandbox/webhooks/keys", timeout=30).json()["keys"]
         return "".join(key["pem"] for key in keys)
@@ -199,15 +199,13 @@ class Stack:
         deadline = time.monotonic() + START_TIMEOUT
         while time.monotonic() < deadline:
             if self.processes[name].poll() is not None:
-                raise StackError(
-                    f"The {name} process ended at once. Its last words:\n{self.last_words(name)}"
-                )
+                raise StackError(f"The {name} process ended at once. Its last words:\n{self.log_tail(name)}")
             if _answers(address, certificate):
                 return
             time.sleep(0.05)
-        raise StackError(f"The {name} process does not answer at {address}:\n{self.last_words(name)}")
+        raise StackError(f"The {name} process does not answer at {address}:\n{self.log_tail(name)}")
 
-    def last_words(self, name: str) -> str:
+    def log_tail(self, name: str) -> str:
         """The last lines of a process's log."""
         return (self.folder / "logs" / f"{name}.log").read_text(errors="replace")[-2000:]
 

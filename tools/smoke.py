@@ -49,15 +49,15 @@ def main() -> int:
 
 def run(stack: Stack) -> dict[str, Any]:
     """Do the main job and return the observations."""
-    with HttpBrowser(stack.web) as maker, HttpBrowser(stack.web) as checker:
-        maker.sign_in_at_the_demo("Tunde Bello")
-        operation = prepare(maker)
-        checker.sign_in_at_the_demo("Amara Okafor")
-        token = stack.service_token()
-        checker.send(checker.get(operation), "/approve-and-send/", token=token)
-        status = wait_until_closed(checker, operation)
+    with HttpBrowser(stack.web) as preparer, HttpBrowser(stack.web) as approver:
+        preparer.sign_in("Tunde Bello")
+        operation = prepare(preparer)
+        approver.sign_in("Amara Okafor")
+        token = stack.one_time_code()
+        approver.submit(approver.get(operation), "/approve-and-send/", token=token)
+        status = wait_until_closed(approver, operation)
         rows = list(
-            csv.DictReader(io.StringIO(checker.get("/reports/operations.csv").content.decode("utf-8-sig")))
+            csv.DictReader(io.StringIO(approver.get("/reports/operations.csv").content.decode("utf-8-sig")))
         )
     [row] = [row for row in rows if Decimal(row["amount"] or 0) == AMOUNT]
     return {
@@ -74,14 +74,14 @@ def prepare(browser: HttpBrowser, amount: Decimal = AMOUNT) -> str:
     would be refused.
     """
     form = browser.get("/operations/prepare/withdrawal/")
-    review = browser.send(
+    review = browser.submit(
         form,
         "/prepare/withdrawal/",
         **WITHDRAWAL | {"amount": str(amount)},
         typed_name="Somebody Else",
         step="review",
     )
-    page = browser.send(review, "/prepare/withdrawal/", step="prepare")
+    page = browser.submit(review, "/prepare/withdrawal/", step="prepare")
     return "/" + page.url.split("/", 3)[3]
 
 

@@ -161,7 +161,7 @@ class StaffOnlyMiddleware:
         if not request.user.is_authenticated:
             return redirect_to_step(request, "accounts:sign_in")
         if getattr(view, "counts_as_use", True):
-            cast(SessionStore, request.session).note_use()
+            cast(SessionStore, request.session).record_use()
         missing = _missing_step(cast(StaffRequest, request), view)
         return redirect_to_step(request, missing) if missing else None
 
@@ -179,7 +179,7 @@ def _missing_step(request: StaffRequest, view: Callable[..., Any]) -> str | None
     if request.session.authenticator is None:
         enrolled = second_factor.authenticator_of(request.user) is not None
         return "accounts:second_factor" if enrolled else "accounts:enrol"
-    if request.user.recovery_codes_kept_at is None and getattr(view, "recovery_codes_required", True):
+    if request.user.recovery_codes_stored_at is None and getattr(view, "recovery_codes_required", True):
         return "accounts:recovery_codes"
     return None
 

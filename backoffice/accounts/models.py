@@ -67,7 +67,7 @@ class User(AbstractBaseUser, PermissionsMixin):
     is_active = models.BooleanField(default=True)
     time_zone = models.CharField(max_length=64, default="Africa/Lagos", validators=[validate_time_zone])
     theme = models.CharField(max_length=5, choices=Theme, default=Theme.AUTO)
-    recovery_codes_kept_at = models.DateTimeField(null=True, editable=False)
+    recovery_codes_stored_at = models.DateTimeField(null=True, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     objects = UserManager()
@@ -130,14 +130,14 @@ class AuthenticatorDevice(EncryptedRow, TimestampMixin, ThrottlingMixin, Device)
     attacker as well, so an attack locks the owner out for about as long as it lasted, not longer.
     """
 
-    SEALED = "sealed_seed"
+    ENCRYPTED_FIELD = "encrypted_seed"
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="authenticators"
     )
     name = models.CharField(max_length=64, default="Authenticator")
-    sealed_seed = models.BinaryField(editable=False)
+    encrypted_seed = models.BinaryField(editable=False)
     last_t = models.BigIntegerField(default=-1, editable=False)
 
     class Meta:
@@ -151,11 +151,11 @@ class AuthenticatorDevice(EncryptedRow, TimestampMixin, ThrottlingMixin, Device)
 
     def set_new_seed(self) -> None:
         """Generate a seed and encrypt it into the row, without saving."""
-        self.seal(secrets.token_hex(_SEED_BYTES))
+        self.encrypt(secrets.token_hex(_SEED_BYTES))
 
     def totp(self) -> TOTP:
         """The code generator at the current time."""
-        seed = bytes.fromhex(self.unsealed())
+        seed = bytes.fromhex(self.decrypted())
         return TOTP(seed, step=STEP_SECONDS, digits=CODE_DIGITS)
 
     def verify_token(self, token: str) -> bool:
@@ -164,7 +164,7 @@ class AuthenticatorDevice(EncryptedRow, TimestampMixin, ThrottlingMixin, Device)
             return False
         if re.fullmatch(r"[0-9]{6}", token) and self._use(int(token)):
             return True
-        self.charge_failure()
+        self.record_failure()
         return False
 
     def wait(self) -> timedelta | None:
@@ -172,14 +172,14 @@ class AuthenticatorDevice(EncryptedRow, TimestampMixin, ThrottlingMixin, Device)
         allowed, why = ThrottlingMixin.verify_is_allowed(self)
         return None if allowed else why["locked_until"] - timezone.now()
 
-    def charge_failure(self) -> None:
+    def record_failure(self) -> None:
         """Count one wrong code, which lengthens the delay."""
         AuthenticatorDevice.objects.filter(pk=self.pk).update(
             throttling_failure_count=F("throttling_failure_count") + 1,
             throttling_failure_timestamp=timezone.now(),
         )
 
-    def forgive_failures(self) -> None:
+    def clear_failures(self) -> None:
         """Reset the delay after a correct code."""
         AuthenticatorDevice.objects.filter(pk=self.pk).update(
             throttling_failure_count=0, throttling_failure_timestamp=None, last_used_at=timezone.now()
@@ -214,7 +214,7 @@ class AuthenticatorDevice(EncryptedRow, TimestampMixin, ThrottlingMixin, Device)
             return False
         used = AuthenticatorDevice.objects.filter(pk=self.pk, last_t__lt=totp.t()).update(last_t=totp.t())
         if used:
-            self.forgive_failures()
+            self.clear_failures()
         return used == 1
 
 
@@ -246,7 +246,7 @@ class RecoveryCode(models.Model):
         return "used recovery code" if self.used_at else "recovery code"
 
     @staticmethod
-    def draw() -> str:
+    def generate() -> str:
         """A new random code in groups of four, such as "7KQ2-M4XB-Z9TD-VR3H"."""
         letters = "".join(secrets.choice(_RECOVERY_ALPHABET) for _ in range(_RECOVERY_CODE_LENGTH))
         return "-".join(letters[start : start + 4] for start in range(0, _RECOVERY_CODE_LENGTH, 4))
@@ -325,7 +325,7 @@ class StaffSession(AbstractBaseSession):
     def __str__(self) -> str:
         return f"session of {self.user}" if self.user_id else "session of a stranger"
 
-    def bring_permissions(self) -> None:
+    def load_permissions(self) -> None:
         """Give the person the permission names that `live_with_person` loaded."""
         joined = vars(self).get("joined_permission_names") or ""
         if self.user is not None:

@@ -67,12 +67,12 @@ def issue_recovery_codes(user: User) -> list[str]:
     Only their hashes are stored, so the codes must be shown now. The person has to confirm that they are
     stored before any other page opens.
     """
-    codes = [RecoveryCode.draw() for _ in range(RECOVERY_CODE_COUNT)]
+    codes = [RecoveryCode.generate() for _ in range(RECOVERY_CODE_COUNT)]
     RecoveryCode.objects.filter(user=user).delete()
     RecoveryCode.objects.bulk_create(
         RecoveryCode(user=user, digest=RecoveryCode.digests(code, user_id=user.pk)[0]) for code in codes
     )
-    User.objects.filter(pk=user.pk).update(recovery_codes_kept_at=None)
+    User.objects.filter(pk=user.pk).update(recovery_codes_stored_at=None)
     record(Action.RECOVERY_CODES_ISSUED, actor=user)
     return codes
 
@@ -81,8 +81,8 @@ def issue_recovery_codes(user: User) -> list[str]:
 def confirm_recovery_codes_stored(user: User) -> None:
     """Record that the person has stored the codes. Without codes nothing changes."""
     has_codes = RecoveryCode.objects.filter(user=user, used_at=None).exists()
-    waiting = User.objects.filter(pk=user.pk, recovery_codes_kept_at=None)
-    if has_codes and waiting.update(recovery_codes_kept_at=timezone.now()):
+    waiting = User.objects.filter(pk=user.pk, recovery_codes_stored_at=None)
+    if has_codes and waiting.update(recovery_codes_stored_at=timezone.now()):
         record(Action.RECOVERY_CODES_KEPT, actor=user)
 
 
@@ -94,9 +94,9 @@ def use_recovery_code(device: AuthenticatorDevice, code: str) -> bool:
     digests = RecoveryCode.digests(code, user_id=device.user_id)
     mine = RecoveryCode.objects.filter(user=device.user_id, digest__in=digests)
     if mine.filter(used_at=None).update(used_at=timezone.now()) != 1:
-        device.charge_failure()
+        device.record_failure()
         return False
-    device.forgive_failures()
+    device.clear_failures()
     return True
 
 
@@ -212,4 +212,4 @@ def _activate(request: StaffRequest, device: AuthenticatorDevice) -> None:
     AuthenticatorDevice.objects.filter(user=request.user, confirmed=True).delete()
     AuthenticatorDevice.objects.filter(pk=device.pk).update(confirmed=True)
     device.confirmed = True
-    User.objects.filter(pk=request.user.pk).update(recovery_codes_kept_at=None)
+    User.objects.filter(pk=request.user.pk).update(recovery_codes_stored_at=None)

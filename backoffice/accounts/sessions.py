@@ -89,7 +89,7 @@ class SessionStore(db.SessionStore):
         if self.row is not None:
             self.row.device = None
 
-    def note_use(self) -> None:
+    def record_use(self) -> None:
         """Extend the idle limit. Written at most once a minute, to avoid a write at each request."""
         now = timezone.now()
         if self.row is None or now - self.row.last_seen_at < _LAST_SEEN_INTERVAL:
@@ -121,7 +121,7 @@ class SessionStore(db.SessionStore):
         if self.row is None:
             self._session_key = None
         else:
-            self.row.bring_permissions()
+            self.row.load_permissions()
         return self.row
 
     def _belongs_to_password_of(self, user: User) -> bool:

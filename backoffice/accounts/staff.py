@@ -99,8 +99,8 @@ def reset_second_factor(user_id: int, *, actor: User | None, reason: str = "") -
     ended = end_sessions_of(user)
     AuthenticatorDevice.objects.filter(user=user).delete()
     RecoveryCode.objects.filter(user=user).delete()
-    user.recovery_codes_kept_at = None
-    user.save(update_fields=["recovery_codes_kept_at"])
+    user.recovery_codes_stored_at = None
+    user.save(update_fields=["recovery_codes_stored_at"])
     record(Action.AUTHENTICATOR_RESET, actor=actor, target=user, reason=reason, sessions_ended=ended)
     return user
 

@@ -184,6 +184,6 @@ def _storable(text: str) -> str:
 
 def _lost_key_names() -> set[str]:
     """Names of keys that were created although no response arrived, so that their secret is lost."""
-    made = Operation.objects.filter(kind=CREATING_KIND, status=Status.SUCCEEDED).exclude(counterparty="")
+    made = Operation.objects.filter(kind=CREATING_KIND, status=Status.SUCCEEDED).exclude(recipient="")
     lost = made.exclude(attempts__result__isnull=False)
-    return set(lost.values_list("counterparty", flat=True))
+    return set(lost.values_list("recipient", flat=True))

@@ -54,12 +54,12 @@ class StaleSecondFactorError(ApiKeyError):
 
 def secrets_waiting() -> list[Secret]:
     """Secrets created by operations that have been neither shown nor put into use, newest first."""
-    return list(Secret.objects.select_related("operation", "belongs_to").defer("sealed").order_by("-kept_at"))
+    return list(Secret.objects.select_related("operation", "viewer").defer("sealed").order_by("-sealed_at"))
 
 
 def secret_of(operation_id: UUID) -> Secret | None:
     """The secret that an operation created, if it is still stored."""
-    return Secret.objects.select_related("operation", "belongs_to").filter(operation=operation_id).first()
+    return Secret.objects.select_related("operation", "viewer").filter(operation=operation_id).first()
 
 
 Rest = ParamSpec("Rest")
@@ -116,7 +116,7 @@ def reveal_secret(operation_id: UUID, *, actor: User, second_factor_at: datetime
     if not is_second_factor_fresh(second_factor_at):
         raise StaleSecondFactorError
     try:
-        shown = SecretStr(secret.unsealed())
+        shown = SecretStr(secret.decrypted())
     except DecryptionError as exc:
         raise UnreadableSecretError from exc
     deleted, _ = Secret.objects.filter(pk=secret.pk).delete()
@@ -135,7 +135,7 @@ def _secret_for(operation_id: UUID, actor: User) -> Secret:
     )
     if secret is None:
         raise SecretGoneError
-    if secret.belongs_to_id != actor.pk:
+    if secret.viewer_id != actor.pk:
         raise NotSenderOfKeyError
     if _is_reserved_for_rotation(secret.operation):
         raise ReservedForRotationError

@@ -69,7 +69,7 @@ class RotationProgress:
     created: Operation | None
     switched: Operation | None
     retired: Operation | None
-    own: KeyInUse | None
+    key_in_use: KeyInUse | None
     keys: tuple[GatewayKey, ...]
     step: RotationStep
 
@@ -110,7 +110,7 @@ class RotationProgress:
         return by_step.get(self.step)
 
     @property
-    def is_key_gone(self) -> bool:
+    def is_new_key_gone(self) -> bool:
         """Whether the new key was created but is neither stored nor in use, so that another one must be
         created.
         """
@@ -134,15 +134,21 @@ class RotationProgress:
     @property
     def is_new_key_in_use(self) -> bool:
         """Whether Countersign still uses the new key."""
-        return self.own is not None and self.created is not None and self.own.made_by == self.created.pk
+        return (
+            self.key_in_use is not None
+            and self.created is not None
+            and self.key_in_use.made_by == self.created.pk
+        )
 
     @property
-    def counted(self) -> GatewayKey | None:
+    def counted_key(self) -> GatewayKey | None:
         """The row of the key in use, with the calls counted since the switch."""
-        return next((key for key in self.keys if self.own is not None and key.pk == self.own.pk), None)
+        return next(
+            (key for key in self.keys if self.key_in_use is not None and key.pk == self.key_in_use.pk), None
+        )
 
     @property
-    def former(self) -> GatewayKey | None:
+    def former_key(self) -> GatewayKey | None:
         """The old key, if it is still stored."""
         of_old = (key for key in self.keys if key.short_hash == self.old_hash)
         return next((key for key in of_old if key.state == GatewayKey.State.FORMER), None)
@@ -164,7 +170,7 @@ class RotationProgress:
     @property
     def back_link(self) -> str:
         """URL of the form that prepares the switch back to the old key; empty if that is not stored."""
-        former = self.former
+        former = self.former_key
         return _link(SWITCH_KIND, {"target": f"kept:{former.pk}"}) if former else ""
 
     @property
@@ -229,7 +235,9 @@ def _operations_of(rotation: Rotation) -> list[Operation]:
     found = Operation.objects.filter(
         kind__in=_KINDS, prepared_at__gte=rotation.started_at, payload__rotation=str(rotation.pk)
     )
-    return list(found.select_related("maker", "secret").prefetch_related(attempts).order_by("-prepared_at"))
+    return list(
+        found.select_related("preparer", "secret").prefetch_related(attempts).order_by("-prepared_at")
+    )
 
 
 def _newest(found: list[Operation], kind: str) -> Operation | None:
@@ -284,7 +292,7 @@ def verify_new_key(rotation_id: UUID, *, actor: User) -> Rotation:
     if secret is None:
         raise WrongRotationStepError
     try:
-        key = SecretStr(secret.unsealed())
+        key = SecretStr(secret.decrypted())
     except DecryptionError as exc:
         raise UnreadableSecretError from exc
     result, parameters = _test_outcome(key)
@@ -326,8 +334,8 @@ def finish_rotation(rotation_id: UUID, *, actor: User) -> Rotation:
     """
     _locked(rotation_id)
     progress = _progress_at(rotation_id, RotationStep.DONE)
-    if progress.former is not None:
-        credentials.delete_former_key(progress.former.pk)
+    if progress.former_key is not None:
+        credentials.delete_former_key(progress.former_key.pk)
     return _close(progress.rotation, actor, Action.ROTATION_FINISHED, is_finished=True)
 
 

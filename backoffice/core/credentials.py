@@ -107,7 +107,7 @@ def stored_key(short_hash: str) -> SecretStr | None:
     try:
         row = GatewayKey.objects.filter(short_hash=short_hash).first() if short_hash else None
         if row is not None:
-            return SecretStr(row.unsealed())
+            return SecretStr(row.decrypted())
     except encryption.DecryptionError as exc:
         raise NotSentError(_CANNOT_BE_DECRYPTED) from exc
     own = environment_key()
@@ -153,8 +153,8 @@ def _cached_row() -> GatewayKey | None:
 
 
 def _decrypted(row: GatewayKey) -> KeyInUse:
-    logs.register_secret(row.unsealed())
-    secret = SecretStr(row.unsealed())
+    logs.register_secret(row.decrypted())
+    secret = SecretStr(row.decrypted())
     return KeyInUse(
         secret,
         row.name,
@@ -191,6 +191,6 @@ def _retire_key_in_use(now: datetime) -> None:
         if GatewayKey.objects.filter(short_hash=own.short_hash).exists():
             return
         present = GatewayKey(name=own.name, short_hash=own.short_hash)
-        present.seal(own.secret.get_secret_value())
+        present.encrypt(own.secret.get_secret_value())
     present.state, present.since, present.is_counted = state.FORMER, now, False
     present.save()

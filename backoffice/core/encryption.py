@@ -86,7 +86,7 @@ def _key(item: str) -> tuple[str, AESGCM]:
 class EncryptedRow(models.Model):
     """A row with one encrypted secret. `manage.py reencryptsecrets` finds every model of this kind."""
 
-    SEALED: ClassVar[str]  # name of the column with the ciphertext
+    ENCRYPTED_FIELD: ClassVar[str]  # name of the column with the ciphertext
 
     class Meta:
         abstract = True
@@ -102,24 +102,24 @@ class EncryptedRow(models.Model):
         raise NotImplementedError
 
     @property
-    def sealed_under(self) -> str:
+    def encryption_key_id(self) -> str:
         """The id of the key with which the secret is encrypted."""
-        return key_id_of(bytes(getattr(self, self.SEALED)))
+        return key_id_of(bytes(getattr(self, self.ENCRYPTED_FIELD)))
 
-    def seal(self, plaintext: str) -> None:
+    def encrypt(self, plaintext: str) -> None:
         """Encrypt a secret into the row, without saving it."""
-        setattr(self, self.SEALED, encrypt(plaintext, bound_to=self.bound_to))
+        setattr(self, self.ENCRYPTED_FIELD, encrypt(plaintext, bound_to=self.bound_to))
 
-    def unsealed(self) -> str:
+    def decrypted(self) -> str:
         """The plaintext. Raises DecryptionError."""
-        return decrypt(bytes(getattr(self, self.SEALED)), bound_to=self.bound_to)
+        return decrypt(bytes(getattr(self, self.ENCRYPTED_FIELD)), bound_to=self.bound_to)
 
-    def reseal(self) -> None:
+    def reencrypt(self) -> None:
         """Encrypt the same secret with the newest key, unless the row was changed meanwhile. Raises
         DecryptionError.
         """
-        before = bytes(getattr(self, self.SEALED))
-        self.seal(self.unsealed())
-        type(self)._default_manager.filter(pk=self.pk, **{self.SEALED: before}).update(
-            **{self.SEALED: getattr(self, self.SEALED)}
+        before = bytes(getattr(self, self.ENCRYPTED_FIELD))
+        self.encrypt(self.decrypted())
+        type(self)._default_manager.filter(pk=self.pk, **{self.ENCRYPTED_FIELD: before}).update(
+            **{self.ENCRYPTED_FIELD: getattr(self, self.ENCRYPTED_FIELD)}
         )

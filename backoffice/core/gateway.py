@@ -121,7 +121,7 @@ def _client_configuration(deadline: float, *configured: str) -> GatewayConfig:
         api_key=SecretStr(api_key),
         api_user=api_user,
         user_version=user_version,
-        dialect=_provider_profile(profile_file),
+        profile=_provider_profile(profile_file),
         ca_file=settings.GATEWAY_CA_FILE or None,
         deadline=deadline,
     )
@@ -156,15 +156,15 @@ class CountingTransport(Transport):
         self._key = key
 
     def read(self, *args: Any, **kwargs: Any) -> Any:
-        with self._counted():
+        with self._counting():
             return super().read(*args, **kwargs)
 
     def send_once(self, *args: Any, **kwargs: Any) -> Any:
-        with self._counted():
+        with self._counting():
             return super().send_once(*args, **kwargs)
 
     @contextmanager
-    def _counted(self) -> Iterator[None]:
+    def _counting(self) -> Iterator[None]:
         refused = False
         try:
             yield

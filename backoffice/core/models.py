@@ -15,7 +15,7 @@ class GatewayKey(EncryptedRow):
     for as long as `is_counted` is true.
     """
 
-    SEALED = "sealed"
+    ENCRYPTED_FIELD = "sealed"
 
     class State(models.TextChoices):
         """Whether the key is used for calls."""
@@ -31,7 +31,7 @@ class GatewayKey(EncryptedRow):
     made_by = models.UUIDField(null=True)  # the operation that created it
     state = models.CharField(max_length=8, choices=State)
     since = models.DateTimeField()
-    sealed = models.BinaryField()
+    encrypted_key = models.BinaryField()
 
     is_counted = models.BooleanField(default=False)
     calls = models.PositiveBigIntegerField(default=0)

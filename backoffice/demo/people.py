@@ -74,8 +74,8 @@ def _enrolled(member: DemoPerson) -> User:
     device.set_new_seed()
     device.save(force_insert=True)
     issue_recovery_codes(user)
-    user.recovery_codes_kept_at = timezone.now()
-    user.save(update_fields=["recovery_codes_kept_at"])
+    user.recovery_codes_stored_at = timezone.now()
+    user.save(update_fields=["recovery_codes_stored_at"])
     return user
 
 

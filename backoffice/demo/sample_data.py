@@ -66,27 +66,27 @@ class SampleOperations:
     """Makes sample operations, deterministically."""
 
     people: dict[str, User]
-    pace: (
+    timing: (
         random.Random
     )  # approval times; a generator of its own, so that other random choices do not depend on it
     random: random.Random
-    token: SecretStr
+    one_time_code: SecretStr
 
     def prepare(self, *, ending: str = "", amount: str = "", currency: str = "NGN") -> Operation:
         """A pending withdrawal to an account number with this ending; the sandbox reacts to some endings."""
-        return self.propose("withdrawal", self._withdrawal(ending, amount, currency))
+        return self.prepare_kind("withdrawal", self._withdrawal(ending, amount, currency))
 
-    def propose(self, kind: str, payload: Payload, *, maker: str = "") -> Operation:
+    def prepare_kind(self, kind: str, payload: Payload, *, preparer: str = "") -> Operation:
         """A pending operation of any kind, by this preparer or one of the two.
 
         Its creation is dated back a little, because its approval happens now and realistic approval times are
         needed.
         """
-        then = clock.now() - timedelta(seconds=self.pace.randrange(20, 200))
+        then = clock.now() - timedelta(seconds=self.timing.randrange(20, 200))
         with clock.use_clock(lambda: then):
             return prepare.prepare_operation(
                 uuid.UUID(int=self.random.getrandbits(128), version=4),
-                actor=self.people[maker or self.random.choice(["Tunde", "Ngozi"])],
+                actor=self.people[preparer or self.random.choice(["Tunde", "Ngozi"])],
                 kind=kind,
                 payload=payload,
             )
@@ -111,7 +111,7 @@ class SampleOperations:
             actor=self.people["Amara"],
             digest=approved.digest,
             second_factor_at=timezone.now(),
-            token=self.token if KINDS[approved.kind].needs_token else None,
+            token=self.one_time_code if KINDS[approved.kind].needs_otp else None,
         )
 
     def send(self, operation: Operation) -> Operation:
@@ -119,16 +119,16 @@ class SampleOperations:
         send.send_operation(self.release(operation).pk)
         return confirmation.confirm_operation(operation.pk)
 
-    def succeed(self) -> None:
+    def make_succeeded(self) -> None:
         self.send(self.prepare(currency=self.random.choice(["NGN", "NGN", "NGN", "USD"])))
 
-    def fail(self) -> None:
+    def make_failed(self) -> None:
         self.send(self.prepare(ending="99"))
 
-    def stay_in_processing(self) -> None:
+    def make_processing(self) -> None:
         self.send(self.prepare(ending="88"))
 
-    def reject(self) -> None:
+    def make_rejected(self) -> None:
         operation = self.prepare()
         approvals.reject_operation(
             operation.pk,
@@ -138,25 +138,25 @@ class SampleOperations:
             reason=self.random.choice(_REASONS),
         )
 
-    def expire(self) -> None:
+    def make_expired(self) -> None:
         operation = self.prepare()
         Operation.objects.filter(pk=operation.pk).update(expires_at=timezone.now())
         approvals.expire_operation(operation.pk)
 
-    def cancel(self) -> None:
+    def make_cancelled(self) -> None:
         operation = self.prepare()
-        approvals.cancel_operation(operation.pk, actor=operation.maker)
+        approvals.cancel_operation(operation.pk, actor=operation.preparer)
 
-    def wait_for_one(self) -> None:
+    def make_pending(self) -> None:
         self.prepare()
 
-    def wait_for_two(self) -> None:
+    def make_half_approved(self) -> None:
         self.approve(self.prepare(amount="12500000.00"), "Chidi")
 
-    def wait_for_release(self) -> None:
+    def make_approved(self) -> None:
         self.approve(self.prepare())
 
-    def be_lost_while_sending(self, operation: Operation) -> Attempt:
+    def lose_while_sending(self, operation: Operation) -> Attempt:
         """Claim an attempt without a request, as if the worker was killed in between."""
         released = self.release(operation)
         seen = send.preflight_read(Release.objects.get(pk=released.pk))
@@ -167,20 +167,20 @@ class SampleOperations:
         Attempt.objects.filter(pk=claim.attempt_id).update(deadline_at=later)
         return Attempt.objects.get(pk=claim.attempt_id)
 
-    def be_unknown(self, operation: Operation) -> Attempt:
+    def make_unknown(self, operation: Operation) -> Attempt:
         """Date the unknown outcome back two hours, when people may resolve it as not executed."""
-        attempt = self.be_lost_while_sending(operation)
+        attempt = self.lose_while_sending(operation)
         record.record_timeout(attempt.pk, now=attempt.deadline_at + timedelta(hours=1))
-        started, seen_at = attempt.started_at, attempt.watermark_service_time
+        started, seen_at = attempt.started_at, attempt.watermark_provider_time
         Attempt.objects.filter(pk=attempt.pk).update(
-            started_at=started - _TWO_HOURS, watermark_service_time=seen_at and seen_at - _TWO_HOURS
+            started_at=started - _TWO_HOURS, watermark_provider_time=seen_at and seen_at - _TWO_HOURS
         )
         confirmation.confirm_operation(attempt.operation_id)
         return attempt
 
-    def need_review(self, operation: Operation) -> None:
+    def make_review(self, operation: Operation) -> None:
         """Date it back a day."""
-        attempt = self.be_unknown(operation)
+        attempt = self.make_unknown(operation)
         Attempt.objects.filter(pk=attempt.pk).update(started_at=attempt.started_at - CHECK_AFTER[-1])
         confirmation.confirm_operation(attempt.operation_id)
 
@@ -237,11 +237,13 @@ def make_sample_withdrawals(history: SampleOperations) -> None:
 
 def _plan(history: SampleOperations) -> list[Callable[[], object]]:
     closed = (
-        [history.succeed] * 15 + [history.fail] * 2 + [history.reject, history.expire, history.cancel] * 3
+        [history.make_succeeded] * 15
+        + [history.make_failed] * 2
+        + [history.make_rejected, history.make_expired, history.make_cancelled] * 3
     )
     history.random.shuffle(closed)
-    waiting = [history.wait_for_release] * 3 + [history.wait_for_two] + [history.wait_for_one] * 6
-    return [*closed, *[history.stay_in_processing] * 2, *waiting]
+    waiting = [history.make_approved] * 3 + [history.make_half_approved] + [history.make_pending] * 6
+    return [*closed, *[history.make_processing] * 2, *waiting]
 
 
 _TRON = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
@@ -254,21 +256,23 @@ def make_sample_operations(history: SampleOperations) -> None:
     three responses.
     """
     for kind, payload in _sent_payloads(history):
-        history.send(history.propose(kind, payload))
+        history.send(history.prepare_kind(kind, payload))
     for kind, payload in _pending_payloads(history):
-        history.propose(kind, payload)
+        history.prepare_kind(kind, payload)
     elsewhere = CallbackUrlPayload(url=_FOREIGN_CALLBACK_URL, previous=callback_url.fetch_callback_url())
-    history.propose("callback_url", elsewhere, maker="Zainab")
+    history.prepare_kind("callback_url", elsewhere, preparer="Zainab")
     # The next operation on the USD balance waits for the first of these; a payment debits no balance.
-    history.be_unknown(history.prepare(currency="USD", amount="1250.00"))
-    history.need_review(history.propose("payment", _payment(history, "640.00", "uche.obi@customers.example")))
-    history.be_lost_while_sending(
-        history.propose("payment", _payment(history, "90.00", "sade.cole@customers.example"))
+    history.make_unknown(history.prepare(currency="USD", amount="1250.00"))
+    history.make_review(
+        history.prepare_kind("payment", _payment(history, "640.00", "uche.obi@customers.example"))
+    )
+    history.lose_while_sending(
+        history.prepare_kind("payment", _payment(history, "90.00", "sade.cole@customers.example"))
     )
     # Last, because the web process that receives the webhooks is not running yet.
     ours = f"{settings.PUBLIC_URL}{reverse('webhooks:receive', args=[settings.WEBHOOK_SECRET])}"
     payload = CallbackUrlPayload(url=ours, previous=callback_url.fetch_callback_url())
-    history.send(history.propose("callback_url", payload, maker="Zainab"))
+    history.send(history.prepare_kind("callback_url", payload, preparer="Zainab"))
 
 
 def _sent_payloads(history: SampleOperations) -> Iterator[tuple[str, Payload]]:
@@ -294,7 +298,7 @@ def _conversion(given: str, received: str, amount: str) -> ConversionPayload:
         from_currency=given,
         to_currency=received,
         amount=Decimal(amount),
-        known_rate=rate.number if rate else None,
+        known_rate=rate.rate if rate else None,
     )
 
 

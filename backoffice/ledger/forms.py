@@ -118,7 +118,7 @@ class TransactionFilterForm(ListFilterForm):
             self.add_error("most", "This is less than the amount before it. Enter the same or more.")
         return values
 
-    def chosen(self) -> TransactionFilter:
+    def transaction_filter(self) -> TransactionFilter:
         """The filter. Call only on a valid form."""
         values = {name: self.cleaned_data[name] for name in _FILTER_FIELDS}
         since, until = self.cleaned_data["since"], self.cleaned_data["until"]
@@ -144,7 +144,7 @@ class TransactionListForm(TransactionFilterForm):
     sort = forms.ChoiceField(
         required=False, label="Order", choices=[(name, label) for name, (label, _) in ORDERS.items()]
     )
-    not_narrowing = frozenset({"sort"})
+    display_fields = frozenset({"sort"})
 
     @property
     def order(self) -> Order:
@@ -152,22 +152,22 @@ class TransactionListForm(TransactionFilterForm):
         return ORDERS[self.cleaned_data["sort"]][1]
 
     @property
-    def fields_beside_text(self) -> list[forms.BoundField]:
+    def filter_fields(self) -> list[forms.BoundField]:
         """The fields in the collapsible part of the form."""
         return [field for field in self.visible_fields() if field.name != "text"]
 
     @property
-    def before(self) -> str:
+    def previous_label(self) -> str:
         """The label of the link to the previous page."""
         return _NEIGHBOURS[self.cleaned_data["sort"]][0]
 
     @property
-    def behind(self) -> str:
+    def next_label(self) -> str:
         """The label of the link to the next page."""
         return _NEIGHBOURS[self.cleaned_data["sort"]][1]
 
     @property
-    def is_in_time(self) -> bool:
+    def is_by_time(self) -> bool:
         """Whether the order is one by time, so that the list can jump to a day."""
         return self.order[0].lstrip("-") == "occurred_at"
 
@@ -189,7 +189,7 @@ class CurrencyPeriodForm(ListFilterForm):
     currency = forms.ChoiceField(required=False, choices=_facet_choices("currency", "Every currency"))
 
     @property
-    def moments(self) -> tuple[datetime | None, datetime | None]:
+    def period(self) -> tuple[datetime | None, datetime | None]:
         """The start of the period and its end, which is excluded. Call only on a valid form."""
         since, until = self.cleaned_data["since"], self.cleaned_data["until"]
         return start_of_day(since) if since else None, end_of_day(until) if until else None

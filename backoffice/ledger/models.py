@@ -224,7 +224,7 @@ class BalanceBreak(models.Model):
     after = models.OneToOneField(
         Transaction, on_delete=models.CASCADE, related_name="broken_chain", db_constraint=False
     )
-    noticed_at = models.DateTimeField()
+    detected_at = models.DateTimeField()
 
     class Meta:
         default_permissions = ()
@@ -245,7 +245,7 @@ class BalanceBreak(models.Model):
         return _EXPLANATIONS[self.kind].format(amount=amount, went=went)
 
     @property
-    def signed(self) -> Decimal:
+    def signed_difference(self) -> Decimal:
         """The difference, negative if less was found than expected."""
         difference: Decimal = self.difference
         return difference if self.direction == "in" else -difference
@@ -268,18 +268,18 @@ class ContinuityCheck(models.Model):
     """The progress of the daily check of one currency's stored breaks against its rows."""
 
     currency = models.TextField(primary_key=True)
-    reached = models.DateTimeField(null=True)  # checked up to here; None between two checks
-    whole_at = models.DateTimeField(null=True)  # end of the last complete check
+    checked_until = models.DateTimeField(null=True)  # checked up to here; None between two checks
+    completed_at = models.DateTimeField(null=True)  # end of the last complete check
 
     class Meta:
         default_permissions = ()
 
     def __str__(self) -> str:
-        return f"{self.currency} up to {self.reached or 'its end'}"
+        return f"{self.currency} up to {self.checked_until or 'its end'}"
 
 
 class Mirror(models.Model):
-    """The state of the sync: one row. All times but `service_time` are by the database's clock.
+    """The state of the sync: one row. All times but `provider_time` are by the database's clock.
 
     A *round* reads the newest pages up to a run of known records. A *pass* reads further, page by page over
     many turns, and resumes after a crash: `pass_page` is the next page of the full pass, `day_page` that of
@@ -293,15 +293,15 @@ class Mirror(models.Model):
         COUNT = "count", "the whole list, noting each record, to find those that left it"
 
     rows = models.BigIntegerField(default=0)
-    listed = models.BigIntegerField(null=True)  # the provider's last count
+    provider_count = models.BigIntegerField(null=True)  # the provider's last count
     as_of = models.DateTimeField(null=True)  # start of the last successful round
-    service_time = models.DateTimeField(null=True)  # the provider's clock then
+    provider_time = models.DateTimeField(null=True)  # the provider's clock then
     loaded_at = models.DateTimeField(null=True)  # when the whole list was mirrored for the first time
-    problem = models.TextField(blank=True)  # error of the last sync; empty after a success
-    problem_at = models.DateTimeField(null=True)
+    error = models.TextField(blank=True)  # error of the last sync; empty after a success
+    error_at = models.DateTimeField(null=True)
 
     round_begun_at = models.DateTimeField(null=True)  # start of an unfinished round (mirror/passes.py)
-    wanted_at = models.DateTimeField(null=True)  # when a round was last requested
+    sync_requested_at = models.DateTimeField(null=True)  # when a round was last requested
 
     pass_depth = models.CharField(max_length=5, choices=Depth, blank=True)  # empty between passes
     pass_begun_at = models.DateTimeField(null=True)
@@ -310,13 +310,13 @@ class Mirror(models.Model):
     pass_total = models.BigIntegerField(default=0)
     pass_read = models.BigIntegerField(default=0)  # records, including those of pages read again
     pass_tries = models.PositiveSmallIntegerField(default=0)  # passes that ended with too few rows
-    whole_at = models.DateTimeField(null=True)  # end of the last full pass
-    whole_begun_at = models.DateTimeField(null=True)  # start of the last full pass
+    full_pass_ended_at = models.DateTimeField(null=True)  # end of the last full pass
+    full_pass_begun_at = models.DateTimeField(null=True)  # start of the last full pass
 
     day_begun_at = models.DateTimeField(null=True)  # empty between passes
     day_page = models.BigIntegerField(default=1)
     day_total = models.BigIntegerField(default=0)
-    day_at = models.DateTimeField(null=True)  # start of the last completed day pass
+    day_pass_begun_at = models.DateTimeField(null=True)  # start of the last completed day pass
 
     class Meta:
         default_permissions = ()

@@ -129,7 +129,7 @@ class ListedTransactions:
     """
 
     records: list[TransactionRecord]
-    is_whole: bool
+    is_complete: bool
 
 
 def transactions_since(currency: str, moment: datetime) -> ListedTransactions:
@@ -162,8 +162,8 @@ class Watermark:
 
     transaction_id: str
     balance: Decimal | None
-    service_time: datetime | None
-    lately: tuple[TransactionRecord, ...] = ()
+    provider_time: datetime | None
+    recent: tuple[TransactionRecord, ...] = ()
 
 
 EMPTY_WATERMARK = Watermark("", None, None)
@@ -178,8 +178,8 @@ def read_watermark(currency: str, *, lately: timedelta = timedelta()) -> Waterma
     return Watermark(
         transaction_id=newest.records[0].transaction_id if newest.records else "",
         balance=current_balance(currency) if currency else None,
-        service_time=newest.answered_at,
-        lately=_recent_since(currency, newest, newest.answered_at - lately) if newest.answered_at else (),
+        provider_time=newest.answered_at,
+        recent=_recent_since(currency, newest, newest.answered_at - lately) if newest.answered_at else (),
     )
 
 

@@ -21,9 +21,9 @@ class ConversionRate:
     another margin; None if the provider reported the rate itself. `at` is its time, if known.
     """
 
-    number: Decimal
-    reached: tuple[str, str] | None = None
-    at: datetime | None = None
+    rate: Decimal
+    from_conversion: tuple[str, str] | None = None
+    known_at: datetime | None = None
 
 
 def last_rate(from_currency: str, to_currency: str) -> ConversionRate | None:

@@ -24,7 +24,7 @@ class Refusal(TextChoices):
     IMPOSSIBLE = "impossible", "This could not be done."
     NOT_ALLOWED = "not_allowed", "You do not have the permission for this."
     MAKER_NOT_ENTITLED = (
-        "maker_not_entitled",
+        "preparer_not_entitled",
         "Whoever prepared it may not prepare such operations any more, so it is not countersigned "
         "and not sent. Somebody else who may has to cancel it and prepare it again.",
     )
@@ -258,7 +258,7 @@ class DuplicatePendingError(OperationError):
 
     def __init__(self, reference: str, waiting: UUID) -> None:
         super().__init__(Refusal.SAME_CONTENT_WAITS, reference=reference)
-        self.waiting = waiting
+        self.duplicate_id = waiting
 
 
 class DuplicateUnknownError(OperationError):
@@ -266,7 +266,7 @@ class DuplicateUnknownError(OperationError):
 
     def __init__(self, reference: str, waiting: UUID) -> None:
         super().__init__(Refusal.SAME_IN_DOUBT, reference=reference)
-        self.waiting = waiting
+        self.duplicate_id = waiting
 
 
 class PaidBeforeError(OperationError):

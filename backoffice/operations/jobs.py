@@ -58,7 +58,7 @@ def _postpone_release(operation_id: UUID, error: str) -> None:
     """Record the blocker of this release, and let the others of its balance be sent before it for a while."""
     record_blocker(operation_id, Blocker.INTERNAL_ERROR, error=error)
     until = clock.now() + timedelta(seconds=POSTPONED_SECONDS)
-    Release.objects.filter(pk=operation_id).update(out_of_turn_until=until)
+    Release.objects.filter(pk=operation_id).update(skipped_until=until)
 
 
 def _record_timeout(attempt_id: int) -> None:

@@ -48,33 +48,33 @@ _PROBLEMS: dict[type[Exception], CheckResult] = {
 class MatchResult:
     """The result of one status check: the candidates found, or why the provider could not be read."""
 
-    at: datetime
-    found: list[TransactionRecord] = field(default_factory=list)
+    checked_at: datetime
+    candidates: list[TransactionRecord] = field(default_factory=list)
     problem: CheckResult | None = None  # why it could not be read
     error: str = ""  # the client's error message for `problem`
     rejected_because: MismatchReason | None = None  # why a single candidate is not accepted
     # For kinds without a transaction: whether another read shows the change as done.
-    is_done: bool | None = None
+    confirmed_done: bool | None = None
 
-    is_nowhere: bool = False  # no read of the provider shows the outcome
+    is_unobservable: bool = False  # no read of the provider shows the outcome
 
     @property
     def result(self) -> tuple[CheckResult, dict[str, Any]]:
         """The code and parameters that are stored with the attempt."""
-        if self.is_nowhere:
+        if self.is_unobservable:
             return CheckResult.NOT_OBSERVABLE, {}
         if self.problem:
             return self.problem, {"error": storable_text(self.error)[:250]} if self.error else {}
-        if self.is_done is not None:
-            return CheckResult.DONE if self.is_done else CheckResult.NOT_DONE, {}
-        return self._what_was_found()
+        if self.confirmed_done is not None:
+            return CheckResult.DONE if self.confirmed_done else CheckResult.NOT_DONE, {}
+        return self._candidates_text()
 
-    def _what_was_found(self) -> tuple[CheckResult, dict[str, Any]]:
-        if not self.found:
+    def _candidates_text(self) -> tuple[CheckResult, dict[str, Any]]:
+        if not self.candidates:
             return CheckResult.NOT_LISTED, {}
-        if len(self.found) > 1:
-            return CheckResult.SEVERAL_CANDIDATES, {"count": len(self.found)}
-        only = self.found[0]
+        if len(self.candidates) > 1:
+            return CheckResult.SEVERAL_CANDIDATES, {"count": len(self.candidates)}
+        only = self.candidates[0]
         if self.rejected_because:
             reason = self.rejected_because.value
             return CheckResult.CANDIDATE_REJECTED, {"transaction": only.transaction_id, "reason": reason}
@@ -85,19 +85,19 @@ def find_match(operation: Operation, attempt: Attempt) -> MatchResult:
     """Check this attempt at the provider. Errors of the provider or the content are returned, not raised."""
     now = clock.now()
     try:
-        own = _claimed_records(operation, attempt) if attempt.service_transaction_id else []
-        if attempt.service_transaction_id and not _may_be_wrongly_claimed(attempt, own):
+        own = _claimed_records(operation, attempt) if attempt.provider_transaction_id else []
+        if attempt.provider_transaction_id and not _may_be_wrongly_claimed(attempt, own):
             return MatchResult(now, own)
         kind, payload = read_content(operation)
         if isinstance(kind, MoneyKind):
-            found = own + find_candidates(operation, attempt, partial(kind.recognises, payload))
+            found = own + find_candidates(operation, attempt, partial(kind.is_match, payload))
             is_new = len(found) == 1 and not own
             rejected = _mismatch(operation, attempt, found[0]) if is_new else None
             return MatchResult(now, found, rejected_because=rejected)
         if isinstance(kind, ChangeKind):
             is_done = kind.is_done(gateway(), payload)
-            return MatchResult(now, is_done=is_done, is_nowhere=is_done is None)
-        return MatchResult(now, is_nowhere=True)  # a local kind: never sent
+            return MatchResult(now, confirmed_done=is_done, is_unobservable=is_done is None)
+        return MatchResult(now, is_unobservable=True)  # a local kind: never sent
     except GatewayError as exc:
         return MatchResult(now, problem=CheckResult.PROVIDER_UNREADABLE, error=str(exc))
     except (UnreadableContentError, UnstableListError) as exc:
@@ -111,7 +111,7 @@ def find_candidates(
 
     The list is read until two passes agree. Raises GatewayError, UnstableListError.
     """
-    if attempt.watermark_service_time is None:
+    if attempt.watermark_provider_time is None:
         return []  # without the provider's time, new and old transactions cannot be distinguished
 
     def may_be_ours(record: TransactionRecord) -> bool:
@@ -119,27 +119,27 @@ def find_candidates(
             is_in_search_window(record, attempt) or _is_new_without_time(record, attempt)
         )
 
-    found = stable_transactions(operation.currency, back_to=attempt.sought_from, only=may_be_ours)
+    found = stable_transactions(operation.currency, back_to=attempt.search_from, only=may_be_ours)
     return exclude_claimed(found)
 
 
 def is_in_search_window(record: TransactionRecord, attempt: Attempt) -> bool:
     """Whether the transaction is new since the attempt's watermark and lies in its search window."""
     return (
-        attempt.watermark_service_time is not None
+        attempt.watermark_provider_time is not None
         and record.created_at is not None
-        and attempt.sought_from <= record.created_at <= attempt.sought_until
-        and attempt.is_new_since(record.transaction_id)
+        and attempt.search_from <= record.created_at <= attempt.search_until
+        and attempt.is_after_watermark(record.transaction_id)
     )
 
 
 def _is_new_without_time(record: TransactionRecord, attempt: Attempt) -> bool:
-    return record.created_at is None and attempt.is_new_since(record.transaction_id)
+    return record.created_at is None and attempt.is_after_watermark(record.transaction_id)
 
 
 def _mismatch(operation: Operation, attempt: Attempt, record: TransactionRecord) -> MismatchReason | None:
     """Why the only candidate is rejected; None if it is accepted."""
-    mark = attempt.watermark_service_time
+    mark = attempt.watermark_provider_time
     if mark is None or record.created_at is None:
         return MismatchReason.NO_TIME
     if len(record.transaction_id) > TRANSACTION_ID_LENGTH:
@@ -177,16 +177,16 @@ def _may_be_wrongly_claimed(attempt: Attempt, own: list[TransactionRecord]) -> b
 
 def _claimed_records(operation: Operation, attempt: Attempt) -> list[TransactionRecord]:
     """The record of the transaction id that the provider named or that was claimed by matching."""
-    records = recent_transactions(operation.currency, back_to=attempt.named_sought_from)
-    return [record for record in records if record.transaction_id == attempt.service_transaction_id]
+    records = recent_transactions(operation.currency, back_to=attempt.named_search_from)
+    return [record for record in records if record.transaction_id == attempt.provider_transaction_id]
 
 
 def exclude_claimed(records: list[TransactionRecord]) -> list[TransactionRecord]:
     """Those that no attempt has claimed."""
     claimed = set(
         Attempt.objects.filter(
-            service_transaction_id__in=[record.transaction_id for record in records]
-        ).values_list("service_transaction_id", flat=True)
+            provider_transaction_id__in=[record.transaction_id for record in records]
+        ).values_list("provider_transaction_id", flat=True)
     )
     return [record for record in records if record.transaction_id not in claimed]
 
@@ -200,7 +200,9 @@ def claim_transaction(
     list, or chosen in an approved resolution, which may replace an earlier match (`instead_of`). False if
     another attempt has claimed it, or this attempt has another transaction by now.
     """
-    free = Q(service_transaction_id__isnull=True) | Q(service_transaction_id__in=[transaction_id, instead_of])
+    free = Q(provider_transaction_id__isnull=True) | Q(
+        provider_transaction_id__in=[transaction_id, instead_of]
+    )
     return claim_transaction_where(
         attempt, Attempt.objects.filter(free, pk=attempt.pk), transaction_id, named_at
     )
@@ -211,12 +213,12 @@ def claim_transaction_where(
 ) -> bool:
     try:
         with transaction.atomic():
-            bound = where.update(service_transaction_id=transaction_id, named_at=named_at or F("named_at"))
+            bound = where.update(provider_transaction_id=transaction_id, named_at=named_at or F("named_at"))
     except IntegrityError:
-        if not Attempt.objects.filter(service_transaction_id=transaction_id).exclude(pk=attempt.pk).exists():
+        if not Attempt.objects.filter(provider_transaction_id=transaction_id).exclude(pk=attempt.pk).exists():
             raise
         return False
     if bound:
-        attempt.service_transaction_id = transaction_id
+        attempt.provider_transaction_id = transaction_id
         attempt.named_at = named_at or attempt.named_at
     return bool(bound)

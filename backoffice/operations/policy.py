@@ -88,7 +88,7 @@ def check_may_approve_in_bulk(operation: Operation) -> None:
     Rejecting is always possible in bulk. Also raises UnreadableContentError.
     """
     kind, payload = read_content(operation)
-    if kind.is_decided_alone:
+    if kind.excluded_from_bulk:
         raise errors.NotInBulkError(errors.Refusal.KIND_ONE_BY_ONE, kinds=kind.plural)
     if payload.repeat_reason:
         raise errors.NotInBulkError(errors.Refusal.PAID_AGAIN_ONE_BY_ONE)
@@ -105,7 +105,7 @@ def check_may_cancel(person: User, operation: Operation) -> None:
 
     The preparer may; anyone with the same permission may once the preparer has lost it.
     """
-    if person != operation.maker and _may_still_prepare(operation):
+    if person != operation.preparer and _may_still_prepare(operation):
         raise errors.PermissionMissingError(errors.Refusal.NOT_THE_PREPARER)
     check_permission(person, permission_for(operation.kind))
     check_transition(operation, Status.CANCELLED)
@@ -138,7 +138,7 @@ def check_may_send(operation: Operation, releaser: User) -> None:
         approval.approver_id
         for approval in operation.approvals.select_related("approver")
         if approval.digest == operation.digest
-        and approval.approver_id != operation.maker_id
+        and approval.approver_id != operation.preparer_id
         and _is_entitled(approval.approver, APPROVE)
     }
     if len(signed) < operation.approvals_needed:
@@ -167,13 +167,17 @@ def check_content(operation: Operation, digest: str) -> None:
 
 def may_decide(person: User, operation: Operation) -> bool:
     """Whether to offer the decision panel to this user. The services check again, and more."""
-    return operation.status == Status.PENDING and person.has_perm(APPROVE) and person.pk != operation.maker_id
+    return (
+        operation.status == Status.PENDING and person.has_perm(APPROVE) and person.pk != operation.preparer_id
+    )
 
 
 def may_release(person: User, operation: Operation) -> bool:
     """Whether this user may release the approved operation."""
     return (
-        operation.status == Status.APPROVED and person.has_perm(RELEASE) and person.pk != operation.maker_id
+        operation.status == Status.APPROVED
+        and person.has_perm(RELEASE)
+        and person.pk != operation.preparer_id
     )
 
 
@@ -181,7 +185,7 @@ def may_cancel(person: User, operation: Operation) -> bool:
     """Whether this user may cancel the operation."""
     return (
         Status(operation.status) in BEFORE_SENDING
-        and (person.pk == operation.maker_id or has_preparer_lost_permission(operation))
+        and (person.pk == operation.preparer_id or has_preparer_lost_permission(operation))
         and person.has_perm(permission_for(operation.kind))
     )
 
@@ -203,7 +207,7 @@ def _check_preparer(operation: Operation) -> None:
 
 
 def _may_still_prepare(operation: Operation) -> bool:
-    return _is_entitled(operation.maker, permission_for(operation.kind))
+    return _is_entitled(operation.preparer, permission_for(operation.kind))
 
 
 def _check_pending(operation: Operation) -> None:
@@ -217,12 +221,12 @@ def _wrong_status(operation: Operation) -> errors.WrongStatusError:
 
 
 def _check_other_person(person: User, operation: Operation) -> None:
-    if person.pk == operation.maker_id:
+    if person.pk == operation.preparer_id:
         raise errors.SelfApprovalError
 
 
 def _check_in_time(operation: Operation, now: datetime | None = None) -> None:
-    if operation.is_past(now or clock.now()):
+    if operation.has_expired(now or clock.now()):
         raise errors.ExpiredError
 
 
@@ -235,7 +239,7 @@ def has_preparer_lost_permission(operation: Operation) -> bool:
     """Whether the preparer may no longer prepare it, so that it is not sent. Needs
     `selectors.operation_page`.
     """
-    return not getattr(operation, "maker_still_entitled", True)
+    return not getattr(operation, "preparer_still_entitled", True)
 
 
 def may_decide_any(person: User) -> bool:

@@ -30,14 +30,14 @@ def is_waiting_for(user: User) -> Q:
     if user.has_perm(RELEASE):
         stands_still = Q(release__isnull=True) | Q(release__expires_at__lte=Now())
         can |= Q(stands_still, status=Status.APPROVED)
-    return can & ~Q(maker=user) & IS_OPEN
+    return can & ~Q(preparer=user) & IS_OPEN
 
 
 def visible_operations(user: User) -> QuerySet[Operation]:
     """What this user may see: everything, or nothing."""
     if not user.has_perm(VIEW):
         return Operation.objects.none()
-    return Operation.objects.select_related("maker")
+    return Operation.objects.select_related("preparer")
 
 
 def operations_waiting_for(user: User) -> QuerySet[Operation]:
@@ -49,18 +49,18 @@ def operation_page(user: User) -> QuerySet[Operation]:
     """Operations with everything that their page shows, in four queries.
 
     Each approval has `still_entitled`: whether the approver still has the permission. The operation has
-    `maker_still_entitled`: the same for the preparer.
+    `preparer_still_entitled`: the same for the preparer.
     """
     entitled = users_with_permission(APPROVE).filter(pk=OuterRef("approver"))
     approvals = Approval.objects.select_related("approver").annotate(still_entitled=Exists(entitled))
     return (
         visible_operations(user)
-        .annotate(maker_still_entitled=_preparer_is_entitled())
-        .select_related("maker", "release", "prepared_from", "secret__belongs_to")
+        .annotate(preparer_still_entitled=_preparer_is_entitled())
+        .select_related("preparer", "release", "prepared_from", "secret__viewer")
         .prefetch_related(
             Prefetch("approvals", approvals),
             Prefetch("attempts", Attempt.objects.select_related("released_by", "resolution")),
-            Prefetch("incidents", Incident.objects.select_related("seen_by")),
+            Prefetch("incidents", Incident.objects.select_related("acknowledged_by")),
         )
     )
 
@@ -69,7 +69,7 @@ def _preparer_is_entitled() -> Case:
     """Whether the preparer has the permission that the operation's kind requires."""
     changes = [kind.name for kind in KINDS.values() if kind.permission == PROPOSE]
     proposes, prepares = (
-        Exists(users_with_permission(permission).filter(pk=OuterRef("maker")))
+        Exists(users_with_permission(permission).filter(pk=OuterRef("preparer")))
         for permission in (PROPOSE, PREPARE)
     )
     return Case(When(kind__in=changes, then=proposes), default=prepares)
@@ -78,9 +78,9 @@ def _preparer_is_entitled() -> Case:
 def operations_by_transaction(user: User, transaction_ids: Collection[str]) -> dict[str, Operation]:
     """The operations that caused these transactions of the provider, by transaction id."""
     attempts = Attempt.objects.filter(
-        service_transaction_id__in=transaction_ids, operation__in=visible_operations(user)
+        provider_transaction_id__in=transaction_ids, operation__in=visible_operations(user)
     ).select_related("operation")
-    return {attempt.service_transaction_id or "": attempt.operation for attempt in attempts}
+    return {attempt.provider_transaction_id or "": attempt.operation for attempt in attempts}
 
 
 _LETTERS = "0-9A-HJKMNP-TV-Z"
@@ -90,7 +90,7 @@ _WITHOUT_HYPHEN = re.compile(rf"([A-Z])([{_LETTERS}]{{6}})")
 
 def matches_text(text: str) -> Q:
     """Operations that match the text by reference, account, words or transaction id."""
-    by_id = Attempt.objects.filter(operation=OuterRef("pk"), service_transaction_id=text)
+    by_id = Attempt.objects.filter(operation=OuterRef("pk"), provider_transaction_id=text)
     return matches_reference_or_account(text) | matches_words(text) | Q(Exists(by_id))
 
 
@@ -100,17 +100,15 @@ def matches_reference_or_account(text: str) -> Q:
     The beginning is a range, which both engines read from the index. No character of a reference sorts after
     Z in any collation.
     """
-    named, reference = Q(beneficiary_account=normalise_account(text)), parse_reference(text)
+    named, reference = Q(recipient_account=normalise_account(text)), parse_reference(text)
     if reference:
         named |= Q(reference__gte=reference, reference__lte=reference.ljust(12, "Z"))
     return named
 
 
 def matches_words(text: str) -> Q:
-    """By words in the sentence or the counterparty."""
-    return (
-        Q(counterparty__icontains=text) | Q(counterparty_detail__icontains=text) | Q(sentence__icontains=text)
-    )
+    """By words in the sentence or the recipient."""
+    return Q(counterparty__icontains=text) | Q(recipient_detail__icontains=text) | Q(sentence__icontains=text)
 
 
 def parse_reference(text: str) -> str:

@@ -56,7 +56,7 @@ class Outcome(TextChoices):
 
     OPEN = "open", "Open"
     NOT_SENT = "not_sent", "Not sent"
-    TOKEN_REFUSED = "token_refused", "Token refused"
+    OTP_REFUSED = "token_refused", "Token refused"
     REJECTED = "rejected", "Rejected by the service"
     SUCCEEDED = "succeeded", "Succeeded"
     FAILED = "failed", "Failed at the service"

@@ -103,7 +103,7 @@ class Schedule(models.Model):
         return reverse("reports:schedule", args=[self.pk])
 
     @property
-    def rhythm(self) -> str:
+    def frequency_text(self) -> str:
         """How often, in words."""
         return frequency_text(self.frequency, self.day)
 
@@ -151,7 +151,7 @@ class ExportJob(models.Model):
 
     schedule = models.ForeignKey(Schedule, on_delete=models.SET_NULL, null=True, related_name="exports")
     due_at = models.DateTimeField(null=True)
-    mail_at = models.DateTimeField(null=True)  # when to send the e-mail; null: none, or sent
+    mail_due_at = models.DateTimeField(null=True)  # when to send the e-mail; null: none, or sent
 
     class Meta:
         default_permissions = ()
@@ -162,7 +162,9 @@ class ExportJob(models.Model):
                 fields=["created_at"], name="export_under_way", condition=Q(state__in=ACTIVE_STATES)
             ),
             models.Index(fields=["expires_at"], name="export_done", condition=Q(state=ExportState.DONE)),
-            models.Index(fields=["mail_at"], name="export_to_tell", condition=Q(mail_at__isnull=False)),
+            models.Index(
+                fields=["mail_due_at"], name="export_to_tell", condition=Q(mail_due_at__isnull=False)
+            ),
         ]
         constraints = [
             models.UniqueConstraint(
@@ -220,7 +222,7 @@ class ExportJob(models.Model):
         return f"{min(3, 4 * self.rows // self.estimate) * 25} %"
 
     @property
-    def wish(self) -> dict[str, Any]:
+    def request_fields(self) -> dict[str, Any]:
         """What was requested, to request it again."""
         names = ("report", "filters", "columns", "format", "has_mark", "time_zone", "estimate")
         return {name: getattr(self, name) for name in names}

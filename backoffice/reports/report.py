@@ -51,7 +51,7 @@ class Column(Generic[Row]):
     """The heading, description and source of a column.
 
     In a `StoredReport` the value is a field name (such as `approver__full_name`) or a database expression; in
-    a `ComputedReport` it is an attribute of the row (such as `maker.full_name`) or a function of the row.
+    a `ComputedReport` it is an attribute of the row (such as `preparer.full_name`) or a function of the row.
     """
 
     header: str
@@ -82,7 +82,7 @@ class ReportDeclaration(Generic[Filters]):
     form: type[Filters]
     columns: tuple[Column[Any], ...]
     own_zone: ZoneInfo | None = None  # time zone of its days, if it is not that of the person
-    told_up_to: Callable[[], datetime | None] | None = None  # for reports that read the mirror, see `as_of`
+    synced_until: Callable[[], datetime | None] | None = None  # for reports that read the mirror, see `as_of`
 
     def zone_of_days(self, asked_in: ZoneInfo) -> ZoneInfo:
         """The time zone in which its days begin and end, for a person in the zone `asked_in`."""
@@ -90,14 +90,14 @@ class ReportDeclaration(Generic[Filters]):
 
     def as_of(self) -> datetime | None:
         """Up to when the mirror is complete; None if unknown, or if it does not read the mirror."""
-        return self.told_up_to() if self.told_up_to else None
+        return self.synced_until() if self.synced_until else None
 
     @property
     def header(self) -> list[str]:
         """The headings of the columns."""
         return [column.header for column in self.columns]
 
-    def chosen(self, headers: list[str]) -> tuple[Column[Any], ...]:
+    def columns_named(self, headers: list[str]) -> tuple[Column[Any], ...]:
         """The columns with these headings, in declaration order; all columns if none is given."""
         return tuple(one for one in self.columns if one.header in headers) or self.columns
 

@@ -143,6 +143,6 @@ def missing_deliveries() -> MissingDeliveries | None:
     settled = Operation.objects.filter(
         Q(closed_at__gt=since + _CLOSED_BY_DELIVERY, closed_at__lte=now - DELIVERY_GRACE),
         status__in=(Status.SUCCEEDED, Status.FAILED),
-        attempts__service_transaction_id__isnull=False,
+        attempts__provider_transaction_id__isnull=False,
     )
     return MissingDeliveries(last_at) if settled.exists() else None

@@ -31,15 +31,15 @@ class Delivery(models.Model):
 
     `identity` is the hash of its data and signature, or of the whole body if unsigned: the same identity is a
     repeat. `body` is the first body, or the first valid one; `digest` is its SHA-256. `valid_at` is when it
-    was first verified, null if never. `wanted_at` is since when a read of the provider is due because of it,
-    null if none is; `looked_at` is when that was last done.
+    was first verified, null if never. `check_due_at` is since when a read of the provider is due because of it,
+    null if none is; `checked_at` is when that was last done.
     """
 
     identity = models.CharField(max_length=64, unique=True)
     digest = models.CharField(max_length=64)
     received_at = models.DateTimeField()
     last_at = models.DateTimeField()
-    times = models.PositiveIntegerField(default=1)
+    received_count = models.PositiveIntegerField(default=1)
     verdict = models.CharField(max_length=16, choices=DeliveryVerification)
     error = models.CharField(max_length=300, blank=True)  # what makes a malformed one unreadable
     key = models.CharField(max_length=64, blank=True)  # fingerprint of the key that signed it
@@ -48,8 +48,8 @@ class Delivery(models.Model):
     reference = models.CharField(max_length=200, blank=True)
     body = models.BinaryField()
     valid_at = models.DateTimeField(null=True)
-    wanted_at = models.DateTimeField(null=True)
-    looked_at = models.DateTimeField(null=True)
+    check_due_at = models.DateTimeField(null=True)
+    checked_at = models.DateTimeField(null=True)
 
     class Meta:
         default_permissions = ()
@@ -62,7 +62,7 @@ class Delivery(models.Model):
             models.Index(
                 fields=["id"], condition=~Q(verdict=DeliveryVerification.VALID), name="delivery_not_valid"
             ),
-            models.Index(fields=["id"], condition=Q(wanted_at__isnull=False), name="delivery_wanted"),
+            models.Index(fields=["id"], condition=Q(check_due_at__isnull=False), name="delivery_wanted"),
         ]
 
     def __str__(self) -> str:

@@ -43,7 +43,7 @@ def process_due_deliveries() -> int:
     however long that takes. Whatever is scheduled meanwhile is due, also for attempts that no delivery names,
     and the sweeper checks it.
     """
-    is_wanted = Delivery.objects.filter(wanted_at__isnull=False).exists()
+    is_wanted = Delivery.objects.filter(check_due_at__isnull=False).exists()
     if not is_wanted or not acquire_lease("webhooks", MIN_INTERVAL):
         return 0
     wanted = _schedule_checks()
@@ -57,7 +57,7 @@ def process_due_deliveries() -> int:
 def recheck_delivery(delivery_id: int, *, actor: User) -> Delivery:
     """Read the provider again because of this delivery, whatever its verification, at a person's request."""
     delivery = Delivery.objects.get(pk=delivery_id)
-    Delivery.objects.filter(pk=delivery.pk).update(wanted_at=clock.now())
+    Delivery.objects.filter(pk=delivery.pk).update(check_due_at=clock.now())
     audit.record(Action.DELIVERY_LOOKED_INTO, actor=actor, target=delivery, verdict=delivery.verdict)
     enqueue_on_commit(PROCESS_TASK, "")
     return delivery
@@ -69,10 +69,10 @@ def _schedule_checks() -> dict[int, str]:
     If the process is killed before the end, this is repeated; after it, the sweeper does the checks.
     """
     wanted = dict(
-        Delivery.objects.filter(wanted_at__isnull=False).values_list("pk", "transaction_id")[:_BATCH_SIZE]
+        Delivery.objects.filter(check_due_at__isnull=False).values_list("pk", "transaction_id")[:_BATCH_SIZE]
     )
     schedule.schedule_checks(_transaction_ids(wanted))
-    Delivery.objects.filter(pk__in=wanted).update(wanted_at=None, looked_at=clock.now())
+    Delivery.objects.filter(pk__in=wanted).update(check_due_at=None, checked_at=clock.now())
     return wanted
 
 
@@ -96,7 +96,7 @@ _VERDICT_COLUMNS = (
     "digest",
     "body",
     "valid_at",
-    "wanted_at",
+    "check_due_at",
 )
 # No input is interpolated into these: names are those of our own columns, values are parameters.
 _INSERT = f"""
@@ -108,7 +108,7 @@ _UNLESS_VALID = (
     "CASE WHEN webhooks_delivery.verdict = 'valid' THEN webhooks_delivery.{0} ELSE EXCLUDED.{0} END"
 )
 _SET_VALID = "".join(f", {name} = {_UNLESS_VALID.format(name)}" for name in _VERDICT_COLUMNS)
-_RETURNING = " RETURNING times, wanted_at IS NOT NULL"
+_RETURNING = " RETURNING times, check_due_at IS NOT NULL"
 _enqueued_at = float("-inf")
 
 
@@ -132,7 +132,7 @@ def receive_delivery(body: bytes) -> DeliveryVerification:
 def _verified(body: bytes) -> Delivery:
     now = timezone.now()
     delivery = Delivery(
-        digest=hashlib.sha256(body).hexdigest(), received_at=now, last_at=now, times=1, body=body
+        digest=hashlib.sha256(body).hexdigest(), received_at=now, last_at=now, received_count=1, body=body
     )
     try:
         keys = configuration.public_keys()
@@ -144,15 +144,15 @@ def _verified(body: bytes) -> Delivery:
         return delivery
     _fill_in(delivery, verify_webhook(body, keys, provider_profile()))
     if delivery.verdict == DeliveryVerification.VALID:
-        delivery.valid_at = delivery.wanted_at = now
+        delivery.valid_at = delivery.check_due_at = now
     return delivery
 
 
 def _fill_in(delivery: Delivery, judged: Judged) -> None:
     """Set the result of the verification and the searchable fields, as far as their columns are long enough."""
-    news = judged.news()
+    news = judged.typed_data()
     delivery.identity = judged.identity
-    delivery.verdict = DeliveryVerification(judged.verdict.value)
+    delivery.verdict = DeliveryVerification(judged.signature_status.value)
     delivery.error = judged.error[:300]
     delivery.key = judged.key.fingerprint if judged.key else ""
     delivery.event = storable_text(judged.event)[:200]

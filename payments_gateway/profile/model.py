@@ -166,7 +166,7 @@ class ProviderProfile(BaseModel):
         _OTP_SECTION,
         "Type of one-time code: totp from an authenticator app, or otp sent by the provider.",
     )
-    token_required: bool = _point(
+    otp_required: bool = _point(
         True,
         "hint",
         _OTP_SECTION,
@@ -450,22 +450,22 @@ class ProviderProfile(BaseModel):
         _EVENTS_SECTION,
         "Kind of event in the webhook -> ours, compared without case. Any other text is kept unchanged.",
     )
-    news_session_members: Names = _point(
+    delivery_session_members: Names = _point(
         ("sessionId",),
         "likely",
         _EVENTS_SECTION,
         "Data of a transaction event: the session id of the bank transfer.",
     )
-    news_reference_members: Names = _point(
+    delivery_reference_members: Names = _point(
         ("reference",),
         "likely",
         _EVENTS_SECTION,
         "Data of an event: the merchant's reference, by which a payment is found.",
     )
-    news_failure_members: Names = _point(
+    delivery_failure_members: Names = _point(
         ("failureReason",), "likely", _EVENTS_SECTION, "Data of a transaction event: the reason of a failure."
     )
-    news_resolution_members: Names = _point(
+    delivery_resolution_members: Names = _point(
         ("resolveId",), "likely", _EVENTS_SECTION, "Data of a payment event: the id by which it is resolved."
     )
 

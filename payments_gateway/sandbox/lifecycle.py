@@ -34,7 +34,7 @@ from payments_gateway.sandbox.webhooks import outbox as webhooks
 MAX_OFFSET = timedelta(days=3650)
 """How far ahead of real time the service's clock can be put."""
 
-_OPTIONS = ("settle_after", "token_required", "token_reuse", "fail_next", "customer_pays_after")
+_OPTIONS = ("settle_after", "otp_required", "token_reuse", "fail_next", "customer_pays_after")
 _SECONDS = ("settle_after", "customer_pays_after")
 
 
@@ -63,7 +63,7 @@ def _create_simulation() -> Simulation:
 
 def _restore_options(simulation: Simulation) -> None:
     simulation.settle_after = SETTLE_AFTER
-    simulation.token_required = True
+    simulation.otp_required = True
     simulation.token_reuse = False
     simulation.fail_next = 0
     simulation.customer_pays_after = None

@@ -76,7 +76,7 @@ def use_code(token: OneTimeCode | None, *, at: datetime, member: str = "token") 
     """
     simulation = Simulation.objects.get()
     if token is None:
-        if simulation.token_required:
+        if simulation.otp_required:
             raise RefusedError(400, f"{member} is required", [(member, "is required")])
         return
     if token.type == "totp":

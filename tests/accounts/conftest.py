@@ -10,9 +10,9 @@ from tests.accounts import steps
 
 
 @pytest.fixture
-def password_only(client: Client, maker: User) -> Client:
-    """The maker has given the password and nothing else."""
-    steps.give_password(client, maker)
+def password_only(client: Client, preparer: User) -> Client:
+    """The preparer has given the password and nothing else."""
+    steps.give_password(client, preparer)
     return client
 
 
@@ -23,6 +23,6 @@ def newcomer(db: None) -> User:
 
 
 @pytest.fixture
-def signed_in(client: Client, maker: User, sign_in: Callable[[Client, User], Client]) -> Client:
-    """The maker, with password and second factor given a moment ago."""
-    return sign_in(client, maker)
+def signed_in(client: Client, preparer: User, sign_in: Callable[[Client, User], Client]) -> Client:
+    """The preparer, with password and second factor given a moment ago."""
+    return sign_in(client, preparer)

@@ -61,8 +61,8 @@ def test_somebody_new_who_gave_the_password(client: Client, newcomer: User, name
 
 @pytest.mark.any_engine
 @pytest.mark.parametrize("name", ANSWERS)
-def test_somebody_who_has_not_stored_the_recovery_codes(signed_in: Client, maker: User, name: str) -> None:
-    User.objects.filter(pk=maker.pk).update(recovery_codes_kept_at=None)
+def test_somebody_who_has_not_stored_the_recovery_codes(signed_in: Client, preparer: User, name: str) -> None:
+    User.objects.filter(pk=preparer.pk).update(recovery_codes_stored_at=None)
     assert _answer(signed_in, name) == ANSWERS[name][3]
 
 
@@ -109,15 +109,15 @@ def test_no_page_stays_in_a_cache(signed_in: Client, name: str) -> None:
     assert signed_in.get(reverse(f"accounts:{name}"))["Cache-Control"] == "no-store"
 
 
-def test_a_change_without_the_permission_is_refused_and_recorded(signed_in: Client, maker: User) -> None:
+def test_a_change_without_the_permission_is_refused_and_recorded(signed_in: Client, preparer: User) -> None:
     address = reverse("operations:approve", args=["00000000-0000-4000-8000-000000000000"])
     assert signed_in.post(address).status_code == 403
     entry = Entry.objects.get(action=Action.ACCESS_REFUSED)
-    assert (entry.actor, entry.target_label) == (maker, address)
+    assert (entry.actor, entry.target_label) == (preparer, address)
 
 
-def test_times_are_shown_in_the_time_zone_of_the_person(signed_in: Client, maker: User) -> None:
-    User.objects.filter(pk=maker.pk).update(time_zone="Asia/Tokyo")
+def test_times_are_shown_in_the_time_zone_of_the_person(signed_in: Client, preparer: User) -> None:
+    User.objects.filter(pk=preparer.pk).update(time_zone="Asia/Tokyo")
     assert " JST" in signed_in.get(reverse("accounts:my_account")).content.decode()
 
 
@@ -154,17 +154,17 @@ def strict() -> Client:
 
 
 def test_a_form_without_its_token_does_nothing_and_is_recorded(
-    strict: Client, maker: User, sign_in: Callable[[Client, User], Client]
+    strict: Client, preparer: User, sign_in: Callable[[Client, User], Client]
 ) -> None:
     address = reverse("accounts:end_other_sessions")
-    answer = sign_in(strict, maker).post(address)
+    answer = sign_in(strict, preparer).post(address)
     assert answer.status_code == 403
     assert "This form is out of date" in answer.content.decode()
     assert answer["Cache-Control"] == "no-store"
     entry = Entry.objects.get()
-    assert (entry.action, entry.actor, entry.target_label) == (Action.ACCESS_REFUSED, maker, address)
+    assert (entry.action, entry.actor, entry.target_label) == (Action.ACCESS_REFUSED, preparer, address)
     assert "CSRF" in entry.detail["reason"]
-    assert StaffSession.objects.filter(user=maker).exists()
+    assert StaffSession.objects.filter(user=preparer).exists()
 
 
 def test_a_stranger_cannot_fill_the_log_with_forged_forms(strict: Client) -> None:

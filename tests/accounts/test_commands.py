@@ -30,44 +30,44 @@ def run(action: str, email: str, *arguments: str, reason: str = REASON) -> str:
     ],
 )
 def test_the_program_is_on_record_with_the_reason(
-    maker: User, action: str, arguments: list[str], recorded: Action
+    preparer: User, action: str, arguments: list[str], recorded: Action
 ) -> None:
     said = run(action, "Tunde@countersign.example", *arguments)
     entry = Entry.objects.get()
-    assert (entry.action, entry.actor_label, entry.target_id) == (recorded, "Countersign", str(maker.pk))
+    assert (entry.action, entry.actor_label, entry.target_id) == (recorded, "Countersign", str(preparer.pk))
     assert entry.detail["reason"] == REASON
     assert said.startswith("Tunde Bello ")
     assert "Every session has ended." in said
 
 
-def test_set_roles_gives_exactly_the_roles_named(maker: User) -> None:
-    assert "Approver, Auditor" in run("set-roles", maker.email, "--role", "Approver", "--role", "Auditor")
-    assert sorted(group.name for group in maker.groups.all()) == [Role.APPROVER, Role.AUDITOR]
-    assert "without a role" in run("set-roles", maker.email)
-    assert not maker.groups.exists()
+def test_set_roles_gives_exactly_the_roles_named(preparer: User) -> None:
+    assert "Approver, Auditor" in run("set-roles", preparer.email, "--role", "Approver", "--role", "Auditor")
+    assert sorted(group.name for group in preparer.groups.all()) == [Role.APPROVER, Role.AUDITOR]
+    assert "without a role" in run("set-roles", preparer.email)
+    assert not preparer.groups.exists()
 
 
-def test_deactivate_keeps_the_account_and_closes_it(maker: User) -> None:
-    run("deactivate", maker.email)
-    assert not User.objects.get(pk=maker.pk).is_active
+def test_deactivate_keeps_the_account_and_closes_it(preparer: User) -> None:
+    run("deactivate", preparer.email)
+    assert not User.objects.get(pk=preparer.pk).is_active
 
 
-def test_reset_second_factor_throws_the_authenticator_away(maker: User) -> None:
-    run("reset-second-factor", maker.email)
+def test_reset_second_factor_throws_the_authenticator_away(preparer: User) -> None:
+    run("reset-second-factor", preparer.email)
     assert not AuthenticatorDevice.objects.exists()
 
 
 @pytest.mark.parametrize("action", ["set-roles", "deactivate", "reset-second-factor"])
-def test_nobody_is_changed_without_a_reason_or_under_another_name(maker: User, action: str) -> None:
+def test_nobody_is_changed_without_a_reason_or_under_another_name(preparer: User, action: str) -> None:
     with pytest.raises(CommandError, match="--reason"):
-        call_command("staff", action, maker.email)
+        call_command("staff", action, preparer.email)
     with pytest.raises(CommandError, match="Say why"):
-        run(action, maker.email, reason="  ")
+        run(action, preparer.email, reason="  ")
     with pytest.raises(CommandError, match="Nobody signs in as nobody@"):
         run(action, "nobody@countersign.example")
     assert not Entry.objects.exists()
 
 
-def test_set_roles_refuses_a_role_that_does_not_exist(maker: User) -> None:
+def test_set_roles_refuses_a_role_that_does_not_exist(preparer: User) -> None:
     with pytest.raises(CommandError, match="invalid choice: 'Owner'"):
-        run("set-roles", maker.email, "--role", "Owner")
+        run("set-roles", preparer.email, "--role", "Owner")

@@ -76,21 +76,21 @@ def set_up_authenticator(client: Client, user: User) -> None:
     ids=["roles", "deactivation", "second factor", "password", "authenticator"],
 )
 def test_a_person_is_changed_while_something_that_person_did_is_recorded(
-    signed_in: Client, maker: User, change: Callable[[Client, User], Any]
+    signed_in: Client, preparer: User, change: Callable[[Client, User], Any]
 ) -> None:
     with ThreadPoolExecutor(1) as thread:
         with transaction.atomic():
-            record(Action.OPERATION_PREPARED, actor=maker)
-            changed = thread.submit(beside(lambda: change(signed_in, maker)))
+            record(Action.OPERATION_PREPARED, actor=preparer)
+            changed = thread.submit(beside(lambda: change(signed_in, preparer)))
             wait_until_blocked(changed)
         changed.result(timeout=SECONDS)
     assert Entry.objects.count() > 1
 
 
 @pytest.mark.parametrize("by", ["a recovery code", "signing out"])
-def test_a_session_changes_while_the_person_ends_all_others(client: Client, maker: User, by: str) -> None:
-    code = steps.recovery_codes(maker)[0]
-    steps.give_password(client, maker)
+def test_a_session_changes_while_the_person_ends_all_others(client: Client, preparer: User, by: str) -> None:
+    code = steps.recovery_codes(preparer)[0]
+    steps.give_password(client, preparer)
     before = Entry.objects.count()
     change: Callable[[], Any] = {
         "a recovery code": lambda: steps.give_code(client, code),
@@ -98,10 +98,10 @@ def test_a_session_changes_while_the_person_ends_all_others(client: Client, make
     }[by]
     with ThreadPoolExecutor(1) as thread:
         with transaction.atomic():
-            StaffSession.objects.filter(user=maker).update(address="10.0.0.9")
+            StaffSession.objects.filter(user=preparer).update(address="10.0.0.9")
             changed = thread.submit(beside(change))
             wait_until_blocked(changed)
-            record(Action.SESSIONS_ENDED, actor=maker)
+            record(Action.SESSIONS_ENDED, actor=preparer)
         assert changed.result(timeout=SECONDS).status_code == 302
     assert Entry.objects.count() >= before + 2
 

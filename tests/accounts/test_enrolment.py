@@ -104,11 +104,11 @@ def test_the_code_that_confirmed_an_authenticator_is_used_up(at_enrolment: Clien
     assert steps.give_code(other, code).status_code == 422
 
 
-def test_the_password_alone_does_not_replace_an_authenticator(password_only: Client, maker: User) -> None:
-    before = steps.authenticator(maker).pk
+def test_the_password_alone_does_not_replace_an_authenticator(password_only: Client, preparer: User) -> None:
+    before = steps.authenticator(preparer).pk
     answer = password_only.post(ENROL, {"code": "123456"})
     assert answer["Location"].startswith(reverse("accounts:second_factor"))
-    assert steps.authenticator(maker).pk == before
+    assert steps.authenticator(preparer).pk == before
 
 
 def test_replacing_needs_a_fresh_second_factor(signed_in: Client) -> None:
@@ -129,15 +129,15 @@ def test_an_enrolment_that_another_session_finished_first_is_over(client: Client
 
 
 def test_replacing_ends_the_other_sessions_and_the_old_codes(
-    signed_in: Client, maker: User, sign_in: Callable[[Client, User], Client]
+    signed_in: Client, preparer: User, sign_in: Callable[[Client, User], Client]
 ) -> None:
-    elsewhere = sign_in(Client(), maker)
-    steps.give_password(Client(), maker)
-    old = steps.authenticator(maker)
+    elsewhere = sign_in(Client(), preparer)
+    steps.give_password(Client(), preparer)
+    old = steps.authenticator(preparer)
     signed_in.get(ENROL)
-    _confirm(signed_in, maker)
+    _confirm(signed_in, preparer)
     assert not AuthenticatorDevice.objects.filter(pk=old.pk).exists()
-    assert StaffSession.objects.filter(user=maker).count() == 1
+    assert StaffSession.objects.filter(user=preparer).count() == 1
     assert elsewhere.get("/account/").status_code == 302
     signed_in.post(KEPT)
     assert signed_in.get("/account/").status_code == 200
@@ -156,54 +156,54 @@ def test_no_page_opens_until_the_codes_are_stored(at_enrolment: Client, newcomer
     assert at_enrolment.get("/account/")["Location"].startswith(CODES)
 
 
-def test_codes_that_do_not_exist_cannot_be_confirmed(signed_in: Client, maker: User) -> None:
-    User.objects.filter(pk=maker.pk).update(recovery_codes_kept_at=None)
+def test_codes_that_do_not_exist_cannot_be_confirmed(signed_in: Client, preparer: User) -> None:
+    User.objects.filter(pk=preparer.pk).update(recovery_codes_stored_at=None)
     signed_in.post(KEPT)
-    assert User.objects.get(pk=maker.pk).recovery_codes_kept_at is None
+    assert User.objects.get(pk=preparer.pk).recovery_codes_stored_at is None
 
 
-def test_a_recovery_code_stands_in_for_the_authenticator_once(client: Client, maker: User) -> None:
-    code = steps.recovery_codes(maker)[3]
-    steps.give_password(client, maker)
+def test_a_recovery_code_stands_in_for_the_authenticator_once(client: Client, preparer: User) -> None:
+    code = steps.recovery_codes(preparer)[3]
+    steps.give_password(client, preparer)
     assert steps.give_code(client, code.lower().replace("-", " ")).status_code == 302
     assert client.get("/account/").status_code == 200
     other = Client()
-    steps.give_password(other, maker)
+    steps.give_password(other, preparer)
     assert steps.give_code(other, code).status_code == 422
 
 
-def test_the_code_of_somebody_else_is_wrong(password_only: Client, checker: User) -> None:
-    assert steps.give_code(password_only, steps.recovery_codes(checker)[0]).status_code == 422
+def test_the_code_of_somebody_else_is_wrong(password_only: Client, approver: User) -> None:
+    assert steps.give_code(password_only, steps.recovery_codes(approver)[0]).status_code == 422
 
 
-def test_a_wrong_recovery_code_slows_down_the_next_attempt(password_only: Client, maker: User) -> None:
-    code = steps.recovery_codes(maker)[0]
-    steps.give_code(password_only, RecoveryCode.draw())
+def test_a_wrong_recovery_code_slows_down_the_next_attempt(password_only: Client, preparer: User) -> None:
+    code = steps.recovery_codes(preparer)[0]
+    steps.give_code(password_only, RecoveryCode.generate())
     assert steps.give_code(password_only, code).status_code == 422
-    assert RecoveryCode.objects.filter(user=maker, used_at=None).count() == 10
+    assert RecoveryCode.objects.filter(user=preparer, used_at=None).count() == 10
 
 
-def test_new_codes_replace_the_old_ones(signed_in: Client, maker: User) -> None:
-    old = steps.recovery_codes(maker)[0]
+def test_new_codes_replace_the_old_ones(signed_in: Client, preparer: User) -> None:
+    old = steps.recovery_codes(preparer)[0]
     new = signed_in.post(CODES).context["codes"]
-    assert RecoveryCode.objects.filter(user=maker).count() == 10
+    assert RecoveryCode.objects.filter(user=preparer).count() == 10
     signed_in.post(reverse("accounts:sign_out"))
-    steps.give_password(signed_in, maker)
+    steps.give_password(signed_in, preparer)
     assert steps.give_code(signed_in, old).status_code == 422
-    steps.unlock(maker)
+    steps.unlock(preparer)
     assert steps.give_code(signed_in, new[0]).status_code == 302
 
 
-def test_new_codes_need_a_fresh_second_factor(signed_in: Client, maker: User) -> None:
+def test_new_codes_need_a_fresh_second_factor(signed_in: Client, preparer: User) -> None:
     steps.age_second_factor(signed_in, minutes=6)
     assert signed_in.post(CODES)["Location"].startswith(reverse("accounts:second_factor"))
     assert not RecoveryCode.objects.exists()
 
 
 def test_recovery_codes_survive_a_new_secret_key_while_the_old_one_is_listed(
-    password_only: Client, maker: User, settings: Settings
+    password_only: Client, preparer: User, settings: Settings
 ) -> None:
-    user_id, code = maker.pk, steps.recovery_codes(maker)[0]
+    user_id, code = preparer.pk, steps.recovery_codes(preparer)[0]
     before = RecoveryCode.digests(code, user_id=user_id)[0]
     settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "another-" + "1" * 50, [settings.SECRET_KEY]
     assert before in RecoveryCode.digests(code, user_id=user_id)[1:]

@@ -58,29 +58,29 @@ def test_no_use_puts_off_the_end_beyond_twelve_hours(signed_in: Client) -> None:
 
 
 def test_neither_a_new_code_nor_a_new_password_begins_the_twelve_hours_again(
-    signed_in: Client, maker: User
+    signed_in: Client, preparer: User
 ) -> None:
     began = timezone.now() - timedelta(hours=11, minutes=55)
     StaffSession.objects.update(created_at=began)
-    steps.give_code(signed_in, steps.code_of(steps.authenticator(maker)))
+    steps.give_code(signed_in, steps.code_of(steps.authenticator(preparer)))
     steps.change_password(signed_in)
     assert StaffSession.objects.get().expire_date == began + timedelta(hours=12)
 
 
-def test_the_cookie_is_gone_with_the_browser(client: Client, maker: User) -> None:
-    cookie = steps.give_password(client, maker).cookies["countersign_session"]
+def test_the_cookie_is_gone_with_the_browser(client: Client, preparer: User) -> None:
+    cookie = steps.give_password(client, preparer).cookies["countersign_session"]
     assert cookie["max-age"] == ""
     assert cookie["httponly"]
     assert cookie["samesite"] == "Lax"
 
 
 def test_expired_sessions_are_cleared_away_at_the_next_sign_in(
-    client: Client, maker: User, checker: User, sign_in: SignIn
+    client: Client, preparer: User, approver: User, sign_in: SignIn
 ) -> None:
-    sign_in(Client(), checker)
+    sign_in(Client(), approver)
     StaffSession.objects.update(expire_date=timezone.now())
-    steps.give_password(client, maker)
-    assert list(StaffSession.objects.values_list("user", flat=True)) == [maker.pk]
+    steps.give_password(client, preparer)
+    assert list(StaffSession.objects.values_list("user", flat=True)) == [preparer.pk]
 
 
 def _last_used(*, minutes: int) -> None:

@@ -18,26 +18,26 @@ pytestmark = pytest.mark.django_db
 ME = "/account/"
 
 
-def test_the_page_is_small_and_says_how_the_person_signs_in(signed_in: Client, maker: User) -> None:
-    steps.recovery_codes(maker)
+def test_the_page_is_small_and_says_how_the_person_signs_in(signed_in: Client, preparer: User) -> None:
+    steps.recovery_codes(preparer)
     page = signed_in.get(ME)
     assert len(gzip.compress(page.content)) <= 14_000
     text = page.content.decode()
-    assert all(words in text for words in ("Tunde Bello", maker.email, "10 of 10 unused", "this session"))
+    assert all(words in text for words in ("Tunde Bello", preparer.email, "10 of 10 unused", "this session"))
 
 
 def test_few_recovery_codes_left_are_pointed_out(signed_in: Client) -> None:
     assert "few left" in signed_in.get(ME).content.decode()
 
 
-def test_time_zone_and_theme_are_kept_and_shown(signed_in: Client, maker: User) -> None:
+def test_time_zone_and_theme_are_kept_and_shown(signed_in: Client, preparer: User) -> None:
     typed = {"time_zone": "Asia/Tokyo", "theme": "dark"}
     page = signed_in.post(reverse("accounts:preferences"), typed, follow=True).content.decode()
     assert "Your time zone and theme are saved" in page
     assert 'data-theme="dark"' in page
     assert " JST" in page
-    maker.refresh_from_db()
-    assert (maker.time_zone, maker.theme) == ("Asia/Tokyo", "dark")
+    preparer.refresh_from_db()
+    assert (preparer.time_zone, preparer.theme) == ("Asia/Tokyo", "dark")
 
 
 @pytest.mark.parametrize(
@@ -45,13 +45,13 @@ def test_time_zone_and_theme_are_kept_and_shown(signed_in: Client, maker: User) 
     [({"time_zone": "Mars/Olympus"}, "time_zone"), ({"theme": "pink"}, "theme"), ({"theme": ""}, "theme")],
 )
 def test_a_choice_that_does_not_exist_is_refused_beside_its_field(
-    signed_in: Client, maker: User, change: dict[str, str], field: str
+    signed_in: Client, preparer: User, change: dict[str, str], field: str
 ) -> None:
     answer = signed_in.post(reverse("accounts:preferences"), {"time_zone": "UTC", "theme": "dark", **change})
     assert answer.status_code == 422
     assert answer.context["form"].errors[field]
-    maker.refresh_from_db()
-    assert (maker.time_zone, maker.theme) == ("Africa/Lagos", "auto")
+    preparer.refresh_from_db()
+    assert (preparer.time_zone, preparer.theme) == ("Africa/Lagos", "auto")
 
 
 @pytest.mark.parametrize(
@@ -69,9 +69,9 @@ SignIn = Callable[[Client, User], Client]
 
 
 def test_changing_the_password_ends_the_other_sessions_and_changes_the_key(
-    signed_in: Client, maker: User, sign_in: SignIn
+    signed_in: Client, preparer: User, sign_in: SignIn
 ) -> None:
-    other, key = sign_in(Client(), maker), signed_in.session.session_key
+    other, key = sign_in(Client(), preparer), signed_in.session.session_key
     page = steps.change_password(signed_in)
     assert "Your password is changed" in page.content.decode()
     assert signed_in.session.session_key != key
@@ -98,7 +98,7 @@ def test_a_password_that_will_not_do_is_refused_beside_its_field(
     assert not Entry.objects.exists()
 
 
-def test_a_wrong_present_password_changes_nothing_and_is_recorded(signed_in: Client, maker: User) -> None:
+def test_a_wrong_present_password_changes_nothing_and_is_recorded(signed_in: Client, preparer: User) -> None:
     answer = steps.change_password(signed_in, old_password="not this one")
     assert answer.status_code == 422
     assert answer.context["form"].errors["old_password"] == [
@@ -107,20 +107,20 @@ def test_a_wrong_present_password_changes_nothing_and_is_recorded(signed_in: Cli
     entry = Entry.objects.get()
     assert (entry.action, entry.actor, entry.detail) == (
         Action.PASSWORD_REFUSED,
-        maker,
+        preparer,
         {"reason": "wrong password"},
     )
-    assert User.objects.get(pk=maker.pk).check_password(PASSWORD)
+    assert User.objects.get(pk=preparer.pk).check_password(PASSWORD)
 
 
 def test_the_present_password_cannot_be_guessed_at_an_unlocked_desk(
-    signed_in: Client, maker: User, settings: Settings
+    signed_in: Client, preparer: User, settings: Settings
 ) -> None:
     for number in range(settings.AXES_FAILURE_LIMIT):
         steps.change_password(signed_in, old_password=f"wrong {number}")
     answer = steps.change_password(signed_in)
     assert answer.status_code == 422
     assert "Too many wrong passwords" in " ".join(answer.context["form"].errors["old_password"])
-    assert User.objects.get(pk=maker.pk).check_password(PASSWORD)
+    assert User.objects.get(pk=preparer.pk).check_password(PASSWORD)
     assert Entry.objects.latest("position").detail == {"reason": "locked out"}
-    assert steps.give_password(Client(), maker).status_code == 429
+    assert steps.give_password(Client(), preparer).status_code == 429

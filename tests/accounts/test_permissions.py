@@ -32,23 +32,23 @@ def test_somebody_without_a_role_may_nothing(client: Client, outsider: User, sig
     assert session.person.get_all_permissions() == set()
 
 
-def test_a_permission_given_to_one_person_directly_counts_for_nothing(maker: User) -> None:
-    maker.user_permissions.set(Permission.objects.filter(codename="approve_operation"))
-    person = User.objects.get(pk=maker.pk)
+def test_a_permission_given_to_one_person_directly_counts_for_nothing(preparer: User) -> None:
+    preparer.user_permissions.set(Permission.objects.filter(codename="approve_operation"))
+    person = User.objects.get(pk=preparer.pk)
     assert not person.has_perm("operations.approve_operation")
     assert person.get_user_permissions() == set()
 
 
-def test_a_deactivated_person_may_nothing(maker: User) -> None:
-    maker.is_active = False
-    assert not maker.has_perm("operations.prepare_operation")
-    assert maker.get_all_permissions() == set()
+def test_a_deactivated_person_may_nothing(preparer: User) -> None:
+    preparer.is_active = False
+    assert not preparer.has_perm("operations.prepare_operation")
+    assert preparer.get_all_permissions() == set()
 
 
 def test_a_removed_permission_is_gone_at_the_next_request(
-    client: Client, checker: User, sign_in: SignIn
+    client: Client, approver: User, sign_in: SignIn
 ) -> None:
-    sign_in(client, checker)
+    sign_in(client, approver)
     Group.objects.get(name=Role.APPROVER).permissions.clear()
     person = SessionStore(client.session.session_key).person
     assert person is not None

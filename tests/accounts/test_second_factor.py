@@ -21,19 +21,21 @@ PASSWORD_PAGE = "/account/password/"
 
 
 @pytest.mark.parametrize("drift", [-1, 0, 1])
-def test_a_code_of_the_step_before_or_after_is_right(password_only: Client, maker: User, drift: int) -> None:
-    code = steps.code_of(steps.authenticator(maker), steps=drift)
+def test_a_code_of_the_step_before_or_after_is_right(
+    password_only: Client, preparer: User, drift: int
+) -> None:
+    code = steps.code_of(steps.authenticator(preparer), steps=drift)
     assert steps.give_code(password_only, code).status_code == 302
 
 
 @pytest.mark.parametrize("drift", [-2, 2])
-def test_a_code_further_away_is_wrong(password_only: Client, maker: User, drift: int) -> None:
-    code = steps.code_of(steps.authenticator(maker), steps=drift)
+def test_a_code_further_away_is_wrong(password_only: Client, preparer: User, drift: int) -> None:
+    code = steps.code_of(steps.authenticator(preparer), steps=drift)
     assert steps.give_code(password_only, code).status_code == 422
 
 
-def test_a_code_may_be_typed_with_a_space(password_only: Client, maker: User) -> None:
-    code = steps.code_of(steps.authenticator(maker))
+def test_a_code_may_be_typed_with_a_space(password_only: Client, preparer: User) -> None:
+    code = steps.code_of(steps.authenticator(preparer))
     assert steps.give_code(password_only, f" {code[:3]} {code[3:]} ").status_code == 302
 
 
@@ -45,82 +47,86 @@ def test_anything_else_is_refused_beside_the_field(password_only: Client, typed:
     assert _is_closed(password_only)
 
 
-def test_a_code_counts_once(client: Client, maker: User) -> None:
-    code = steps.code_of(steps.authenticator(maker))
-    steps.give_password(client, maker)
+def test_a_code_counts_once(client: Client, preparer: User) -> None:
+    code = steps.code_of(steps.authenticator(preparer))
+    steps.give_password(client, preparer)
     steps.give_code(client, code)
     other = Client()
-    steps.give_password(other, maker)
+    steps.give_password(other, preparer)
     assert steps.give_code(other, code).status_code == 422
     assert _is_closed(other)
 
 
-def test_an_older_code_does_not_count_after_a_newer_one(password_only: Client, maker: User) -> None:
-    device = steps.authenticator(maker)
+def test_an_older_code_does_not_count_after_a_newer_one(password_only: Client, preparer: User) -> None:
+    device = steps.authenticator(preparer)
     steps.give_code(password_only, steps.code_of(device, steps=1))
     other = Client()
-    steps.give_password(other, maker)
+    steps.give_password(other, preparer)
     assert steps.give_code(other, steps.code_of(device)).status_code == 422
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_two_at_the_same_time_with_one_code_one_gets_in(maker: User) -> None:
-    code = steps.code_of(steps.authenticator(maker))
+def test_of_two_at_the_same_time_with_one_code_one_gets_in(preparer: User) -> None:
+    code = steps.code_of(steps.authenticator(preparer))
     browsers = [Client() for _ in range(4)]
     for browser in browsers:
-        steps.give_password(browser, maker)
+        steps.give_password(browser, preparer)
     answers = _at_once(browsers, code)
     assert sorted(answers) == [302, 422, 422, 422]
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_code_is_used_up_by_compare_and_set_and_not_by_the_lock_alone(maker: User) -> None:
-    one, other = steps.authenticator(maker), steps.authenticator(maker)
+def test_the_code_is_used_up_by_compare_and_set_and_not_by_the_lock_alone(preparer: User) -> None:
+    one, other = steps.authenticator(preparer), steps.authenticator(preparer)
     code = steps.code_of(one)
     assert [one.verify_token(code), other.verify_token(code)] == [True, False]
 
 
-def test_a_wrong_code_makes_the_next_one_wait_even_if_it_is_right(password_only: Client, maker: User) -> None:
-    device = steps.authenticator(maker)
+def test_a_wrong_code_makes_the_next_one_wait_even_if_it_is_right(
+    password_only: Client, preparer: User
+) -> None:
+    device = steps.authenticator(preparer)
     steps.give_code(password_only, steps.wrong_code(device))
     answer = steps.give_code(password_only, steps.code_of(device))
     assert answer.status_code == 422
     assert "Try the next one in 1 s" in answer.content.decode()
-    steps.unlock(maker)
+    steps.unlock(preparer)
     assert steps.give_code(password_only, steps.code_of(device)).status_code == 302
 
 
-def test_each_wrong_code_doubles_the_wait(password_only: Client, maker: User) -> None:
-    AuthenticatorDevice.objects.filter(user=maker).update(
+def test_each_wrong_code_doubles_the_wait(password_only: Client, preparer: User) -> None:
+    AuthenticatorDevice.objects.filter(user=preparer).update(
         throttling_failure_count=6, throttling_failure_timestamp=timezone.now() - timedelta(seconds=33)
     )
-    steps.give_code(password_only, steps.wrong_code(steps.authenticator(maker)))
-    wait = steps.authenticator(maker).wait()
+    steps.give_code(password_only, steps.wrong_code(steps.authenticator(preparer)))
+    wait = steps.authenticator(preparer).wait()
     assert wait is not None
     assert timedelta(seconds=60) < wait <= timedelta(seconds=64)
 
 
-def test_an_attempt_that_came_too_soon_does_not_prolong_the_wait(password_only: Client, maker: User) -> None:
-    device = steps.authenticator(maker)
+def test_an_attempt_that_came_too_soon_does_not_prolong_the_wait(
+    password_only: Client, preparer: User
+) -> None:
+    device = steps.authenticator(preparer)
     for _ in range(3):
         steps.give_code(password_only, steps.wrong_code(device))
-    assert steps.authenticator(maker).throttling_failure_count == 1
+    assert steps.authenticator(preparer).throttling_failure_count == 1
 
 
-def test_a_right_code_forgives_the_wrong_ones(password_only: Client, maker: User) -> None:
-    AuthenticatorDevice.objects.filter(user=maker).update(
+def test_a_right_code_forgives_the_wrong_ones(password_only: Client, preparer: User) -> None:
+    AuthenticatorDevice.objects.filter(user=preparer).update(
         throttling_failure_count=3, throttling_failure_timestamp=timezone.now() - timedelta(minutes=1)
     )
-    steps.give_code(password_only, steps.code_of(steps.authenticator(maker)))
-    device = steps.authenticator(maker)
+    steps.give_code(password_only, steps.code_of(steps.authenticator(preparer)))
+    device = steps.authenticator(preparer)
     assert (device.throttling_failure_count, device.throttling_failure_timestamp) == (0, None)
     assert device.last_used_at is not None
 
 
 def test_refused_codes_are_audited_with_the_reason_and_without_the_code(
-    password_only: Client, maker: User
+    password_only: Client, preparer: User
 ) -> None:
-    wrong = steps.wrong_code(steps.authenticator(maker))
+    wrong = steps.wrong_code(steps.authenticator(preparer))
     steps.give_code(password_only, wrong)
     steps.give_code(password_only, wrong)
     refused = Entry.objects.filter(action=Action.SECOND_FACTOR_REFUSED).order_by("position")
@@ -130,11 +136,11 @@ def test_refused_codes_are_audited_with_the_reason_and_without_the_code(
     ]
 
 
-def test_a_fresh_code_is_asked_for_before_the_password_is_changed(signed_in: Client, maker: User) -> None:
+def test_a_fresh_code_is_asked_for_before_the_password_is_changed(signed_in: Client, preparer: User) -> None:
     steps.age_second_factor(signed_in, minutes=6)
     asked = signed_in.get(PASSWORD_PAGE)
     assert asked["Location"] == f"{reverse('accounts:second_factor')}?next=%2Faccount%2Fpassword%2F"
-    back = steps.give_code(signed_in, steps.code_of(steps.authenticator(maker)), next=PASSWORD_PAGE)
+    back = steps.give_code(signed_in, steps.code_of(steps.authenticator(preparer)), next=PASSWORD_PAGE)
     assert back["Location"] == PASSWORD_PAGE
     assert signed_in.get(PASSWORD_PAGE).status_code == 200
 
@@ -144,21 +150,21 @@ def test_a_code_of_four_minutes_ago_is_fresh_enough(signed_in: Client) -> None:
     assert signed_in.get(PASSWORD_PAGE).status_code == 200
 
 
-def test_renewing_keeps_the_session_and_is_audited_as_such(signed_in: Client, maker: User) -> None:
+def test_renewing_keeps_the_session_and_is_audited_as_such(signed_in: Client, preparer: User) -> None:
     key = signed_in.session.session_key
-    steps.give_code(signed_in, steps.code_of(steps.authenticator(maker)))
+    steps.give_code(signed_in, steps.code_of(steps.authenticator(preparer)))
     assert signed_in.session.session_key == key
     assert Entry.objects.get().action == Action.SECOND_FACTOR_CONFIRMED
 
 
-def test_the_code_of_somebody_else_is_wrong(password_only: Client, checker: User) -> None:
-    assert steps.give_code(password_only, steps.code_of(steps.authenticator(checker))).status_code == 422
+def test_the_code_of_somebody_else_is_wrong(password_only: Client, approver: User) -> None:
+    assert steps.give_code(password_only, steps.code_of(steps.authenticator(approver))).status_code == 422
 
 
-def test_the_secret_is_sealed_to_its_row(maker: User, checker: User) -> None:
-    mine, other = steps.authenticator(maker), steps.authenticator(checker)
-    assert mine.totp().key.hex().encode() not in bytes(mine.sealed_seed)
-    mine.sealed_seed = other.sealed_seed
+def test_the_secret_is_sealed_to_its_row(preparer: User, approver: User) -> None:
+    mine, other = steps.authenticator(preparer), steps.authenticator(approver)
+    assert mine.totp().key.hex().encode() not in bytes(mine.encrypted_seed)
+    mine.encrypted_seed = other.encrypted_seed
     with pytest.raises(DecryptionError, match="not sealed for this row"):
         mine.totp()
 

@@ -24,13 +24,13 @@ SignIn = Callable[[Client, User], Client]
 
 
 def test_one_query_brings_session_person_authenticator_and_permissions(
-    signed_in: Client, maker: User, django_assert_num_queries: DjangoAssertNumQueries
+    signed_in: Client, preparer: User, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     key = signed_in.session.session_key
     with django_assert_num_queries(1):
         session = SessionStore(key)
         person = session.person
-        assert person == maker
+        assert person == preparer
         assert session.authenticator is not None
         assert session.second_factor_at is not None
         assert person is not None
@@ -54,33 +54,33 @@ def test_my_account_stays_within_the_budget_of_a_page(signed_in: Client) -> None
     assert len(queries) <= 6
 
 
-def test_a_deactivated_person_is_out_at_the_next_request(signed_in: Client, maker: User) -> None:
-    User.objects.filter(pk=maker.pk).update(is_active=False)
+def test_a_deactivated_person_is_out_at_the_next_request(signed_in: Client, preparer: User) -> None:
+    User.objects.filter(pk=preparer.pk).update(is_active=False)
     assert signed_in.get(ME).status_code == 302
     assert not StaffSession.objects.exists()
 
 
-def test_a_password_changed_behind_the_back_of_a_session_ends_it(signed_in: Client, maker: User) -> None:
-    maker.set_password("another horse battery staple")
-    maker.save()
+def test_a_password_changed_behind_the_back_of_a_session_ends_it(signed_in: Client, preparer: User) -> None:
+    preparer.set_password("another horse battery staple")
+    preparer.save()
     assert signed_in.get(ME).status_code == 302
 
 
 def test_a_session_of_an_earlier_secret_key_goes_on_while_that_key_is_listed(
-    signed_in: Client, maker: User, settings: Settings
+    signed_in: Client, preparer: User, settings: Settings
 ) -> None:
     stored = signed_in.session
     settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY]
     settings.SECRET_KEY = "another-" + "1" * 50
-    assert SessionStore(stored.session_key).person == maker
+    assert SessionStore(stored.session_key).person == preparer
 
 
 def test_a_session_moved_to_somebody_else_in_the_table_signs_nobody_in(
-    signed_in: Client, maker: User, checker: User
+    signed_in: Client, preparer: User, approver: User
 ) -> None:
     key = signed_in.session.session_key
-    User.objects.filter(pk=checker.pk).update(password=maker.password)
-    StaffSession.objects.filter(pk=key).update(user=checker)
+    User.objects.filter(pk=approver.pk).update(password=preparer.password)
+    StaffSession.objects.filter(pk=key).update(user=approver)
     assert SessionStore(key).person is None
 
 
@@ -90,16 +90,16 @@ def test_data_without_our_signature_signs_nobody_in(signed_in: Client) -> None:
     assert SessionStore(key).person is None
 
 
-def test_an_authenticator_of_somebody_else_vouches_for_nobody(signed_in: Client, checker: User) -> None:
+def test_an_authenticator_of_somebody_else_vouches_for_nobody(signed_in: Client, approver: User) -> None:
     key = signed_in.session.session_key
     assert SessionStore(key).authenticator is not None
-    StaffSession.objects.filter(pk=key).update(device=steps.authenticator(checker))
+    StaffSession.objects.filter(pk=key).update(device=steps.authenticator(approver))
     assert SessionStore(key).authenticator is None
 
 
-def test_my_sessions_are_listed_without_their_keys(signed_in: Client, maker: User) -> None:
+def test_my_sessions_are_listed_without_their_keys(signed_in: Client, preparer: User) -> None:
     other = Client(HTTP_USER_AGENT="Mozilla/5.0 (iPhone) Version/17.0 Safari/604.1", REMOTE_ADDR="10.1.2.3")
-    steps.give_password(other, maker)
+    steps.give_password(other, preparer)
     page = signed_in.get(ME).content.decode()
     assert "Safari on iPhone" in page
     assert "10.1.2.3" in page
@@ -107,8 +107,8 @@ def test_my_sessions_are_listed_without_their_keys(signed_in: Client, maker: Use
     assert not any(key in page for key in StaffSession.objects.values_list("pk", flat=True))
 
 
-def test_each_session_can_be_ended(signed_in: Client, maker: User, sign_in: SignIn) -> None:
-    other = sign_in(Client(), maker)
+def test_each_session_can_be_ended(signed_in: Client, preparer: User, sign_in: SignIn) -> None:
+    other = sign_in(Client(), preparer)
     row = StaffSession.objects.get(pk=other.session.session_key)
     signed_in.post(reverse("accounts:end_session", args=[row.reference]))
     assert other.get(ME).status_code == 302
@@ -116,16 +116,16 @@ def test_each_session_can_be_ended(signed_in: Client, maker: User, sign_in: Sign
     assert Entry.objects.get().action == Action.SESSION_ENDED
 
 
-def test_nobody_ends_the_session_of_somebody_else(signed_in: Client, checker: User, sign_in: SignIn) -> None:
-    other = sign_in(Client(), checker)
+def test_nobody_ends_the_session_of_somebody_else(signed_in: Client, approver: User, sign_in: SignIn) -> None:
+    other = sign_in(Client(), approver)
     row = StaffSession.objects.get(pk=other.session.session_key)
     signed_in.post(reverse("accounts:end_session", args=[row.reference]))
     assert other.get(ME).status_code == 200
     assert not Entry.objects.exists()
 
 
-def test_all_other_sessions_can_be_ended_at_once(signed_in: Client, maker: User, sign_in: SignIn) -> None:
-    others = [sign_in(Client(), maker) for _ in range(2)]
+def test_all_other_sessions_can_be_ended_at_once(signed_in: Client, preparer: User, sign_in: SignIn) -> None:
+    others = [sign_in(Client(), preparer) for _ in range(2)]
     page = signed_in.post(reverse("accounts:end_other_sessions"), follow=True)
     assert "2 other sessions ended" in page.content.decode()
     assert [other.get(ME).status_code for other in others] == [302, 302]
@@ -153,9 +153,9 @@ def test_a_session_that_was_ended_does_not_come_back_when_its_last_request_saves
     ids=["roles", "deactivation", "second factor"],
 )
 def test_a_change_of_what_a_person_is_ends_every_session(
-    signed_in: Client, maker: User, change: Callable[[User], User]
+    signed_in: Client, preparer: User, change: Callable[[User], User]
 ) -> None:
-    change(maker)
-    assert not StaffSession.objects.filter(user=maker).exists()
+    change(preparer)
+    assert not StaffSession.objects.filter(user=preparer).exists()
     assert signed_in.get(ME).status_code == 302
     assert Entry.objects.get().detail["sessions_ended"] == 1

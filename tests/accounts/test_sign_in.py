@@ -17,30 +17,30 @@ pytestmark = pytest.mark.django_db
 HOME = "/"
 
 
-def test_password_and_code_lead_to_the_overview(client: Client, maker: User) -> None:
-    first = steps.give_password(client, maker)
+def test_password_and_code_lead_to_the_overview(client: Client, preparer: User) -> None:
+    first = steps.give_password(client, preparer)
     assert first["Location"] == reverse("accounts:second_factor")
-    second = steps.give_code(client, steps.code_of(steps.authenticator(maker)))
+    second = steps.give_code(client, steps.code_of(steps.authenticator(preparer)))
     assert second["Location"] == HOME
     assert client.get(HOME).status_code != 302
 
 
-def test_the_e_mail_address_may_be_typed_in_any_case(client: Client, maker: User) -> None:
-    answer = client.post(reverse("accounts:sign_in"), {"email": maker.email.upper(), "password": PASSWORD})
+def test_the_e_mail_address_may_be_typed_in_any_case(client: Client, preparer: User) -> None:
+    answer = client.post(reverse("accounts:sign_in"), {"email": preparer.email.upper(), "password": PASSWORD})
     assert answer.status_code == 302
 
 
-def test_the_session_changes_its_key_at_each_step(client: Client, maker: User) -> None:
-    steps.give_password(client, maker)
+def test_the_session_changes_its_key_at_each_step(client: Client, preparer: User) -> None:
+    steps.give_password(client, preparer)
     after_password = client.session.session_key
-    steps.give_code(client, steps.code_of(steps.authenticator(maker)))
+    steps.give_code(client, steps.code_of(steps.authenticator(preparer)))
     assert client.session.session_key != after_password
     assert not StaffSession.objects.filter(pk=after_password).exists()
 
 
-def test_signing_in_again_ends_the_session_that_the_browser_had(signed_in: Client, maker: User) -> None:
+def test_signing_in_again_ends_the_session_that_the_browser_had(signed_in: Client, preparer: User) -> None:
     before = signed_in.session.session_key
-    steps.give_password(signed_in, maker)
+    steps.give_password(signed_in, preparer)
     assert not StaffSession.objects.filter(pk=before).exists()
     assert signed_in.get(HOME)["Location"].startswith(reverse("accounts:second_factor"))
 
@@ -49,9 +49,9 @@ def test_signing_in_again_ends_the_session_that_the_browser_had(signed_in: Clien
     ("change", "value"), [("email", "nobody@countersign.example"), ("password", "wrong horse battery")]
 )
 def test_a_wrong_password_and_an_unknown_address_are_told_the_same(
-    client: Client, maker: User, change: str, value: str
+    client: Client, preparer: User, change: str, value: str
 ) -> None:
-    typed = {"email": maker.email, "password": PASSWORD, change: value}
+    typed = {"email": preparer.email, "password": PASSWORD, change: value}
     answer = client.post(reverse("accounts:sign_in"), typed)
     assert answer.status_code == 422
     assert answer.context["form"].non_field_errors() == [
@@ -61,16 +61,16 @@ def test_a_wrong_password_and_an_unknown_address_are_told_the_same(
     assert not StaffSession.objects.exists()
 
 
-def test_a_deactivated_person_is_told_the_same(client: Client, maker: User) -> None:
-    User.objects.filter(pk=maker.pk).update(is_active=False)
-    answer = steps.give_password(client, maker)
+def test_a_deactivated_person_is_told_the_same(client: Client, preparer: User) -> None:
+    User.objects.filter(pk=preparer.pk).update(is_active=False)
+    answer = steps.give_password(client, preparer)
     assert answer.status_code == 422
     assert "not right" in answer.content.decode()
 
 
-def test_the_form_keeps_the_address_and_never_the_password(client: Client, maker: User) -> None:
-    page = steps.give_password(client, maker, "wrong horse battery").content.decode()
-    assert maker.email in page
+def test_the_form_keeps_the_address_and_never_the_password(client: Client, preparer: User) -> None:
+    page = steps.give_password(client, preparer, "wrong horse battery").content.decode()
+    assert preparer.email in page
     assert "wrong horse" not in page
 
 
@@ -86,9 +86,9 @@ def test_a_form_that_is_not_filled_in_is_answered_beside_its_fields(
 
 @pytest.mark.parametrize("exists", [True, False])
 def test_the_fifth_wrong_password_locks_out_whether_the_person_exists_or_not(
-    client: Client, maker: User, exists: bool
+    client: Client, preparer: User, exists: bool
 ) -> None:
-    email = maker.email if exists else "nobody@countersign.example"
+    email = preparer.email if exists else "nobody@countersign.example"
     answers = [_try(client, email) for _ in range(6)]
     assert [answer.status_code for answer in answers] == [422, 422, 422, 422, 429, 429]
     assert "Too many wrong passwords" in answers[-1].content.decode()
@@ -96,23 +96,25 @@ def test_the_fifth_wrong_password_locks_out_whether_the_person_exists_or_not(
     assert actions == [Action.SIGN_IN_REFUSED] * 4 + [Action.SIGN_IN_LOCKED, Action.SIGN_IN_REFUSED]
 
 
-def test_the_right_password_does_not_help_while_locked_out(client: Client, maker: User) -> None:
+def test_the_right_password_does_not_help_while_locked_out(client: Client, preparer: User) -> None:
     for _ in range(5):
-        _try(client, maker.email)
-    assert steps.give_password(client, maker).status_code == 429
+        _try(client, preparer.email)
+    assert steps.give_password(client, preparer).status_code == 429
 
 
-def test_the_lock_holds_for_one_address_from_one_place(client: Client, maker: User, checker: User) -> None:
+def test_the_lock_holds_for_one_address_from_one_place(
+    client: Client, preparer: User, approver: User
+) -> None:
     for _ in range(5):
-        _try(client, maker.email)
-    assert steps.give_password(client, checker).status_code == 302
-    assert steps.give_password(Client(REMOTE_ADDR="10.9.8.7"), maker).status_code == 302
+        _try(client, preparer.email)
+    assert steps.give_password(client, approver).status_code == 302
+    assert steps.give_password(Client(REMOTE_ADDR="10.9.8.7"), preparer).status_code == 302
 
 
-def test_another_browser_at_the_same_place_is_locked_out_too(client: Client, maker: User) -> None:
+def test_another_browser_at_the_same_place_is_locked_out_too(client: Client, preparer: User) -> None:
     for attempt in range(5):
-        _try(Client(HTTP_USER_AGENT=f"browser {attempt}"), maker.email)
-    assert steps.give_password(client, maker).status_code == 429
+        _try(Client(HTTP_USER_AGENT=f"browser {attempt}"), preparer.email)
+    assert steps.give_password(client, preparer).status_code == 429
 
 
 @pytest.mark.parametrize(
@@ -126,11 +128,11 @@ def test_another_browser_at_the_same_place_is_locked_out_too(client: Client, mak
     ],
 )
 def test_sign_in_leads_to_the_page_wanted_if_it_is_ours(
-    client: Client, maker: User, wanted: str, leads_to: str
+    client: Client, preparer: User, wanted: str, leads_to: str
 ) -> None:
-    first = steps.give_password(client, maker, next=wanted)
+    first = steps.give_password(client, preparer, next=wanted)
     page = client.get(first["Location"])
-    second = steps.give_code(client, steps.code_of(steps.authenticator(maker)), next=page.context["next"])
+    second = steps.give_code(client, steps.code_of(steps.authenticator(preparer)), next=page.context["next"])
     assert second["Location"] == leads_to
 
 
@@ -144,11 +146,11 @@ def test_signing_out_needs_a_post(signed_in: Client) -> None:
     assert signed_in.get(reverse("accounts:sign_out")).status_code == 405
 
 
-def test_every_attempt_is_audited_without_its_secrets(client: Client, maker: User) -> None:
+def test_every_attempt_is_audited_without_its_secrets(client: Client, preparer: User) -> None:
     client.post(reverse("accounts:sign_in"), {"email": "nobody@countersign.example", "password": "canary-1"})
-    steps.give_password(client, maker, "canary-2")
-    steps.give_password(client, maker)
-    code = steps.code_of(steps.authenticator(maker))
+    steps.give_password(client, preparer, "canary-2")
+    steps.give_password(client, preparer)
+    code = steps.code_of(steps.authenticator(preparer))
     steps.give_code(client, code)
     told = [(entry.action, entry.target_label) for entry in Entry.objects.order_by("position")]
     assert told == [
@@ -163,8 +165,8 @@ def test_every_attempt_is_audited_without_its_secrets(client: Client, maker: Use
     assert not any(secret in log for secret in ("canary", PASSWORD, code))
 
 
-def test_neither_table_nor_log_keeps_a_wrong_password(client: Client, maker: User, caplog: Any) -> None:
-    steps.give_password(client, maker, "canary-in-the-cage")
+def test_neither_table_nor_log_keeps_a_wrong_password(client: Client, preparer: User, caplog: Any) -> None:
+    steps.give_password(client, preparer, "canary-in-the-cage")
     attempt = AccessAttempt.objects.get()
     assert "canary" not in attempt.post_data + attempt.get_data + caplog.text
 

@@ -57,11 +57,11 @@ def test_nobody_prepares_and_approves_by_one_role() -> None:
 
 
 def test_those_who_may_do_something_are_found_by_their_roles(
-    maker: User, checker: User, second_checker: User, auditor: User
+    preparer: User, approver: User, second_approver: User, auditor: User
 ) -> None:
-    staff.deactivate_staff(second_checker.pk, actor=None)
-    assert list(staff.users_with_permission("operations.approve_operation")) == [checker]
-    assert set(staff.users_with_permission("operations.view_operation")) == {maker, checker, auditor}
+    staff.deactivate_staff(second_approver.pk, actor=None)
+    assert list(staff.users_with_permission("operations.approve_operation")) == [approver]
+    assert set(staff.users_with_permission("operations.view_operation")) == {preparer, approver, auditor}
 
 
 def test_the_superuser_flag_counts_for_nothing(outsider: User) -> None:
@@ -91,43 +91,43 @@ def test_creating_somebody_is_audited_with_the_roles(administrator: User) -> Non
     assert entry.detail == {"email": "ada@countersign.example", "roles": ["Auditor"]}
 
 
-def test_an_address_belongs_to_one_person(maker: User) -> None:
+def test_an_address_belongs_to_one_person(preparer: User) -> None:
     with pytest.raises(staff.EmailTakenError, match="already"):
-        staff.create_staff(maker.email.upper(), full_name="Twin", password=PASSWORD, roles=[])
+        staff.create_staff(preparer.email.upper(), full_name="Twin", password=PASSWORD, roles=[])
     assert not Entry.objects.exists()
 
 
 @pytest.mark.parametrize("roles", [["Owner"], ["Preparer", "approver"]])
-def test_an_unknown_role_is_refused_and_nothing_changes(maker: User, roles: list[str]) -> None:
+def test_an_unknown_role_is_refused_and_nothing_changes(preparer: User, roles: list[str]) -> None:
     with pytest.raises(staff.UnknownRoleError, match="There is no role"):
-        staff.set_roles(maker.pk, roles=roles, actor=None)
-    assert [group.name for group in maker.groups.all()] == ["Preparer"]
+        staff.set_roles(preparer.pk, roles=roles, actor=None)
+    assert [group.name for group in preparer.groups.all()] == ["Preparer"]
 
 
-def test_changing_roles_is_audited_with_before_and_after(maker: User, administrator: User) -> None:
-    staff.set_roles(maker.pk, roles=[Role.APPROVER, Role.AUDITOR], actor=administrator, reason="Moved")
+def test_changing_roles_is_audited_with_before_and_after(preparer: User, administrator: User) -> None:
+    staff.set_roles(preparer.pk, roles=[Role.APPROVER, Role.AUDITOR], actor=administrator, reason="Moved")
     assert Entry.objects.get().detail == {
         "before": ["Preparer"],
         "after": ["Approver", "Auditor"],
         "reason": "Moved",
         "sessions_ended": 0,
     }
-    assert User.objects.get(pk=maker.pk).has_perm("operations.approve_operation")
+    assert User.objects.get(pk=preparer.pk).has_perm("operations.approve_operation")
 
 
-def test_resetting_the_second_factor_leads_to_a_new_enrolment(client: Any, maker: User) -> None:
-    steps.recovery_codes(maker)
-    staff.reset_second_factor(maker.pk, actor=None)
+def test_resetting_the_second_factor_leads_to_a_new_enrolment(client: Any, preparer: User) -> None:
+    steps.recovery_codes(preparer)
+    staff.reset_second_factor(preparer.pk, actor=None)
     assert not AuthenticatorDevice.objects.exists()
     assert not RecoveryCode.objects.exists()
-    steps.give_password(client, maker)
+    steps.give_password(client, preparer)
     assert client.get("/account/")["Location"].startswith("/account/authenticator/")
 
 
-def test_a_person_on_record_cannot_be_deleted(client: Any, maker: User) -> None:
-    steps.give_password(client, maker)
+def test_a_person_on_record_cannot_be_deleted(client: Any, preparer: User) -> None:
+    steps.give_password(client, preparer)
     with pytest.raises(IntegrityError):
-        maker.delete()
+        preparer.delete()
 
 
 def test_staff_create_makes_somebody_who_can_sign_in(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,11 +152,11 @@ def test_staff_create_makes_somebody_who_can_sign_in(client: Any, monkeypatch: p
     ],
 )
 def test_staff_create_says_what_is_wrong_and_makes_nobody(
-    maker: User, monkeypatch: pytest.MonkeyPatch, email: str, name: str, password: str, reason: str
+    preparer: User, monkeypatch: pytest.MonkeyPatch, email: str, name: str, password: str, reason: str
 ) -> None:
     with pytest.raises(CommandError, match=f"(?s)Nobody was created.*{reason}"):
         _run_create(monkeypatch, email, name=name, password=password)
-    assert list(User.objects.all()) == [maker]
+    assert list(User.objects.all()) == [preparer]
 
 
 def test_staff_create_refuses_a_role_that_does_not_exist(monkeypatch: pytest.MonkeyPatch) -> None:

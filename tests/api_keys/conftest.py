@@ -19,8 +19,8 @@ def as_administrator(sign_in: SignIn, administrator: User) -> Client:
 
 
 @pytest.fixture
-def as_checker(sign_in: SignIn, checker: User) -> Client:
-    return sign_in(Client(), checker)
+def as_approver(sign_in: SignIn, approver: User) -> Client:
+    return sign_in(Client(), approver)
 
 
 @pytest.fixture
@@ -31,8 +31,8 @@ def relaxed(sandbox: SandboxProcess) -> SandboxProcess:
 
 
 @pytest.fixture
-def created(as_administrator: Client, checker: User, relaxed: SandboxProcess) -> Operation:
+def created(as_administrator: Client, approver: User, relaxed: SandboxProcess) -> Operation:
     """A key that the service made and that is sealed here, for the approver who had it sent."""
     return steps.approve_and_send(
-        steps.prepare(as_administrator, "api_key_create", **steps.NAMED), checker, relaxed
+        steps.prepare(as_administrator, "api_key_create", **steps.NAMED), approver, relaxed
     )

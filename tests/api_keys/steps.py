@@ -27,21 +27,21 @@ def prepare(client: Client, kind: str, **typed: str) -> Operation:
     return Operation.objects.get(pk=values["submission"])
 
 
-def approve_and_send(operation: Operation, checker: User, sandbox: SandboxProcess) -> Operation:
+def approve_and_send(operation: Operation, approver: User, sandbox: SandboxProcess) -> Operation:
     """Countersign it, give the word, send it; with the token of the service where the kind needs one."""
-    factories.approve(operation, checker)
-    release(operation, checker, sandbox.token())
+    factories.approve(operation, approver)
+    release(operation, approver, sandbox.token())
     send.send_operation(operation.pk)
     return Operation.objects.get(pk=operation.pk)
 
 
-def release(operation: Operation, checker: User, token: str) -> None:
+def release(operation: Operation, approver: User, token: str) -> None:
     release_operation(
         operation.pk,
-        actor=checker,
+        actor=approver,
         digest=operation.digest,
         second_factor_at=timezone.now(),
-        token=SecretStr(token) if KINDS[operation.kind].needs_token else None,
+        token=SecretStr(token) if KINDS[operation.kind].needs_otp else None,
     )
 
 

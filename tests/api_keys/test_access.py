@@ -17,11 +17,11 @@ from tests.requirements import opened_by
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-ROLES = ("maker", "checker", "auditor", "administrator", "outsider")
+ROLES = ("preparer", "approver", "auditor", "administrator", "outsider")
 UNREACHABLE = "http://127.0.0.1:9/v4"
 
 # What each role is answered with. There is no secret, so 410 means that the person may ask for one.
-#              method  maker checker auditor administrator outsider
+#              method  preparer approver auditor administrator outsider
 ANSWERS = {
     "keys":     ("get",  200, 200, 200, 200, 403),
     "list":     ("get",  200, 200, 200, 200, 403),

@@ -118,14 +118,14 @@ def test_a_key_made_here_is_listed_with_what_it_may(as_administrator: Client, cr
 
 
 def test_buttons_are_filled_in_and_only_for_who_may_propose(
-    as_administrator: Client, as_checker: Client
+    as_administrator: Client, as_approver: Client
 ) -> None:
     known("0a1b2c3d", name="till")
     page = text_of(as_administrator.get("/keys/"))
     assert "/operations/prepare/api_key_invalidate/?short_hash=0a1b2c3d" in page
     assert "/operations/prepare/api_key_delete/?short_hash=0a1b2c3d" in page
     assert "/operations/prepare/api_key_create/" in page
-    assert "/operations/prepare/" not in text_of(as_checker.get("/keys/")).partition("<main")[2]
+    assert "/operations/prepare/" not in text_of(as_approver.get("/keys/")).partition("<main")[2]
 
 
 def test_a_hostile_name_is_text(as_administrator: Client) -> None:
@@ -135,20 +135,20 @@ def test_a_hostile_name_is_text(as_administrator: Client) -> None:
     assert "short_hash=%3Cb%3E" in page
 
 
-def test_the_file_has_the_list_and_no_formula(as_checker: Client) -> None:
+def test_the_file_has_the_list_and_no_formula(as_approver: Client) -> None:
     known("0a1b2c3d", name="=HYPERLINK(1)")
-    body = b"".join(as_checker.get("/reports/api-keys.csv").streaming_content)  # type: ignore[attr-defined]
+    body = b"".join(as_approver.get("/reports/api-keys.csv").streaming_content)  # type: ignore[attr-defined]
     [row] = csv.DictReader(io.StringIO(body.decode()))
     assert (row["short_hash"], row["name"], row["in_use"]) == ("0a1b2c3d", "'=HYPERLINK(1)", "false")
 
 
 def test_a_key_whose_answer_was_lost_is_told(
-    as_administrator: Client, checker: User, sandbox: SandboxProcess
+    as_administrator: Client, approver: User, sandbox: SandboxProcess
 ) -> None:
     sandbox.options(token_reuse=True)
     sandbox.fault("api_keys.generate", "drop", when="after_execution")
     operation = steps.approve_and_send(
-        steps.prepare(as_administrator, "api_key_create", **steps.NAMED), checker, sandbox
+        steps.prepare(as_administrator, "api_key_create", **steps.NAMED), approver, sandbox
     )
     assert confirmation.confirm_operation(operation.pk).status == "succeeded"
     page = text_of(as_administrator.get("/keys/list/"))

@@ -34,7 +34,7 @@ def address_of(operation: Operation) -> str:
 
 
 def kept(operation: Operation) -> str:
-    return Secret.objects.get(operation=operation).unsealed()
+    return Secret.objects.get(operation=operation).decrypted()
 
 
 def recorded(action: Action) -> list[Any]:
@@ -42,26 +42,26 @@ def recorded(action: Action) -> list[Any]:
 
 
 def test_it_is_shown_once_and_works_and_is_gone(
-    as_checker: Client, created: Operation, relaxed: SandboxProcess
+    as_approver: Client, created: Operation, relaxed: SandboxProcess
 ) -> None:
     key = kept(created)
-    asked = as_checker.get(address_of(created))
+    asked = as_approver.get(address_of(created))
     assert key not in text_of(asked)
-    shown = as_checker.post(address_of(created))
+    shown = as_approver.post(address_of(created))
     assert f'data-copy="{key}"' in text_of(shown)
     assert "no-store" in shown["Cache-Control"]
     headers = {**relaxed.headers, "X-Api-Key": key}
     assert requests.get(f"{relaxed.url}/balance", headers=headers, timeout=30).status_code == 200
     assert not Secret.objects.exists()
-    again = as_checker.post(address_of(created))
+    again = as_approver.post(address_of(created))
     assert (again.status_code, key in text_of(again)) == (410, False)
     assert recorded(Action.SECRET_REVEALED) == ["Amara Okafor"]
 
 
-def test_the_operation_keeps_the_short_hash_only(as_checker: Client, created: Operation) -> None:
+def test_the_operation_keeps_the_short_hash_only(as_approver: Client, created: Operation) -> None:
     key = kept(created)
-    as_checker.post(address_of(created))
-    page = text_of(as_checker.get(f"/operations/{created.pk}/"))
+    as_approver.post(address_of(created))
+    page = text_of(as_approver.get(f"/operations/{created.pk}/"))
     assert created.attempts.get().result["short_hash"] in page  # type: ignore[index]
     assert key not in page
     assert "Show it once" not in page
@@ -84,70 +84,74 @@ def test_another_approver_is_refused_too(sign_in: SignIn, created: Operation) ->
 
 
 def test_an_old_second_factor_is_asked_for_anew(
-    as_checker: Client, checker: User, created: Operation
+    as_approver: Client, approver: User, created: Operation
 ) -> None:
     key = kept(created)
-    let_second_factor_age(as_checker)
-    assert 'name="code"' in text_of(as_checker.get(address_of(created)))
+    let_second_factor_age(as_approver)
+    assert 'name="code"' in text_of(as_approver.get(address_of(created)))
     for typed in ({}, {"code": "000000"}):
-        refused = as_checker.post(address_of(created), typed)
+        refused = as_approver.post(address_of(created), typed)
         assert (refused.status_code, key in text_of(refused)) == (422, False)
     assert kept(created) == key
 
 
-def test_with_the_next_code_it_is_shown(as_checker: Client, checker: User, created: Operation) -> None:
+def test_with_the_next_code_it_is_shown(as_approver: Client, approver: User, created: Operation) -> None:
     key = kept(created)
-    let_second_factor_age(as_checker)
-    assert key in text_of(as_checker.post(address_of(created), {"code": code_of(checker)}))
+    let_second_factor_age(as_approver)
+    assert key in text_of(as_approver.post(address_of(created), {"code": code_of(approver)}))
 
 
-def test_the_service_layer_asks_for_it_as_well(checker: User, created: Operation) -> None:
+def test_the_service_layer_asks_for_it_as_well(approver: User, created: Operation) -> None:
     for stale in (None, timezone.now() - timedelta(minutes=6)):
         with pytest.raises(StaleSecondFactorError):
-            reveal.reveal_secret(created.pk, actor=checker, second_factor_at=stale)
+            reveal.reveal_secret(created.pk, actor=approver, second_factor_at=stale)
     assert Secret.objects.exists()
     assert Entry.objects.filter(action=Action.SECRET_REFUSED).count() == 2
 
 
-def test_of_two_looks_at_once_one_is_shown(checker: User, created: Operation) -> None:
+def test_of_two_looks_at_once_one_is_shown(approver: User, created: Operation) -> None:
     now = timezone.now()
-    assert reveal.reveal_secret(created.pk, actor=checker, second_factor_at=now).get_secret_value()
+    assert reveal.reveal_secret(created.pk, actor=approver, second_factor_at=now).get_secret_value()
     with pytest.raises(SecretGoneError):
-        reveal.reveal_secret(created.pk, actor=checker, second_factor_at=now)
+        reveal.reveal_secret(created.pk, actor=approver, second_factor_at=now)
 
 
 def test_a_key_of_an_open_rotation_is_shown_to_nobody(
-    as_administrator: Client, as_checker: Client, checker: User, administrator: User, relaxed: SandboxProcess
+    as_administrator: Client,
+    as_approver: Client,
+    approver: User,
+    administrator: User,
+    relaxed: SandboxProcess,
 ) -> None:
     rotation = start_rotation(actor=administrator)
     typed = {**steps.NAMED, "rotation": str(rotation.pk)}
     made = steps.approve_and_send(
-        steps.prepare(as_administrator, "api_key_create", **typed), checker, relaxed
+        steps.prepare(as_administrator, "api_key_create", **typed), approver, relaxed
     )
-    refused = as_checker.post(address_of(made))
+    refused = as_approver.post(address_of(made))
     assert (refused.status_code, kept(made) in text_of(refused)) == (409, False)
     abandon_rotation(rotation.pk, actor=administrator)
     key = kept(made)
-    assert key in text_of(as_checker.post(address_of(made)))
+    assert key in text_of(as_approver.post(address_of(made)))
 
 
 def test_a_key_that_cannot_be_opened_is_told(
-    as_checker: Client, created: Operation, settings: Settings
+    as_approver: Client, created: Operation, settings: Settings
 ) -> None:
     settings.ENCRYPTION_KEYS = [f"other:{'B' * 43}="]
-    refused = as_checker.post(address_of(created))
+    refused = as_approver.post(address_of(created))
     assert refused.status_code == 409
     assert "encryption key" in text_of(refused)
     assert Secret.objects.exists()
 
 
-def test_an_operation_that_made_nothing_has_nothing_to_show(as_checker: Client, maker: User) -> None:
-    assert as_checker.post(address_of(factories.prepared(maker))).status_code == 410
-    missing = as_checker.get("/keys/secret/00000000-0000-4000-8000-000000000000/")
+def test_an_operation_that_made_nothing_has_nothing_to_show(as_approver: Client, preparer: User) -> None:
+    assert as_approver.post(address_of(factories.prepared(preparer))).status_code == 410
+    missing = as_approver.get("/keys/secret/00000000-0000-4000-8000-000000000000/")
     assert missing.status_code == 410
 
 
 def test_the_key_is_sealed_under_our_own_keys(created: Operation) -> None:
     secret = Secret.objects.get()
-    assert secret.unsealed().encode() not in bytes(secret.sealed)
-    assert secret.sealed_under == product_settings.ENCRYPTION_KEYS[0].partition(":")[0]
+    assert secret.decrypted().encode() not in bytes(secret.sealed)
+    assert secret.encryption_key_id == product_settings.ENCRYPTION_KEYS[0].partition(":")[0]

@@ -53,16 +53,16 @@ def press(client: Client, button: str, **typed: str) -> Any:
     return client.post(f"{PAGE}{current().rotation.pk}/{button}/", typed, follow=True)
 
 
-def create(client: Client, checker: User, sandbox: SandboxProcess) -> Operation:
+def create(client: Client, approver: User, sandbox: SandboxProcess) -> Operation:
     typed = {**steps.NAMED, "rotation": str(current().rotation.pk)}
-    return steps.approve_and_send(steps.prepare(client, "api_key_create", **typed), checker, sandbox)
+    return steps.approve_and_send(steps.prepare(client, "api_key_create", **typed), approver, sandbox)
 
 
-def switch(client: Client, checker: User, sandbox: SandboxProcess) -> Operation:
+def switch(client: Client, approver: User, sandbox: SandboxProcess) -> Operation:
     made = current().created
     assert made is not None
     typed = {"target": f"made:{made.pk}", "rotation": str(current().rotation.pk)}
-    return steps.approve_and_send(steps.prepare(client, "api_key_switch", **typed), checker, sandbox)
+    return steps.approve_and_send(steps.prepare(client, "api_key_switch", **typed), approver, sandbox)
 
 
 def let_the_watch_end() -> None:
@@ -75,21 +75,21 @@ def status_at_the_service(sandbox: SandboxProcess, key: str) -> int:
 
 
 def test_from_end_to_end_the_old_key_ends_and_the_application_goes_on(
-    as_administrator: Client, checker: User, relaxed: SandboxProcess
+    as_administrator: Client, approver: User, relaxed: SandboxProcess
 ) -> None:
     assert begin(as_administrator).step == RotationStep.CREATE
-    assert create(as_administrator, checker, relaxed).status == Status.SUCCEEDED
+    assert create(as_administrator, approver, relaxed).status == Status.SUCCEEDED
     assert current().step == RotationStep.TEST
     page = text_of(press(as_administrator, "test"))
     assert "GET /balance with the new key succeeded: 3 balances were read (NGN, USD, USDT)." in page
     assert current().step == RotationStep.SWITCH
-    assert switch(as_administrator, checker, relaxed).status == Status.SUCCEEDED
+    assert switch(as_administrator, approver, relaxed).status == Status.SUCCEEDED
     assert credentials.key_in_use().name == "till"
     press(as_administrator, "watch", minutes="5")
     assert current().step == RotationStep.WATCH
     let_the_watch_end()
     assert status_at_the_service(relaxed, relaxed.api_key) == 200
-    assert retire(as_administrator, checker, relaxed).status == Status.SUCCEEDED
+    assert retire(as_administrator, approver, relaxed).status == Status.SUCCEEDED
     assert status_at_the_service(relaxed, relaxed.api_key) == 401
     assert gateway().balances.list("NGN")
     assert current().step == RotationStep.DONE
@@ -105,10 +105,10 @@ def test_from_end_to_end_the_old_key_ends_and_the_application_goes_on(
     }
 
 
-def retire(client: Client, checker: User, sandbox: SandboxProcess) -> Operation:
+def retire(client: Client, approver: User, sandbox: SandboxProcess) -> Operation:
     assert client.get(current().next_link).context["form"].initial["short_hash"] == current().old_hash
     typed = {"short_hash": current().old_hash, "rotation": str(current().rotation.pk)}
-    return steps.approve_and_send(steps.prepare(client, "api_key_invalidate", **typed), checker, sandbox)
+    return steps.approve_and_send(steps.prepare(client, "api_key_invalidate", **typed), approver, sandbox)
 
 
 def recorded_of_rotations() -> set[str]:
@@ -116,13 +116,13 @@ def recorded_of_rotations() -> set[str]:
 
 
 def test_calls_are_counted_from_the_switch_on_and_the_new_key_is_kept_in_one_place_only(
-    as_administrator: Client, checker: User, relaxed: SandboxProcess
+    as_administrator: Client, approver: User, relaxed: SandboxProcess
 ) -> None:
     begin(as_administrator)
-    create(as_administrator, checker, relaxed)
+    create(as_administrator, approver, relaxed)
     press(as_administrator, "test")
     gateway().balances.list("NGN")
-    switch(as_administrator, checker, relaxed)
+    switch(as_administrator, approver, relaxed)
     gateway().balances.list("NGN")
     assert not Secret.objects.exists()
     assert "<dt>Calls since the switch</dt><dd>1</dd>" in text_of(as_administrator.get(PAGE))
@@ -143,12 +143,12 @@ def test_it_can_be_abandoned_and_begun_anew(as_administrator: Client, administra
 
 
 def test_abandoned_after_the_switch_keys_stay_as_they_are(
-    as_administrator: Client, checker: User, relaxed: SandboxProcess
+    as_administrator: Client, approver: User, relaxed: SandboxProcess
 ) -> None:
     begin(as_administrator)
-    create(as_administrator, checker, relaxed)
+    create(as_administrator, approver, relaxed)
     press(as_administrator, "test")
-    switch(as_administrator, checker, relaxed)
+    switch(as_administrator, approver, relaxed)
     press(as_administrator, "abandon")
     assert credentials.key_in_use().name == "till"
     assert not credentials.key_in_use().counted
@@ -159,15 +159,15 @@ def test_abandoned_after_the_switch_keys_stay_as_they_are(
 
 
 def test_a_key_that_the_service_refuses_is_not_switched_to(
-    as_administrator: Client, checker: User, relaxed: SandboxProcess
+    as_administrator: Client, approver: User, relaxed: SandboxProcess
 ) -> None:
     begin(as_administrator)
-    made = create(as_administrator, checker, relaxed)
+    made = create(as_administrator, approver, relaxed)
     end_at_the_service(relaxed, made)
     page = text_of(press(as_administrator, "test"))
     assert "GET /balance with the new key did not succeed: X-Api-Key has been invalidated" in page
     assert current().step == RotationStep.TEST
-    refused = switch(as_administrator, checker, relaxed)
+    refused = switch(as_administrator, approver, relaxed)
     assert refused.status == Status.FAILED
     assert credentials.key_in_use().pk is None
     assert Secret.objects.filter(operation=made).exists()
@@ -182,12 +182,12 @@ def end_at_the_service(sandbox: SandboxProcess, made: Operation) -> None:
 
 
 def test_refused_calls_are_counted_and_the_way_back_is_offered(
-    as_administrator: Client, checker: User, relaxed: SandboxProcess
+    as_administrator: Client, approver: User, relaxed: SandboxProcess
 ) -> None:
     begin(as_administrator)
-    made = create(as_administrator, checker, relaxed)
+    made = create(as_administrator, approver, relaxed)
     press(as_administrator, "test")
-    switch(as_administrator, checker, relaxed)
+    switch(as_administrator, approver, relaxed)
     gateway().balances.list("NGN")
     end_at_the_service(relaxed, made)
     with pytest.raises(CredentialsError):
@@ -201,17 +201,17 @@ def test_refused_calls_are_counted_and_the_way_back_is_offered(
 
 @pytest.mark.parametrize("is_refused", [False, True], ids=["while it works", "when it is refused"])
 def test_it_goes_back_to_the_old_key_if_that_is_countersigned(
-    as_administrator: Client, checker: User, relaxed: SandboxProcess, *, is_refused: bool
+    as_administrator: Client, approver: User, relaxed: SandboxProcess, *, is_refused: bool
 ) -> None:
     begin(as_administrator)
-    made = create(as_administrator, checker, relaxed)
+    made = create(as_administrator, approver, relaxed)
     press(as_administrator, "test")
-    switch(as_administrator, checker, relaxed)
+    switch(as_administrator, approver, relaxed)
     if is_refused:
         end_at_the_service(relaxed, made)
     [old] = credentials.former_keys()
     back = steps.prepare(as_administrator, "api_key_switch", target=f"kept:{old.pk}")
-    assert steps.approve_and_send(back, checker, relaxed).status == Status.SUCCEEDED
+    assert steps.approve_and_send(back, approver, relaxed).status == Status.SUCCEEDED
     assert credentials.key_in_use().pk == old.pk
     assert [key.name for key in credentials.former_keys()] == ["till"]
     assert "Countersign calls with another key by now" in text_of(as_administrator.get(PAGE))
@@ -235,12 +235,12 @@ def test_a_rotation_that_is_closed_takes_no_steps(administrator: User) -> None:
 
 
 def test_a_made_up_time_to_watch_is_refused(
-    as_administrator: Client, checker: User, relaxed: SandboxProcess
+    as_administrator: Client, approver: User, relaxed: SandboxProcess
 ) -> None:
     begin(as_administrator)
-    create(as_administrator, checker, relaxed)
+    create(as_administrator, approver, relaxed)
     press(as_administrator, "test")
-    switch(as_administrator, checker, relaxed)
+    switch(as_administrator, approver, relaxed)
     answer = press(as_administrator, "watch", minutes="1000000")
     assert answer.status_code == 422
     assert current().rotation.watched_until is None
@@ -260,36 +260,36 @@ def test_a_created_key_that_came_to_nothing_is_told_and_can_be_prepared_again(
 
 
 def test_the_page_of_an_operation_that_is_a_step_leads_back(
-    as_administrator: Client, as_checker: Client, relaxed: SandboxProcess
+    as_administrator: Client, as_approver: Client, relaxed: SandboxProcess
 ) -> None:
     begin(as_administrator)
     typed = {**steps.NAMED, "rotation": str(current().rotation.pk)}
     step = steps.prepare(as_administrator, "api_key_create", **typed)
     alone = steps.prepare(as_administrator, "api_key_create", **{**steps.NAMED, "key_name": "by itself"})
-    assert f'<a href="{PAGE}">See where it stands</a>' in text_of(as_checker.get(step.get_absolute_url()))
-    assert "See where it stands" not in text_of(as_checker.get(alone.get_absolute_url()))
+    assert f'<a href="{PAGE}">See where it stands</a>' in text_of(as_approver.get(step.get_absolute_url()))
+    assert "See where it stands" not in text_of(as_approver.get(alone.get_absolute_url()))
 
 
 def test_others_see_where_it_stands_and_can_change_nothing(
-    as_administrator: Client, as_checker: Client, relaxed: SandboxProcess
+    as_administrator: Client, as_approver: Client, relaxed: SandboxProcess
 ) -> None:
     begin(as_administrator)
-    page = text_of(as_checker.get(PAGE))
+    page = text_of(as_approver.get(PAGE))
     assert "1. Create a new key" in page
     assert "<button" not in page.partition("<main")[2]
-    assert press(as_checker, "abandon").status_code == 403
+    assert press(as_approver, "abandon").status_code == 403
 
 
 def test_its_page_needs_eight_queries_at_most_at_its_last_step(
     as_administrator: Client,
-    checker: User,
+    approver: User,
     relaxed: SandboxProcess,
     django_assert_max_num_queries: DjangoAssertNumQueries,
 ) -> None:
     begin(as_administrator)
-    create(as_administrator, checker, relaxed)
+    create(as_administrator, approver, relaxed)
     press(as_administrator, "test")
-    switch(as_administrator, checker, relaxed)
+    switch(as_administrator, approver, relaxed)
     press(as_administrator, "watch", minutes="5")
     let_the_watch_end()
     credentials.clear_key_cache()

@@ -26,26 +26,26 @@ WRITERS, EACH = 8, 10
 
 
 @pytest.mark.django_db
-def test_an_entry_says_who_what_when_and_from_where(maker: User) -> None:
+def test_an_entry_says_who_what_when_and_from_where(preparer: User) -> None:
     with request_context.call_context(request_id="3f2a", address="10.0.0.9"):
-        record(Action.OPERATION_PREPARED, actor=maker, target=maker, why="test")
+        record(Action.OPERATION_PREPARED, actor=preparer, target=preparer, why="test")
 
     entry = Entry.objects.get()
-    assert (entry.actor_id, entry.actor_label) == (maker.pk, str(maker))
+    assert (entry.actor_id, entry.actor_label) == (preparer.pk, str(preparer))
     assert (entry.address, entry.request_id) == ("10.0.0.9", "3f2a")
     assert (entry.target_type, entry.target_id, entry.target_label) == (
         "accounts.user",
-        str(maker.pk),
-        str(maker),
+        str(preparer.pk),
+        str(preparer),
     )
     assert entry.detail == {"why": "test"}
-    assert str(entry) == f"{maker} prepared {maker}"
+    assert str(entry) == f"{preparer} prepared {preparer}"
 
 
 @pytest.mark.django_db
-def test_each_entry_follows_the_one_before_it_and_the_head_moves_along(maker: User) -> None:
-    first = record(Action.OPERATION_PREPARED, actor=maker)
-    second = record(Action.OPERATION_CANCELLED, actor=maker)
+def test_each_entry_follows_the_one_before_it_and_the_head_moves_along(preparer: User) -> None:
+    first = record(Action.OPERATION_PREPARED, actor=preparer)
+    second = record(Action.OPERATION_CANCELLED, actor=preparer)
 
     assert (first.position, first.previous_hash) == (1, GENESIS)
     assert (second.position, second.previous_hash) == (2, first.hash)

@@ -41,7 +41,7 @@ def listed(reader: Client, **filters: str | int) -> list[str]:
 
 @pytest.mark.parametrize(
     ("person", "status"),
-    [("maker", 403), ("checker", 403), ("outsider", 403), ("auditor", 200), ("administrator", 200)],
+    [("preparer", 403), ("approver", 403), ("outsider", 403), ("auditor", 200), ("administrator", 200)],
 )
 def test_who_may_read_and_verify(
     request: pytest.FixtureRequest, client: Client, sign_in: SignIn, person: str, status: int
@@ -56,11 +56,11 @@ def test_nothing_is_verified_by_a_link(reader: Client) -> None:
     assert reader.get(VERIFY).status_code == 405
 
 
-def test_an_entry_reads_as_a_sentence_with_its_detail(reader: Client, maker: User) -> None:
+def test_an_entry_reads_as_a_sentence_with_its_detail(reader: Client, preparer: User) -> None:
     with request_context.call_context(request_id="3f2a", address="10.0.0.9"):
         record(
             Action.OPERATION_REJECTED,
-            actor=maker,
+            actor=preparer,
             target="W-1",
             reason="<b>wrong</b> account",
             tries=[1, 2],
@@ -70,7 +70,7 @@ def test_an_entry_reads_as_a_sentence_with_its_detail(reader: Client, maker: Use
 
     page = reader.get(LIST).content.decode()
 
-    assert f"<b>{maker}</b> rejected" in page
+    assert f"<b>{preparer}</b> rejected" in page
     assert "<dt>Reason</dt><dd>&lt;b&gt;wrong&lt;/b&gt; account</dd>" in page
     assert "<dt>Tries</dt><dd>1, 2</dd>" in page
     assert "<dt>Final</dt><dd>yes</dd>" in page
@@ -79,8 +79,8 @@ def test_an_entry_reads_as_a_sentence_with_its_detail(reader: Client, maker: Use
     assert Entry.objects.get().hash in page
 
 
-def test_an_operation_is_linked(reader: Client, maker: User) -> None:
-    operation = factories.prepared(maker)
+def test_an_operation_is_linked(reader: Client, preparer: User) -> None:
+    operation = factories.prepared(preparer)
 
     page = reader.get(LIST).content.decode()
 
@@ -106,19 +106,19 @@ def test_the_newest_entries_come_first_and_older_ones_are_one_link_away(reader: 
     ]
 
 
-def test_filters_narrow_the_log(reader: Client, maker: User, checker: User) -> None:
+def test_filters_narrow_the_log(reader: Client, preparer: User, approver: User) -> None:
     with request_context.call_context(request_id="3f2a"):
-        record(Action.OPERATION_PREPARED, actor=maker, target="W-1 Rent")
-    record(Action.REPORT_EXPORTED, actor=checker, target="the report Operations")
-    record(Action.OPERATION_CANCELLED, actor=checker, target=maker)
+        record(Action.OPERATION_PREPARED, actor=preparer, target="W-1 Rent")
+    record(Action.REPORT_EXPORTED, actor=approver, target="the report Operations")
+    record(Action.OPERATION_CANCELLED, actor=approver, target=preparer)
 
-    prepared, exported = f"{maker} prepared W-1 Rent", f"{checker} exported the report Operations"
-    cancelled = f"{checker} cancelled {maker}"
-    assert listed(reader, actor=maker.pk) == [prepared]
+    prepared, exported = f"{preparer} prepared W-1 Rent", f"{approver} exported the report Operations"
+    cancelled = f"{approver} cancelled {preparer}"
+    assert listed(reader, actor=preparer.pk) == [prepared]
     assert listed(reader, group="operation") == [cancelled, prepared]
-    assert listed(reader, group="report", actor=checker.pk) == [exported]
+    assert listed(reader, group="report", actor=approver.pk) == [exported]
     assert listed(reader, about="rent") == [prepared]
-    assert listed(reader, about=str(maker.pk), group="operation") == [cancelled]
+    assert listed(reader, about=str(preparer.pk), group="operation") == [cancelled]
     assert listed(reader, about="3f2a") == [prepared]
     assert listed(reader, about="nothing like it") == []
 
@@ -192,11 +192,11 @@ def test_verifying_a_damaged_log_names_the_broken_entry(reader: Client) -> None:
 
 
 def test_a_full_page_stays_small_and_needs_few_queries(
-    reader: Client, maker: User, django_assert_max_num_queries: DjangoAssertNumQueries
+    reader: Client, preparer: User, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     for _ in range(50):
         with request_context.call_context(request_id=uuid.uuid4().hex[:12], address="2001:db8::1"):
-            factories.prepared(maker)
+            factories.prepared(preparer)
 
     with django_assert_max_num_queries(6):
         page = reader.get(LIST)

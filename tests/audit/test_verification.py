@@ -22,10 +22,10 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def log(maker: User, checker: User) -> None:
+def log(preparer: User, approver: User) -> None:
     """Five entries."""
     for number in range(5):
-        record(Action.OPERATION_PREPARED, actor=maker, target=checker, number=number)
+        record(Action.OPERATION_PREPARED, actor=preparer, target=approver, number=number)
 
 
 def tamper(number: int, /, **changes: Any) -> None:

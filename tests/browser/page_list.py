@@ -170,7 +170,7 @@ def new_recovery_codes(office: People, page: Page) -> None:
         page.goto("/account/recovery-codes/")
         steps.press(page, "Draw ten new codes")
         expect(page.locator(".codes li")).to_have_count(10)
-        browser.send(browser.get("/account/recovery-codes/"), "/account/recovery-codes/kept/")
+        browser.submit(browser.get("/account/recovery-codes/"), "/account/recovery-codes/kept/")
 
 
 def form_out_of_date(_office: People, page: Page) -> None:

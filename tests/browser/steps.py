@@ -62,7 +62,7 @@ def review(page: Page, payment: NewPayment) -> None:
 
 
 def prepare(page: Page, payment: NewPayment) -> str:
-    """The whole way of the maker; the path of the operation."""
+    """The whole way of the preparer; the path of the operation."""
     fill_in(page, payment)
     review(page, payment)
     press(page, "Prepare")
@@ -81,8 +81,8 @@ def prepared(office: People, name: str, payment: NewPayment) -> str:
         "typed_name": payment.holder,
     }
     with office.screenless_browser_of(name) as browser:
-        review = browser.send(browser.get(path), path, **values, step="review")
-        return urlsplit(browser.send(review, path, step="prepare").url).path
+        review = browser.submit(browser.get(path), path, **values, step="review")
+        return urlsplit(browser.submit(review, path, step="prepare").url).path
 
 
 def press(page: Page, name: str) -> None:

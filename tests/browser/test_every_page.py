@@ -25,8 +25,8 @@ def visitors(everybodys_browsers: People) -> Iterator[Callable[[str], PageChecke
     def visitor(person: str) -> PageChecker:
         signed_in = sign_ins.get(person)
         if person not in pages or pages[person][0] is not signed_in or (signed_in and not signed_in.is_fresh):
-            checker = PageChecker(everybodys_browsers, person)
-            pages[person] = sign_ins.get(person), checker
+            approver = PageChecker(everybodys_browsers, person)
+            pages[person] = sign_ins.get(person), approver
         return pages[person][1]
 
     yield visitor

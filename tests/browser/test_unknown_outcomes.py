@@ -12,41 +12,41 @@ pytestmark = [pytest.mark.browser, pytest.mark.stack]
 
 
 def test_two_people_settle_what_the_machine_could_not(office: People) -> None:
-    maker, checker = office.page_of(PREPARER), office.page_of(APPROVER)
-    case(Status.REVIEW)(office, maker)
-    settled = maker.url.removesuffix("case/")
-    maker.get_by_role("button", name="It did not happen…").click()
-    maker.get_by_label("How you know").fill("The service says in writing that it has no such payment")
-    prepared_and_applied(maker, checker)
-    checker.goto(settled)
-    expect(steps.badge(checker)).to_have_text("Failed")
-    expect(checker.get_by_text("which two people signed").first).to_be_visible()
+    preparer, approver = office.page_of(PREPARER), office.page_of(APPROVER)
+    case(Status.REVIEW)(office, preparer)
+    settled = preparer.url.removesuffix("case/")
+    preparer.get_by_role("button", name="It did not happen…").click()
+    preparer.get_by_label("How you know").fill("The service says in writing that it has no such payment")
+    prepared_and_applied(preparer, approver)
+    approver.goto(settled)
+    expect(steps.badge(approver)).to_have_text("Failed")
+    expect(approver.get_by_text("which two people signed").first).to_be_visible()
 
 
 def test_one_person_stops_all_sending_and_two_let_it_go_on(office: People) -> None:
-    maker, checker = office.page_of(PREPARER), office.page_of(APPROVER, scripts=False)
-    checker.goto("/")
-    checker.get_by_role("button", name="Stop all sending…").click()
-    checker.get_by_label("Why sending stops").fill("A key may have leaked")
-    steps.press(checker, "Stop all sending now")
-    maker.goto("/operations/")
-    expect(paused(maker)).to_contain_text(f"by {APPROVER}, because: A key may have leaked")
-    paused(maker).get_by_role("link").click()
-    maker.get_by_role("button", name="Propose to let it go on…").click()
-    maker.get_by_label("Why sending may go on").fill("It had not leaked")
-    prepared_and_applied(maker, checker)
-    maker.goto("/operations/")
-    expect(paused(maker)).to_have_count(0)
+    preparer, approver = office.page_of(PREPARER), office.page_of(APPROVER, scripts=False)
+    approver.goto("/")
+    approver.get_by_role("button", name="Stop all sending…").click()
+    approver.get_by_label("Why sending stops").fill("A key may have leaked")
+    steps.press(approver, "Stop all sending now")
+    preparer.goto("/operations/")
+    expect(paused(preparer)).to_contain_text(f"by {APPROVER}, because: A key may have leaked")
+    paused(preparer).get_by_role("link").click()
+    preparer.get_by_role("button", name="Propose to let it go on…").click()
+    preparer.get_by_label("Why sending may go on").fill("It had not leaked")
+    prepared_and_applied(preparer, approver)
+    preparer.goto("/operations/")
+    expect(paused(preparer)).to_have_count(0)
 
 
-def prepared_and_applied(maker: Page, checker: Page) -> None:
+def prepared_and_applied(preparer: Page, approver: Page) -> None:
     """What the one has filled in is countersigned by the other, and applied with that."""
-    steps.press(maker, "Review…")
-    steps.press(maker, "Prepare")
-    expect(steps.badge(maker)).to_have_text("Pending")
-    checker.goto(steps.path_of(maker))
-    steps.press(checker, "Countersign and apply")
-    expect(steps.badge(checker)).to_have_text("Succeeded")
+    steps.press(preparer, "Review…")
+    steps.press(preparer, "Prepare")
+    expect(steps.badge(preparer)).to_have_text("Pending")
+    approver.goto(steps.path_of(preparer))
+    steps.press(approver, "Countersign and apply")
+    expect(steps.badge(approver)).to_have_text("Succeeded")
 
 
 def paused(page: Page) -> Locator:

@@ -31,7 +31,7 @@ def config(address: str) -> GatewayConfig:
         base_url_v4=f"{address}/v4",
         api_key=SecretStr(SandboxProcess.api_key),
         api_user=SandboxProcess.api_user,
-        dialect=DIALECT,
+        profile=DIALECT,
         tries=1,
     )
 

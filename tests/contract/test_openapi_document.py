@@ -34,13 +34,13 @@ def test_the_document_is_valid_openapi() -> None:
 
 
 def test_it_describes_exactly_the_operations_of_the_specification() -> None:
-    ours = {(each.name, each.method, BASES[each.door] + each.path) for each in OPERATIONS}
+    ours = {(each.name, each.method, BASES[each.endpoint] + each.path) for each in OPERATIONS}
     theirs = {(name, method, path) for name, (method, path, _) in of_the_specification().items()}
     assert theirs == ours
 
 
 def test_it_describes_exactly_the_optional_reads() -> None:
-    ours = {(each.name, each.method, BASES[each.door] + each.path) for each in EXTRA_OPERATIONS.values()}
+    ours = {(each.name, each.method, BASES[each.endpoint] + each.path) for each in EXTRA_OPERATIONS.values()}
     others = set(described()) - set(of_the_specification())
     assert {(name, *described()[name][:2]) for name in others} == ours
 
@@ -48,7 +48,7 @@ def test_it_describes_exactly_the_optional_reads() -> None:
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 def test_an_operation_names_the_credentials_of_its_base_address(operation: ApiOperation) -> None:
     _, _, description = described()[operation.name]
-    assert description.get("security", document()["security"]) == CREDENTIALS[operation.door]
+    assert description.get("security", document()["security"]) == CREDENTIALS[operation.endpoint]
 
 
 MEMBERS = {

@@ -21,7 +21,7 @@ OLD, NEW = (
 def enrolled(settings: Settings, request: pytest.FixtureRequest) -> User:
     """Somebody whose authenticator was sealed under the old key."""
     settings.ENCRYPTION_KEYS = [OLD]
-    user: User = request.getfixturevalue("maker")
+    user: User = request.getfixturevalue("preparer")
     return user
 
 
@@ -49,16 +49,16 @@ def test_afterwards_the_old_key_may_go_and_the_authenticator_is_the_same(
 def test_again_it_changes_nothing(settings: Settings, enrolled: User) -> None:
     settings.ENCRYPTION_KEYS = [NEW, OLD]
     reseal()
-    sealed = bytes(AuthenticatorDevice.objects.get(user=enrolled).sealed_seed)
+    sealed = bytes(AuthenticatorDevice.objects.get(user=enrolled).encrypted_seed)
     assert "Sealed 0 secrets anew" in reseal()
-    assert bytes(AuthenticatorDevice.objects.get(user=enrolled).sealed_seed) == sealed
+    assert bytes(AuthenticatorDevice.objects.get(user=enrolled).encrypted_seed) == sealed
 
 
 def test_whom_it_cannot_serve_it_names_and_says_that_no_key_may_go(
-    settings: Settings, enrolled: User, checker: User
+    settings: Settings, enrolled: User, approver: User
 ) -> None:
     settings.ENCRYPTION_KEYS = [NEW]
-    with pytest.raises(CommandError, match=rf"Drop no key yet: {checker.email}, {enrolled.email}"):
+    with pytest.raises(CommandError, match=rf"Drop no key yet: {approver.email}, {enrolled.email}"):
         reseal()
 
 
@@ -68,7 +68,7 @@ def test_a_row_that_changed_meanwhile_keeps_its_change(settings: Settings, enrol
     changed = AuthenticatorDevice.objects.get(user=enrolled)
     changed.set_new_seed()
     changed.save()
-    seen.reseal()
+    seen.reencrypt()
     assert secret_of(enrolled) == changed.secret_text()
 
 
@@ -80,11 +80,13 @@ def test_no_column_is_sealed_that_the_command_does_not_know() -> None:
         if isinstance(field, BinaryField)
     }
     known = {
-        f"{model.__name__}.{model.SEALED}" for model in apps.get_models() if issubclass(model, EncryptedRow)
+        f"{model.__name__}.{model.ENCRYPTED_FIELD}"
+        for model in apps.get_models()
+        if issubclass(model, EncryptedRow)
     }
     plain = {
         "Transaction.digest",  # what a row is recognised by
         "Delivery.body",  # as it came, from whoever knows the address
     }
-    short_lived = {"Release.sealed_token", "CachedReadRow.sealed"}  # gone in 90 seconds; read again if lost
+    short_lived = {"Release.sealed_otp", "CachedReadRow.sealed"}  # gone in 90 seconds; read again if lost
     assert columns - short_lived - plain == known

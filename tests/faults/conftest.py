@@ -136,12 +136,12 @@ def stage(
     nursery: ForkedWorkers,
     service: SandboxProcess,
     wire: Proxy,
-    maker: User,
-    checker: User,
+    preparer: User,
+    approver: User,
     round_number: int,
 ) -> FaultStage:
     """Workers, provider and two people, once per round of the campaign."""
-    return FaultStage(nursery, service, wire, maker, checker)
+    return FaultStage(nursery, service, wire, preparer, approver)
 
 
 @pytest.fixture

@@ -84,7 +84,7 @@ def test_two_machines_whose_clocks_are_hours_apart_send_once_and_do_nothing_earl
     frozen = stage.freeze("send.claimed", held, patience=LONG)
     stage.ring(looked_at_later)
     Attempt.objects.filter(operation=looked_at_later).update(next_check_at=clock.now() + AN_HOUR)
-    undecided = factories.prepared_of_kind("conversion", operations.payload("conversion"), stage.maker)
+    undecided = factories.prepared_of_kind("conversion", operations.payload("conversion"), stage.preparer)
     stage.service.options(settle_after=0)
     before = list(Attempt.objects.order_by("pk").values())
     sent = []

@@ -38,16 +38,16 @@ Ended = Callable[..., Operation]
 
 
 @pytest.fixture
-def ended(maker: User, checker: User) -> Ended:
+def ended(preparer: User, approver: User) -> Ended:
     """A withdrawal after its one attempt, with these values."""
 
     def make(*statuses: Status, **values: object) -> Operation:
-        operation = factories.approved(maker, checker)
+        operation = factories.approved(preparer, approver)
         now = clock.now()
         Attempt.objects.create(
             operation=operation,
             number=1,
-            released_by=checker,
+            released_by=approver,
             digest=operation.digest,
             started_at=now,
             deadline_at=now,
@@ -82,7 +82,7 @@ def judged(*orders: dict[str, str], fails: bool = True) -> list[str]:
     return broken_promises(figures, "sample")
 
 
-SUCCEEDED = {"outcome": Outcome.SUCCEEDED, "service_transaction_id": "T-1"}
+SUCCEEDED = {"outcome": Outcome.SUCCEEDED, "provider_transaction_id": "T-1"}
 
 
 def test_what_ended_as_the_ledger_says_misses_nothing(ended: Ended) -> None:
@@ -108,7 +108,7 @@ def test_two_records_of_one_operation_are_a_double_debit(ended: Ended) -> None:
 def test_an_end_that_the_ledger_does_not_know_is_a_wrong_closure(
     ended: Ended, status: Status, outcome: str, named: str | None, told: str
 ) -> None:
-    operation = ended(status, outcome=outcome, service_transaction_id=named)
+    operation = ended(status, outcome=outcome, provider_transaction_id=named)
     orders = [done(operation, told.split()[1], told.split()[0])] if told else []
     assert "1 wrong closures" in judged(*orders)
 

@@ -21,7 +21,7 @@ LOOKING = ("confirm.seen", "confirm.closed")
 WHAT_A_LOOK_WRITES = (
     "outcome",
     "closed_at",
-    "service_transaction_id",
+    "provider_transaction_id",
     "checks",
     "check_result",
     "check_parameters",

@@ -62,7 +62,7 @@ def test_a_web_process_killed_before_it_rings_leaves_the_word_to_send(
 ) -> None:
     product = make_product()
     product.start_web(points="kill")
-    operations = [approved(kind, stage.maker, stage.checker) for kind in ONE_PER_BALANCE]
+    operations = [approved(kind, stage.preparer, stage.approver) for kind in ONE_PER_BALANCE]
     browser = signed_in(stage)
     for operation in operations:
         page = page_of(operation, product)
@@ -84,7 +84,7 @@ def test_a_web_process_frozen_before_it_rings_is_not_waited_for(
     product = make_product()
     product.start_web(points="stop")
     product.start_sweeper()
-    operations = [approved(kind, stage.maker, stage.checker) for kind in ONE_PER_BALANCE]
+    operations = [approved(kind, stage.preparer, stage.approver) for kind in ONE_PER_BALANCE]
     browser = signed_in(stage)
     with ThreadPoolExecutor(1) as waits:
         for operation in operations:
@@ -121,7 +121,7 @@ def give_the_word(
 def signed_in(stage: FaultStage) -> requests.Session:
     """A session of the approver with a fresh second factor."""
     browser = requests.Session()
-    for name, cookie in factories.sign_in(Client(), stage.checker).cookies.items():
+    for name, cookie in factories.sign_in(Client(), stage.approver).cookies.items():
         browser.cookies.set(name, cookie.value)
     return browser
 

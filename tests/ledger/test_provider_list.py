@@ -75,7 +75,7 @@ def test_the_lease_is_renewed_before_every_request(service: LongList) -> None:
 def test_a_screen_gets_what_is_not_older(service: LongList) -> None:
     make_older(service, 150)
     listed = transactions_since("NGN", LATELY)
-    assert (len(listed.records), listed.is_whole) == (150, True)
+    assert (len(listed.records), listed.is_complete) == (150, True)
 
 
 def test_two_passes_agree_on_what_is_sought_alone(service: LongList) -> None:

@@ -16,18 +16,18 @@ SignIn = Callable[[Client, User], Client]
 
 
 @pytest.fixture
-def operation(maker: User) -> Operation:
-    return factories.prepared(maker)
+def operation(preparer: User) -> Operation:
+    return factories.prepared(preparer)
 
 
 @pytest.fixture
-def as_checker(sign_in: SignIn, checker: User) -> Client:
-    return sign_in(Client(), checker)
+def as_approver(sign_in: SignIn, approver: User) -> Client:
+    return sign_in(Client(), approver)
 
 
 @pytest.fixture
-def as_maker(sign_in: SignIn, maker: User) -> Client:
-    return sign_in(Client(), maker)
+def as_preparer(sign_in: SignIn, preparer: User) -> Client:
+    return sign_in(Client(), preparer)
 
 
 @pytest.fixture
@@ -39,15 +39,15 @@ def service(settings: Settings) -> Iterator[StubProvider]:
 
 
 @pytest.fixture
-def released(maker: User, checker: User) -> Operation:
+def released(preparer: User, approver: User) -> Operation:
     """A withdrawal that a second person countersigned and gave the word to send."""
-    return factories.release(factories.approved(maker, checker), checker)
+    return factories.release(factories.approved(preparer, approver), approver)
 
 
 @pytest.fixture
-def unknown(service: StubProvider, maker: User, checker: User) -> Operation:
+def unknown(service: StubProvider, preparer: User, approver: User) -> Operation:
     """A withdrawal that was sent and whose answer cannot be read."""
-    return lost(service, maker, checker)
+    return lost(service, preparer, approver)
 
 
 @pytest.fixture

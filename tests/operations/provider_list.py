@@ -12,7 +12,7 @@ from tests.stub_provider import Answer, StubProvider
 NAMED = (200, '{"data": {"transactionId": "T-1"}}')
 NAMELESS = (200, '{"data": {}}')
 REFUSED = (422, '{"message": "no"}')
-TOKEN_REFUSED = (400, '{"message": "Invalid token"}')
+OTP_REFUSED = (400, '{"message": "Invalid token"}')
 
 
 def record(transaction_id: str, status: str = "fullfiled", **changes: object) -> dict[str, object]:
@@ -37,10 +37,12 @@ def shows(service: StubProvider, *records: dict[str, object]) -> None:
     service.records = json.dumps([*records, OLD])
 
 
-def sent(service: StubProvider, maker: User, checker: User, answer: Answer, **changes: object) -> Operation:
+def sent(
+    service: StubProvider, preparer: User, approver: User, answer: Answer, **changes: object
+) -> Operation:
     """A withdrawal that was sent and answered so."""
     service.answer_post = lambda: answer
-    operation = factories.approved(maker, checker, **changes)
-    factories.release(operation, checker)
+    operation = factories.approved(preparer, approver, **changes)
+    factories.release(operation, approver)
     send.send_operation(operation.pk)
     return Operation.objects.get(pk=operation.pk)

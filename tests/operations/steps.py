@@ -55,9 +55,9 @@ def let_pass(passed: timedelta) -> None:
         Attempt.objects.filter(pk=attempt.pk).update(started_at=attempt.started_at - passed)
 
 
-def unreadable(maker: User, **changes: Any) -> Operation:
+def unreadable(preparer: User, **changes: Any) -> Operation:
     """A pending operation as an earlier or a later release may have stored it: this one cannot read its content."""
-    operation = factories.prepared(maker)
+    operation = factories.prepared(preparer)
     operation.pk, operation.reference, operation.payload = uuid.uuid4(), "X-UNREAD", {"lottery": "ticket"}
     operation.content_key = operation.pk.hex
     for name, value in changes.items():

@@ -24,10 +24,10 @@ from backoffice.operations.models.reason_codes import (
 from backoffice.operations.workflow import approvals
 
 
-def test_a_refusal_is_kept_as_a_code_and_shown_as_a_sentence(operation: Operation, maker: User) -> None:
+def test_a_refusal_is_kept_as_a_code_and_shown_as_a_sentence(operation: Operation, preparer: User) -> None:
     with pytest.raises(errors.PermissionMissingError) as refused:
         approvals.approve_operation(
-            operation.pk, actor=maker, digest=operation.digest, second_factor_at=timezone.now()
+            operation.pk, actor=preparer, digest=operation.digest, second_factor_at=timezone.now()
         )
     entry = Entry.objects.get(action=Action.OPERATION_REFUSED)
     assert (entry.detail["attempted"], entry.detail["refusal"]) == ("approve", {"code": "not_allowed"})

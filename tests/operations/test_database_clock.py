@@ -43,35 +43,35 @@ def test_a_second_factor_is_fresh_for_five_minutes_and_never_from_the_future(
         assert is_second_factor_fresh(THEN - age) is fresh
 
 
-def test_a_session_notes_the_second_factor_by_the_database(as_checker: Client) -> None:
+def test_a_session_notes_the_second_factor_by_the_database(as_approver: Client) -> None:
     """So that a machine whose clock is ahead does not make it last longer on another one."""
-    noted = datetime.fromisoformat(as_checker.session["second_factor_at"])
+    noted = datetime.fromisoformat(as_approver.session["second_factor_at"])
     with clock.use_clock(partial(_stands, noted + 6 * MINUTE)):
         assert not is_second_factor_fresh(noted)
 
 
 @pytest.mark.parametrize(("later", "found"), [(timedelta(0), True), (2 * MINUTE, False)])
 def test_what_was_paid_before_is_told_by_the_database(
-    maker: User, checker: User, later: timedelta, found: bool
+    preparer: User, approver: User, later: timedelta, found: bool
 ) -> None:
-    operation = sent(factories.approved(maker, checker), checker)
+    operation = sent(factories.approved(preparer, approver), approver)
     started_at = operation.attempts.get().started_at
-    assert operation.beneficiary_key is not None
+    assert operation.recipient_key is not None
     assert operation.amount is not None
     with clock.use_clock(partial(_stands, started_at + REPEAT_WINDOW - MINUTE + later)):
-        before = repeated_payments(operation.beneficiary_key, Debit(operation.currency, operation.amount))
+        before = repeated_payments(operation.recipient_key, Debit(operation.currency, operation.amount))
     assert before.exists() is found
 
 
 @pytest.mark.parametrize(("minutes", "offered"), [(59, False), (61, True)])
 def test_the_desk_offers_that_it_did_not_happen_by_the_database(
-    as_checker: Client, maker: User, checker: User, minutes: int, offered: bool
+    as_approver: Client, preparer: User, approver: User, minutes: int, offered: bool
 ) -> None:
-    operation = factories.approved(maker, checker)
-    attempt = opened(operation, checker)
+    operation = factories.approved(preparer, approver)
+    attempt = opened(operation, approver)
     put(operation, "sending", "unknown")
     with clock.use_clock(partial(_stands, attempt.started_at + minutes * MINUTE)):
-        shown = text_of(as_checker.get("/operations/unknown/"))
+        shown = text_of(as_approver.get("/operations/unknown/"))
     assert ("It did not happen…" in shown) is offered
 
 

@@ -31,21 +31,21 @@ pytestmark = pytest.mark.django_db(transaction=True)
 NOBODY_FORESAW = 7  # in place of a list of ids
 
 
-def damaged(service: StubProvider, maker: User, checker: User) -> Operation:
+def damaged(service: StubProvider, preparer: User, approver: User) -> Operation:
     """A withdrawal that was not sent once, and of which something is stored that no release ever wrote."""
     service.answer_post = lambda: (400, '{"message": "Invalid OTP token"}')
-    operation = factories.release(factories.approved(maker, checker), checker)
+    operation = factories.release(factories.approved(preparer, approver), approver)
     send.send_operation(operation.pk)
-    Attempt.objects.update(watermark_shown=NOBODY_FORESAW)
+    Attempt.objects.update(watermark_seen_ids=NOBODY_FORESAW)
     shows(service, record("T-0"))
     service.posts.clear()
     service.answer_post = lambda: (200, '{"data": {"transactionId": "T-1"}}')
-    return factories.release(Operation.objects.get(pk=operation.pk), checker)
+    return factories.release(Operation.objects.get(pk=operation.pk), approver)
 
 
-def of_another_balance(maker: User, checker: User) -> Operation:
+def of_another_balance(preparer: User, approver: User) -> Operation:
     dollars = {"currency": "USD", "amount": Decimal(300)}
-    return factories.release(factories.approved(maker, checker, **dollars), checker)
+    return factories.release(factories.approved(preparer, approver, **dollars), approver)
 
 
 def let_the_doorbell_be_missed() -> None:
@@ -54,9 +54,9 @@ def let_the_doorbell_be_missed() -> None:
 
 
 def test_one_that_cannot_be_sent_for_an_unforeseen_reason_stops_no_other(
-    service: StubProvider, maker: User, checker: User, caplog: pytest.LogCaptureFixture
+    service: StubProvider, preparer: User, approver: User, caplog: pytest.LogCaptureFixture
 ) -> None:
-    first, second = damaged(service, maker, checker), of_another_balance(maker, checker)
+    first, second = damaged(service, preparer, approver), of_another_balance(preparer, approver)
     let_the_doorbell_be_missed()
     assert jobs.send_due() == 1
     assert (status_of(first), status_of(second)) == (Status.APPROVED, Status.PROCESSING)
@@ -73,10 +73,10 @@ def test_one_that_cannot_be_sent_for_an_unforeseen_reason_stops_no_other(
 
 
 def test_one_that_fails_for_an_unforeseen_reason_holds_its_balance_no_longer(
-    service: StubProvider, maker: User, checker: User
+    service: StubProvider, preparer: User, approver: User
 ) -> None:
-    first = damaged(service, maker, checker)
-    second = factories.release(factories.approved(maker, checker, amount=Decimal(100_000)), checker)
+    first = damaged(service, preparer, approver)
+    second = factories.release(factories.approved(preparer, approver, amount=Decimal(100_000)), approver)
     let_the_doorbell_be_missed()
     assert turn_before(second) == 1
     jobs.send_due()
@@ -85,35 +85,35 @@ def test_one_that_fails_for_an_unforeseen_reason_holds_its_balance_no_longer(
 
 
 def test_one_that_stepped_aside_is_in_its_turn_again_after_a_while(
-    service: StubProvider, maker: User, checker: User
+    service: StubProvider, preparer: User, approver: User
 ) -> None:
-    first = damaged(service, maker, checker)
+    first = damaged(service, preparer, approver)
     let_the_doorbell_be_missed()
     jobs.send_due()
-    second = factories.release(factories.approved(maker, checker, amount=Decimal(100_000)), checker)
+    second = factories.release(factories.approved(preparer, approver, amount=Decimal(100_000)), approver)
     assert turn_before(second) == 0
-    Release.objects.filter(pk=first.pk).update(out_of_turn_until=timezone.now())
+    Release.objects.filter(pk=first.pk).update(skipped_until=timezone.now())
     assert turn_before(second) == 1
 
 
 def turn_before(operation: Operation) -> int:
     turn = queue_position(Operation.objects.get(pk=operation.pk))
     assert turn is not None
-    return turn.before
+    return turn.ahead
 
 
 def test_many_that_wait_at_one_balance_keep_nobody_from_another(
-    service: StubProvider, maker: User, checker: User, monkeypatch: pytest.MonkeyPatch
+    service: StubProvider, preparer: User, approver: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those whose turn it is come first of the many that one round looks at."""
     monkeypatch.setattr(jobs, "BATCH_SIZE", 2)
     monkeypatch.setattr(schedule, "BATCH_SIZE", 2)
     service.answer_post = lambda: (502, "bad gateway")
-    lost = factories.release(factories.approved(maker, checker), checker)
+    lost = factories.release(factories.approved(preparer, approver), approver)
     send.send_operation(lost.pk)
     for amount in (100_000, 200_000, 300_000):
-        factories.release(factories.approved(maker, checker, amount=Decimal(amount)), checker)
-    dollars = of_another_balance(maker, checker)
+        factories.release(factories.approved(preparer, approver, amount=Decimal(amount)), approver)
+    dollars = of_another_balance(preparer, approver)
     let_the_doorbell_be_missed()
     jobs.send_due()
     assert status_of(dollars) == Status.UNKNOWN
@@ -121,16 +121,16 @@ def test_many_that_wait_at_one_balance_keep_nobody_from_another(
 
 
 def test_one_that_cannot_be_looked_at_stops_no_other(
-    service: StubProvider, maker: User, checker: User
+    service: StubProvider, preparer: User, approver: User
 ) -> None:
     service.answer_post = lambda: (502, "bad gateway")
     sent = [
-        factories.release(factories.approved(maker, checker), checker),
-        of_another_balance(maker, checker),
+        factories.release(factories.approved(preparer, approver), approver),
+        of_another_balance(preparer, approver),
     ]
     for operation in sent:
         send.send_operation(operation.pk)
-    Attempt.objects.filter(operation=sent[0]).update(watermark_shown=NOBODY_FORESAW)
+    Attempt.objects.filter(operation=sent[0]).update(watermark_seen_ids=NOBODY_FORESAW)
     shows(service, record("T-0"))
     Attempt.objects.update(next_check_at=timezone.now())
     assert schedule.check_due() == 1
@@ -139,7 +139,7 @@ def test_one_that_cannot_be_looked_at_stops_no_other(
 
 
 def test_a_job_that_fails_stops_no_other_of_the_round(
-    service: StubProvider, maker: User, checker: User, monkeypatch: pytest.MonkeyPatch
+    service: StubProvider, preparer: User, approver: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its query fails, not one of its rows."""
 
@@ -147,14 +147,14 @@ def test_a_job_that_fails_stops_no_other_of_the_round(
         raise LookupError
 
     monkeypatch.setitem(jobs.JOBS, "expire_due", fails)
-    operation = of_another_balance(maker, checker)
+    operation = of_another_balance(preparer, approver)
     let_the_doorbell_be_missed()
     sweep_operations()
     assert status_of(operation) == Status.PROCESSING
 
 
 def test_a_slow_call_holds_up_none_but_itself(
-    service: StubProvider, maker: User, checker: User, settings: Settings
+    service: StubProvider, preparer: User, approver: User, settings: Settings
 ) -> None:
     """As in the sweeper, where several threads send."""
     answered = threading.Event()
@@ -165,8 +165,8 @@ def test_a_slow_call_holds_up_none_but_itself(
         return 200, '{"data": {"transactionId": "T-1"}}'
 
     service.answer_post = slowly
-    first = factories.release(factories.approved(maker, checker), checker)
-    second = of_another_balance(maker, checker)
+    first = factories.release(factories.approved(preparer, approver), approver)
+    second = of_another_balance(preparer, approver)
     let_the_doorbell_be_missed()
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(sends)

@@ -31,8 +31,8 @@ def put(operation: Operation, status: Status) -> Operation:
 
 
 @pytest.mark.parametrize(("start", "end"), KNOWN)
-def test_an_edge_of_the_table_can_be_taken(maker: User, start: Status, end: Status) -> None:
-    operation = put(factories.prepared(maker), start)
+def test_an_edge_of_the_table_can_be_taken(preparer: User, start: Status, end: Status) -> None:
+    operation = put(factories.prepared(preparer), start)
     transition(operation, end)
     operation.refresh_from_db()
     assert operation.status == end
@@ -40,8 +40,8 @@ def test_an_edge_of_the_table_can_be_taken(maker: User, start: Status, end: Stat
 
 
 @pytest.mark.parametrize(("start", "end"), UNKNOWN)
-def test_no_other_edge_can_be_taken(maker: User, start: Status, end: Status) -> None:
-    operation = put(factories.prepared(maker), start)
+def test_no_other_edge_can_be_taken(preparer: User, start: Status, end: Status) -> None:
+    operation = put(factories.prepared(preparer), start)
     with pytest.raises(WrongStatusError):
         transition(operation, end)
     operation.refresh_from_db()
@@ -49,20 +49,20 @@ def test_no_other_edge_can_be_taken(maker: User, start: Status, end: Status) -> 
 
 
 @pytest.mark.parametrize(("start", "end"), [*UNKNOWN, APPLIED_HERE])
-def test_the_database_refuses_every_other_edge(maker: User, start: Status, end: Status) -> None:
-    operation = put(factories.prepared(maker), start)
+def test_the_database_refuses_every_other_edge(preparer: User, start: Status, end: Status) -> None:
+    operation = put(factories.prepared(preparer), start)
     closed_at = timezone.now() if end in CLOSED else None
     with pytest.raises(DatabaseError, match="operation_known_edges"), transaction.atomic():
         Operation.objects.filter(pk=operation.pk).update(status=end, closed_at=closed_at)
 
 
 def test_the_database_takes_nothing_back_from_sending_while_its_attempt_is_open(
-    maker: User, checker: User
+    preparer: User, approver: User
 ) -> None:
-    operation = put(factories.prepared(maker), Status.SENDING)
+    operation = put(factories.prepared(preparer), Status.SENDING)
     now = timezone.now()
     attempt = Attempt.objects.create(
-        operation=operation, number=1, released_by=checker, digest="", started_at=now, deadline_at=now
+        operation=operation, number=1, released_by=approver, digest="", started_at=now, deadline_at=now
     )
     back = Operation.objects.filter(pk=operation.pk)
     with pytest.raises(DatabaseError, match="operation_known_edges"), transaction.atomic():
@@ -71,55 +71,67 @@ def test_the_database_takes_nothing_back_from_sending_while_its_attempt_is_open(
     assert back.update(status=Status.APPROVED) == 1
 
 
-def test_the_database_lets_an_operation_begin_as_pending_only(maker: User) -> None:
-    operation = factories.prepared(maker)
+def test_the_database_lets_an_operation_begin_as_pending_only(preparer: User) -> None:
+    operation = factories.prepared(preparer)
     operation.pk, operation.reference, operation.status = None, "W-OTHER", Status.APPROVED
     operation._state.adding = True
     with pytest.raises(DatabaseError, match="operation_begins_pending"), transaction.atomic():
         operation.save(force_insert=True)
 
 
-def test_a_move_loses_against_one_that_came_first(maker: User) -> None:
-    operation = factories.prepared(maker)
+def test_a_move_loses_against_one_that_came_first(preparer: User) -> None:
+    operation = factories.prepared(preparer)
     stale = Operation.objects.get(pk=operation.pk)
     transition(operation, Status.CANCELLED)
     with pytest.raises(WrongStatusError):
         transition(stale, Status.APPROVED)
 
 
-def test_the_database_refuses_an_approval_by_the_maker(maker: User) -> None:
-    operation = factories.prepared(maker)
+def test_the_database_refuses_an_approval_by_the_maker(preparer: User) -> None:
+    operation = factories.prepared(preparer)
     approval = Approval(
-        operation=operation, approver=maker, maker=maker, digest=operation.digest, at=timezone.now()
+        operation=operation,
+        approver=preparer,
+        preparer=preparer,
+        digest=operation.digest,
+        approved_at=timezone.now(),
     )
-    with pytest.raises(DatabaseError, match="approval_never_by_the_maker"), transaction.atomic():
+    with pytest.raises(DatabaseError, match="approval_never_by_the_preparer"), transaction.atomic():
         approval.save()
 
 
-def test_the_database_refuses_an_approval_that_names_another_maker(maker: User, checker: User) -> None:
-    operation = factories.prepared(maker)
+def test_the_database_refuses_an_approval_that_names_another_maker(preparer: User, approver: User) -> None:
+    operation = factories.prepared(preparer)
     approval = Approval(
-        operation=operation, approver=maker, maker=checker, digest=operation.digest, at=timezone.now()
+        operation=operation,
+        approver=preparer,
+        preparer=approver,
+        digest=operation.digest,
+        approved_at=timezone.now(),
     )
-    with pytest.raises(DatabaseError, match="approval_names_maker"), transaction.atomic():
+    with pytest.raises(DatabaseError, match="approval_names_preparer"), transaction.atomic():
         approval.save()
 
 
-def test_the_database_refuses_a_second_approval_by_the_same_person(maker: User, checker: User) -> None:
-    operation = factories.approved(maker, checker)
+def test_the_database_refuses_a_second_approval_by_the_same_person(preparer: User, approver: User) -> None:
+    operation = factories.approved(preparer, approver)
     again = Approval(
-        operation=operation, approver=checker, maker=maker, digest=operation.digest, at=timezone.now()
+        operation=operation,
+        approver=approver,
+        preparer=preparer,
+        digest=operation.digest,
+        approved_at=timezone.now(),
     )
     with pytest.raises(DatabaseError), transaction.atomic():
         again.save()
 
 
 def test_the_database_keeps_a_countersignature_as_it_was_given(
-    maker: User, checker: User, second_checker: User
+    preparer: User, approver: User, second_approver: User
 ) -> None:
-    operation = factories.approved(maker, checker)
-    with pytest.raises(DatabaseError, match="approval_keeps_maker"), transaction.atomic():
-        operation.approvals.update(approver=second_checker)
+    operation = factories.approved(preparer, approver)
+    with pytest.raises(DatabaseError, match="approval_keeps_preparer"), transaction.atomic():
+        operation.approvals.update(approver=second_approver)
 
 
 @pytest.mark.parametrize(
@@ -133,13 +145,13 @@ def test_the_database_keeps_a_countersignature_as_it_was_given(
         {"digest": "0" * 64},
     ],
 )
-def test_the_database_keeps_what_was_prepared(maker: User, change: dict[str, Any]) -> None:
-    operation = factories.prepared(maker)
+def test_the_database_keeps_what_was_prepared(preparer: User, change: dict[str, Any]) -> None:
+    operation = factories.prepared(preparer)
     with pytest.raises(DatabaseError, match="operation_keeps_content"), transaction.atomic():
         Operation.objects.filter(pk=operation.pk).update(**change)
 
 
-def test_the_database_keeps_the_maker(maker: User, checker: User) -> None:
-    operation = factories.prepared(maker)
+def test_the_database_keeps_the_maker(preparer: User, approver: User) -> None:
+    operation = factories.prepared(preparer)
     with pytest.raises(DatabaseError, match="operation_keeps_content"), transaction.atomic():
-        Operation.objects.filter(pk=operation.pk).update(maker=checker)
+        Operation.objects.filter(pk=operation.pk).update(preparer=approver)

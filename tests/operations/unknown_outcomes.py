@@ -24,11 +24,11 @@ def record(transaction_id: str, status: str = "fullfiled", **changes: object) ->
     return provider_list.record(transaction_id, status, **{"prevBalance": 5000000, **changes})
 
 
-def lost(service: StubProvider, maker: User, checker: User, **changes: Any) -> Operation:
+def lost(service: StubProvider, preparer: User, approver: User, **changes: Any) -> Operation:
     """A withdrawal that was sent and whose answer cannot be read: unknown."""
     shows(service)
     service.answer_post = lambda: (502, "bad gateway")
-    operation = factories.release(factories.approved(maker, checker, **changes), checker)
+    operation = factories.release(factories.approved(preparer, approver, **changes), approver)
     send.send_operation(operation.pk)
     operation.refresh_from_db()
     assert operation.status == Status.UNKNOWN

@@ -76,7 +76,7 @@ def test_a_key_in_the_open_is_refused() -> None:
         config("https://service.example/v2", api_key="canary")
 
 
-@pytest.mark.parametrize("name", ["connect_timeout", "deadline", "tries", "answer_limit"])
+@pytest.mark.parametrize("name", ["connect_timeout", "deadline", "tries", "response_limit"])
 def test_limits_are_limits(name: str) -> None:
     with pytest.raises(ValueError, match=name):
         config("https://service.example/v2", **{name: 0})
@@ -95,7 +95,7 @@ def test_the_defaults_are_those_of_the_design() -> None:
         api_user="u",
     )
     assert (settings.connect_timeout, settings.deadline, settings.tries) == (5, 30, 3)
-    assert (settings.user_version, settings.dialect) == ("v2", ProviderProfile())
+    assert (settings.user_version, settings.profile) == ("v2", ProviderProfile())
     with pytest.raises(FrozenInstanceError):
         settings.__setattr__("api_user", "other")
 

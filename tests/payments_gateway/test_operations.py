@@ -61,7 +61,7 @@ keys = pytest.mark.parametrize(
 
 def assert_sent(request: stub.Request, operation: ApiOperation, dialect: ProviderProfile) -> None:
     """The request is the operation's own: method, address, headers, and body with the JSON types of the wire."""
-    case, door = CALLS[operation.name], operation.door_in(dialect)
+    case, door = CALLS[operation.name], operation.endpoint_in(dialect)
     assert request.method == operation.method
     assert request.target == BASES[door] + operation.path_in(dialect) + case.query
     headers = dict(request.headers)
@@ -84,7 +84,7 @@ def ending(server: stub.Stub, gateway: Gateway, operation: ApiOperation, **setti
 def test_every_operation_of_the_specification_is_in_the_table_once() -> None:
     assert len(OPERATIONS) == 20
     assert sorted(CALLS) == sorted({operation.name for operation in OPERATIONS})
-    assert len({(operation.method, operation.path, operation.door) for operation in OPERATIONS}) == 20
+    assert len({(operation.method, operation.path, operation.endpoint) for operation in OPERATIONS}) == 20
 
 
 @every
@@ -214,7 +214,7 @@ def test_what_cannot_connect_ends_by_what_the_operation_does(
     assert type(caught.value) is (ReadFailedError if is_read else NotSentError)
 
 
-@pytest.mark.parametrize("name", [row.name for row in OPERATIONS if row.needs_token])
+@pytest.mark.parametrize("name", [row.name for row in OPERATIONS if row.needs_otp])
 def test_a_token_that_is_needed_is_demanded_before_anything_is_sent(
     serve: Serve, gateway: Gateway, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -223,7 +223,7 @@ def test_a_token_that_is_needed_is_demanded_before_anything_is_sent(
     with pytest.raises(NotSentError, match="token"):
         CALLS[name].call(gateway(server.url))
     assert server.connections == 0
-    CALLS[name].call(gateway(server.url, dialect=ProviderProfile(token_required=False)))
+    CALLS[name].call(gateway(server.url, dialect=ProviderProfile(otp_required=False)))
     assert b"482913" not in server.requests[0].body
     assert not {"token", "otp"} & set(json.loads(server.requests[0].body))
 

@@ -37,8 +37,8 @@ WRONG: list[str] = [
     'first_page = "1"',
     "first_page = 1.5",
     "first_page = true",
-    "token_required = 1",
-    'token_required = "yes"',
+    "otp_required = 1",
+    'otp_required = "yes"',
     'otp_type = "sms"',
     'key_base = "v3"',
     'capabilities = ["horoscope"]',
@@ -105,7 +105,7 @@ def test_the_points_come_in_the_order_of_the_wire() -> None:
     first_of_each = ["balance_currency_query", "capabilities", "key_base", "success_statuses"]
     first_of_each += ["message_members", "delivery_event_member"]
     assert sorted(first_of_each, key=names.index) == first_of_each
-    assert (names[0], names[-1]) == ("balance_currency_query", "news_resolution_members")
+    assert (names[0], names[-1]) == ("balance_currency_query", "delivery_resolution_members")
 
 
 def as_written(value: Any) -> Any:

@@ -4,13 +4,13 @@ from tests.sabotage.workshop import Safeguard
 
 APPROVALS = (
     Safeguard(
-        "the maker never approves",
+        "the preparer never approves",
         "backoffice.operations.policy:check_is_decidable",
         {("    _check_other_person(person, operation)\n    _check_pending(operation)\n"): "    pass\n"},
         "tests/operations/workflow/test_approvals.py::test_the_maker_cannot_approve",
     ),
     Safeguard(
-        "the maker never gives the word",
+        "the preparer never gives the word",
         "backoffice.operations.policy:check_may_release",
         {("    _check_other_person(person, operation)\n    check_is_sendable"): "    check_is_sendable"},
         "tests/operations/delivery/test_release.py::test_the_maker_cannot_send_it",
@@ -80,9 +80,9 @@ APPROVALS = (
         "tests/operations/delivery/test_recheck_at_claim.py::test_who_countersigned_must_still_be_entitled",
     ),
     Safeguard(
-        "an approval of the maker counts for nothing at the claim",
+        "an approval of the preparer counts for nothing at the claim",
         "backoffice.operations.policy:check_may_send",
-        {"        and approval.approver_id != operation.maker_id\n": ""},
+        {"        and approval.approver_id != operation.preparer_id\n": ""},
         (
             "tests/operations/delivery/test_recheck_at_claim.py::test_a_countersignature_of_its_maker_"
             "counts_for_nothing"
@@ -104,7 +104,7 @@ APPROVALS = (
         "tests/operations/delivery/test_recheck_at_claim.py::test_who_gave_the_word_must_still_be_entitled",
     ),
     Safeguard(
-        "the word of the maker is none at the claim",
+        "the word of the preparer is none at the claim",
         "backoffice.operations.policy:check_may_send",
         {"    _check_other_person(releaser, operation)\n": ""},
         "tests/operations/delivery/test_recheck_at_claim.py::test_the_word_of_its_maker_is_none",

@@ -4,21 +4,21 @@ from tests.sabotage.workshop import Safeguard
 
 DATABASE = (
     Safeguard(
-        "constraint: the maker never approves",
+        "constraint: the preparer never approves",
         "backoffice.operations.migrations.0001_initial:Migration",
         {
-            'condition=models.Q(("approver", models.F("maker")), _negated=True)': (
+            'condition=models.Q(("approver", models.F("preparer")), _negated=True)': (
                 'condition=models.Q(("approver__isnull", False))'
             )
         },
         "tests/operations/test_states.py::test_the_database_refuses_an_approval_by_the_maker",
     ),
     Safeguard(
-        "trigger: an approval names the real maker",
+        "trigger: an approval names the real preparer",
         "backoffice.operations.migrations.0002_status_and_content_triggers:TRIGGERS",
         {
-            '"operations_approval", _OTHER_MAKER, "the maker is another"': (
-                '"operations_approval", "1 = 0", "the maker is another"'
+            '"operations_approval", _OTHER_PREPARER, "the preparer is another"': (
+                '"operations_approval", "1 = 0", "the preparer is another"'
             )
         },
         "tests/operations/test_states.py::test_the_database_refuses_an_approval_that_names_another_maker",
@@ -64,9 +64,9 @@ DATABASE = (
         "tests/operations/test_states.py::test_the_database_keeps_what_was_prepared",
     ),
     Safeguard(
-        "trigger: the maker does not change",
+        "trigger: the preparer does not change",
         "backoffice.operations.migrations.0002_status_and_content_triggers:CONTENT",
-        {'    "maker_id",\n': ""},
+        {'    "preparer_id",\n': ""},
         "tests/operations/test_states.py::test_the_database_keeps_the_maker",
     ),
     Safeguard(
@@ -97,9 +97,8 @@ DATABASE = (
         "unique index: one open attempt for each operation",
         "backoffice.operations.migrations.0001_initial:Migration",
         {
-            'fields=("operation",),\n                        name="attempt_one_open_per_operation"': (
-                'fields=("operation", "number"),\n'
-                '                        name="attempt_one_open_per_operation"'
+            'fields=("operation",),\n                name="attempt_one_open_per_operation"': (
+                'fields=("operation", "number"),\n                name="attempt_one_open_per_operation"'
             )
         },
         (
@@ -121,7 +120,7 @@ DATABASE = (
     Safeguard(
         "unique index: one pause stands",
         "backoffice.operations.migrations.0001_initial:Migration",
-        {"                        models.Value(1),\n": '                        "id",\n'},
+        {"                models.Value(1), condition": '                "id", condition'},
         "tests/operations/lifecycle/test_pause.py::test_the_database_lets_only_one_pause_stand",
     ),
     Safeguard(

@@ -26,7 +26,7 @@ PROOF = (
         "backoffice.operations.outcome.confirmation:_decisive_record",
         {
             "    if attempt.named_at:\n        return record\n": (
-                "    if attempt.service_transaction_id:\n        return record\n"
+                "    if attempt.provider_transaction_id:\n        return record\n"
             )
         },
         (
@@ -70,7 +70,7 @@ PROOF = (
     Safeguard(
         "candidates are newer than the watermark",
         "backoffice.operations.matching:is_in_search_window",
-        {"attempt.sought_from <= record.created_at <= attempt": "record.created_at <= attempt"},
+        {"attempt.search_from <= record.created_at <= attempt": "record.created_at <= attempt"},
         (
             "tests/operations/outcome/test_single_candidate.py::test_a_transaction_that_differs_closes"
             "_nothing_and_keeps_no_other_from_it"
@@ -79,7 +79,7 @@ PROOF = (
     Safeguard(
         "candidates are of the window in which ours can come",
         "backoffice.operations.matching:is_in_search_window",
-        {"record.created_at <= attempt.sought_until": "record.created_at"},
+        {"record.created_at <= attempt.search_until": "record.created_at"},
         (
             "tests/operations/outcome/test_single_candidate.py::test_a_transaction_that_differs_closes"
             "_nothing_and_keeps_no_other_from_it"
@@ -87,7 +87,7 @@ PROOF = (
     ),
     Safeguard(
         "the transaction at the watermark is not ours",
-        "backoffice.operations.models.operations:Attempt.is_new_since",
+        "backoffice.operations.models.operations:Attempt.is_after_watermark",
         {"not in {self.watermark_transaction_id, *(": "not in {*("},
         (
             "tests/operations/outcome/test_rejected_candidates.py::test_the_transaction_at_the_waterma"
@@ -96,8 +96,8 @@ PROOF = (
     ),
     Safeguard(
         "what was in the list before the request is not ours",
-        "backoffice.operations.models.operations:Attempt.is_new_since",
-        {"watermark_transaction_id, *(self.watermark_shown or [])}": "watermark_transaction_id}"},
+        "backoffice.operations.models.operations:Attempt.is_after_watermark",
+        {"watermark_transaction_id, *(self.watermark_seen_ids or [])}": "watermark_transaction_id}"},
         (
             "tests/operations/outcome/test_rejected_candidates.py::test_what_the_service_showed_before"
             "_we_sent_is_never_ours"
@@ -106,7 +106,7 @@ PROOF = (
     Safeguard(
         "what the list showed minutes before the request is not ours",
         "backoffice.operations.delivery.send:preflight_read",
-        {"lately=Attempt.SKEW": "lately=clock.now() - clock.now()"},
+        {"lately=Attempt.CLOCK_SKEW": "lately=clock.now() - clock.now()"},
         (
             "tests/operations/outcome/test_rejected_candidates.py::test_what_the_service_showed_before"
             "_we_sent_is_never_ours"
@@ -169,7 +169,7 @@ PROOF = (
     Safeguard(
         "what may be ours by a clock that is off stands in the way",
         "backoffice.operations.models.operations:Attempt",
-        {"SKEW = timedelta(minutes=5)": "SKEW = timedelta(seconds=5)"},
+        {"CLOCK_SKEW = timedelta(minutes=5)": "CLOCK_SKEW = timedelta(seconds=5)"},
         "tests/operations/outcome/test_rejected_candidates.py::test_nor_is_another_beside_it[before ours]",
     ),
     Safeguard(
@@ -185,14 +185,14 @@ PROOF = (
         "without the service's time there is no candidate",
         "backoffice.operations.matching",
         {
-            "    if attempt.watermark_service_time is None:\n        return []": (
+            "    if attempt.watermark_provider_time is None:\n        return []": (
                 "    if False:\n        return []"
             ),
             (
-                "        attempt.watermark_service_time is not None\n        and record.created"
+                "        attempt.watermark_provider_time is not None\n        and record.created"
             ): "        record.created",
             "    if mark is None or record": "    if record",
-            "    mark = attempt.watermark_service_time\n": "    mark = attempt.sought_from\n",
+            "    mark = attempt.watermark_provider_time\n": "    mark = attempt.search_from\n",
         },
         (
             "tests/operations/outcome/test_rejected_candidates.py::test_without_the_services_own_time_"
@@ -211,7 +211,7 @@ PROOF = (
     Safeguard(
         "of several candidates none is taken",
         "backoffice.operations.outcome.confirmation:_single_candidate",
-        {"    if len(seen.found) != 1 or": "    if not seen.found or"},
+        {"        len(seen.candidates) != 1\n": "        not seen.candidates\n"},
         "tests/operations/outcome/test_rejected_candidates.py::test_two_candidates_close_nothing",
     ),
     Safeguard(
@@ -235,7 +235,7 @@ PROOF = (
     Safeguard(
         "a status we do not know decides nothing",
         "backoffice.operations.outcome.confirmation:_single_candidate",
-        {" or seen.found[0].status not in {*_ENDS, PROCESSING}:\n": ":\n"},
+        {"        or seen.candidates[0].status not in {*_ENDS, PROCESSING}\n": ""},
         (
             "tests/operations/outcome/test_rejected_candidates.py::test_a_status_we_do_not_know_decide"
             "s_nothing"
@@ -244,7 +244,7 @@ PROOF = (
     Safeguard(
         "failed only when ours cannot come any more",
         "backoffice.operations.outcome.confirmation:_earliest_claim_time",
-        {"        return attempt.may_come_until\n": "        return attempt.started_at\n"},
+        {"        return attempt.execution_deadline\n": "        return attempt.started_at\n"},
         (
             "tests/operations/outcome/test_single_candidate.py::test_a_failed_one_proves_failure_only_"
             "when_ours_cannot_come_any_more"
@@ -273,9 +273,9 @@ PROOF = (
         "backoffice.operations.outcome.confirmation:_record_check",
         {
             (
-                "filter(pk=looked_at.pk, closed_at__isnull=True).first()\n"
+                "filter(pk=checked_at.pk, closed_at__isnull=True).first()\n"
                 "    if attempt is None or operation.status not in AWAITING_PROVIDER:\n"
-            ): ("filter(pk=looked_at.pk, closed_at__isnull=True).first()\n    if attempt is None:\n")
+            ): ("filter(pk=checked_at.pk, closed_at__isnull=True).first()\n    if attempt is None:\n")
         },
         (
             "tests/operations/outcome/test_rejected_candidates.py::test_a_look_that_comes_late_leaves_"

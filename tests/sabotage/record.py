@@ -6,7 +6,7 @@ RECORD = (
     Safeguard(
         "nobody settles alone what is people's to settle",
         "backoffice.operations.policy:_check_other_person",
-        {"    if person.pk == operation.maker_id:\n": "    if person.pk is None:\n"},
+        {"    if person.pk == operation.preparer_id:\n": "    if person.pk is None:\n"},
         "tests/operations/outcome/test_resolution.py::test_whoever_proposes_it_cannot_countersign_it",
     ),
     Safeguard(
@@ -25,7 +25,7 @@ RECORD = (
     Safeguard(
         "what may still be executed is not settled as not executed",
         "backoffice.operations.outcome.resolution:_end",
-        {"(clock.now() < attempt.may_come_until or is_news)": "is_news"},
+        {"(clock.now() < attempt.execution_deadline or is_news)": "is_news"},
         (
             "tests/operations/outcome/test_resolution.py::test_nor_is_it_applied_while_the_service_may"
             "_still_execute_it"
@@ -34,7 +34,7 @@ RECORD = (
     Safeguard(
         "what may still come is not settled as a transaction that failed",
         "backoffice.operations.kinds.resolution.kind:ResolutionForm._check_failed",
-        {"if end == ResolvedEnd.FAILED and clock.now() < attempt.may_come_until:": "if not end:"},
+        {"if end == ResolvedEnd.FAILED and clock.now() < attempt.execution_deadline:": "if not end:"},
         (
             "tests/operations/outcome/test_resolved_as_transaction.py::test_a_failed_one_may_be_anothe"
             "rs_while_ours_may_come"
@@ -43,7 +43,7 @@ RECORD = (
     Safeguard(
         "what the service accepted is the machine's while ours may come",
         "backoffice.operations.kinds.resolution.case:may_be_resolved",
-        {"(is_nameless and clock.now() >= attempt.may_come_until)": "is_nameless"},
+        {"(is_nameless and clock.now() >= attempt.execution_deadline)": "is_nameless"},
         (
             "tests/operations/outcome/test_resolved_after_acceptance.py::test_people_settle_it_only_wh"
             "en_it_can_come_no_more"
@@ -52,7 +52,7 @@ RECORD = (
     Safeguard(
         "what has a transaction and is under way is the machine's",
         "backoffice.operations.kinds.resolution.case:may_be_resolved",
-        {" and attempt.service_transaction_id is None\n": "\n"},
+        {" and attempt.provider_transaction_id is None\n": "\n"},
         (
             "tests/operations/outcome/test_resolved_after_acceptance.py::test_nobody_settles_one_whose"
             "_transaction_is_known"
@@ -231,8 +231,8 @@ RECORD = (
         "reconciled: what a reading of the list may have passed by is too early to tell",
         "backoffice.operations.reconciliation.rules:_is_list_read_since",
         {
-            "    if mirror.day_at < attempt.closed_at + MISSING_AFTER:\n": (
-                "    if mirror.day_at < attempt.closed_at:\n"
+            "    if mirror.day_pass_begun_at < attempt.closed_at + MISSING_AFTER:\n": (
+                "    if mirror.day_pass_begun_at < attempt.closed_at:\n"
             )
         },
         (

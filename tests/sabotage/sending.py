@@ -86,7 +86,7 @@ SENDING = (
     Safeguard(
         "a look that is seconds old is no watermark",
         "backoffice.operations.delivery.send:_may_be_claimed",
-        {"        and now - preflight.at < timedelta(seconds=settings.SEND_WITHIN_SECONDS)\n": ""},
+        {"        and now - preflight.read_at < timedelta(seconds=settings.SEND_WITHIN_SECONDS)\n": ""},
         (
             "tests/operations/delivery/test_balance_queue.py::test_a_look_that_is_seconds_old_is_no_wa"
             "termark_any_more"
@@ -189,7 +189,7 @@ SENDING = (
     Safeguard(
         "nothing leaves a balance behind one in doubt",
         "backoffice.operations.delivery.balance_queue:is_next",
-        {"Attempt.objects.in_doubt(release.balance).exists() or ": ""},
+        {"Attempt.objects.unmatched(release.balance).exists() or ": ""},
         (
             "tests/operations/delivery/test_balance_queue.py::test_behind_one_in_doubt_nothing_leaves_"
             "the_balance"

@@ -80,7 +80,7 @@ TRANSPORT = (
         "3xx and 5xx are unknown",
         "payments_gateway.responses:ResponseReader.is_refused",
         {
-            "        return 400 <= self._answer.status < 500 and not self.doubt\n": "        return not self.doubt\n"
+            "        return 400 <= self._answer.status < 500 and not self.unproven_because\n": "        return not self.unproven_because\n"
         },
         (
             "tests/payments_gateway/transport/test_money_calls.py::test_a_status_that_is_neither_yes_n"
@@ -90,7 +90,7 @@ TRANSPORT = (
     Safeguard(
         "408, 409 and 425 are unknown",
         "payments_gateway.responses:ResponseReader.is_refused",
-        {" < 500 and not self.doubt\n": " < 500\n"},
+        {" < 500 and not self.unproven_because\n": " < 500\n"},
         (
             "tests/payments_gateway/transport/test_money_calls.py::test_a_refusal_that_may_follow_an_e"
             "xecution_proves_nothing"
@@ -122,7 +122,7 @@ TRANSPORT = (
     Safeguard(
         "nothing is sent without the token",
         "payments_gateway.transport:require_otp",
-        {"    if token is None and dialect.token_required:\n": "    if token is not None and not dialect:\n"},
+        {"    if token is None and dialect.otp_required:\n": "    if token is not None and not dialect:\n"},
         "tests/payments_gateway/transport/test_not_sent.py::test_nothing_is_sent_without_the_token",
     ),
 )

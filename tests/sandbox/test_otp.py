@@ -85,7 +85,7 @@ def test_an_option_allows_a_code_again(service: Service) -> None:
 
 
 def test_an_option_makes_the_token_optional_but_never_wrong(service: Service) -> None:
-    service.process.options(token_required=False)
+    service.process.options(otp_required=False)
     assert service.withdraw(token=None).status_code == 200
     assert service.withdraw(token="000000x").status_code == 400
 

@@ -67,7 +67,7 @@ class Histories(RuleBasedStateMachine):
     @rule()
     def reset(self) -> None:
         self.service.process.reset()
-        self.service.process.options(token_required=False, settle_after=None)
+        self.service.process.options(otp_required=False, settle_after=None)
         self.debits = self.payments = 0
 
     @rule(currency=fiat, amount=amounts, ending=endings)

@@ -34,7 +34,7 @@ def call(
 
 def generated(service: Service, scope: str = "M", /, **members: object) -> str:
     """A new key of this scope, made without a token."""
-    service.process.options(token_required=False)
+    service.process.options(otp_required=False)
     response = call(service, "POST", "/user/api-key", {"keyname": "till", "scope": scope, **members})
     assert response.status_code == 200, response.text
     return str(response.json()["data"]["apikey"])

@@ -105,9 +105,9 @@ class HistoryActions:
         self.people = self.stage.people
         self.tokens = itertools.count(1)
 
-    def prepare(self, kind: str, amount: int, maker: str = "Tunde") -> UUID | None:
+    def prepare(self, kind: str, amount: int, preparer: str = "Tunde") -> UUID | None:
         """Prepare an operation; returns its id, or None if it was refused."""
-        return self._prepare(kind, KINDS[kind](Decimal(amount), len(self.prepared)), maker)
+        return self._prepare(kind, KINDS[kind](Decimal(amount), len(self.prepared)), preparer)
 
     def decide(self, pk: UUID, decision: str, person: str) -> None:
         """A person uses a button of the operation's page, permitted or not."""
@@ -120,7 +120,7 @@ class HistoryActions:
             "second_factor_at": clock.now(),
         }
         typed = {"confirmation": wanted.expected if wanted else ""}
-        token = {"token": SecretStr(f"token-{next(self.tokens)}") if kind.needs_token else None}
+        token = {"token": SecretStr(f"token-{next(self.tokens)}") if kind.needs_otp else None}
         choices: dict[str, tuple[Act, dict[str, Any]]] = {
             "approve": (approvals.approve_operation, signature | typed),
             "approve and release": (approvals.approve_and_release_operation, signature | typed | token),
@@ -133,7 +133,7 @@ class HistoryActions:
 
     def order(self, kind: str, amount: int) -> UUID:
         """The normal case: one person prepares, others who are present approve and release."""
-        pk = self.prepare(kind, amount, maker="Ngozi" if "Tunde" in self.away else "Tunde")
+        pk = self.prepare(kind, amount, preparer="Ngozi" if "Tunde" in self.away else "Tunde")
         if pk is None:
             return NO_OPERATION
         there = [name for name in ("Amara", "Chidi", "Bola") if name not in self.away]
@@ -271,7 +271,7 @@ class HistoryActions:
         found = [due["due"] for due in dues if due["due"] is not None]
         silent = waiting.filter(operation__status=Status.SENDING).aggregate(due=Min("deadline_at"))["due"]
         found += [silent + sender_grace()] if silent else []
-        if Delivery.objects.filter(wanted_at__isnull=False).exists():
+        if Delivery.objects.filter(check_due_at__isnull=False).exists():
             found.append(LeaseRow.objects.get(name="webhooks").held_until)
         return min(found, default=None)
 
@@ -288,10 +288,10 @@ class HistoryActions:
         if pk is not None and countersigner is not None:
             self.decide(pk, "approve", countersigner)
 
-    def _prepare(self, kind: str, content: Payload, maker: str) -> UUID | None:
+    def _prepare(self, kind: str, content: Payload, preparer: str) -> UUID | None:
         pk = uuid5(_SPACE, str(len(self.prepared)))
         made = self.try_to(
-            prepare.prepare_operation, pk, actor=self.people[maker], kind=kind, payload=content
+            prepare.prepare_operation, pk, actor=self.people[preparer], kind=kind, payload=content
         )
         if made is None:
             return None

@@ -11,9 +11,11 @@ from django.db import connection
 
 LOCAL_KINDS = {"resolution", "resume"}
 
-OPERATIONS_QUERY = "SELECT id, kind, status, amount, payload, maker_id, reference FROM operations_operation"
+OPERATIONS_QUERY = (
+    "SELECT id, kind, status, amount, payload, preparer_id, reference FROM operations_operation"
+)
 ATTEMPTS_QUERY = """
-    SELECT id, operation_id, balance, closed_at IS NULL, service_transaction_id, watermark_service_time, started_at,
+    SELECT id, operation_id, balance, closed_at IS NULL, provider_transaction_id, watermark_provider_time, started_at,
         resolution_id, check_result, COALESCE(answers ->> '$[0].code' LIKE 'accepted%', 0), watermark_balance
     FROM operations_attempt ORDER BY id
 """
@@ -27,7 +29,7 @@ SIGNED_QUERY = """
     JOIN accounts_user ON accounts_user.id = approver_id AND accounts_user.is_active
     JOIN accounts_user_groups ON accounts_user_groups.user_id = approver_id
     JOIN auth_group ON auth_group.id = group_id AND auth_group.name = ?
-    WHERE operation_id = ? AND approver_id <> operations_operation.maker_id
+    WHERE operation_id = ? AND approver_id <> operations_operation.preparer_id
         AND operations_approval.digest = operations_operation.digest
 """
 
@@ -36,7 +38,7 @@ class OperationRow:
     """An operation."""
 
     def __init__(self, row: tuple[Any, ...]) -> None:
-        key, self.kind, self.status, amount, payload, self.maker, self.reference = row
+        key, self.kind, self.status, amount, payload, self.preparer, self.reference = row
         self.pk = UUID(key)
         self.amount = Decimal(amount) if amount is not None else None
         self.payload: dict[str, Any] = json.loads(payload)

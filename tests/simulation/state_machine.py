@@ -93,9 +93,9 @@ class HistoryMachine(RuleBasedStateMachine):
         self.office.deliver(str(pk))
 
     @precondition(has_room)
-    @rule(kind=kinds, amount=amounts, maker=people)
-    def prepare(self, kind: str, amount: int, maker: str) -> None:
-        self.office.prepare(kind, amount, maker)
+    @rule(kind=kinds, amount=amounts, preparer=people)
+    def prepare(self, kind: str, amount: int, preparer: str) -> None:
+        self.office.prepare(kind, amount, preparer)
 
     @precondition(has_operations)
     @rule(number=which, decision=st.sampled_from(sorted(DECISIONS)), person=people)

@@ -17,9 +17,9 @@ _MONEY = (
     "SELECT * FROM operations_release",
     "SELECT COUNT(*) FROM audit_entry",
 )
-_WANTED = "SELECT transaction_id FROM webhooks_delivery WHERE wanted_at IS NOT NULL"
+_WANTED = "SELECT transaction_id FROM webhooks_delivery WHERE check_due_at IS NOT NULL"
 _WAITING = """
-    SELECT operations_attempt.id, service_transaction_id, checks, next_check_at FROM operations_attempt
+    SELECT operations_attempt.id, provider_transaction_id, checks, next_check_at FROM operations_attempt
     JOIN operations_operation ON operations_operation.id = operation_id
     WHERE operations_attempt.closed_at IS NULL AND status IN ('processing', 'unknown')
 """

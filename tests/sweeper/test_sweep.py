@@ -34,8 +34,8 @@ def no_service(settings: Settings) -> None:
     settings.GATEWAY_URL, settings.GATEWAY_URL_V4 = "http://127.0.0.1:9/v2", "http://127.0.0.1:9/v4"
 
 
-def test_one_round_does_what_is_due_and_says_how_much(maker: User) -> None:
-    operation = factories.prepared(maker)
+def test_one_round_does_what_is_due_and_says_how_much(preparer: User) -> None:
+    operation = factories.prepared(preparer)
     Operation.objects.update(expires_at=timezone.now())
     said = StringIO()
     call_command("sweep", "--once", stdout=said)
@@ -53,13 +53,13 @@ def test_a_round_without_work_changes_nothing() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_one_job_that_fails_keeps_no_other_from_its_one_round(
-    maker: User, monkeypatch: pytest.MonkeyPatch
+    preparer: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def send_due() -> int:
         raise LookupError
 
     monkeypatch.setattr(sweep, "JOBS_ONCE", sweep.JOBS_ONCE | {"send_due": send_due})
-    operation = factories.prepared(maker)
+    operation = factories.prepared(preparer)
     Operation.objects.update(expires_at=timezone.now())
     call_command("sweep", "--once", stdout=StringIO())
     assert Operation.objects.get(pk=operation.pk).status == Status.EXPIRED

@@ -92,17 +92,17 @@ def environment(sandbox: SandboxProcess, tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def released(sandbox: SandboxProcess, maker: User, checker: User, settings: Settings) -> Operation:
+def released(sandbox: SandboxProcess, preparer: User, approver: User, settings: Settings) -> Operation:
     """Approved and released, with a doorbell that nobody hears, and a code that workers have the time to use."""
     settings.GATEWAY_PROFILE = str(ISSUED_CODES)
     settings.OTP_LIFETIME_SECONDS = 60 * settings.RELEASE_LIFETIME_MINUTES
     sandbox.options(token_reuse=True)
     holder = resolve_account_holder("0123456789", "044").account_name
-    operation = factories.approved(maker, checker, account_name=holder, typed_name=holder)
+    operation = factories.approved(preparer, approver, account_name=holder, typed_name=holder)
     with mock.patch.object(app.amqp, "_producer_pool", producers[Connection("memory://")]):
         return release.release_operation(
             operation.pk,
-            actor=checker,
+            actor=approver,
             digest=operation.digest,
             second_factor_at=timezone.now(),
             token=SecretStr(sandbox.one_time_code()),

@@ -14,7 +14,7 @@ UseKeys = Callable[..., None]
 
 
 @pytest.fixture(autouse=True)
-def nothing_rung(monkeypatch: pytest.MonkeyPatch) -> None:
+def nothing_enqueued(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process rings once a second; each test is a process of its own."""
     monkeypatch.setattr(processing, "_enqueued_at", float("-inf"))
 

@@ -16,12 +16,12 @@ def test_what_the_service_signed_is_kept_and_answered_with_nothing() -> None:
     assert deliver(body) == 200
     kept = only_delivery()
     assert (kept.verdict, kept.event, kept.transaction_id) == ("valid", "Transaction updated", "T-1")
-    assert (bytes(kept.body), kept.times) == (body, 1)
+    assert (bytes(kept.body), kept.received_count) == (body, 1)
 
 
 def test_what_the_service_did_not_sign_is_kept_for_people_and_refused() -> None:
     assert deliver(forged()) == 400
-    assert (only_delivery().verdict, only_delivery().wanted_at) == ("invalid", None)
+    assert (only_delivery().verdict, only_delivery().check_due_at) == ("invalid", None)
 
 
 def test_a_delivery_costs_one_query(django_assert_num_queries: DjangoAssertNumQueries) -> None:
@@ -99,7 +99,7 @@ def test_a_length_that_is_not_true_is_no_error(told: str) -> None:
 def test_whatever_the_body_holds_it_is_kept_and_starts_nothing(body: bytes) -> None:
     assert deliver(body) == 400
     kept = only_delivery()
-    assert (bytes(kept.body), kept.verdict != "valid", kept.wanted_at) == (body, True, None)
+    assert (bytes(kept.body), kept.verdict != "valid", kept.check_due_at) == (body, True, None)
 
 
 def test_an_id_that_is_too_long_is_not_kept_in_part() -> None:

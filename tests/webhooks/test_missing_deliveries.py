@@ -40,10 +40,10 @@ def ours(settings: Settings) -> None:
 
 
 @pytest.fixture
-def ended(service: StubProvider, maker: User, checker: User) -> Operation:
+def ended(service: StubProvider, preparer: User, approver: User) -> Operation:
     """One that the service has executed."""
     shows(service)
-    operation = sent(service, maker, checker, NAMED)
+    operation = sent(service, preparer, approver, NAMED)
     return confirmed(operation, service, record("T-1"))
 
 
@@ -123,7 +123,7 @@ def test_without_a_receiver_nothing_is_missed(ended: Operation, settings: Settin
 
 
 def test_what_settled_before_our_address_was_set_is_not_missed(
-    ended: Operation, administrator: User, checker: User, service: StubProvider
+    ended: Operation, administrator: User, approver: User, service: StubProvider
 ) -> None:
     close(ended, 30)
     payload = SAMPLES["callback_url"].model_copy(update={"url": f"{OURS}/hooks/x/"})
@@ -136,9 +136,9 @@ def test_what_settled_before_our_address_was_set_is_not_missed(
 
 
 def test_it_is_said_where_people_look(
-    ended: Operation, client: Client, sign_in: SignIn, checker: User
+    ended: Operation, client: Client, sign_in: SignIn, approver: User
 ) -> None:
-    sign_in(client, checker)
+    sign_in(client, approver)
     close(ended, 25)
     assert "Webhooks are silent." in client.get("/webhooks/").content.decode()
     assert ">Webhooks are silent</a>" in client.get("/").content.decode()

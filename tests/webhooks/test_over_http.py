@@ -55,10 +55,10 @@ def service(
 
 
 @pytest.fixture
-def processing(service: SandboxProcess, maker: User, checker: User) -> Operation:
+def processing(service: SandboxProcess, preparer: User, approver: User) -> Operation:
     """A withdrawal that was sent and accepted, and will not be looked at by itself for hours."""
-    operation = factories.approved(maker, checker)
-    factories.release(operation, checker, service.token())
+    operation = factories.approved(preparer, approver)
+    factories.release(operation, approver, service.token())
     send.send_operation(operation.pk)
     confirmation.confirm_operation(operation.pk)
     taken(1)
@@ -91,7 +91,7 @@ def test_an_honest_one_closes_the_operation_long_before_its_schedule(
     (delivery,) = taken(1)
     assert (delivery.verdict, delivery.transaction_id) == (
         "valid",
-        Attempt.objects.get().service_transaction_id,
+        Attempt.objects.get().provider_transaction_id,
     )
     assert process_due_deliveries() == 1
     processing.refresh_from_db()
@@ -100,11 +100,11 @@ def test_an_honest_one_closes_the_operation_long_before_its_schedule(
 
 
 def test_an_unknown_one_is_closed_as_soon_as_it_is_told_of(
-    service: SandboxProcess, maker: User, checker: User
+    service: SandboxProcess, preparer: User, approver: User
 ) -> None:
     service.fault("balances.withdraw", "drop", when="after_execution")
-    operation = factories.approved(maker, checker)
-    factories.release(operation, checker, service.token())
+    operation = factories.approved(preparer, approver)
+    factories.release(operation, approver, service.token())
     send.send_operation(operation.pk)
     operation.refresh_from_db()
     assert operation.status == Status.UNKNOWN
@@ -123,10 +123,10 @@ def test_a_hundred_of_the_same_are_one_and_one_reading(
 ) -> None:
     service.webhook_fault("duplicate", copies=99)
     service.settle()
-    eventually(lambda: Delivery.objects.filter(times=100).exists())
+    eventually(lambda: Delivery.objects.filter(received_count=100).exists())
     assert Delivery.objects.count() == 1
     assert process_due_deliveries() == 1
-    assert not Delivery.objects.filter(wanted_at__isnull=False).exists()
+    assert not Delivery.objects.filter(check_due_at__isnull=False).exists()
 
 
 def test_out_of_order_the_end_is_the_same(processing: Operation, service: SandboxProcess) -> None:
@@ -158,7 +158,7 @@ def test_a_forged_one_is_kept_with_its_verdict_and_moves_nothing(
     service.webhook_fault("forge", forgery=forgery)
     service.settle()
     (delivery,) = taken(1)
-    assert (delivery.verdict, delivery.problem != "", delivery.wanted_at) == (verdict, True, None)
+    assert (delivery.verdict, delivery.problem != "", delivery.check_due_at) == (verdict, True, None)
     assert process_due_deliveries() == 0
     assert state() == before
 

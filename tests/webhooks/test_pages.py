@@ -30,8 +30,8 @@ SignIn = Callable[[Client, User], Client]
 PAGE = "/webhooks/"
 
 # What each role is answered with; the receiver itself is everybody's, and has tests of its own.
-#               method  maker checker auditor administrator outsider
-ROLES = ("maker", "checker", "auditor", "administrator", "outsider")
+#               method  preparer approver auditor administrator outsider
+ROLES = ("preparer", "approver", "auditor", "administrator", "outsider")
 ANSWERS = {
     "deliveries": ("get",  200, 200, 200, 200, 403),
     "delivery":   ("get",  200, 200, 200, 200, 403),
@@ -44,8 +44,8 @@ def address_of(name: str) -> str:
 
 
 @pytest.fixture
-def reader(client: Client, sign_in: SignIn, checker: User) -> Client:
-    return sign_in(client, checker)
+def reader(client: Client, sign_in: SignIn, approver: User) -> Client:
+    return sign_in(client, approver)
 
 
 def text(client: Client, address: str = PAGE) -> str:
@@ -57,7 +57,7 @@ def test_the_table_names_every_address() -> None:
     assert {*ANSWERS, "receive"} == {pattern.name for pattern in urls.urlpatterns}
 
 
-@pytest.mark.parametrize("role", opened_by(ROLES, on_both_engines="maker"))
+@pytest.mark.parametrize("role", opened_by(ROLES, on_both_engines="preparer"))
 @pytest.mark.parametrize("name", ANSWERS)
 def test_a_role_opens_what_the_table_says(
     client: Client, sign_in: SignIn, request: pytest.FixtureRequest, name: str, role: str
@@ -92,11 +92,11 @@ def test_a_delivery_is_listed_with_its_verdict_and_how_often_it_came(reader: Cli
 
 
 def test_it_leads_to_our_operation_and_to_the_transaction(
-    reader: Client, service: StubProvider, maker: User, checker: User
+    reader: Client, service: StubProvider, preparer: User, approver: User
 ) -> None:
     shows(service, record("T-1", "processing"))
-    operation = sent(service, maker, checker, NAMED)
-    assert Attempt.objects.get().service_transaction_id == "T-1"
+    operation = sent(service, preparer, approver, NAMED)
+    assert Attempt.objects.get().provider_transaction_id == "T-1"
     one = stored_transactions.stored(transaction_id="T-1")
     receive_delivery(news("T-1"))
     for address in (PAGE, address_of("delivery")):
@@ -105,8 +105,8 @@ def test_it_leads_to_our_operation_and_to_the_transaction(
         assert f'href="/transactions/{one.pk}/">T-1</a>' in html
 
 
-def test_a_payment_is_found_by_its_reference(reader: Client, maker: User) -> None:
-    operation = factories.prepared_of_kind("payment", SAMPLES["payment"], maker)
+def test_a_payment_is_found_by_its_reference(reader: Client, preparer: User) -> None:
+    operation = factories.prepared_of_kind("payment", SAMPLES["payment"], preparer)
     reference = operation.payload["reference"].encode()
     receive_delivery(delivery(b'{"reference":"%s","state":"paid"}' % reference, event=b"Payment updated"))
     assert f">{operation.reference}</a>" in text(reader, address_of("delivery"))
@@ -127,17 +127,17 @@ def test_the_body_is_shown_as_it_came_and_is_no_html(reader: Client) -> None:
     assert r"&lt;script&gt;alert(1)&lt;/script&gt;\xff\x00{&quot;event&quot;" in html
 
 
-def test_looking_again_is_on_record_and_wanted(reader: Client, checker: User) -> None:
+def test_looking_again_is_on_record_and_wanted(reader: Client, approver: User) -> None:
     receive_delivery(forged())
     assert "It started nothing.</p>" in text(reader, address_of("delivery"))
     answer = reader.post(address_of("check_again"))
     assert (answer.status_code, answer["Location"]) == (302, address_of("delivery"))
-    assert only_delivery().wanted_at is not None
+    assert only_delivery().check_due_at is not None
     assert "It started nothing by itself: somebody wanted" in text(reader, address_of("delivery"))
-    Delivery.objects.update(wanted_at=None, looked_at=timezone.now())
+    Delivery.objects.update(check_due_at=None, checked_at=timezone.now())
     assert "It started nothing by itself: somebody wanted" in text(reader, address_of("delivery"))
     entry = Entry.objects.get(action="delivery.looked_into")
-    assert (entry.actor, entry.target_url) == (checker, address_of("delivery"))
+    assert (entry.actor, entry.target_url) == (approver, address_of("delivery"))
 
 
 def test_looking_again_is_never_done_by_a_link(reader: Client) -> None:

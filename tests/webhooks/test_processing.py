@@ -39,10 +39,10 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 
 @pytest.fixture
-def processing(service: StubProvider, maker: User, checker: User) -> Operation:
+def processing(service: StubProvider, preparer: User, approver: User) -> Operation:
     """One that the service works on, and will not be looked at by itself for hours."""
     shows(service, record("T-1", "processing"))
-    operation = sent(service, maker, checker, NAMED)
+    operation = sent(service, preparer, approver, NAMED)
     Attempt.objects.update(next_check_at=clock.now() + timedelta(hours=5))
     return operation
 
@@ -69,8 +69,8 @@ def test_the_service_is_read_at_once_and_what_it_shows_closes_the_operation(
     assert status(processing) == Status.PROCESSING
     assert process_due_deliveries() == 1
     assert status(processing) == Status.SUCCEEDED
-    assert (only_delivery().wanted_at, only_delivery().looked_at is None) == (None, False)
-    assert Mirror.objects.get().wanted_at is not None
+    assert (only_delivery().check_due_at, only_delivery().checked_at is None) == (None, False)
+    assert Mirror.objects.get().sync_requested_at is not None
 
 
 @pytest.mark.parametrize("told", ["fullfiled", "failed", "reversed"])
@@ -82,9 +82,9 @@ def test_what_the_delivery_says_moves_nothing(processing: Operation, told: str) 
 
 
 def test_one_of_an_unknown_transaction_has_those_looked_at_that_have_none_yet(
-    service: StubProvider, maker: User, checker: User
+    service: StubProvider, preparer: User, approver: User
 ) -> None:
-    operation = sent(service, maker, checker, NAMELESS)
+    operation = sent(service, preparer, approver, NAMELESS)
     Attempt.objects.update(next_check_at=clock.now() + timedelta(hours=5))
     shows(service, record("of nobody we know"))
     receive_delivery(news("of nobody we know"))
@@ -222,10 +222,10 @@ def test_what_contradicts_an_end_reaches_reconciliation_by_the_mirror(
     process_due_deliveries()
     Delivery.objects.all().delete()
     shows(service, record("T-1", "failed"))
-    Mirror.objects.update(wanted_at=None)
+    Mirror.objects.update(sync_requested_at=None)
     receive_delivery(news("T-1", "failed"))
     _schedule_checks()
-    assert Mirror.objects.get().wanted_at is not None
+    assert Mirror.objects.get().sync_requested_at is not None
     sync.sync_now()
     reconcile()
     assert Incident.objects.get().operation == processing
@@ -244,14 +244,14 @@ def test_while_the_service_is_silent_nothing_moves_and_the_next_look_stands(
 
 @pytest.mark.parametrize("body", [news("T-1"), forged()], ids=["valid", "forged"])
 def test_a_person_may_have_it_read_again_because_of_any_of_them(
-    processing: Operation, service: StubProvider, checker: User, body: bytes
+    processing: Operation, service: StubProvider, approver: User, body: bytes
 ) -> None:
     receive_delivery(body)
-    Delivery.objects.update(wanted_at=None)
+    Delivery.objects.update(check_due_at=None)
     shows(service, record("T-1"))
-    recheck_delivery(only_delivery().pk, actor=checker)
+    recheck_delivery(only_delivery().pk, actor=approver)
     assert process_due_deliveries() == 1
     check_due()  # the forged one names nothing
     assert status(processing) == Status.SUCCEEDED
     entry = Entry.objects.get(action=Action.DELIVERY_LOOKED_INTO)
-    assert (entry.actor, entry.detail) == (checker, {"verdict": only_delivery().verdict})
+    assert (entry.actor, entry.detail) == (approver, {"verdict": only_delivery().verdict})

@@ -41,7 +41,7 @@ def test_the_same_a_hundred_times_at_once_is_one() -> None:
         verdicts = list(threads.map(receive, range(100)))
 
     assert verdicts == [DeliveryVerification.VALID] * 100
-    assert (only_delivery().times, only_delivery().wanted_at is None) == (100, False)
+    assert (only_delivery().received_count, only_delivery().check_due_at is None) == (100, False)
 
 
 def test_a_repeat_is_counted_with_its_time_and_changes_nothing_else() -> None:
@@ -73,7 +73,7 @@ def reformatted(body: bytes) -> list[bytes]:
 def test_the_same_in_other_clothes_is_a_repeat() -> None:
     body = news()
     receive_delivery(body)
-    Delivery.objects.update(wanted_at=None)
+    Delivery.objects.update(check_due_at=None)
     first = Delivery.objects.values().get()
     clothes = reformatted(body)
     assert len({body, *clothes}) == 8
@@ -86,7 +86,7 @@ def test_the_same_in_other_clothes_is_a_repeat() -> None:
 def test_the_same_news_signed_anew_is_another() -> None:
     for _ in range(2):
         receive_delivery(news())
-    assert Delivery.objects.filter(wanted_at__isnull=False).count() == 2
+    assert Delivery.objects.filter(check_due_at__isnull=False).count() == 2
 
 
 def test_the_first_body_that_was_valid_is_the_one_that_is_kept(use_keys: UseKeys) -> None:
@@ -98,15 +98,15 @@ def test_the_first_body_that_was_valid_is_the_one_that_is_kept(use_keys: UseKeys
     receive_delivery(body + b" ")
     kept = only_delivery()
     assert (kept.event, kept.transaction_id, bytes(kept.body)) == ("Transaction updated", "T-7", body)
-    assert (kept.digest, kept.times) == (hashlib.sha256(body).hexdigest(), 3)
+    assert (kept.digest, kept.received_count) == (hashlib.sha256(body).hexdigest(), 3)
 
 
 def test_a_replay_after_a_month_wants_nothing_again() -> None:
     body = news()
     receive_delivery(body)
-    Delivery.objects.update(wanted_at=None, received_at=timezone.now() - timedelta(days=31))
+    Delivery.objects.update(check_due_at=None, received_at=timezone.now() - timedelta(days=31))
     receive_delivery(body)
-    assert (only_delivery().wanted_at, only_delivery().times) == (None, 2)
+    assert (only_delivery().check_due_at, only_delivery().received_count) == (None, 2)
 
 
 def test_new_ones_ring_once_a_second_and_all_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,7 +114,7 @@ def test_new_ones_ring_once_a_second_and_all_are_wanted(monkeypatch: pytest.Monk
     before = enqueued()
     for number in range(5):
         receive_delivery(news(f"T-{number}"))
-    assert (enqueued() - before, Delivery.objects.filter(wanted_at__isnull=False).count()) == (1, 5)
+    assert (enqueued() - before, Delivery.objects.filter(check_due_at__isnull=False).count()) == (1, 5)
     monkeypatch.setattr(processing, "monotonic", lambda: 101.0)
     receive_delivery(news("T-6"))
     assert enqueued() - before == 2
@@ -146,12 +146,12 @@ def test_what_was_refused_counts_when_it_comes_again_after_the_new_key_is_known(
     body = news("T-7")
     use_keys("previous")
     receive_delivery(body)
-    assert only_delivery().wanted_at is None
+    assert only_delivery().check_due_at is None
     use_keys("current")
     assert receive_delivery(body) == DeliveryVerification.VALID
     kept = only_delivery()
-    assert (kept.verdict, kept.times, kept.transaction_id, kept.problem) == ("valid", 2, "T-7", "")
-    assert kept.wanted_at is not None
+    assert (kept.verdict, kept.received_count, kept.transaction_id, kept.problem) == ("valid", 2, "T-7", "")
+    assert kept.check_due_at is not None
 
 
 def test_what_was_valid_stays_so_after_its_key_is_gone(use_keys: UseKeys) -> None:
@@ -159,7 +159,7 @@ def test_what_was_valid_stays_so_after_its_key_is_gone(use_keys: UseKeys) -> Non
     receive_delivery(body)
     use_keys("previous")
     assert receive_delivery(body) == DeliveryVerification.INVALID
-    assert (only_delivery().verdict, only_delivery().times) == ("valid", 2)
+    assert (only_delivery().verdict, only_delivery().received_count) == ("valid", 2)
 
 
 def test_new_keys_in_the_file_need_no_restart(settings: Settings, tmp_path: Path) -> None:
@@ -178,10 +178,10 @@ def test_without_keys_everything_is_kept_and_nothing_started(
     settings.WEBHOOK_KEYS = keys
     body = news()
     assert receive_delivery(body) == DeliveryVerification.UNVERIFIED
-    assert only_delivery().wanted_at is None
+    assert only_delivery().check_due_at is None
     use_keys("current")
     assert receive_delivery(body) == DeliveryVerification.VALID
-    assert (only_delivery().times, only_delivery().wanted_at is None) == (2, False)
+    assert (only_delivery().received_count, only_delivery().check_due_at is None) == (2, False)
 
 
 def test_a_payment_is_known_by_its_reference() -> None:
@@ -199,4 +199,4 @@ def test_no_forged_one_is_wanted() -> None:
     for body in (forged(), written(RECORD, b""), b"nonsense"):
         receive_delivery(body)
     assert set(Delivery.objects.values_list("verdict", flat=True)) == {"invalid", "unsigned", "malformed"}
-    assert not Delivery.objects.filter(wanted_at__isnull=False).exists()
+    assert not Delivery.objects.filter(check_due_at__isnull=False).exists()

@@ -71,7 +71,7 @@ def reader() -> User:
     user, is_new = User.objects.get_or_create(email=READER, defaults={"full_name": "Bench Visitor"})
     if is_new:
         user.set_unusable_password()
-        user.recovery_codes_kept_at = clock.now()
+        user.recovery_codes_stored_at = clock.now()
         user.save()
         user.groups.set(Group.objects.filter(name__in=[Role.AUDITOR, Role.APPROVER]))
         device = AuthenticatorDevice(user=user, confirmed=True)
@@ -111,7 +111,7 @@ def _cursor_into_the_middle(query: str) -> str:
     form = TransactionListForm(QueryDict(query))
     if not form.is_valid():
         raise ValueError(f"{query}: {form.errors}")
-    chosen, order = form.chosen(), ORDERS[form.cleaned_data["sort"]][1]
+    chosen, order = form.transaction_filter(), ORDERS[form.cleaned_data["sort"]][1]
     column = order[0].lstrip("-")
     ends = Transaction.objects.order_by("occurred_at")
     if column == "occurred_at":
@@ -127,7 +127,14 @@ def _cursor_into_the_middle(query: str) -> str:
 def refresh() -> dict[str, str]:
     """Mark the mirror as synced now."""
     now, rows = clock.now(), DayTotal.objects.aggregate(rows=Sum("count"))["rows"] or 0
-    stands = {"rows": rows, "listed": rows, "as_of": now, "loaded_at": now, "whole_at": now, "day_at": now}
+    stands = {
+        "rows": rows,
+        "listed": rows,
+        "as_of": now,
+        "loaded_at": now,
+        "full_pass_ended_at": now,
+        "day_pass_begun_at": now,
+    }
     Mirror.objects.update_or_create(pk=1, defaults=stands)
     return {}
 
@@ -209,13 +216,13 @@ def _merge_rival(batch: Sequence[TransactionRecord]) -> None:
     """The rows alone, upserted as in Django's documentation."""
     now = datetime.now(UTC)
     rows = [row_of(record) for record in batch]
-    facets = facet_ids({row.words for row in rows})
+    facets = facet_ids({row.facet_key for row in rows})
     with transaction.atomic(durable=True):
         Transaction.objects.bulk_create(
             [
                 Transaction(
                     **row.values,
-                    facet_id=facets[row.words],
+                    facet_id=facets[row.facet_key],
                     digest=row.digest,
                     occurred_at=row.record.created_at or now,
                     first_seen_at=now,

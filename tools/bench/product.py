@@ -111,24 +111,24 @@ def _memory(stack: Stack) -> float:
 def _send_latency(name: str, broker: str, stack: Stack, limit: float) -> Measure:
     """Milliseconds from the click until the provider executes."""
     stack.set_sandbox(token_reuse=True)
-    with HttpBrowser(stack.web) as maker, HttpBrowser(stack.web) as checker:
-        maker.sign_in_at_the_demo("Tunde Bello")
-        checker.sign_in_at_the_demo("Amara Okafor")
+    with HttpBrowser(stack.web) as preparer, HttpBrowser(stack.web) as approver:
+        preparer.sign_in("Tunde Bello")
+        approver.sign_in("Amara Okafor")
         found = Sample(
-            [_one_latency(stack, maker, checker, AMOUNT + number) for number in range(1, ROUNDS + 1)]
+            [_one_latency(stack, preparer, approver, AMOUNT + number) for number in range(1, ROUNDS + 1)]
         )
     return sampled(name, f"approve and send to the service, {broker}", found, "ms", limit)
 
 
-def _one_latency(stack: Stack, maker: HttpBrowser, checker: HttpBrowser, amount: Decimal) -> float:
-    operation = prepare(maker, amount)
-    token = stack.service_token()
-    page = checker.get(operation)
+def _one_latency(stack: Stack, preparer: HttpBrowser, approver: HttpBrowser, amount: Decimal) -> float:
+    operation = prepare(preparer, amount)
+    token = stack.one_time_code()
+    page = approver.get(operation)
     before, clicked = len(_requests_executed(stack)), time.time()
-    checker.send(page, "/approve-and-send/", token=token)
+    approver.submit(page, "/approve-and-send/", token=token)
     while len(arrivals := _requests_executed(stack)) == before:
         time.sleep(0.01)
-    wait_until_closed(checker, operation)  # the next operation on this balance waits for it
+    wait_until_closed(approver, operation)  # the next operation on this balance waits for it
     return (arrivals[-1] - clicked) * 1000
 
 

@@ -197,7 +197,7 @@ class BothPages:
         self.request._messages = FallbackStorage(self.request)
         form = TransactionListForm(self.request.GET)
         form.is_valid()
-        self.page = transaction_page(form.chosen(), order=form.order, cursor=None)
+        self.page = transaction_page(form.transaction_filter(), order=form.order, cursor=None)
         self.rows = [TransactionRow(row, None) for row in self.page.rows]
         self.mirror = mirror_state()
         self.ours_template = get_template("operations/transactions.html")

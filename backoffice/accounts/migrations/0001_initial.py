@@ -55,7 +55,7 @@ class Migration(migrations.Migration):
                         max_length=5,
                     ),
                 ),
-                ("recovery_codes_kept_at", models.DateTimeField(editable=False, null=True)),
+                ("recovery_codes_stored_at", models.DateTimeField(editable=False, null=True)),
                 ("created_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
                 (
                     "groups",
@@ -83,12 +83,6 @@ class Migration(migrations.Migration):
             options={
                 "ordering": ["full_name", "pk"],
                 "default_permissions": ("view",),
-                "constraints": [
-                    models.CheckConstraint(
-                        condition=models.Q(("email", django.db.models.functions.text.Lower("email"))),
-                        name="user_email_in_lower_case",
-                    )
-                ],
             },
         ),
         migrations.CreateModel(
@@ -127,7 +121,7 @@ class Migration(migrations.Migration):
                     models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False),
                 ),
                 ("name", models.CharField(default="Authenticator", max_length=64)),
-                ("sealed_seed", models.BinaryField()),
+                ("encrypted_seed", models.BinaryField()),
                 ("last_t", models.BigIntegerField(default=-1, editable=False)),
                 (
                     "user",
@@ -140,9 +134,6 @@ class Migration(migrations.Migration):
             ],
             options={
                 "default_permissions": (),
-                "constraints": [
-                    models.UniqueConstraint(fields=("user", "confirmed"), name="authenticator_one_of_each")
-                ],
             },
         ),
         migrations.CreateModel(
@@ -207,5 +198,18 @@ class Migration(migrations.Migration):
             options={
                 "default_permissions": (),
             },
+        ),
+        migrations.AddConstraint(
+            model_name="user",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("email", django.db.models.functions.text.Lower("email"))),
+                name="user_email_in_lower_case",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="authenticatordevice",
+            constraint=models.UniqueConstraint(
+                fields=("user", "confirmed"), name="authenticator_one_of_each"
+            ),
         ),
     ]

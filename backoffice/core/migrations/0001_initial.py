@@ -49,7 +49,7 @@ class Migration(migrations.Migration):
                     models.CharField(choices=[("in_use", "In use"), ("former", "Former")], max_length=8),
                 ),
                 ("since", models.DateTimeField()),
-                ("sealed", models.BinaryField()),
+                ("encrypted_key", models.BinaryField()),
                 ("is_counted", models.BooleanField(default=False)),
                 ("calls", models.PositiveBigIntegerField(default=0)),
                 ("refused", models.PositiveBigIntegerField(default=0)),

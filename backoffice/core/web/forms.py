@@ -71,15 +71,15 @@ def describe_value(field: forms.Field, value: object) -> str:
 class ListFilterForm(PeriodForm):
     """The filters in the URL of a list. Reports and saved filters use the same names."""
 
-    not_narrowing: ClassVar[frozenset[str]] = frozenset()  # fields that choose the display, not the rows
+    display_fields: ClassVar[frozenset[str]] = frozenset()  # fields that choose the display, not the rows
 
     @property
-    def is_narrowed(self) -> bool:
+    def is_filtered(self) -> bool:
         """Whether any filter is set, so that an empty list can mention it."""
-        return any(name not in self.not_narrowing for name in self._set)
+        return any(name not in self.display_fields for name in self._set)
 
     @property
-    def typed(self) -> dict[str, str]:
+    def query(self) -> dict[str, str]:
         """Name and text of every filter that is set, as in the URL. Call only on a valid form."""
         return {name: str(self.data[name]) for name in self._set}
 

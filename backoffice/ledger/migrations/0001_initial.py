@@ -30,8 +30,8 @@ class Migration(migrations.Migration):
             name="ContinuityCheck",
             fields=[
                 ("currency", models.TextField(primary_key=True, serialize=False)),
-                ("reached", models.DateTimeField(null=True)),
-                ("whole_at", models.DateTimeField(null=True)),
+                ("checked_until", models.DateTimeField(null=True)),
+                ("completed_at", models.DateTimeField(null=True)),
             ],
             options={
                 "default_permissions": (),
@@ -106,14 +106,14 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("rows", models.BigIntegerField(default=0)),
-                ("listed", models.BigIntegerField(null=True)),
+                ("provider_count", models.BigIntegerField(null=True)),
                 ("as_of", models.DateTimeField(null=True)),
-                ("service_time", models.DateTimeField(null=True)),
+                ("provider_time", models.DateTimeField(null=True)),
                 ("loaded_at", models.DateTimeField(null=True)),
-                ("problem", models.TextField(blank=True)),
-                ("problem_at", models.DateTimeField(null=True)),
+                ("error", models.TextField(blank=True)),
+                ("error_at", models.DateTimeField(null=True)),
                 ("round_begun_at", models.DateTimeField(null=True)),
-                ("wanted_at", models.DateTimeField(null=True)),
+                ("sync_requested_at", models.DateTimeField(null=True)),
                 (
                     "pass_depth",
                     models.CharField(
@@ -131,12 +131,12 @@ class Migration(migrations.Migration):
                 ("pass_total", models.BigIntegerField(default=0)),
                 ("pass_read", models.BigIntegerField(default=0)),
                 ("pass_tries", models.PositiveSmallIntegerField(default=0)),
-                ("whole_at", models.DateTimeField(null=True)),
-                ("whole_begun_at", models.DateTimeField(null=True)),
+                ("full_pass_ended_at", models.DateTimeField(null=True)),
+                ("full_pass_begun_at", models.DateTimeField(null=True)),
                 ("day_begun_at", models.DateTimeField(null=True)),
                 ("day_page", models.BigIntegerField(default=1)),
                 ("day_total", models.BigIntegerField(default=0)),
-                ("day_at", models.DateTimeField(null=True)),
+                ("day_pass_begun_at", models.DateTimeField(null=True)),
             ],
             options={
                 "default_permissions": (),
@@ -186,32 +186,6 @@ class Migration(migrations.Migration):
             options={
                 "ordering": ("-occurred_at", "-id"),
                 "default_permissions": (),
-                "indexes": [
-                    models.Index(fields=["-occurred_at", "-id"], name="transaction_newest"),
-                    models.Index(
-                        fields=["facet", "occurred_at", "id", "amount"], name="transaction_by_facet"
-                    ),
-                    models.Index(
-                        fields=["facet", "amount", "id", "occurred_at"], name="transaction_by_amount"
-                    ),
-                    models.Index(fields=["currency", "occurred_at", "id"], name="transaction_by_currency"),
-                    models.Index(
-                        condition=models.Q(
-                            ("previous_balance__isnull", True),
-                            ("created_at__isnull", True),
-                            ("direction", ""),
-                            _connector="OR",
-                        ),
-                        fields=["currency", "occurred_at"],
-                        name="transaction_untold",
-                    ),
-                    models.Index(
-                        condition=models.Q(("missing_since__isnull", False)),
-                        fields=["missing_since"],
-                        name="transaction_missing",
-                    ),
-                ],
-                "constraints": [models.UniqueConstraint(fields=("transaction_id",), name="transaction_once")],
             },
         ),
         migrations.CreateModel(
@@ -242,7 +216,7 @@ class Migration(migrations.Migration):
                 ("found", backoffice.core.fields.ExactDecimalField()),
                 ("difference", backoffice.core.fields.DecimalSumField()),
                 ("direction", models.TextField()),
-                ("noticed_at", models.DateTimeField()),
+                ("detected_at", models.DateTimeField()),
                 (
                     "after",
                     models.OneToOneField(
@@ -265,10 +239,6 @@ class Migration(migrations.Migration):
             options={
                 "ordering": ("-at", "-id"),
                 "default_permissions": (),
-                "indexes": [
-                    models.Index(fields=["currency", "at", "id"], name="break_by_currency"),
-                    models.Index(fields=["-at", "-id"], name="break_newest"),
-                ],
             },
         ),
         migrations.CreateModel(
@@ -295,7 +265,6 @@ class Migration(migrations.Migration):
             options={
                 "ordering": ("-seen_at", "-id"),
                 "default_permissions": (),
-                "indexes": [models.Index(fields=["-seen_at", "-id"], name="transaction_change_newest")],
             },
         ),
         migrations.CreateModel(
@@ -327,5 +296,58 @@ class Migration(migrations.Migration):
                 "indexes": [models.Index(fields=["facet", "day"], name="day_total_by_facet")],
                 "constraints": [models.UniqueConstraint(fields=("day", "facet"), name="day_total_once")],
             },
+        ),
+        migrations.AddIndex(
+            model_name="transaction",
+            index=models.Index(fields=["-occurred_at", "-id"], name="transaction_newest"),
+        ),
+        migrations.AddIndex(
+            model_name="transaction",
+            index=models.Index(fields=["facet", "occurred_at", "id", "amount"], name="transaction_by_facet"),
+        ),
+        migrations.AddIndex(
+            model_name="transaction",
+            index=models.Index(fields=["facet", "amount", "id", "occurred_at"], name="transaction_by_amount"),
+        ),
+        migrations.AddIndex(
+            model_name="transaction",
+            index=models.Index(fields=["currency", "occurred_at", "id"], name="transaction_by_currency"),
+        ),
+        migrations.AddIndex(
+            model_name="transaction",
+            index=models.Index(
+                condition=models.Q(
+                    ("previous_balance__isnull", True),
+                    ("created_at__isnull", True),
+                    ("direction", ""),
+                    _connector="OR",
+                ),
+                fields=["currency", "occurred_at"],
+                name="transaction_untold",
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="transaction",
+            index=models.Index(
+                condition=models.Q(("missing_since__isnull", False)),
+                fields=["missing_since"],
+                name="transaction_missing",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="transaction",
+            constraint=models.UniqueConstraint(fields=("transaction_id",), name="transaction_once"),
+        ),
+        migrations.AddIndex(
+            model_name="balancebreak",
+            index=models.Index(fields=["currency", "at", "id"], name="break_by_currency"),
+        ),
+        migrations.AddIndex(
+            model_name="balancebreak",
+            index=models.Index(fields=["-at", "-id"], name="break_newest"),
+        ),
+        migrations.AddIndex(
+            model_name="transactionchange",
+            index=models.Index(fields=["-seen_at", "-id"], name="transaction_change_newest"),
         ),
     ]

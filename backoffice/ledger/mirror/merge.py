@@ -77,7 +77,7 @@ class RecordChange:
     `after` is empty if only the spelling differs.
     """
 
-    known: Transaction
+    stored: Transaction
     row: MirrorRow
     before: dict[str, Any]
     after: dict[str, Any]
@@ -104,7 +104,7 @@ def merge_rows(told: Mapping[str, MirrorRow], *, known_before: datetime | None =
     lock_until_commit("mirror")
     now = clock.now()
     writer = _WRITERS[connection.vendor]
-    writer.note(rows)
+    writer.stage(rows)
     is_known = [True] * len(rows)
     new, known = [], {}
     for place, pk in unsettled_rows(known_before):
@@ -151,16 +151,17 @@ def _json_value(value: object) -> object:
 
 
 def _write(writer: MergeWriter, new: list[MirrorRow], changes: list[RecordChange], now: datetime) -> None:
-    facets = facet_ids({row.words for row in (*new, *(change.row for change in changes))})
+    facets = facet_ids({row.facet_key for row in (*new, *(change.row for change in changes))})
     # The provider lists the newest first: of two records of the same time, the later one gets the higher id.
-    writings = [RowWrite(row, facets[row.words], None) for row in reversed(new)]
+    writings = [RowWrite(row, facets[row.facet_key], None) for row in reversed(new)]
     writings += [
-        RowWrite(change.row, facets[change.row.words], now if change.after else None) for change in changes
+        RowWrite(change.row, facets[change.row.facet_key], now if change.after else None)
+        for change in changes
     ]
     newest_before = Transaction.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
     writer.write(writings, now)
     TransactionChange.objects.bulk_create(
-        TransactionChange(transaction=change.known, seen_at=now, before=change.before, after=change.after)
+        TransactionChange(transaction=change.stored, seen_at=now, before=change.before, after=change.after)
         for change in changes
         if change.after
     )
@@ -174,14 +175,14 @@ def _write(writer: MergeWriter, new: list[MirrorRow], changes: list[RecordChange
 
 def update_totals(differences: TotalDifferences) -> None:
     """Apply these differences to the day totals, in the transaction that writes the rows."""
-    if sums := differences.that_differ():
-        _WRITERS[connection.vendor].add(sums)
+    if sums := differences.nonzero():
+        _WRITERS[connection.vendor].add_totals(sums)
 
 
 def _chain_link(row: MirrorRow, now: datetime) -> chain.ChainLink:
     """The new row as a link of the balance chain, as `chain_reader` will read it."""
     told = row.record
-    adds = chain.balance_effect(row.words[3], row.amount, row.fee) if told.created_at else None
+    adds = chain.balance_effect(row.facet_key[3], row.amount, row.fee) if told.created_at else None
     before = None if told.previous_balance is None else as_stored(told.previous_balance)
     return chain.make_link(0, told.created_at or now, before, adds)
 
@@ -190,8 +191,8 @@ def _moved_moments(changes: list[RecordChange]) -> Iterator[tuple[str, datetime]
     """The currency and time, before and after, of every change that may affect the balance chain."""
     for change in changes:
         if not breaks.CHAIN_FIELDS.isdisjoint(change.after):
-            yield change.known.currency, change.known.occurred_at
-            yield change.row.record.currency, change.row.record.created_at or change.known.occurred_at
+            yield change.stored.currency, change.stored.occurred_at
+            yield change.row.record.currency, change.row.record.created_at or change.stored.occurred_at
 
 
 def _total_differences(
@@ -199,13 +200,13 @@ def _total_differences(
 ) -> TotalDifferences:
     differences = TotalDifferences()
     for row in new:
-        differences.at(row.record.created_at or now, facets[row.words]).add(row.amount, row.fee)
+        differences.at(row.record.created_at or now, facets[row.facet_key]).add(row.amount, row.fee)
     for change in changes:
-        known, row = change.known, change.row
+        known, row = change.stored, change.row
         if not known.missing_since:  # a missing row was subtracted from the totals when it was marked
             differences.at(known.occurred_at, known.facet_id).subtract(known.amount, known.fee)
         moment = row.record.created_at or known.occurred_at
-        differences.at(moment, facets[row.words]).add(row.amount, row.fee)
+        differences.at(moment, facets[row.facet_key]).add(row.amount, row.fee)
     return differences
 
 

@@ -77,7 +77,7 @@ def _begin_round(lease: Lease) -> tuple[datetime, datetime]:
 
 
 def _end_round(lease: Lease, began: datetime, newest: TransactionPage | None) -> None:
-    reported = {"listed": newest.total, "service_time": newest.answered_at} if newest else {}
+    reported = {"listed": newest.total, "provider_time": newest.answered_at} if newest else {}
     with transaction.atomic(durable=True):
         lease.verify()
         Mirror.objects.filter(pk=1).update(as_of=began, round_begun_at=None, **reported)
@@ -97,7 +97,9 @@ PassDepth = Mirror.Depth
 
 def is_full_pass_due(mirror: Mirror) -> bool:
     """Whether a full pass is in progress, or the last one ended at least `FULL_PASS_INTERVAL` ago."""
-    is_late = mirror.whole_at is None or mirror.whole_at <= clock.now() - FULL_PASS_INTERVAL
+    is_late = (
+        mirror.full_pass_ended_at is None or mirror.full_pass_ended_at <= clock.now() - FULL_PASS_INTERVAL
+    )
     return bool(mirror.pass_depth) or is_late
 
 
@@ -167,11 +169,11 @@ def _end_full_pass(lease: Lease, mirror: Mirror) -> None:
 def _surplus() -> int:
     """Rows that are not marked missing, minus the provider's last count."""
     mirror = Mirror.objects.get(pk=1)
-    return mirror.rows - missing_count() - (mirror.listed or 0)
+    return mirror.rows - missing_count() - (mirror.provider_count or 0)
 
 
 def _record_full_pass(lease: Lease) -> None:
-    """Record the end of a full pass. It covers the last day only as of its own beginning, hence `day_at`."""
+    """Record the end of a full pass. It covers the last day only as of its own beginning, hence `day_pass_begun_at`."""
     now = clock.now()
     with transaction.atomic(durable=True):
         lease.verify()
@@ -179,10 +181,12 @@ def _record_full_pass(lease: Lease) -> None:
         mirror = Mirror.objects.get(pk=1)
         Mirror.objects.filter(pk=1).update(
             pass_depth="",
-            whole_at=now,
-            whole_begun_at=mirror.pass_begun_at,
+            full_pass_ended_at=now,
+            full_pass_begun_at=mirror.pass_begun_at,
             loaded_at=mirror.loaded_at or now,
-            day_at=max(filter(None, (mirror.day_at, mirror.pass_begun_at)), default=None),
+            day_pass_begun_at=max(
+                filter(None, (mirror.day_pass_begun_at, mirror.pass_begun_at)), default=None
+            ),
         )
 
 
@@ -195,7 +199,7 @@ def is_day_pass_due(mirror: Mirror) -> bool:
 
     The first full pass starts with the last day, so it counts as a day pass.
     """
-    began = mirror.day_at or mirror.pass_begun_at
+    began = mirror.day_pass_begun_at or mirror.pass_begun_at
     return mirror.day_begun_at is not None or (began is not None and began <= clock.now() - DAY_PASS_INTERVAL)
 
 
@@ -214,7 +218,7 @@ def continue_day_pass(lease: Lease, *, until: float, tell: Callable[[Mirror], ob
             "day_total": step.place.total,
         }
         if step.is_last:
-            reached = {"day_begun_at": None, "day_at": begun_at}
+            reached = {"day_begun_at": None, "day_pass_begun_at": begun_at}
         with transaction.atomic(durable=True):
             lease.verify()
             merge_rows(step.rows)

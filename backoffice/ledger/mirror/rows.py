@@ -85,7 +85,7 @@ class MirrorRow(NamedTuple):
     """
 
     record: TransactionRecord
-    words: FacetKey
+    facet_key: FacetKey
     line: str
     digest: bytes
 
@@ -105,8 +105,8 @@ class MirrorRow(NamedTuple):
         told = dict(self.record.__dict__)
         told |= {name: as_stored(told[name]) for name in DECIMAL_COLUMNS if told[name] is not None}
         told["amount"] = told["amount"].copy_abs()
-        told["direction"] = self.words[3]
-        told["counterparty"] = counterparty_by_direction(self.record, self.words[3])
+        told["direction"] = self.facet_key[3]
+        told["counterparty"] = counterparty_by_direction(self.record, self.facet_key[3])
         return {name: told[name] for name in RECORD_COLUMNS}
 
 

@@ -22,13 +22,13 @@ class MirrorState:
 
     now: datetime
     as_of: datetime | None
-    service_time: datetime | None
+    provider_time: datetime | None
     is_loaded: bool
-    problem: str
-    problem_at: datetime | None
+    error: str
+    error_at: datetime | None
     rows: int
     missing: int
-    listed: int | None
+    provider_count: int | None
     depth: str
     begun_at: datetime | None
     page: int
@@ -41,9 +41,9 @@ class MirrorState:
         return begun is None or begun < self.now - LATE_AFTER
 
     @property
-    def is_all_right(self) -> bool:
+    def is_healthy(self) -> bool:
         """Whether there is nothing to report except the time of the last sync."""
-        return self.is_loaded and not (self.is_late or self.problem or self.difference)
+        return self.is_loaded and not (self.is_late or self.error or self.difference)
 
     @property
     def seconds_behind(self) -> float:
@@ -53,7 +53,7 @@ class MirrorState:
     @property
     def difference(self) -> int:
         """The provider's count minus the mirror's rows that are not missing; normally zero."""
-        return 0 if self.listed is None else self.listed - (self.rows - self.missing)
+        return 0 if self.provider_count is None else self.provider_count - (self.rows - self.missing)
 
     @property
     def is_loading(self) -> bool:
@@ -74,7 +74,7 @@ def synced_until() -> datetime | None:
     mirror = Mirror.objects.filter(pk=1, loaded_at__isnull=False).first()
     if mirror is None or mirror.as_of is None:
         return None
-    return min(mirror.as_of, mirror.service_time or mirror.as_of)
+    return min(mirror.as_of, mirror.provider_time or mirror.as_of)
 
 
 def mirror_state() -> MirrorState:
@@ -86,13 +86,13 @@ def mirror_state() -> MirrorState:
     return MirrorState(
         now=timezone.now(),
         as_of=mirror.as_of,
-        service_time=mirror.service_time,
+        provider_time=mirror.provider_time,
         is_loaded=mirror.loaded_at is not None,
-        problem=mirror.problem,
-        problem_at=mirror.problem_at,
+        error=mirror.error,
+        error_at=mirror.error_at,
         rows=mirror.rows,
         missing=stored.missing if stored else 0,
-        listed=mirror.listed,
+        provider_count=mirror.provider_count,
         depth=mirror.pass_depth,
         begun_at=mirror.pass_begun_at,
         page=mirror.pass_page,

@@ -70,14 +70,14 @@ def sync_now() -> int:
     If another process is reading, that process runs one more round before it releases the lease.
     """
     Mirror.objects.get_or_create(pk=1)
-    Mirror.objects.filter(pk=1).update(wanted_at=clock.now())
+    Mirror.objects.filter(pk=1).update(sync_requested_at=clock.now())
     return _sync_once()
 
 
 def request_sync() -> None:
     """Request a round: recorded in the database, and enqueued as a task when this transaction commits."""
     Mirror.objects.get_or_create(pk=1)
-    Mirror.objects.filter(pk=1).update(wanted_at=clock.now())
+    Mirror.objects.filter(pk=1).update(sync_requested_at=clock.now())
     enqueue_on_commit(SYNC_TASK, "")
 
 
@@ -148,11 +148,11 @@ def _read(lease: Lease, read: Callable[[], None]) -> None:
     try:
         with lease:
             read()
-            Mirror.objects.filter(pk=1).update(problem="", problem_at=None)
+            Mirror.objects.filter(pk=1).update(error="", error_at=None)
     except LeaseLostError:
         logger.warning("The sync stood still for too long, and another one has taken over")
     except (GatewayError, UnstorableRecordError) as exc:
-        Mirror.objects.filter(pk=1).update(problem=str(exc), problem_at=clock.now())
+        Mirror.objects.filter(pk=1).update(error=str(exc), error_at=clock.now())
         raise
 
 
@@ -178,8 +178,8 @@ def _try_pass(read_on: Callable[..., None], lease: Lease, tell: OnProgress) -> E
 
 def _is_due(mirror: Mirror) -> bool:
     """Whether anything is due. After an error only once a minute, unless a round was requested since."""
-    if mirror.problem_at and clock.now() < mirror.problem_at + ROUND_INTERVAL:
-        return mirror.wanted_at is not None and mirror.wanted_at > mirror.problem_at
+    if mirror.error_at and clock.now() < mirror.error_at + ROUND_INTERVAL:
+        return mirror.sync_requested_at is not None and mirror.sync_requested_at > mirror.error_at
     return passes.is_full_pass_due(mirror) or passes.is_day_pass_due(mirror) or _round_is_due(mirror)
 
 
@@ -190,4 +190,6 @@ def _round_is_due(mirror: Mirror) -> bool:
 
 def _is_requested(mirror: Mirror) -> bool:
     """Whether a round was requested since the last successful one began."""
-    return mirror.wanted_at is not None and (mirror.as_of is None or mirror.wanted_at >= mirror.as_of)
+    return mirror.sync_requested_at is not None and (
+        mirror.as_of is None or mirror.sync_requested_at >= mirror.as_of
+    )

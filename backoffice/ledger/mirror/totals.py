@@ -50,7 +50,7 @@ class TotalDifferences:
         """The sum for the UTC day and facet of a transaction, whatever the viewer's time zone."""
         return self.sums[utc_day(occurred_at), facet_id]
 
-    def that_differ(self) -> dict[TotalKey, ExactSum]:
+    def nonzero(self) -> dict[TotalKey, ExactSum]:
         """The differences that are not zero."""
         return {key: found for key, found in self.sums.items() if found}
 
@@ -61,11 +61,11 @@ class TotalDiscrepancy:
 
     day: date
     facet_id: int
-    kept: ExactSum
+    stored: ExactSum
     counted: ExactSum
 
     def __str__(self) -> str:
-        return f"{self.day} facet {self.facet_id}: kept {self.kept}; counted {self.counted}"
+        return f"{self.day} facet {self.facet_id}: kept {self.stored}; counted {self.counted}"
 
 
 def utc_day(moment: datetime) -> date:

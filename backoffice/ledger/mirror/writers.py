@@ -53,13 +53,13 @@ class RowWrite:
 class MergeWriter(Protocol):
     """Bulk writes for one database engine. Everything runs in the caller's transaction."""
 
-    def note(self, rows: Sequence[MirrorRow]) -> None:
+    def stage(self, rows: Sequence[MirrorRow]) -> None:
         """Replace the contents of the temporary table `mirror_told` with their ids and digests."""
 
     def write(self, writings: Sequence[RowWrite], now: datetime) -> None:
         """Insert the rows, or update those whose transaction ids exist."""
 
-    def add(self, sums: Mapping[TotalKey, ExactSum]) -> None:
+    def add_totals(self, sums: Mapping[TotalKey, ExactSum]) -> None:
         """Add each sum to its day total."""
 
 
@@ -105,7 +105,7 @@ _POSTGRESQL_ADD_TOTALS = """
 class PostgresqlWriter:
     """See `MergeWriter`."""
 
-    def note(self, rows: Sequence[MirrorRow]) -> None:
+    def stage(self, rows: Sequence[MirrorRow]) -> None:
         with connection.cursor() as cursor:
             cursor.execute(_POSTGRESQL_TABLES)
         lines = (
@@ -119,7 +119,7 @@ class PostgresqlWriter:
         with connection.cursor() as cursor:
             cursor.execute(_POSTGRESQL_MERGE, [now, now])
 
-    def add(self, sums: Mapping[TotalKey, ExactSum]) -> None:
+    def add_totals(self, sums: Mapping[TotalKey, ExactSum]) -> None:
         days, facets = zip(*sums, strict=True)
         columns = [list(column) for column in (days, facets)]
         columns += [[getattr(found, name) for found in sums.values()] for name in ("count", "amount", "fee")]
@@ -155,7 +155,7 @@ _DAYS_AT_ONCE = 500
 class SqliteWriter:
     """See `MergeWriter`."""
 
-    def note(self, rows: Sequence[MirrorRow]) -> None:
+    def stage(self, rows: Sequence[MirrorRow]) -> None:
         keys = [(place, row.record.transaction_id, row.digest) for place, row in enumerate(rows)]
         with connection.cursor() as cursor:
             cursor.execute(_SQLITE_TABLE)
@@ -166,7 +166,7 @@ class SqliteWriter:
         with connection.cursor() as cursor:
             cursor.executemany(_SQLITE_MERGE, [_parameters(writing, now) for writing in writings])
 
-    def add(self, sums: Mapping[TotalKey, ExactSum]) -> None:
+    def add_totals(self, sums: Mapping[TotalKey, ExactSum]) -> None:
         """Add up in Python, since SQLite has no exact decimals.
 
         The write lock excludes concurrent changes.

@@ -66,7 +66,7 @@ class BalanceCard:
 
     balance: Balance
     trend: BalanceTrend
-    moved_by: tuple[str, ...]
+    kinds: tuple[str, ...]
 
 
 @require_safe

@@ -48,8 +48,8 @@ def statements(request: HttpRequest) -> HttpResponse:
     form = CurrencyPeriodForm(request.GET if request.GET else {"since": today.replace(day=1), "until": today})
     context: dict[str, object] = {"form": form}
     if form.is_valid():
-        days = {name: day for name, day in form.typed.items() if name != "currency"}
-        context |= {"address": urlencode(form.typed), "days": urlencode(days)}
+        days = {name: day for name, day in form.query.items() if name != "currency"}
+        context |= {"address": urlencode(form.query), "days": urlencode(days)}
     with chain_reader.consistent_read():
         context |= {"mirror": mirror_state(), "unchecked": unchecked_currencies()}
         if form.is_valid():
@@ -66,7 +66,7 @@ def continuity(request: HttpRequest) -> HttpResponse:
     with chain_reader.consistent_read():
         context |= {"mirror": mirror_state(), "unchecked": unchecked_currencies()}
         if form.is_valid():
-            chosen = form.cleaned_data["currency"], *form.moments
+            chosen = form.cleaned_data["currency"], *form.period
             breaks = filtered_breaks(*chosen)
             context |= {"days": breaks_by_day(breaks), "untold": unplaceable_count(*chosen)}
             context["page"] = keyset_page(
@@ -80,11 +80,11 @@ def continuity(request: HttpRequest) -> HttpResponse:
 def _statements_context(form: CurrencyPeriodForm, cursor: str | None) -> dict[str, object]:
     one = form.cleaned_data["currency"]
     if not one:
-        return {"statements": [build_statement(currency, *form.moments) for currency in known_currencies()]}
-    rows = statement_transactions(one, *form.moments)
+        return {"statements": [build_statement(currency, *form.period) for currency in known_currencies()]}
+    rows = statement_transactions(one, *form.period)
     page = paginate(chain_reader.reader_of_whole_moments(rows), order=chain_reader.CHAIN_ORDER, cursor=cursor)
     return {
-        "statements": [build_statement(one, *form.moments)],
+        "statements": [build_statement(one, *form.period)],
         "page": page,
         "lines": _statement_lines(one, page.rows),
     }

@@ -143,7 +143,7 @@ class ExaminedPart:
     currency: str
     since: datetime | None
     until: datetime | None
-    broken: list[ChainBreak]
+    breaks: list[ChainBreak]
 
 
 def update_breaks(touched: Iterable[tuple[str, datetime]]) -> None:
@@ -236,10 +236,10 @@ def _part_condition(part: ExaminedPart) -> Q:
 
 
 def _new_breaks(part: ExaminedPart) -> Iterator[BalanceBreak]:
-    if not part.broken:
+    if not part.breaks:
         return
     now = clock.now()
-    for broken, kind in zip(part.broken, classify_breaks(part.currency, part.broken), strict=True):
+    for broken, kind in zip(part.breaks, classify_breaks(part.currency, part.breaks), strict=True):
         yield BalanceBreak(
             currency=part.currency,
             at=broken.after.at,
@@ -250,7 +250,7 @@ def _new_breaks(part: ExaminedPart) -> Iterator[BalanceBreak]:
             direction="in" if broken.difference > 0 else "out",
             before_id=broken.before.pk,
             after_id=broken.after.pk,
-            noticed_at=now,
+            detected_at=now,
         )
 
 

@@ -96,22 +96,25 @@ def _due_currencies() -> Iterator[str]:
     checks = {check.currency: check for check in ContinuityCheck.objects.all()}
     before = clock.now() - CHECK_INTERVAL
     ended = {
-        currency: checks[currency].whole_at if currency in checks else None for currency in known_currencies()
+        currency: checks[currency].completed_at if currency in checks else None
+        for currency in known_currencies()
     }
     for currency, whole_at in sorted(ended.items(), key=lambda one: one[1] or _NEVER):
-        if whole_at is None or whole_at <= before or checks[currency].reached:
+        if whole_at is None or whole_at <= before or checks[currency].checked_until:
             yield currency
 
 
 def _check_some(check: ContinuityCheck) -> None:
-    landmark = landmark_before(check.currency, check.reached + _ONE_TICK) if check.reached else None
+    landmark = (
+        landmark_before(check.currency, check.checked_until + _ONE_TICK) if check.checked_until else None
+    )
     part = examine_chain(check.currency, landmark, RECORDS_PER_CHECK)
     changed = store_breaks([part])
-    if changed and check.whole_at:
+    if changed and check.completed_at:
         logger.error("The kept breaks of %s differed from the rows in %d places", check.currency, changed)
-    check.reached = part.until
+    check.checked_until = part.until
     if part.until is None:
-        check.whole_at = clock.now()
+        check.completed_at = clock.now()
     check.save()
 
 
@@ -179,7 +182,7 @@ def unplaceable_count(currency: str, since: datetime | None, until: datetime | N
 
 def unchecked_currencies() -> list[str]:
     """The currencies that were never completely checked: they may have breaks that are not stored."""
-    checked = set(ContinuityCheck.objects.exclude(whole_at=None).values_list("currency", flat=True))
+    checked = set(ContinuityCheck.objects.exclude(completed_at=None).values_list("currency", flat=True))
     return [currency for currency in known_currencies() if currency not in checked]
 
 

@@ -52,13 +52,13 @@ class ReportedBalance:
 
     at: datetime
     amount: Decimal
-    by_records: Decimal
+    derived: Decimal
 
     @property
     def difference(self) -> Decimal:
         """The reported balance minus the balance by the records."""
         with localcontext(SUM_CONTEXT):
-            return self.amount - self.by_records
+            return self.amount - self.derived
 
 
 @dataclass(frozen=True)
@@ -81,9 +81,9 @@ class Statement:
     unknown: MovementTotals
     breaks: CappedCount
     unexplained: Decimal | None
-    untold: CappedCount
-    vanished: int
-    told: list[ReportedBalance] = field(default_factory=list)
+    unplaceable: CappedCount
+    missing: int
+    reported: list[ReportedBalance] = field(default_factory=list)
 
     @property
     def count(self) -> int:
@@ -146,9 +146,9 @@ def build_statement(currency: str, since: datetime | None, until: datetime | Non
         unknown=unknown,
         breaks=breaks,
         unexplained=unexplained,
-        untold=_unplaceable(currency, since, until),
-        vanished=_missing(currency, since, until).count(),
-        told=_reported_at_ends(currency, since, until or _END_OF_TIME),
+        unplaceable=_unplaceable(currency, since, until),
+        missing=_missing(currency, since, until).count(),
+        reported=_reported_at_ends(currency, since, until or _END_OF_TIME),
     )
 
 
@@ -182,7 +182,7 @@ def _break_sum(
     breaks = BalanceBreak.objects.filter(currency=currency, **_within("at", since, until)).order_by(
         "at", "id"
     )
-    found = [broken.signed for broken in breaks[: MAX_COUNTED + 1]]
+    found = [broken.signed_difference for broken in breaks[: MAX_COUNTED + 1]]
     number = CappedCount.of(len(found), MAX_COUNTED)
     return number, None if number.is_more else _sum(found)
 

@@ -77,7 +77,7 @@ class TransactionFilter:
     text: str = ""
 
     @property
-    def words(self) -> dict[str, str]:
+    def facet_values(self) -> dict[str, str]:
         """The facet columns that are restricted, with their values."""
         words = {
             "currency": self.currency,
@@ -88,13 +88,13 @@ class TransactionFilter:
         return {name: word for name, word in words.items() if word}
 
     @property
-    def names_somebody(self) -> bool:
+    def searches_names(self) -> bool:
         """Whether it searches for text in names."""
         return bool(self.counterparty or self.text)
 
-    def facets_of(self, facets: Iterable[Facet]) -> list[int]:
+    def matching_facets(self, facets: Iterable[Facet]) -> list[int]:
         """The ids of the facets with all the chosen values."""
-        words = self.words.items()
+        words = self.facet_values.items()
         return [facet.pk for facet in facets if all(getattr(facet, name) == word for name, word in words)]
 
     def apply(self, transactions: QuerySet[Transaction]) -> QuerySet[Transaction]:
@@ -111,8 +111,8 @@ class TransactionFilter:
             "transaction_id": self.transaction_id or None,
         }
         found = transactions.filter(**{name: value for name, value in ranges.items() if value is not None})
-        if self.words:
-            found = found.filter(facet__in=Facet.objects.filter(**self.words))
+        if self.facet_values:
+            found = found.filter(facet__in=Facet.objects.filter(**self.facet_values))
         return found.filter(_text_condition(self.text)) if self.text else found
 
 

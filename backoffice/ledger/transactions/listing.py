@@ -26,7 +26,7 @@ class TransactionCount:
     is_exact: bool
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """`1,234`, or `About 8,000,000`: an estimate is rounded to two significant digits."""
         if self.is_exact:
             return f"{self.number:,}"
@@ -101,9 +101,9 @@ def _uses_planner(chosen: TransactionFilter) -> bool:
 
 def _approximate_count(chosen: TransactionFilter) -> int:
     """Estimate from the day totals (whole days), or from the database's planner."""
-    if chosen.names_somebody or (chosen.least, chosen.most) != (None, None):
+    if chosen.searches_names or (chosen.least, chosen.most) != (None, None):
         return _planner_estimate(chosen)
-    totals = DayTotal.objects.filter(facet__in=chosen.facets_of(filters.known_facets()))
+    totals = DayTotal.objects.filter(facet__in=chosen.matching_facets(filters.known_facets()))
     if chosen.since:
         totals = totals.filter(day__gte=chosen.since.date())
     if chosen.until:

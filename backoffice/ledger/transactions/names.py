@@ -30,9 +30,9 @@ class NameMatch:
     """
 
     keys: Sequence[Any] | None
-    of_row: Sql
-    alone: Sql | None
-    whose_id: int | None  # primary key of the transaction whose id is the text
+    row_condition: Sql
+    id_condition: Sql | None
+    row_id: int | None  # primary key of the transaction whose id is the text
 
 
 def match_names(chosen: TransactionFilter, of_each: NameMatch | None = None) -> NameMatch | None:
@@ -43,9 +43,9 @@ def match_names(chosen: TransactionFilter, of_each: NameMatch | None = None) -> 
     `of_each` is the result of `match_names_per_row` for the same filter, if available: its id lookup is
     reused.
     """
-    if not chosen.names_somebody:
+    if not chosen.searches_names:
         return None
-    conditions, pk = _conditions(chosen), of_each.whose_id if of_each else _row_with_id(chosen)
+    conditions, pk = _conditions(chosen), of_each.row_id if of_each else _row_with_id(chosen)
     found = fetch_rows(select("named.key::text", _NAMES, conditions, limit=MAX_LISTED_NAMES + 1))
     if len(found) > MAX_LISTED_NAMES:
         return NameMatch(None, _or_id(_per_row(conditions), pk), None, pk)
@@ -59,7 +59,7 @@ def match_names(chosen: TransactionFilter, of_each: NameMatch | None = None) -> 
 
 def match_names_per_row(chosen: TransactionFilter) -> NameMatch | None:
     """The same condition, checked for each row by its `names_key`: fast for few rows. None without a text."""
-    if not chosen.names_somebody:
+    if not chosen.searches_names:
         return None
     pk = _row_with_id(chosen)
     return NameMatch(None, _or_id(_per_row(_conditions(chosen)), pk), None, pk)

@@ -64,13 +64,13 @@ class CandidateSet(NamedTuple):
     """Rows that include every match unless too many, and the conditions to check for each row."""
 
     rows: Sql
-    besides: list[Sql]
-    walk: BoundedScan | None = None
+    row_conditions: list[Sql]
+    scan: BoundedScan | None = None
 
     @property
-    def is_whole(self) -> bool:
+    def is_complete(self) -> bool:
         """False if a bounded scan ends before the transactions do."""
-        return self.walk is None or self.walk.end(NEWEST_FIRST) is None
+        return self.scan is None or self.scan.end(NEWEST_FIRST) is None
 
 
 class FilterTooBroadError(Exception):
@@ -81,11 +81,11 @@ class AccessPaths:
     """The index scans for a filter: by time or amount, over all rows or per facet, or by few names."""
 
     def __init__(self, chosen: TransactionFilter, said: NameMatch | None) -> None:
-        ids = chosen.facets_of(filters.known_facets())
+        ids = chosen.matching_facets(filters.known_facets())
         self.is_empty = not ids
         period, amounts = _period(chosen), _amounts(chosen)
-        words = [Sql("facet_id = ANY(%s)", [ids])] if chosen.words else []
-        texts = [said.of_row] if said else []
+        words = [Sql("facet_id = ANY(%s)", [ids])] if chosen.facet_values else []
+        texts = [said.row_condition] if said else []
         of = IndexKeys("facet_id", "integer", ids) if words else None
         self.by_time = IndexScan(NEWEST_FIRST, period, [*amounts, *texts], of)
         self.by_amount = IndexScan(_LARGEST_FIRST, amounts, [*period, *texts], of)
@@ -101,28 +101,28 @@ class AccessPaths:
         ]
         self._is_along_facets = is_along_facets
 
-    def in_order(self, order: Order) -> IndexScan | None:
+    def exact_scan(self, order: Order) -> IndexScan | None:
         """The scan whose index alone gives the matching rows in this order, if there is one."""
         ways = (self.by_name, self.by_time, self.by_amount)
         return next(
             (
                 way
                 for way in ways
-                if way and not way.besides and order_column(way.order) == order_column(order)
+                if way and not way.row_conditions and order_column(way.order) == order_column(order)
             ),
             None,
         )
 
-    def of_few(self, order: Order) -> IndexScan | None:
+    def small_scan(self, order: Order) -> IndexScan | None:
         """A scan that yields few rows, if there is one and a scan in list order is not as good."""
         skipped = self.by_time if self._is_along_facets and order_column(order) == "occurred_at" else None
         ways = (way for way, is_narrow in self._small if way and is_narrow and way is not skipped)
         return next((way for way in ways if _is_small(way)), None)
 
-    def walked(self, order: Order, limit: int, *more: Sql) -> BoundedScan:
+    def bounded_scan(self, order: Order, limit: int, *more: Sql) -> BoundedScan:
         """The next rows in this order, at most `limit` of them."""
         way = self.by_amount if order_column(order) == "amount" else self._along_time
-        return BoundedScan(way.merged(order, limit, *more), way.besides, limit)
+        return BoundedScan(way.merged(order, limit, *more), way.row_conditions, limit)
 
 
 @contextmanager
@@ -172,22 +172,22 @@ def sum_matches(chosen: TransactionFilter, *, most: int) -> list[FacetSum] | Non
         if ways.is_empty:
             return []
         whole = _candidates(ways, most)
-        found = _sum_rows(whole.rows, whole.besides, most)
-        return found if sum(one.number for one in found) <= most and whole.is_whole else None
+        found = _sum_rows(whole.rows, whole.row_conditions, most)
+        return found if sum(one.number for one in found) <= most and whole.is_complete else None
 
 
 def _count_candidates(ways: AccessPaths, most: int) -> tuple[int, bool]:
     whole = _candidates(ways, most)
-    number = _count_rows(whole.rows, whole.besides, most)
-    return number, number <= most and whole.is_whole
+    number = _count_rows(whole.rows, whole.row_conditions, most)
+    return number, number <= most and whole.is_complete
 
 
 def _candidates(ways: AccessPaths, most: int) -> CandidateSet:
-    exact = ways.in_order(NEWEST_FIRST) or ways.in_order(_LARGEST_FIRST) or ways.of_few(NEWEST_FIRST)
+    exact = ways.exact_scan(NEWEST_FIRST) or ways.exact_scan(_LARGEST_FIRST) or ways.small_scan(NEWEST_FIRST)
     if exact is not None:
-        return CandidateSet(exact.rows(exact.order, max(most, MAX_GATHERED) + 1), exact.besides)
-    walk = ways.walked(NEWEST_FIRST, MAX_SCANNED)
-    return CandidateSet(walk.rows, walk.besides, walk)
+        return CandidateSet(exact.rows(exact.order, max(most, MAX_GATHERED) + 1), exact.row_conditions)
+    walk = ways.bounded_scan(NEWEST_FIRST, MAX_SCANNED)
+    return CandidateSet(walk.rows, walk.row_conditions, walk)
 
 
 def _next_rows(
@@ -197,7 +197,7 @@ def _next_rows(
     ways = AccessPaths(chosen, said)
     if ways.is_empty:
         return RowBatch([])
-    if exact := ways.in_order(order):
+    if exact := ways.exact_scan(order):
         return RowBatch(_fetch_transactions(exact.rows(order, limit, *behind), [], order, limit))
     with query_timeout():
         soon = _scan_rows(ways, order, PROBED_ROWS, behind, limit)
@@ -209,19 +209,19 @@ def _search_rows(
 ) -> RowBatch[Transaction]:
     """Search with the name combinations resolved, after a probe of the next rows found too few matches."""
     ways = AccessPaths(chosen, match_names(chosen, said))
-    if exact := ways.in_order(order):
+    if exact := ways.exact_scan(order):
         return RowBatch(_fetch_transactions(exact.rows(order, limit, *behind), [], order, limit))
-    if few := ways.of_few(order):
+    if few := ways.small_scan(order):
         gathered = few.rows(few.order, MAX_GATHERED)
-        return RowBatch(_fetch_transactions(gathered, [*few.besides, *behind], order, limit))
+        return RowBatch(_fetch_transactions(gathered, [*few.row_conditions, *behind], order, limit))
     return _scan_rows(ways, order, MAX_SCANNED, behind, limit)
 
 
 def _scan_rows(
     ways: AccessPaths, order: Order, at_most: int, behind: list[Sql], limit: int
 ) -> RowBatch[Transaction]:
-    walk = ways.walked(order, at_most, *behind)
-    rows = _fetch_transactions(walk.rows, walk.besides, order, limit)
+    walk = ways.bounded_scan(order, at_most, *behind)
+    rows = _fetch_transactions(walk.rows, walk.row_conditions, order, limit)
     return RowBatch(rows, cut_at=walk.end(order) if len(rows) < limit else None)
 
 
@@ -229,7 +229,9 @@ def _name_scan(said: NameMatch, period: list[Sql], besides: list[Sql]) -> IndexS
     """None if there are too many names to use as keys."""
     if said.keys is None:
         return None
-    return IndexScan(NEWEST_FIRST, period, besides, IndexKeys("names_key", "uuid", said.keys), said.alone)
+    return IndexScan(
+        NEWEST_FIRST, period, besides, IndexKeys("names_key", "uuid", said.keys), said.id_condition
+    )
 
 
 def _period(chosen: TransactionFilter) -> list[Sql]:

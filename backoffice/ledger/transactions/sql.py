@@ -85,32 +85,32 @@ class IndexScan:
     """
 
     order: Order
-    within: list[Sql]
-    besides: list[Sql]
-    of: IndexKeys | None = None
-    alone: Sql | None = None
+    index_conditions: list[Sql]
+    row_conditions: list[Sql]
+    keys: IndexKeys | None = None
+    extra_row: Sql | None = None
 
     def rows(self, order: Order, limit: int, *more: Sql) -> Sql:
         """The first `limit` rows of each key; the result as a whole is not ordered."""
-        narrowed = [*self.within, *more]
-        if self.of is None:
+        narrowed = [*self.index_conditions, *more]
+        if self.keys is None:
             return select(_COLUMNS, _TABLE, narrowed, order, limit)
-        of_one = select(_COLUMNS, _TABLE, [Sql(f"{self.of.column} = one.key"), *narrowed], order, limit)
-        keys = Sql(f"unnest(%s::{self.of.type}[]) one (key)", [self.of.values])
+        of_one = select(_COLUMNS, _TABLE, [Sql(f"{self.keys.column} = one.key"), *narrowed], order, limit)
+        keys = Sql(f"unnest(%s::{self.keys.type}[]) one (key)", [self.keys.values])
         rows = select("found.*", cross_join(keys, subquery("LATERAL", of_one, "found")))
-        if self.alone is None:
+        if self.extra_row is None:
             return rows
-        return union_all(rows, select(_COLUMNS, _TABLE, [self.alone, *narrowed]))
+        return union_all(rows, select(_COLUMNS, _TABLE, [self.extra_row, *narrowed]))
 
     def merged(self, order: Order, limit: int, *more: Sql) -> Sql:
         """The first rows of all keys together, in order, reading no key further than needed.
 
         Expensive to plan.
         """
-        if self.of is None:
+        if self.keys is None:
             return self.rows(order, limit, *more)
-        keys = [Sql(f"{self.of.column} = %s", [key]) for key in self.of.values]
-        scans = [select(_COLUMNS, _TABLE, [key, *self.within, *more], order, limit) for key in keys]
+        keys = [Sql(f"{self.keys.column} = %s", [key]) for key in self.keys.values]
+        scans = [select(_COLUMNS, _TABLE, [key, *self.index_conditions, *more], order, limit) for key in keys]
         return select("*", subquery("", union_all(*scans), "scans"), [], order, limit)
 
 
@@ -119,7 +119,7 @@ class BoundedScan:
     """Rows in list order, at most `limit` of them, and the conditions still to be checked for each row."""
 
     rows: Sql
-    besides: list[Sql]
+    row_conditions: list[Sql]
     limit: int
 
     def end(self, order: Order) -> Position | None:

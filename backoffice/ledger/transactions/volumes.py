@@ -40,7 +40,7 @@ class VolumeSummary:
     """
 
     volumes: list[DirectionVolume]
-    left_out: int
+    missing: int
 
 
 def volume_summary(chosen: TransactionFilter) -> VolumeSummary | None:
@@ -67,7 +67,7 @@ def _volumes_by_days(chosen: TransactionFilter) -> list[DirectionVolume]:
     The cost grows with the days of the period times the facets of a day, not with the transactions.
     """
     known = {facet.pk: facet for facet in filters.known_facets()}
-    sums = sums_between(chosen.facets_of(known.values()), chosen.since, chosen.until)
+    sums = sums_between(chosen.matching_facets(known.values()), chosen.since, chosen.until)
     return _by_direction(known, ((facet_id, amount) for facet_id, _, amount, _ in sums))
 
 
@@ -87,7 +87,7 @@ def _missing_count(chosen: TransactionFilter) -> int:
 
 def _has_no_totals(chosen: TransactionFilter) -> bool:
     is_of_some_amounts = (chosen.least, chosen.most) != (None, None)
-    return bool(chosen.names_somebody or chosen.transaction_id or is_of_some_amounts)
+    return bool(chosen.searches_names or chosen.transaction_id or is_of_some_amounts)
 
 
 def sums_between(

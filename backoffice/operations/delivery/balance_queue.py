@@ -25,21 +25,21 @@ class QueuePosition:
     """
 
     balance: str
-    before: int
-    held_by: Operation | None
+    ahead: int
+    blocked_by: Operation | None
 
     @property
-    def is_now(self) -> bool:
-        return self.before == 0 and self.held_by is None
+    def is_next(self) -> bool:
+        return self.ahead == 0 and self.blocked_by is None
 
     def __str__(self) -> str:
         """A sentence for the screen; empty if nothing is ahead."""
-        before = self.before + (self.held_by is not None)
+        before = self.ahead + (self.blocked_by is not None)
         if not before:
             return ""
         held = (
-            f" {self.held_by.reference} has left, and its transaction is not known yet."
-            if self.held_by
+            f" {self.blocked_by.reference} has left, and its transaction is not known yet."
+            if self.blocked_by
             else ""
         )
         return f"{before} before this one at the {self.balance} balance.{held}"
@@ -56,7 +56,7 @@ def queue_position(operation: Operation) -> QueuePosition | None:
     release = getattr(operation, "release", None)
     now = timezone.now()
     before = _releases_ahead(release, now) if release else _queued_releases(now).filter(balance=balance)
-    in_doubt = Attempt.objects.in_doubt(balance)
+    in_doubt = Attempt.objects.unmatched(balance)
     ahead = Operation.objects.filter(
         Q(pk__in=in_doubt.values("operation")) | Q(pk__in=before.exclude(pk=operation.pk).values("pk"))
     )
@@ -78,12 +78,12 @@ def is_next(release: Release, now: datetime) -> bool:
     """Whether no released operation is ahead at this balance and no attempt there lacks its transaction."""
     if release.balance is None:
         return True
-    return not (Attempt.objects.in_doubt(release.balance).exists() or _releases_ahead(release, now).exists())
+    return not (Attempt.objects.unmatched(release.balance).exists() or _releases_ahead(release, now).exists())
 
 
 def next_release(balance: str, now: datetime) -> Release | None:
     """The release at the head of this balance's queue."""
-    return _queued_releases(now).filter(balance=balance).order_by(*Release.IN_TURN).first()
+    return _queued_releases(now).filter(balance=balance).order_by(*Release.QUEUE_ORDER).first()
 
 
 def queue_heads_first(now: datetime) -> QuerySet[Release]:
@@ -95,7 +95,7 @@ def queue_heads_first(now: datetime) -> QuerySet[Release]:
     before = _queued_releases(now).filter(
         Q(released_at__lt=OuterRef("released_at")) | same_moment, balance=OuterRef("balance")
     )
-    return _queued_releases(now).order_by(Exists(before), *Release.IN_TURN)
+    return _queued_releases(now).order_by(Exists(before), *Release.QUEUE_ORDER)
 
 
 def newest_attempt_id(balance: str | None) -> int | None:
@@ -113,5 +113,5 @@ def _releases_ahead(release: Release, now: datetime) -> QuerySet[Release]:
 
 def _queued_releases(now: datetime) -> QuerySet[Release]:
     """Releases that are in the queue: not expired, and not skipped for a while after an internal error."""
-    in_order = Q(out_of_turn_until__isnull=True) | Q(out_of_turn_until__lte=now)
+    in_order = Q(skipped_until__isnull=True) | Q(skipped_until__lte=now)
     return Release.objects.filter(in_order, expires_at__gt=now)

@@ -51,7 +51,7 @@ def send_and_classify(request: Callable[[], SendReceipt]) -> SendResult:
     except NotSentError as exc:
         return _result_of_error(exc, Status.APPROVED, Outcome.NOT_SENT, Action.OPERATION_RETURNED)
     except OtpRefusedError as exc:
-        return _result_of_error(exc, Status.APPROVED, Outcome.TOKEN_REFUSED, Action.OPERATION_RETURNED)
+        return _result_of_error(exc, Status.APPROVED, Outcome.OTP_REFUSED, Action.OPERATION_RETURNED)
     except RejectedError as exc:
         return _result_of_error(exc, Status.FAILED, Outcome.REJECTED, Action.OPERATION_FAILED)
     except GatewayError as exc:
@@ -152,7 +152,7 @@ def _apply(operation: Operation, attempt: Attempt, result: SendResult) -> None:
 
 def release_balance(attempt: Attempt) -> None:
     """Enqueue the next release of this balance once the attempt is closed or its transaction is known."""
-    if attempt.closed_at or attempt.service_transaction_id:
+    if attempt.closed_at or attempt.provider_transaction_id:
         enqueue_next(attempt.balance)
 
 
@@ -169,7 +169,7 @@ def _as_late_result(result: SendResult) -> SendResult:
 
 def _contradicted(operation: Operation, result: SendResult) -> SendResult:
     """The provider named another attempt's transaction: raise an incident; nothing is proven."""
-    other = Attempt.objects.select_related("operation").get(service_transaction_id=result.transaction_id)
+    other = Attempt.objects.select_related("operation").get(provider_transaction_id=result.transaction_id)
     incidents.raise_incident(
         other.operation,
         kind=IncidentKind.NAMED_FOR_ANOTHER,
@@ -210,8 +210,8 @@ def _keep_secret(operation: Operation, attempt: Attempt, result: SendResult) -> 
     """
     if result.secret is None or Secret.objects.filter(operation=operation).exists():
         return
-    secret = Secret(operation=operation, belongs_to=attempt.released_by, kept_at=clock.now())
-    secret.seal(result.secret.get_secret_value())
+    secret = Secret(operation=operation, viewer=attempt.released_by, sealed_at=clock.now())
+    secret.encrypt(result.secret.get_secret_value())
     secret.save(force_insert=True)
 
 
@@ -221,9 +221,9 @@ def _record_late(operation: Operation, attempt: Attempt, result: SendResult) -> 
     An end on record is not changed. While there is none, the transaction that the provider names replaces the
     one that was matched, and a refusal leads to review.
     """
-    on_record = recorded_end(attempt.number, attempt.outcome, attempt.service_transaction_id)
+    on_record = recorded_end(attempt.number, attempt.outcome, attempt.provider_transaction_id)
     is_news = _contradicts(attempt, result)
-    if result.transaction_id and not (attempt.closed_at and attempt.service_transaction_id):
+    if result.transaction_id and not (attempt.closed_at and attempt.provider_transaction_id):
         claim_transaction_where(
             attempt, Attempt.objects.filter(pk=attempt.pk), result.transaction_id, clock.now()
         )
@@ -260,7 +260,7 @@ def _contradicts(attempt: Attempt, result: SendResult) -> bool:
 
     Accepted first and failed later as a transaction is the ordinary course, not a contradiction.
     """
-    known = attempt.service_transaction_id
+    known = attempt.provider_transaction_id
     if result.transaction_id and result.transaction_id != known and (known or attempt.closed_at):
         return True
     if attempt.outcome == Outcome.OPEN and not known:
@@ -281,6 +281,6 @@ def _audit(action: Action, operation: Operation, attempt: Attempt, result: SendR
         answer=result.answer,
         http_status=result.http_status,
         named_transaction_id=result.transaction_id,
-        service_transaction_id=attempt.service_transaction_id,
+        provider_transaction_id=attempt.provider_transaction_id,
         status=operation.status,
     )

@@ -102,7 +102,7 @@ def add_release(
         raise SendingPausedError
     if Release.objects.filter(operation=operation).exists():
         raise AlreadyReleasedError
-    if KINDS[operation.kind].needs_token and not (token and token.get_secret_value().strip()):
+    if KINDS[operation.kind].needs_otp and not (token and token.get_secret_value().strip()):
         raise OtpMissingError
     _new_release(operation, actor, token).save(force_insert=True)
     audit.record(Action.OPERATION_RELEASED, actor=actor, target=operation, digest=digest)
@@ -123,7 +123,7 @@ def _new_release(operation: Operation, actor: User, token: SecretStr | None) -> 
     )
     if token is not None:
         release.expires_at = now + timedelta(seconds=settings.OTP_LIFETIME_SECONDS)
-        release.sealed_token = encryption.encrypt(token.get_secret_value().strip(), bound_to=release.bound_to)
+        release.sealed_otp = encryption.encrypt(token.get_secret_value().strip(), bound_to=release.bound_to)
     return release
 
 

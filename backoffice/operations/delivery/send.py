@@ -65,7 +65,7 @@ class SendClaim:
     attempt_id: int
     operation: Operation
     begin_by: datetime
-    token: SecretStr | None
+    otp: SecretStr | None
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class PreflightRead:
 
     watermark: provider_list.Watermark
     newest_attempt: int | None
-    at: datetime
+    read_at: datetime
     # Ids of transactions already in the list that match the content of this operation.
     lookalikes: tuple[str, ...] = ()
 
@@ -174,7 +174,7 @@ def make_request(claim: SendClaim) -> SendResult:
         in_time = _check_may_still_send(claim)
         fault_points.reach("send.leaving")
         with write_only_while(in_time):
-            return kind.send(gateway(), payload, claim.token)
+            return kind.send(gateway(), payload, claim.otp)
 
     return send_and_classify(send)
 
@@ -187,23 +187,23 @@ def preflight_read(release: Release) -> PreflightRead:
     """
     operation, newest_attempt = release.operation, balance_queue.newest_attempt_id(release.balance)
     kind, payload = read_content(operation)
-    if kind.is_sent_blindly:
+    if kind.skips_preflight:
         return PreflightRead(provider_list.EMPTY_WATERMARK, newest_attempt, clock.now())
     first = operation.attempts.order_by("number").first()
     if first is not None and isinstance(kind, MoneyKind):
         _check_not_executed(operation, first, kind, payload)
-    watermark = provider_list.read_watermark(operation.currency, lately=Attempt.SKEW)
+    watermark = provider_list.read_watermark(operation.currency, lately=Attempt.CLOCK_SKEW)
     alike = [
         record.transaction_id
-        for record in watermark.lately
-        if isinstance(kind, MoneyKind) and kind.recognises(payload, record)
+        for record in watermark.recent
+        if isinstance(kind, MoneyKind) and kind.is_match(payload, record)
     ]
     return PreflightRead(watermark, newest_attempt, clock.now(), tuple(alike))
 
 
 def _check_not_executed(operation: Operation, first: Attempt, kind: MoneyKind[Any], payload: Any) -> None:
     """Raise PossiblyExecutedError if the list shows what an earlier attempt may have caused."""
-    found = find_candidates(operation, first, partial(kind.recognises, payload))
+    found = find_candidates(operation, first, partial(kind.is_match, payload))
     if found:
         ids = [record.transaction_id for record in found]
         incidents.raise_incident(
@@ -219,7 +219,7 @@ def _may_be_claimed(release: Release, preflight: PreflightRead) -> bool:
     now = clock.now()
     return (
         release.expires_at > now
-        and now - preflight.at < timedelta(seconds=settings.SEND_WITHIN_SECONDS)
+        and now - preflight.read_at < timedelta(seconds=settings.SEND_WITHIN_SECONDS)
         and not is_paused()
         and balance_queue.is_next(release, now)
         and balance_queue.newest_attempt_id(release.balance) == preflight.newest_attempt
@@ -229,7 +229,7 @@ def _may_be_claimed(release: Release, preflight: PreflightRead) -> bool:
 def _stale_preflight(release: Release, preflight: PreflightRead) -> Blocker | None:
     """The blocker if only an outdated read kept the release from being claimed; None otherwise."""
     now = clock.now()
-    is_fresh = now - preflight.at < timedelta(seconds=settings.SEND_WITHIN_SECONDS)
+    is_fresh = now - preflight.read_at < timedelta(seconds=settings.SEND_WITHIN_SECONDS)
     if is_fresh or is_paused() or not balance_queue.is_next(release, now):
         return None
     return Blocker.DATABASE_SLOW
@@ -256,10 +256,10 @@ def _check_may_still_send(claim: SendClaim) -> Callable[[], bool]:
 
 
 def _unseal_otp(release: Release) -> SecretStr | None:
-    if release.sealed_token is None:
+    if release.sealed_otp is None:
         return None
     try:
-        return SecretStr(encryption.decrypt(bytes(release.sealed_token), bound_to=release.bound_to))
+        return SecretStr(encryption.decrypt(bytes(release.sealed_otp), bound_to=release.bound_to))
     except encryption.DecryptionError as exc:
         raise ContentChangedError(Refusal.CODE_OF_OTHER_CONTENT) from exc
 
@@ -277,8 +277,8 @@ def _open_attempt(operation: Operation, release: Release, preflight: PreflightRe
         deadline_at=now + timedelta(seconds=longest),
         watermark_transaction_id=watermark.transaction_id,
         watermark_balance=watermark.balance,
-        watermark_service_time=watermark.service_time,
-        watermark_shown=list(preflight.lookalikes),
+        watermark_provider_time=watermark.provider_time,
+        watermark_seen_ids=list(preflight.lookalikes),
     )
 
 
@@ -309,7 +309,7 @@ def _fetch_missing_details(claim: SendClaim, answer: SendResult) -> None:
         return
     kind, payload = read_content(claim.operation)
     try:
-        told = kind.told_besides(gateway(deadline=DETAILS_DEADLINE), payload)
+        told = kind.fetch_details(gateway(deadline=DETAILS_DEADLINE), payload)
     except GatewayError as exc:
         logger.info("%s: the result is not complete yet (%s)", claim.operation.reference, exc)
         return

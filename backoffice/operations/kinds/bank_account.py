@@ -27,7 +27,7 @@ _LABELS = {"number": "Account opened", "bank": "Bank", "name": "In the name of",
 class BankAccountPayload(Payload):
     """The account to open, and the numbers known before, to recognise the new account later."""
 
-    SEEN = frozenset({"known_numbers"})
+    OBSERVED = frozenset({"known_numbers"})
 
     account_name: str
     currency: str
@@ -88,7 +88,7 @@ class BankAccountKind(ChangeKind[BankAccountPayload]):
     def sentence(self, payload: BankAccountPayload) -> str:
         return f"Open a bank account in {payload.currency} in the name of {payload.account_name}"
 
-    def counterparty(self, payload: BankAccountPayload) -> Recipient:
+    def recipient(self, payload: BankAccountPayload) -> Recipient:
         return Recipient(payload.account_name, f"New bank account in {payload.currency}")
 
     def facts(self, payload: BankAccountPayload) -> Facts:

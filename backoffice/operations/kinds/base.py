@@ -54,7 +54,7 @@ class Payload(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     # Members that were read when it was prepared, not chosen by the preparer; ignored when comparing.
-    SEEN: ClassVar[frozenset[str]] = frozenset()
+    OBSERVED: ClassVar[frozenset[str]] = frozenset()
 
     repeat_reason: str = ""  # why the same amount goes to the same recipient again within a day
 
@@ -62,9 +62,9 @@ class Payload(BaseModel):
         """JSON members with amounts as plain text: what the digest covers."""
         return self.model_dump(mode="json")
 
-    def compared(self) -> dict[str, Any]:
+    def identity(self) -> dict[str, Any]:
         """The members that make two contents equal, of which only one may be pending or approved."""
-        return {name: value for name, value in self.stored().items() if name not in self.SEEN}
+        return {name: value for name, value in self.stored().items() if name not in self.OBSERVED}
 
 
 P = TypeVar("P", bound=Payload)
@@ -143,7 +143,7 @@ class FieldMatch:
     field: MatchField
     ours: str
     theirs: str
-    fits: bool | None
+    matches: bool | None
 
     @property
     def label(self) -> str:
@@ -153,14 +153,14 @@ class FieldMatch:
 class LocalEffect(StrEnum):
     """What the last approval of a local kind does. `workflow.approvals` runs it."""
 
-    SETTLES = "settles what became of another operation"
-    RESUMES = "lets sending go on"
+    RESOLVES_OPERATION = "settles what became of another operation"
+    RESUMES_PAYMENTS = "lets sending go on"
 
 
 class KindForm(forms.Form):
     """A form that produces a payload. The fields about repeating are shown only after a repeat."""
 
-    repeat_meant = forms.BooleanField(
+    repeat_confirmed = forms.BooleanField(
         required=False, label="This is a further payment, not the same one again"
     )
     repeat_reason = forms.CharField(
@@ -178,7 +178,7 @@ class KindForm(forms.Form):
         """The content that is approved, with the reason for paying again if there is one."""
         values = self.cleaned_data
         return self.content().model_copy(
-            update={"repeat_reason": values["repeat_reason"] if values["repeat_meant"] else ""}
+            update={"repeat_reason": values["repeat_reason"] if values["repeat_confirmed"] else ""}
         )
 
 
@@ -193,11 +193,11 @@ class OperationKind(ABC, Generic[P]):
     section: ClassVar[KindSection]
     permission: ClassVar[str]  # who may prepare it
     # Title and text shown on success, if the usual ones would mislead.
-    done: ClassVar[tuple[str, str] | None] = None
+    success_texts: ClassVar[tuple[str, str] | None] = None
     # Whether it is sent even if the provider cannot be read with the present key.
-    is_sent_blindly: ClassVar[bool] = False
+    skips_preflight: ClassVar[bool] = False
     # whether it is approved on its own page only, not in bulk
-    is_decided_alone: ClassVar[bool] = False
+    excluded_from_bulk: ClassVar[bool] = False
     payload_type: type[P]
     form_type: type[KindForm]
 
@@ -206,7 +206,7 @@ class OperationKind(ABC, Generic[P]):
         return self.payload_type.model_validate(stored)
 
     @property
-    def needs_token(self) -> bool:
+    def needs_otp(self) -> bool:
         """Whether the provider requires its one-time code to send this."""
         return False
 
@@ -223,17 +223,17 @@ class OperationKind(ABC, Generic[P]):
     def debit(self, payload: P) -> Debit | None:
         """The debit of a balance; None if it moves no money."""
 
-    def at_stake(self, payload: P) -> Debit | None:
+    def exposure(self, payload: P) -> Debit | None:
         """The amount for repeats, lists and totals: the debit, unless the kind overrides it."""
         return self.debit(payload)
 
-    def limited(self, payload: P) -> list[Debit]:
+    def limited_amounts(self, payload: P) -> list[Debit]:
         """The amounts checked against the limits: one above its currency's limit requires two approvals."""
-        stake = self.at_stake(payload)
+        stake = self.exposure(payload)
         return [stake] if stake else []
 
     @abstractmethod
-    def counterparty(self, payload: P) -> Recipient:
+    def recipient(self, payload: P) -> Recipient:
         """The recipient."""
 
     @abstractmethod
@@ -256,7 +256,7 @@ class OperationKind(ABC, Generic[P]):
     def send(self, gateway: PaymentsGateway, payload: P, token: SecretStr | None) -> SendReceipt:
         """The one call to the provider. Raises the gateway's errors, sorted by what may be done next."""
 
-    def told_besides(self, gateway: PaymentsGateway, payload: P) -> dict[str, str]:
+    def fetch_details(self, gateway: PaymentsGateway, payload: P) -> dict[str, str]:
         """Empty members of the result that a read can provide. Called after the answer was recorded.
 
         Nothing is lost if it is never called. Raises the gateway's errors.
@@ -279,19 +279,19 @@ class MoneyKind(OperationKind[P]):
         """The debit of a balance."""
 
     @abstractmethod
-    def traits(self, payload: P, record: TransactionRecord) -> list[FieldMatch]:
+    def match_fields(self, payload: P, record: TransactionRecord) -> list[FieldMatch]:
         """The fields by which a transaction is matched to this operation: our value and the provider's."""
 
-    def recognises(self, payload: P, record: TransactionRecord) -> bool:
+    def is_match(self, payload: P, record: TransactionRecord) -> bool:
         """Whether a transaction may be this operation: none of its reported fields differs."""
-        return all(trait.fits is not False for trait in self.traits(payload, record))
+        return all(trait.matches is not False for trait in self.match_fields(payload, record))
 
 
 class LocalKind(OperationKind[P]):
     """Changes something here: the last approval applies it in its own transaction, and nothing is sent."""
 
     section = KindSection.SETUP
-    is_decided_alone = True
+    excluded_from_bulk = True
     effect: ClassVar[LocalEffect]
 
     def debit(self, payload: P) -> None:
@@ -346,7 +346,7 @@ def attempt_match_fields(attempt: Attempt, record: TransactionRecord) -> list[Fi
     """The balance before the attempt and its time, both as the provider reports them."""
     seen = record.sender_previous_balance if record.previous_balance is None else record.previous_balance
     mark, is_told = attempt.watermark_balance, None not in {seen, attempt.watermark_balance}
-    earliest, latest = attempt.sought_from, attempt.sought_until
+    earliest, latest = attempt.search_from, attempt.search_until
     at = record.created_at
     return [
         FieldMatch(

@@ -96,7 +96,7 @@ def _embedded_ipv4(address: IpAddress) -> IpAddress:
 class CallbackUrlPayload(Payload):
     """The new address, and the one that it replaces; empty if none was set."""
 
-    SEEN = frozenset({"previous"})
+    OBSERVED = frozenset({"previous"})
 
     url: str
     previous: str
@@ -144,12 +144,12 @@ class CallbackUrlKind(ChangeKind[CallbackUrlPayload]):
     verb = "Set callback address"
     payload_type = CallbackUrlPayload
     form_type = CallbackUrlForm
-    is_decided_alone = True
+    excluded_from_bulk = True
 
     def sentence(self, payload: CallbackUrlPayload) -> str:
         return f"Send webhooks to {_shortened(payload.url, 150)}"
 
-    def counterparty(self, payload: CallbackUrlPayload) -> Recipient:
+    def recipient(self, payload: CallbackUrlPayload) -> Recipient:
         return Recipient(_shortened(urlsplit(payload.url).netloc, 200), "Callback address")
 
     def facts(self, payload: CallbackUrlPayload) -> Facts:

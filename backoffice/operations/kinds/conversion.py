@@ -31,7 +31,7 @@ DIRECTIONS = {"NGN-USD": "NGN to USD", "USD-NGN": "USD to NGN"}
 class ConversionPayload(Payload):
     """The amount, the currencies and the last known rate. The provider sets the actual rate."""
 
-    SEEN = frozenset({"known_rate", "known_rate_from"})
+    OBSERVED = frozenset({"known_rate", "known_rate_from"})
 
     from_currency: str
     to_currency: str
@@ -84,7 +84,7 @@ class ConversionForm(AmountForm):
             from_currency=given,
             to_currency=received,
             amount=self.cleaned_data["amount"],
-            known_rate=self.rate.number if self.rate else None,
+            known_rate=self.rate.rate if self.rate else None,
             known_rate_from=rate_source(self.rate, (given, received)) if self.rate else "",
         )
 
@@ -122,7 +122,7 @@ class ConversionKind(MoneyKind[ConversionPayload]):
     def debit(self, payload: ConversionPayload) -> Debit:
         return Debit(payload.from_currency, payload.amount)
 
-    def counterparty(self, payload: ConversionPayload) -> Recipient:
+    def recipient(self, payload: ConversionPayload) -> Recipient:
         return Recipient("Own balances", f"{payload.from_currency} to {payload.to_currency}")
 
     def facts(self, payload: ConversionPayload) -> Facts:
@@ -158,7 +158,7 @@ class ConversionKind(MoneyKind[ConversionPayload]):
         rate = received / payload.amount
         return [*facts, ("Rate reached", rate_text(payload.from_currency, payload.to_currency, rate))]
 
-    def traits(self, payload: ConversionPayload, record: TransactionRecord) -> list[FieldMatch]:
+    def match_fields(self, payload: ConversionPayload, record: TransactionRecord) -> list[FieldMatch]:
         """The fields of the debit's record; the credit is a record of its own."""
         given = optional_match_field(MatchField.FROM_CURRENCY, payload.from_currency, record.from_currency)
         return [*common_match_fields("conversion", self.debit(payload), record), given]
@@ -166,11 +166,13 @@ class ConversionKind(MoneyKind[ConversionPayload]):
 
 def rate_source(rate: rates.ConversionRate, wanted: tuple[str, str]) -> str:
     """The conversion that had the rate and when, or that the provider quoted it."""
-    at = f", {local_time(rate.at)}" if rate.at else ""
-    if rate.reached is None:
+    at = f", {local_time(rate.known_at)}" if rate.known_at else ""
+    if rate.from_conversion is None:
         return f"told by the service{at}"
-    direction = " to ".join(rate.reached)
-    opposite = "" if rate.reached == wanted else ", the opposite direction, which may have another rate"
+    direction = " to ".join(rate.from_conversion)
+    opposite = (
+        "" if rate.from_conversion == wanted else ", the opposite direction, which may have another rate"
+    )
     return f"reached by a conversion of {direction}{at}{opposite}"
 
 

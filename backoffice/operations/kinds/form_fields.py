@@ -116,7 +116,7 @@ class RecipientAccountPayload(Payload):
     saved_name: str = ""
 
     @property
-    def account_holder(self) -> Recipient:
+    def recipient(self) -> Recipient:
         """The account as a recipient, named by its holder."""
         return Recipient(
             self.account_name,
@@ -130,7 +130,7 @@ class RecipientAccountPayload(Payload):
         return compare_names(self.typed_name, self.account_name) is not NameComparison.EXACT
 
     @property
-    def account_cautions(self) -> list[str]:
+    def account_warnings(self) -> list[str]:
         """Warnings if the holder differs from the typed name, or from the name saved with the account."""
         cautions = []
         if self.is_name_different:
@@ -254,7 +254,7 @@ class RecipientAccountForm(KindForm):
 
 def _outdated_saved_name(key: str, holder: str) -> str:
     """The name saved with the account, if it differs from the holder's; empty otherwise."""
-    saved = SavedAccount.objects.filter(beneficiary_key=key).first()
+    saved = SavedAccount.objects.filter(recipient_key=key).first()
     if saved is None or compare_names(saved.account_name, holder) is NameComparison.EXACT:
         return ""
     return saved.account_name

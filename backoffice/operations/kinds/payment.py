@@ -32,7 +32,7 @@ _FIELDS_OF = {BANK: (*_ACCOUNT, "name_reason"), PROFILE: ("service_username",)}
 class PaymentPayload(RecipientAccountPayload):
     """What is paid in, what is paid out and to whom; members of the other payout type are empty."""
 
-    SEEN = frozenset({"reference", "business_id"})
+    OBSERVED = frozenset({"reference", "business_id"})
 
     business_id: str
     reference: str
@@ -213,23 +213,23 @@ class PaymentKind(ChangeKind[PaymentPayload]):
     plural = "Payments"
     letter = "P"
     verb = "Create payment"
-    done = ("Created", "The service created the payment. What the customer pays in is shown below.")
+    success_texts = ("Created", "The service created the payment. What the customer pays in is shown below.")
     section = KindSection.MONEY
     permission = PREPARE
     payload_type = PaymentPayload
     form_type = PaymentForm
 
     def sentence(self, payload: PaymentPayload) -> str:
-        holder = self.counterparty(payload)
+        holder = self.recipient(payload)
         incoming = _amount(payload.incoming_currency, payload.incoming_amount)
         outgoing = _amount(payload.outgoing_currency, payload.outgoing_amount)
         return f"Take {incoming} in, pay {outgoing} out to {holder.name}, {holder.detail}"
 
-    def at_stake(self, payload: PaymentPayload) -> Debit:
+    def exposure(self, payload: PaymentPayload) -> Debit:
         """The amount paid out, or the amount paid in if only that is given. No balance of ours is debited."""
-        return self.limited(payload)[0]
+        return self.limited_amounts(payload)[0]
 
-    def limited(self, payload: PaymentPayload) -> list[Debit]:
+    def limited_amounts(self, payload: PaymentPayload) -> list[Debit]:
         """The amounts paid out and paid in, as far as they are given."""
         given = (
             (payload.outgoing_currency, payload.outgoing_amount),
@@ -237,9 +237,9 @@ class PaymentKind(ChangeKind[PaymentPayload]):
         )
         return [Debit(currency, amount) for currency, amount in given if amount is not None]
 
-    def counterparty(self, payload: PaymentPayload) -> Recipient:
+    def recipient(self, payload: PaymentPayload) -> Recipient:
         if payload.payment_type == BANK:
-            return payload.account_holder
+            return payload.recipient
         name = payload.service_username
         return Recipient(name, "user of the service", key=Recipient.user_key(name))
 
@@ -281,7 +281,7 @@ class PaymentKind(ChangeKind[PaymentPayload]):
         )
 
     def cautions(self, payload: PaymentPayload) -> list[str]:
-        return payload.account_cautions if payload.payment_type == BANK else []
+        return payload.account_warnings if payload.payment_type == BANK else []
 
     def send(self, gateway: PaymentsGateway, payload: PaymentPayload, token: SecretStr | None) -> SendReceipt:
         request = PaymentRequest(

@@ -20,7 +20,7 @@ class ResumePayload(Payload):
     paused_because: str
     reason: str
 
-    def compared(self) -> dict[str, Any]:
+    def identity(self) -> dict[str, Any]:
         """Only one operation to end a pause may be pending, whatever reason it gives."""
         return {"pause": self.pause}
 
@@ -64,14 +64,14 @@ class ResumeKind(LocalKind[ResumePayload]):
     letter = "G"
     verb = "Let sending go on"
     permission = PAUSE
-    effect = LocalEffect.RESUMES
+    effect = LocalEffect.RESUMES_PAYMENTS
     payload_type = ResumePayload
     form_type = ResumeForm
 
     def sentence(self, payload: ResumePayload) -> str:
         return f"Let sending go on, paused since {local_time(payload.paused_at)}"
 
-    def counterparty(self, payload: ResumePayload) -> Recipient:
+    def recipient(self, payload: ResumePayload) -> Recipient:
         return Recipient("Sending", "Pause")
 
     def facts(self, payload: ResumePayload) -> Facts:

@@ -85,8 +85,8 @@ class TransferKind(MoneyKind[TransferPayload]):
     form_type = TransferForm
 
     @property
-    def needs_token(self) -> bool:
-        return provider_profile().token_required
+    def needs_otp(self) -> bool:
+        return provider_profile().otp_required
 
     def sentence(self, payload: TransferPayload) -> str:
         amount = format_amount(payload.amount, payload.currency)
@@ -95,7 +95,7 @@ class TransferKind(MoneyKind[TransferPayload]):
     def debit(self, payload: TransferPayload) -> Debit:
         return Debit(payload.currency, payload.amount)
 
-    def counterparty(self, payload: TransferPayload) -> Recipient:
+    def recipient(self, payload: TransferPayload) -> Recipient:
         name = payload.receiver_username
         return Recipient(name, "User of the service", key=Recipient.user_key(name))
 
@@ -121,7 +121,7 @@ class TransferKind(MoneyKind[TransferPayload]):
         detail = gateway.balances.transfer(request, token=token)
         return SendReceipt(detail.transaction_id, detail.status)
 
-    def traits(self, payload: TransferPayload, record: TransactionRecord) -> list[FieldMatch]:
+    def match_fields(self, payload: TransferPayload, record: TransactionRecord) -> list[FieldMatch]:
         """Type, currency, amount and, if the record names one, the receiver."""
         receiver = optional_match_field(MatchField.RECEIVER, payload.receiver_username, record.username)
         return [*common_match_fields("transfer", self.debit(payload), record), receiver]

@@ -217,7 +217,7 @@ class WalletTransferKind(MoneyKind[WalletTransferPayload]):
     def debit(self, payload: WalletTransferPayload) -> Debit:
         return Debit(payload.currency, payload.amount)
 
-    def counterparty(self, payload: WalletTransferPayload) -> Recipient:
+    def recipient(self, payload: WalletTransferPayload) -> Recipient:
         """The address, whatever the network: on all networks like Ethereum it belongs to the same holder."""
         detail = f"Address on {payload.network}"
         return Recipient(
@@ -263,7 +263,7 @@ class WalletTransferKind(MoneyKind[WalletTransferPayload]):
         detail = gateway.wallets.transfer(request)
         return SendReceipt(detail.transaction_id, detail.status)
 
-    def traits(self, payload: WalletTransferPayload, record: TransactionRecord) -> list[FieldMatch]:
+    def match_fields(self, payload: WalletTransferPayload, record: TransactionRecord) -> list[FieldMatch]:
         """Type, currency, amount and, if the record names one, the address."""
         named = [record.username, str((record.model_extra or {}).get("address") or "")]
         others = [name for name in named if name not in {"", settings.GATEWAY_API_USER}]
@@ -302,7 +302,7 @@ def _earlier_transfers() -> QuerySet[Operation]:
 
 
 def _first_time_warning(address: str) -> list[str]:
-    if _earlier_transfers().filter(beneficiary_key=f"address:{normalised_address(address)}").exists():
+    if _earlier_transfers().filter(recipient_key=f"address:{normalised_address(address)}").exists():
         return []
     return ["First time: nothing was ever sent to this address from here. Have the receiver confirm it."]
 
@@ -310,7 +310,7 @@ def _first_time_warning(address: str) -> list[str]:
 def _lookalike_warnings(address: str) -> list[str]:
     """Warnings about addresses paid before that can be mistaken for this one."""
     head, tail = visible_ends(address)
-    near = Q(beneficiary_account__startswith=head) | Q(beneficiary_account__endswith=tail)
+    near = Q(recipient_account__startswith=head) | Q(recipient_account__endswith=tail)
     found = (
         _earlier_transfers()
         .filter(near)

@@ -71,8 +71,8 @@ class WithdrawalKind(MoneyKind[WithdrawalPayload]):
     form_type = WithdrawalForm
 
     @property
-    def needs_token(self) -> bool:
-        return provider_profile().token_required
+    def needs_otp(self) -> bool:
+        return provider_profile().otp_required
 
     def sentence(self, payload: WithdrawalPayload) -> str:
         amount = format_amount(payload.amount, payload.currency)
@@ -84,8 +84,8 @@ class WithdrawalKind(MoneyKind[WithdrawalPayload]):
     def debit(self, payload: WithdrawalPayload) -> Debit:
         return Debit(payload.currency, payload.amount)
 
-    def counterparty(self, payload: WithdrawalPayload) -> Recipient:
-        return payload.account_holder
+    def recipient(self, payload: WithdrawalPayload) -> Recipient:
+        return payload.recipient
 
     def facts(self, payload: WithdrawalPayload) -> Facts:
         facts = [
@@ -100,7 +100,7 @@ class WithdrawalKind(MoneyKind[WithdrawalPayload]):
         )
 
     def cautions(self, payload: WithdrawalPayload) -> list[str]:
-        return payload.account_cautions
+        return payload.account_warnings
 
     def send(
         self, gateway: PaymentsGateway, payload: WithdrawalPayload, token: SecretStr | None
@@ -116,7 +116,7 @@ class WithdrawalKind(MoneyKind[WithdrawalPayload]):
         receipt = gateway.balances.withdraw(request, token=token)
         return SendReceipt(receipt.transaction_id, receipt.status)
 
-    def traits(self, payload: WithdrawalPayload, record: TransactionRecord) -> list[FieldMatch]:
+    def match_fields(self, payload: WithdrawalPayload, record: TransactionRecord) -> list[FieldMatch]:
         """Type, currency and amount: the provider's record names no account and no reference of ours."""
         holder = FieldMatch(MatchField.BENEFICIARY, payload.account_name, NOT_PROVIDED, None)
         return [*common_match_fields("withdrawal", self.debit(payload), record), holder]

@@ -81,7 +81,7 @@ def _audit_raised(incident: Incident) -> None:
     audit.record(
         Action.INCIDENT_RAISED,
         actor=None,
-        target=incident.about,
+        target=incident.subject,
         incident=incident.kind,
         evidence=incident.evidence,
         further_to=incident.further_to_id,
@@ -99,16 +99,16 @@ def acknowledge_incident(incident_id: int, *, actor: User, note: str) -> Inciden
         raise NoteMissingError
     found = Incident.objects.select_for_update(of=("self",)).select_related("operation", "transaction")
     incident = found.get(pk=incident_id)
-    seen = Incident.objects.filter(pk=incident_id, seen_at__isnull=True).update(
-        seen_by=actor, seen_at=clock.now(), note=note.strip()
+    seen = Incident.objects.filter(pk=incident_id, acknowledged_at__isnull=True).update(
+        acknowledged_by=actor, acknowledged_at=clock.now(), note=note.strip()
     )
     if seen != 1:
         raise AlreadyAcknowledgedError
-    incident.refresh_from_db(fields=["seen_by", "seen_at", "note"])
+    incident.refresh_from_db(fields=["acknowledged_by", "acknowledged_at", "note"])
     audit.record(
         Action.INCIDENT_ACKNOWLEDGED,
         actor=actor,
-        target=incident.about,
+        target=incident.subject,
         incident=incident.kind,
         note=incident.note,
     )
@@ -118,9 +118,11 @@ def acknowledge_incident(incident_id: int, *, actor: User, note: str) -> Inciden
 def all_incidents() -> QuerySet[Incident]:
     """Every incident with what it is about, its predecessor and who acknowledged them, the newest first."""
     about = ("operation", "transaction")
-    return Incident.objects.select_related(*about, "seen_by", "further_to__seen_by", "followed_by")
+    return Incident.objects.select_related(
+        *about, "acknowledged_by", "further_to__acknowledged_by", "followed_by"
+    )
 
 
 def open_incidents() -> QuerySet[Incident]:
     """Incidents that are not acknowledged yet."""
-    return all_incidents().filter(seen_at__isnull=True)
+    return all_incidents().filter(acknowledged_at__isnull=True)

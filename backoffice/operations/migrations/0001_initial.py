@@ -12,8 +12,8 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
-        migrations.swappable_dependency(settings.AUTH_USER_MODEL),
         ("ledger", "0001_initial"),
+        migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
@@ -41,11 +41,11 @@ class Migration(migrations.Migration):
                 ("sentence", models.CharField(max_length=300)),
                 ("currency", models.CharField(blank=True, max_length=12)),
                 ("amount", backoffice.core.fields.ExactDecimalField(null=True)),
-                ("counterparty", models.CharField(blank=True, max_length=200)),
-                ("counterparty_detail", models.CharField(blank=True, max_length=200)),
+                ("recipient", models.CharField(blank=True, max_length=200)),
+                ("recipient_detail", models.CharField(blank=True, max_length=200)),
                 ("content_key", models.CharField(editable=False, max_length=64)),
-                ("beneficiary_key", models.CharField(editable=False, max_length=200, null=True)),
-                ("beneficiary_account", models.CharField(editable=False, max_length=200, null=True)),
+                ("recipient_key", models.CharField(editable=False, max_length=200, null=True)),
+                ("recipient_account", models.CharField(editable=False, max_length=200, null=True)),
                 (
                     "status",
                     models.CharField(
@@ -74,20 +74,20 @@ class Migration(migrations.Migration):
                 ("decided_at", models.DateTimeField(null=True)),
                 ("closed_at", models.DateTimeField(null=True)),
                 (
-                    "maker",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="operations_prepared",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-                (
                     "prepared_from",
                     models.ForeignKey(
                         null=True,
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="copies",
                         to="operations.operation",
+                    ),
+                ),
+                (
+                    "preparer",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="operations_prepared",
+                        to=settings.AUTH_USER_MODEL,
                     ),
                 ),
             ],
@@ -102,88 +102,6 @@ class Migration(migrations.Migration):
                     ("pause_sending", "Can stop all sending alone, and propose that it goes on"),
                 ],
                 "default_permissions": ("view",),
-                "indexes": [
-                    models.Index(fields=["-prepared_at", "-id"], name="operation_newest"),
-                    models.Index(fields=["status", "-prepared_at", "-id"], name="operation_by_status"),
-                    models.Index(
-                        fields=["beneficiary_key", "amount", "prepared_at"], name="operation_by_beneficiary"
-                    ),
-                    models.Index(
-                        fields=["beneficiary_account", "-prepared_at", "-id"], name="operation_by_account"
-                    ),
-                    models.Index(
-                        condition=models.Q(("closed_at__isnull", True)),
-                        fields=["-prepared_at", "-id"],
-                        name="operation_open",
-                    ),
-                    models.Index(
-                        condition=models.Q(("closed_at__isnull", False)),
-                        fields=["closed_at", "status"],
-                        name="operation_ended",
-                    ),
-                    models.Index(
-                        condition=models.Q(("decided_at__isnull", False)),
-                        fields=["decided_at", "status", "prepared_at"],
-                        name="operation_decided",
-                    ),
-                ],
-                "constraints": [
-                    models.CheckConstraint(
-                        condition=models.Q(("approvals_needed__gte", 1)),
-                        name="operation_needs_a_second_person",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            (
-                                "status__in",
-                                [
-                                    "pending",
-                                    "approved",
-                                    "sending",
-                                    "processing",
-                                    "unknown",
-                                    "review",
-                                    "succeeded",
-                                    "failed",
-                                    "rejected",
-                                    "expired",
-                                    "cancelled",
-                                ],
-                            )
-                        ),
-                        name="operation_status_known",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            models.Q(
-                                ("closed_at__isnull", False),
-                                (
-                                    "status__in",
-                                    frozenset(["cancelled", "expired", "failed", "rejected", "succeeded"]),
-                                ),
-                            ),
-                            models.Q(
-                                models.Q(
-                                    (
-                                        "status__in",
-                                        frozenset(
-                                            ["cancelled", "expired", "failed", "rejected", "succeeded"]
-                                        ),
-                                    ),
-                                    _negated=True,
-                                ),
-                                ("closed_at__isnull", True),
-                            ),
-                            _connector="OR",
-                        ),
-                        name="operation_closed_has_time",
-                    ),
-                    models.UniqueConstraint(
-                        condition=models.Q(("status__in", frozenset(["approved", "pending"]))),
-                        fields=("content_key",),
-                        name="operation_content_waits_once",
-                    ),
-                ],
             },
         ),
         migrations.CreateModel(
@@ -202,8 +120,8 @@ class Migration(migrations.Migration):
                 ("balance", models.CharField(editable=False, max_length=12, null=True)),
                 ("watermark_transaction_id", models.TextField(blank=True)),
                 ("watermark_balance", backoffice.core.fields.ExactDecimalField(null=True)),
-                ("watermark_service_time", models.DateTimeField(db_index=True, null=True)),
-                ("watermark_shown", models.JSONField(null=True)),
+                ("watermark_provider_time", models.DateTimeField(db_index=True, null=True)),
+                ("watermark_seen_ids", models.JSONField(null=True)),
                 (
                     "outcome",
                     models.CharField(
@@ -221,7 +139,7 @@ class Migration(migrations.Migration):
                 ),
                 ("answer_status", models.PositiveSmallIntegerField(null=True)),
                 ("answers", models.JSONField(default=list)),
-                ("service_transaction_id", models.CharField(max_length=500, null=True, unique=True)),
+                ("provider_transaction_id", models.CharField(max_length=500, null=True, unique=True)),
                 ("named_at", models.DateTimeField(null=True)),
                 ("fee", backoffice.core.fields.ExactDecimalField(null=True)),
                 ("result", models.JSONField(null=True)),
@@ -291,31 +209,6 @@ class Migration(migrations.Migration):
             options={
                 "ordering": ("number",),
                 "default_permissions": (),
-                "constraints": [
-                    models.UniqueConstraint(
-                        condition=models.Q(
-                            ("closed_at__isnull", True), ("service_transaction_id__isnull", True)
-                        ),
-                        fields=("balance",),
-                        name="attempt_one_in_doubt_per_balance",
-                    ),
-                    models.UniqueConstraint(fields=("operation", "number"), name="attempt_number_once"),
-                    models.UniqueConstraint(
-                        condition=models.Q(("closed_at__isnull", True)),
-                        fields=("operation",),
-                        name="attempt_one_open_per_operation",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            models.Q(("closed_at__isnull", True), ("outcome", "open")),
-                            models.Q(
-                                models.Q(("outcome", "open"), _negated=True), ("closed_at__isnull", False)
-                            ),
-                            _connector="OR",
-                        ),
-                        name="attempt_closed_has_outcome",
-                    ),
-                ],
             },
         ),
         migrations.CreateModel(
@@ -332,9 +225,9 @@ class Migration(migrations.Migration):
                 ("violations", models.JSONField(default=dict)),
                 ("log_position", models.PositiveBigIntegerField(default=0)),
                 ("log_hash", models.CharField(blank=True, max_length=64)),
-                ("looked_to", models.UUIDField(null=True)),
-                ("countersigned", models.PositiveIntegerField(default=0)),
-                ("countersigned_within", models.DurationField(null=True)),
+                ("inspected_to", models.UUIDField(null=True)),
+                ("approved_count", models.PositiveIntegerField(default=0)),
+                ("median_approval_time", models.DurationField(null=True)),
             ],
             options={
                 "default_permissions": (),
@@ -383,8 +276,17 @@ class Migration(migrations.Migration):
                 ),
                 ("evidence", models.JSONField()),
                 ("at", models.DateTimeField()),
-                ("seen_at", models.DateTimeField(null=True)),
+                ("acknowledged_at", models.DateTimeField(null=True)),
                 ("note", models.CharField(blank=True, max_length=500)),
+                (
+                    "acknowledged_by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
                 (
                     "further_to",
                     models.OneToOneField(
@@ -392,15 +294,6 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="followed_by",
                         to="operations.incident",
-                    ),
-                ),
-                (
-                    "seen_by",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="+",
-                        to=settings.AUTH_USER_MODEL,
                     ),
                 ),
                 (
@@ -428,68 +321,6 @@ class Migration(migrations.Migration):
                     ("acknowledge_incident", "Can take note of incidents, saying what was found")
                 ],
                 "default_permissions": (),
-                "indexes": [
-                    models.Index(fields=["-at", "-id"], name="incident_newest"),
-                    models.Index(
-                        condition=models.Q(("seen_at__isnull", True)),
-                        fields=["-at", "-id"],
-                        name="incident_open",
-                    ),
-                ],
-                "constraints": [
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            models.Q(("operation__isnull", True), ("transaction__isnull", False)),
-                            models.Q(("operation__isnull", False), ("transaction__isnull", True)),
-                            _connector="OR",
-                        ),
-                        name="incident_is_about_one_thing",
-                    ),
-                    models.UniqueConstraint(
-                        condition=models.Q(("further_to__isnull", True)),
-                        fields=("operation", "kind"),
-                        name="incident_first_once_per_operation",
-                    ),
-                    models.UniqueConstraint(
-                        condition=models.Q(("further_to__isnull", True)),
-                        fields=("transaction",),
-                        name="incident_first_once_per_movement",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            (
-                                "kind__in",
-                                [
-                                    "now_failed",
-                                    "not_listed",
-                                    "now_executed",
-                                    "executed_after_all",
-                                    "second_debit",
-                                    "unrecognised",
-                                    "record_mismatch",
-                                    "fee_mismatch",
-                                    "end_mismatch",
-                                    "named_for_another",
-                                    "late_answer",
-                                    "executed_despite_proof",
-                                ],
-                            )
-                        ),
-                        name="incident_kind_known",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            models.Q(("note", ""), ("seen_at__isnull", True), ("seen_by__isnull", True)),
-                            models.Q(
-                                ("seen_at__isnull", False),
-                                ("seen_by__isnull", False),
-                                models.Q(("note", ""), _negated=True),
-                            ),
-                            _connector="OR",
-                        ),
-                        name="incident_seen_by_a_person_with_a_note",
-                    ),
-                ],
             },
         ),
         migrations.CreateModel(
@@ -503,7 +334,7 @@ class Migration(migrations.Migration):
                 ),
                 ("digest", models.CharField(max_length=64)),
                 ("comment", models.CharField(blank=True, max_length=500)),
-                ("at", models.DateTimeField()),
+                ("approved_at", models.DateTimeField()),
                 (
                     "approver",
                     models.ForeignKey(
@@ -513,7 +344,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
-                    "maker",
+                    "preparer",
                     models.ForeignKey(
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="+",
@@ -530,17 +361,8 @@ class Migration(migrations.Migration):
                 ),
             ],
             options={
-                "ordering": ("at",),
+                "ordering": ("approved_at",),
                 "default_permissions": (),
-                "constraints": [
-                    models.UniqueConstraint(
-                        fields=("operation", "approver"), name="approval_once_per_person"
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(("approver", models.F("maker")), _negated=True),
-                        name="approval_never_by_the_maker",
-                    ),
-                ],
             },
         ),
         migrations.CreateModel(
@@ -575,21 +397,6 @@ class Migration(migrations.Migration):
             ],
             options={
                 "default_permissions": (),
-                "constraints": [
-                    models.UniqueConstraint(
-                        models.Value(1),
-                        condition=models.Q(("ended_at__isnull", True)),
-                        name="pause_stands_once",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            models.Q(("ended_at__isnull", True), ("ended_by__isnull", True)),
-                            models.Q(("ended_at__isnull", False), ("ended_by__isnull", False)),
-                            _connector="OR",
-                        ),
-                        name="pause_ended_by_two_people",
-                    ),
-                ],
             },
         ),
         migrations.CreateModel(
@@ -607,13 +414,13 @@ class Migration(migrations.Migration):
                 ("rows_to", models.BigIntegerField(default=0)),
                 ("changes_to", models.BigIntegerField(default=0)),
                 ("entries_to", models.BigIntegerField(default=0)),
-                ("walk_begun_at", models.DateTimeField(null=True)),
-                ("walk_attempts_to", models.BigIntegerField(null=True)),
-                ("walk_rows_to", models.BigIntegerField(null=True)),
-                ("early_rows_to", models.BigIntegerField(null=True)),
-                ("going_on_to", models.BigIntegerField(null=True)),
-                ("may_turn_up_to", models.BigIntegerField(null=True)),
-                ("may_turn_up_as_of", models.DateTimeField(null=True)),
+                ("full_pass_begun_at", models.DateTimeField(null=True)),
+                ("full_pass_attempts_to", models.BigIntegerField(null=True)),
+                ("full_pass_rows_to", models.BigIntegerField(null=True)),
+                ("pending_rows_to", models.BigIntegerField(null=True)),
+                ("open_attempts_to", models.BigIntegerField(null=True)),
+                ("unlisted_to", models.BigIntegerField(null=True)),
+                ("unlisted_as_of", models.DateTimeField(null=True)),
             ],
             options={
                 "default_permissions": (),
@@ -632,7 +439,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("name", models.CharField(max_length=60)),
-                ("beneficiary_key", models.CharField(max_length=200, unique=True)),
+                ("recipient_key", models.CharField(max_length=200, unique=True)),
                 ("bank", models.CharField(max_length=200)),
                 ("account_name", models.CharField(max_length=200)),
                 ("saved_at", models.DateTimeField()),
@@ -648,11 +455,6 @@ class Migration(migrations.Migration):
             options={
                 "ordering": (django.db.models.functions.text.Lower("name"), "pk"),
                 "default_permissions": (),
-                "constraints": [
-                    models.UniqueConstraint(
-                        django.db.models.functions.text.Lower("name"), name="saved_account_name_once"
-                    )
-                ],
             },
         ),
         migrations.CreateModel(
@@ -667,7 +469,7 @@ class Migration(migrations.Migration):
                 ("name", models.CharField(max_length=60)),
                 ("is_shared", models.BooleanField(default=False)),
                 (
-                    "of",
+                    "list_name",
                     models.CharField(
                         choices=[("list", "Operations"), ("transactions", "Transactions")],
                         default="list",
@@ -687,11 +489,6 @@ class Migration(migrations.Migration):
             options={
                 "ordering": ("name", "pk"),
                 "default_permissions": (),
-                "constraints": [
-                    models.UniqueConstraint(
-                        fields=("person", "name"), name="saved_filter_name_once_per_person"
-                    )
-                ],
             },
         ),
         migrations.CreateModel(
@@ -759,7 +556,7 @@ class Migration(migrations.Migration):
                 ("fee", backoffice.core.fields.ExactDecimalField(null=True)),
                 ("differences", models.JSONField(blank=True, default=list)),
                 ("resembles", models.JSONField(blank=True, default=list)),
-                ("needs_telling", models.BooleanField(default=False)),
+                ("needs_incident", models.BooleanField(default=False)),
                 (
                     "attempt",
                     models.OneToOneField(
@@ -786,7 +583,7 @@ class Migration(migrations.Migration):
                     models.Index(fields=["-occurred_at", "-id"], name="comparison_newest"),
                     models.Index(fields=["verdict", "-occurred_at", "-id"], name="comparison_by_verdict"),
                     models.Index(
-                        condition=models.Q(("needs_telling", True)),
+                        condition=models.Q(("needs_incident", True)),
                         fields=["id"],
                         name="comparison_needs_telling",
                     ),
@@ -835,7 +632,7 @@ class Migration(migrations.Migration):
                 ("released_at", models.DateTimeField(db_index=True)),
                 ("expires_at", models.DateTimeField()),
                 ("balance", models.CharField(editable=False, max_length=12, null=True)),
-                ("sealed_token", models.BinaryField(null=True)),
+                ("sealed_otp", models.BinaryField(null=True)),
                 (
                     "blocker",
                     models.CharField(
@@ -861,7 +658,7 @@ class Migration(migrations.Migration):
                 ),
                 ("blocker_parameters", models.JSONField(default=dict, editable=False)),
                 ("blocked_since", models.DateTimeField(editable=False, null=True)),
-                ("out_of_turn_until", models.DateTimeField(editable=False, null=True)),
+                ("skipped_until", models.DateTimeField(editable=False, null=True)),
                 (
                     "released_by",
                     models.ForeignKey(
@@ -873,28 +670,6 @@ class Migration(migrations.Migration):
             ],
             options={
                 "default_permissions": (),
-                "constraints": [
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            models.Q(("blocked_since__isnull", True), ("blocker__isnull", True)),
-                            models.Q(
-                                ("blocked_since__isnull", False),
-                                (
-                                    "blocker__in",
-                                    [
-                                        "provider_unreadable",
-                                        "list_changing",
-                                        "database_slow",
-                                        "internal_error",
-                                    ],
-                                ),
-                                ("blocker__isnull", False),
-                            ),
-                            _connector="OR",
-                        ),
-                        name="release_blocked_has_time",
-                    )
-                ],
             },
         ),
         migrations.CreateModel(
@@ -910,10 +685,10 @@ class Migration(migrations.Migration):
                         to="operations.operation",
                     ),
                 ),
-                ("kept_at", models.DateTimeField()),
+                ("sealed_at", models.DateTimeField()),
                 ("sealed", models.BinaryField()),
                 (
-                    "belongs_to",
+                    "viewer",
                     models.ForeignKey(
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="+",
@@ -924,5 +699,285 @@ class Migration(migrations.Migration):
             options={
                 "default_permissions": (),
             },
+        ),
+        migrations.AddIndex(
+            model_name="operation",
+            index=models.Index(fields=["-prepared_at", "-id"], name="operation_newest"),
+        ),
+        migrations.AddIndex(
+            model_name="operation",
+            index=models.Index(fields=["status", "-prepared_at", "-id"], name="operation_by_status"),
+        ),
+        migrations.AddIndex(
+            model_name="operation",
+            index=models.Index(
+                fields=["recipient_key", "amount", "prepared_at"], name="operation_by_beneficiary"
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="operation",
+            index=models.Index(
+                fields=["recipient_account", "-prepared_at", "-id"], name="operation_by_account"
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="operation",
+            index=models.Index(
+                condition=models.Q(("closed_at__isnull", True)),
+                fields=["-prepared_at", "-id"],
+                name="operation_open",
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="operation",
+            index=models.Index(
+                condition=models.Q(("closed_at__isnull", False)),
+                fields=["closed_at", "status"],
+                name="operation_ended",
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="operation",
+            index=models.Index(
+                condition=models.Q(("decided_at__isnull", False)),
+                fields=["decided_at", "status", "prepared_at"],
+                name="operation_decided",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="operation",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("approvals_needed__gte", 1)), name="operation_needs_a_second_person"
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="operation",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "status__in",
+                        [
+                            "pending",
+                            "approved",
+                            "sending",
+                            "processing",
+                            "unknown",
+                            "review",
+                            "succeeded",
+                            "failed",
+                            "rejected",
+                            "expired",
+                            "cancelled",
+                        ],
+                    )
+                ),
+                name="operation_status_known",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="operation",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(
+                        ("closed_at__isnull", False),
+                        (
+                            "status__in",
+                            frozenset(["cancelled", "expired", "failed", "rejected", "succeeded"]),
+                        ),
+                    ),
+                    models.Q(
+                        models.Q(
+                            (
+                                "status__in",
+                                frozenset(["cancelled", "expired", "failed", "rejected", "succeeded"]),
+                            ),
+                            _negated=True,
+                        ),
+                        ("closed_at__isnull", True),
+                    ),
+                    _connector="OR",
+                ),
+                name="operation_closed_has_time",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="operation",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("status__in", frozenset(["approved", "pending"]))),
+                fields=("content_key",),
+                name="operation_content_waits_once",
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="incident",
+            index=models.Index(fields=["-at", "-id"], name="incident_newest"),
+        ),
+        migrations.AddIndex(
+            model_name="incident",
+            index=models.Index(
+                condition=models.Q(("acknowledged_at__isnull", True)),
+                fields=["-at", "-id"],
+                name="incident_open",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="incident",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("operation__isnull", True), ("transaction__isnull", False)),
+                    models.Q(("operation__isnull", False), ("transaction__isnull", True)),
+                    _connector="OR",
+                ),
+                name="incident_is_about_one_thing",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="incident",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("further_to__isnull", True)),
+                fields=("operation", "kind"),
+                name="incident_first_once_per_operation",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="incident",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("further_to__isnull", True)),
+                fields=("transaction",),
+                name="incident_first_once_per_movement",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="incident",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "kind__in",
+                        [
+                            "now_failed",
+                            "not_listed",
+                            "now_executed",
+                            "executed_after_all",
+                            "second_debit",
+                            "unrecognised",
+                            "record_mismatch",
+                            "fee_mismatch",
+                            "end_mismatch",
+                            "named_for_another",
+                            "late_answer",
+                            "executed_despite_proof",
+                        ],
+                    )
+                ),
+                name="incident_kind_known",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="incident",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(
+                        ("acknowledged_at__isnull", True), ("acknowledged_by__isnull", True), ("note", "")
+                    ),
+                    models.Q(
+                        ("acknowledged_at__isnull", False),
+                        ("acknowledged_by__isnull", False),
+                        models.Q(("note", ""), _negated=True),
+                    ),
+                    _connector="OR",
+                ),
+                name="incident_seen_by_a_person_with_a_note",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="attempt",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("closed_at__isnull", True), ("provider_transaction_id__isnull", True)),
+                fields=("balance",),
+                name="attempt_one_in_doubt_per_balance",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="attempt",
+            constraint=models.UniqueConstraint(fields=("operation", "number"), name="attempt_number_once"),
+        ),
+        migrations.AddConstraint(
+            model_name="attempt",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("closed_at__isnull", True)),
+                fields=("operation",),
+                name="attempt_one_open_per_operation",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="attempt",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("closed_at__isnull", True), ("outcome", "open")),
+                    models.Q(models.Q(("outcome", "open"), _negated=True), ("closed_at__isnull", False)),
+                    _connector="OR",
+                ),
+                name="attempt_closed_has_outcome",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="approval",
+            constraint=models.UniqueConstraint(
+                fields=("operation", "approver"), name="approval_once_per_person"
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="approval",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("approver", models.F("preparer")), _negated=True),
+                name="approval_never_by_the_preparer",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="pause",
+            constraint=models.UniqueConstraint(
+                models.Value(1), condition=models.Q(("ended_at__isnull", True)), name="pause_stands_once"
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="pause",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("ended_at__isnull", True), ("ended_by__isnull", True)),
+                    models.Q(("ended_at__isnull", False), ("ended_by__isnull", False)),
+                    _connector="OR",
+                ),
+                name="pause_ended_by_two_people",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="savedaccount",
+            constraint=models.UniqueConstraint(
+                django.db.models.functions.text.Lower("name"), name="saved_account_name_once"
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="savedfilter",
+            constraint=models.UniqueConstraint(
+                fields=("person", "name"), name="saved_filter_name_once_per_person"
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="release",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("blocked_since__isnull", True), ("blocker__isnull", True)),
+                    models.Q(
+                        ("blocked_since__isnull", False),
+                        (
+                            "blocker__in",
+                            ["provider_unreadable", "list_changing", "database_slow", "internal_error"],
+                        ),
+                        ("blocker__isnull", False),
+                    ),
+                    _connector="OR",
+                ),
+                name="release_blocked_has_time",
+            ),
         ),
     ]

@@ -42,20 +42,22 @@ CONTENT = (
     "sentence",
     "currency",
     "amount",
-    "counterparty",
-    "counterparty_detail",
+    "recipient",
+    "recipient_detail",
     "approvals_needed",
     "rule",
-    "maker_id",
+    "preparer_id",
     "prepared_from_id",
     "prepared_at",
 )
 _OTHER_CONTENT = " OR ".join(f"NEW.{column} {{is_distinct_from}} OLD.{column}" for column in CONTENT)
 _OTHER_KEYS = " OR ".join(
     f"(OLD.{column} IS NOT NULL AND (NEW.{column} IS NULL OR NEW.{column} <> OLD.{column}))"
-    for column in ("content_key", "beneficiary_key")
+    for column in ("content_key", "recipient_key")
 )
-_OTHER_MAKER = "NEW.maker_id <> (SELECT maker_id FROM operations_operation WHERE id = NEW.operation_id)"
+_OTHER_PREPARER = (
+    "NEW.preparer_id <> (SELECT preparer_id FROM operations_operation WHERE id = NEW.operation_id)"
+)
 
 
 class Trigger(NamedTuple):
@@ -100,15 +102,17 @@ TRIGGERS = (
         _OTHER_KEYS,
         "its keys do not change",
     ),
-    # "approval_never_by_the_maker" compares two columns of one row: the preparer named there must be the
+    # "approval_never_by_the_preparer" compares two columns of one row: the preparer named there must be the
     # operation's.
-    Trigger("approval_names_maker", "INSERT", "operations_approval", _OTHER_MAKER, "the maker is another"),
+    Trigger(
+        "approval_names_preparer", "INSERT", "operations_approval", _OTHER_PREPARER, "the preparer is another"
+    ),
     # An approval keeps its approver and the content it was given for.
     Trigger(
-        "approval_keeps_maker",
+        "approval_keeps_preparer",
         "UPDATE",
         "operations_approval",
-        f"{_OTHER_MAKER} OR NEW.approver_id <> OLD.approver_id OR NEW.digest <> OLD.digest",
+        f"{_OTHER_PREPARER} OR NEW.approver_id <> OLD.approver_id OR NEW.digest <> OLD.digest",
         "an approval does not change",
     ),
 )

@@ -62,8 +62,8 @@ class Incident(models.Model):
     # The earlier incident of the same kind that this one follows.
     further_to = models.OneToOneField("self", on_delete=models.PROTECT, null=True, related_name="followed_by")
     at = models.DateTimeField()
-    seen_by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
-    seen_at = models.DateTimeField(null=True)
+    acknowledged_by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
+    acknowledged_at = models.DateTimeField(null=True)
     note = models.CharField(max_length=500, blank=True)
 
     class Meta:
@@ -72,7 +72,9 @@ class Incident(models.Model):
         ordering = ("-at", "-pk")
         indexes = [
             models.Index(fields=["-at", "-id"], name="incident_newest"),
-            models.Index(fields=["-at", "-id"], name="incident_open", condition=Q(seen_at__isnull=True)),
+            models.Index(
+                fields=["-at", "-id"], name="incident_open", condition=Q(acknowledged_at__isnull=True)
+            ),
         ]
         constraints = [
             models.CheckConstraint(
@@ -92,8 +94,8 @@ class Incident(models.Model):
             ),
             models.CheckConstraint(condition=Q(kind__in=IncidentKind.values), name="incident_kind_known"),
             models.CheckConstraint(
-                condition=Q(seen_at__isnull=True, seen_by__isnull=True, note="")
-                | (Q(seen_at__isnull=False, seen_by__isnull=False) & ~Q(note="")),
+                condition=Q(acknowledged_at__isnull=True, acknowledged_by__isnull=True, note="")
+                | (Q(acknowledged_at__isnull=False, acknowledged_by__isnull=False) & ~Q(note="")),
                 name="incident_seen_by_a_person_with_a_note",
             ),
         ]
@@ -105,7 +107,7 @@ class Incident(models.Model):
         return reverse("operations:incident", args=[self.pk])
 
     @property
-    def about(self) -> Operation | Transaction | None:
+    def subject(self) -> Operation | Transaction | None:
         """The operation or the provider's transaction that it is about."""
         return self.operation or self.transaction
 
@@ -121,7 +123,7 @@ class Incident(models.Model):
 
     @property
     def is_open(self) -> bool:
-        return self.seen_at is None
+        return self.acknowledged_at is None
 
 
 class Inspection(models.Model):
@@ -135,10 +137,12 @@ class Inspection(models.Model):
     violations = models.JSONField(default=dict)  # rule → how many, and the references of the first of them
     log_position = models.PositiveBigIntegerField(default=0)
     log_hash = models.CharField(max_length=64, blank=True)
-    looked_to = models.UUIDField(null=True)  # the last operation checked in the rotation through all of them
+    inspected_to = models.UUIDField(
+        null=True
+    )  # the last operation checked in the rotation through all of them
     # operations approved in the last thirty days, and their median time to approval
-    countersigned = models.PositiveIntegerField(default=0)
-    countersigned_within = models.DurationField(null=True)
+    approved_count = models.PositiveIntegerField(default=0)
+    median_approval_time = models.DurationField(null=True)
 
     class Meta:
         default_permissions = ()

@@ -84,7 +84,7 @@ class OperationManager(models.Manager["Operation"]):
         SQLite has no row locks: there the transaction holds the only write lock from its BEGIN IMMEDIATE. On
         both engines the compare-and-set of each transition decides in the end.
         """
-        return self.select_for_update(of=("self",)).select_related("maker").get(pk=pk)
+        return self.select_for_update(of=("self",)).select_related("preparer").get(pk=pk)
 
 
 class Operation(models.Model):
@@ -98,19 +98,19 @@ class Operation(models.Model):
     sentence = models.CharField(max_length=300)
     currency = models.CharField(max_length=12, blank=True)
     amount = ExactDecimalField(null=True)
-    counterparty = models.CharField(max_length=200, blank=True)
-    counterparty_detail = models.CharField(max_length=200, blank=True)
+    recipient = models.CharField(max_length=200, blank=True)
+    recipient_detail = models.CharField(max_length=200, blank=True)
     content_key = models.CharField(max_length=64, editable=False)
     # Both are null where nobody is paid.
-    beneficiary_key = models.CharField(max_length=200, null=True, editable=False)  # noqa: DJ001 - null for none
-    beneficiary_account = models.CharField(max_length=200, null=True, editable=False)  # noqa: DJ001 - null for none
+    recipient_key = models.CharField(max_length=200, null=True, editable=False)  # noqa: DJ001 - null for none
+    recipient_account = models.CharField(max_length=200, null=True, editable=False)  # noqa: DJ001 - null for none
 
     status = models.CharField(max_length=16, choices=Status, default=Status.PENDING)
     ended_because = models.JSONField(default=dict)  # see `reason_codes.EndReason`; empty if there is none
     approvals_needed = models.PositiveSmallIntegerField()
     rule = models.CharField(max_length=300)
 
-    maker = models.ForeignKey(User, on_delete=models.PROTECT, related_name="operations_prepared")
+    preparer = models.ForeignKey(User, on_delete=models.PROTECT, related_name="operations_prepared")
     prepared_from = models.ForeignKey("self", on_delete=models.PROTECT, null=True, related_name="copies")
     prepared_at = models.DateTimeField()
     expires_at = models.DateTimeField()
@@ -137,10 +137,8 @@ class Operation(models.Model):
         indexes = [
             models.Index(fields=["-prepared_at", "-id"], name="operation_newest"),
             models.Index(fields=["status", "-prepared_at", "-id"], name="operation_by_status"),
-            models.Index(
-                fields=["beneficiary_key", "amount", "prepared_at"], name="operation_by_beneficiary"
-            ),
-            models.Index(fields=["beneficiary_account", "-prepared_at", "-id"], name="operation_by_account"),
+            models.Index(fields=["recipient_key", "amount", "prepared_at"], name="operation_by_beneficiary"),
+            models.Index(fields=["recipient_account", "-prepared_at", "-id"], name="operation_by_account"),
             models.Index(
                 fields=["-prepared_at", "-id"], name="operation_open", condition=Q(closed_at__isnull=True)
             ),
@@ -177,7 +175,7 @@ class Operation(models.Model):
         return reverse("operations:detail", args=[self.pk])
 
     @property
-    def code(self) -> str:
+    def verification_code(self) -> str:
         """The verification code: the short form of the digest, for two people to compare."""
         return verification_code(self.digest)
 
@@ -194,7 +192,7 @@ class Operation(models.Model):
         """The digest of the content as it is stored now; differs from `digest` if the row was manipulated."""
         return content_digest(self.pk, self.kind, self.payload)
 
-    def is_past(self, moment: datetime) -> bool:
+    def has_expired(self, moment: datetime) -> bool:
         """Whether the operation has expired at this moment."""
         return moment >= self.expires_at
 
@@ -204,17 +202,19 @@ class Approval(models.Model):
 
     operation = models.ForeignKey(Operation, on_delete=models.PROTECT, related_name="approvals")
     approver = models.ForeignKey(User, on_delete=models.PROTECT, related_name="approvals")
-    maker = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    preparer = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
     digest = models.CharField(max_length=64)
     comment = models.CharField(max_length=500, blank=True)
-    at = models.DateTimeField()
+    approved_at = models.DateTimeField()
 
     class Meta:
         default_permissions = ()
-        ordering = ("at",)
+        ordering = ("approved_at",)
         constraints = [
             models.UniqueConstraint(fields=["operation", "approver"], name="approval_once_per_person"),
-            models.CheckConstraint(condition=~Q(approver=F("maker")), name="approval_never_by_the_maker"),
+            models.CheckConstraint(
+                condition=~Q(approver=F("preparer")), name="approval_never_by_the_preparer"
+            ),
         ]
 
     def __str__(self) -> str:
@@ -227,7 +227,7 @@ class Release(models.Model):
     Holds the provider's one-time code, encrypted and bound to this operation and digest, until `expires_at`.
     """
 
-    IN_TURN = ("released_at", "pk")  # the order in which the releases of one balance are sent
+    QUEUE_ORDER = ("released_at", "pk")  # the order in which the releases of one balance are sent
 
     operation = models.OneToOneField(
         Operation, on_delete=models.PROTECT, primary_key=True, related_name="release"
@@ -237,14 +237,14 @@ class Release(models.Model):
     expires_at = models.DateTimeField()
     # The currency of the balance that will be debited; null if none is.
     balance = models.CharField(max_length=12, null=True, editable=False)  # noqa: DJ001 - as in the attempt
-    sealed_token = models.BinaryField(null=True)
+    sealed_otp = models.BinaryField(null=True)
     # Why sending it failed so far, and since when; null if nothing blocks it.
     blocker = models.CharField(max_length=32, choices=Blocker, null=True, editable=False)  # noqa: DJ001 - null for none
     blocker_parameters = models.JSONField(default=dict, editable=False)
     blocked_since = models.DateTimeField(null=True, editable=False)
     # Set after an internal error: until then other releases of the balance may be sent first. The order is
     # only for fairness; a unique index ensures that one at a time is sent.
-    out_of_turn_until = models.DateTimeField(null=True, editable=False)
+    skipped_until = models.DateTimeField(null=True, editable=False)
 
     class Meta:
         default_permissions = ()
@@ -273,11 +273,11 @@ class Release(models.Model):
 # Maximum length of a provider's transaction id. The specification sets none; this is what an index can hold.
 TRANSACTION_ID_LENGTH = 500
 # Open attempts whose transaction at the provider is not known: any new one of the balance could be theirs.
-UNMATCHED = Q(closed_at__isnull=True, service_transaction_id__isnull=True)
+UNMATCHED = Q(closed_at__isnull=True, provider_transaction_id__isnull=True)
 
 
 class AttemptManager(models.Manager["Attempt"]):
-    def in_doubt(self, balance: str) -> "models.QuerySet[Attempt]":
+    def unmatched(self, balance: str) -> "models.QuerySet[Attempt]":
         """The attempt at this balance whose transaction at the provider is not known; at most one.
 
         While there is one, nothing else is sent from this balance, so that a new transaction can only be its
@@ -301,14 +301,14 @@ class Attempt(models.Model):
     # Text of any length: the specification sets no maximum for a transaction id.
     watermark_transaction_id = models.TextField(blank=True)
     watermark_balance = ExactDecimalField(null=True)
-    watermark_service_time = models.DateTimeField(null=True, db_index=True)
-    # Ids of transactions listed within SKEW before sending that match the content of this operation.
-    watermark_shown = models.JSONField(null=True)
+    watermark_provider_time = models.DateTimeField(null=True, db_index=True)
+    # Ids of transactions listed within CLOCK_SKEW before sending that match the content of this operation.
+    watermark_seen_ids = models.JSONField(null=True)
 
     outcome = models.CharField(max_length=16, choices=Outcome, default=Outcome.OPEN)
     answer_status = models.PositiveSmallIntegerField(null=True)
     answers = models.JSONField(default=list)  # see `reason_codes.Answer`; the late ones after the first
-    service_transaction_id = models.CharField(max_length=TRANSACTION_ID_LENGTH, null=True, unique=True)  # noqa: DJ001 - many have none
+    provider_transaction_id = models.CharField(max_length=TRANSACTION_ID_LENGTH, null=True, unique=True)  # noqa: DJ001 - many have none
     # When the provider named the transaction in an answer; null if it was matched in the list.
     named_at = models.DateTimeField(null=True)
     fee = ExactDecimalField(null=True)
@@ -322,8 +322,10 @@ class Attempt(models.Model):
 
     objects = AttemptManager()
 
-    MAY_TAKE = timedelta(hours=1)  # how long after our request the provider may still execute it
-    SKEW = timedelta(minutes=5)  # how far its Date header may differ from the times in its list, either way
+    # How long after our request the provider may still execute it.
+    EXECUTION_WINDOW = timedelta(hours=1)
+    # How far the provider's Date header may differ from the times in its list, either way.
+    CLOCK_SKEW = timedelta(minutes=5)
 
     class Meta:
         default_permissions = ()
@@ -361,28 +363,28 @@ class Attempt(models.Model):
         )
 
     @property
-    def may_come_until(self) -> datetime:
+    def execution_deadline(self) -> datetime:
         """Until when the provider may still execute it; if it is not listed by then, it was not executed."""
-        return self.started_at + self.MAY_TAKE
+        return self.started_at + self.EXECUTION_WINDOW
 
     @property
-    def sought_from(self) -> datetime:
+    def search_from(self) -> datetime:
         """The earliest time in the provider's list of a transaction that can be this attempt's."""
-        return (self.watermark_service_time or self.started_at) - self.SKEW
+        return (self.watermark_provider_time or self.started_at) - self.CLOCK_SKEW
 
     @property
-    def named_sought_from(self) -> datetime:
+    def named_search_from(self) -> datetime:
         """The earliest time in the provider's list of a transaction whose id the provider named."""
-        return self.sought_from - timedelta(days=1)
+        return self.search_from - timedelta(days=1)
 
     @property
-    def sought_until(self) -> datetime:
+    def search_until(self) -> datetime:
         """The latest time in the provider's list of a transaction that can be this attempt's."""
-        return self.sought_from + 2 * self.SKEW + self.MAY_TAKE
+        return self.search_from + 2 * self.CLOCK_SKEW + self.EXECUTION_WINDOW
 
-    def is_new_since(self, transaction_id: str) -> bool:
+    def is_after_watermark(self, transaction_id: str) -> bool:
         """Whether the transaction was not recorded as listed just before sending."""
-        return transaction_id not in {self.watermark_transaction_id, *(self.watermark_shown or [])}
+        return transaction_id not in {self.watermark_transaction_id, *(self.watermark_seen_ids or [])}
 
 
 class Secret(EncryptedRow):
@@ -391,13 +393,13 @@ class Secret(EncryptedRow):
     Written in the commit that records the answer; deleted once it has been shown or taken into use.
     """
 
-    SEALED = "sealed"
+    ENCRYPTED_FIELD = "sealed"
 
     operation = models.OneToOneField(
         "operations.Operation", on_delete=models.PROTECT, primary_key=True, related_name="secret"
     )
-    belongs_to = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
-    kept_at = models.DateTimeField()
+    viewer = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    sealed_at = models.DateTimeField()
     sealed = models.BinaryField()
 
     class Meta:
@@ -414,4 +416,4 @@ class Secret(EncryptedRow):
     @property
     def owner(self) -> str:
         """The user who released the operation, and its reference."""
-        return f"{self.belongs_to.email} ({self.operation.reference})"
+        return f"{self.viewer.email} ({self.operation.reference})"

@@ -50,7 +50,7 @@ class Comparison(models.Model):
     # Ids of the closed attempts for which the provider may have made this debit besides what is on record.
     resembles = models.JSONField(default=list, blank=True)
     # Set while an incident has to be raised for it.
-    needs_telling = models.BooleanField(default=False)
+    needs_incident = models.BooleanField(default=False)
     attempt = models.OneToOneField(
         "operations.Attempt", on_delete=models.PROTECT, null=True, related_name="comparison"
     )
@@ -64,7 +64,7 @@ class Comparison(models.Model):
         indexes = [
             models.Index(fields=["-occurred_at", "-id"], name="comparison_newest"),
             models.Index(fields=["verdict", "-occurred_at", "-id"], name="comparison_by_verdict"),
-            models.Index(fields=["id"], name="comparison_needs_telling", condition=Q(needs_telling=True)),
+            models.Index(fields=["id"], name="comparison_needs_telling", condition=Q(needs_incident=True)),
             models.Index(fields=["id"], name="comparison_may_turn_up", condition=MAY_STILL_APPEAR),
         ]
         constraints = [
@@ -126,16 +126,16 @@ class ReconciliationState(models.Model):
     entries_to = models.BigIntegerField(default=0)
 
     # Positions of the full pass; null once it is complete. It starts again a day after its last start.
-    walk_begun_at = models.DateTimeField(null=True)
-    walk_attempts_to = models.BigIntegerField(null=True)
-    walk_rows_to = models.BigIntegerField(null=True)
+    full_pass_begun_at = models.DateTimeField(null=True)
+    full_pass_attempts_to = models.BigIntegerField(null=True)
+    full_pass_rows_to = models.BigIntegerField(null=True)
 
     # Positions in the passes over pending and missing comparisons; null means from the beginning.
-    early_rows_to = models.BigIntegerField(null=True)
-    going_on_to = models.BigIntegerField(null=True)
-    may_turn_up_to = models.BigIntegerField(null=True)
+    pending_rows_to = models.BigIntegerField(null=True)
+    open_attempts_to = models.BigIntegerField(null=True)
+    unlisted_to = models.BigIntegerField(null=True)
     # the mirror's `as_of` when the pass over missing comparisons began
-    may_turn_up_as_of = models.DateTimeField(null=True)
+    unlisted_as_of = models.DateTimeField(null=True)
 
     class Meta:
         default_permissions = ()

@@ -29,7 +29,7 @@ class SavedAccount(models.Model):
     """A bank account under a name the team chose, with its holder's name at the bank when it was saved."""
 
     name = models.CharField(max_length=60)
-    beneficiary_key = models.CharField(max_length=200, unique=True)
+    recipient_key = models.CharField(max_length=200, unique=True)
     bank = models.CharField(max_length=200)
     account_name = models.CharField(max_length=200)
     saved_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
@@ -46,7 +46,7 @@ class SavedAccount(models.Model):
     @property
     def masked(self) -> str:
         """The bank, and as much of the number as is needed to recognise it."""
-        return f"{self.bank} {mask_account(self.beneficiary_key)}"
+        return f"{self.bank} {mask_account(self.recipient_key)}"
 
 
 class FilteredList(models.TextChoices):
@@ -65,7 +65,7 @@ class SavedFilter(models.Model):
     person = models.ForeignKey(User, on_delete=models.PROTECT, related_name="saved_filters")
     name = models.CharField(max_length=60)
     is_shared = models.BooleanField(default=False)
-    of = models.CharField(max_length=20, choices=FilteredList, default=FilteredList.OPERATIONS)
+    list_name = models.CharField(max_length=20, choices=FilteredList, default=FilteredList.OPERATIONS)
     # Name and text of each filter, as in the query string.
     filters = models.JSONField()
 
@@ -82,4 +82,4 @@ class SavedFilter(models.Model):
     def get_absolute_url(self) -> str:
         query = QueryDict(mutable=True)
         query.update(self.filters)
-        return f"{reverse(f'operations:{self.of}')}?{query.urlencode()}"
+        return f"{reverse(f'operations:{self.list_name}')}?{query.urlencode()}"

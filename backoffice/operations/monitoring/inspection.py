@@ -73,17 +73,15 @@ STORED_REFERENCES = 20
 class InvariantFinding:
     """One rule, and the references of the operations that break it."""
 
-    rule: Invariant
+    invariant: Invariant
     broken: list[str]
 
     def __str__(self) -> str:
         if not self.broken:
-            return f"{self.rule.name}: ok"
+            return f"{self.invariant.name}: ok"
         noun = "violation" if len(self.broken) == 1 else "violations"
         more = " …" if len(self.broken) > STORED_REFERENCES else ""
-        return (
-            f"{self.rule.name}: {len(self.broken)} {noun}: {', '.join(self.broken[:STORED_REFERENCES])}{more}"
-        )
+        return f"{self.invariant.name}: {len(self.broken)} {noun}: {', '.join(self.broken[:STORED_REFERENCES])}{more}"
 
 
 @dataclass(frozen=True)
@@ -97,7 +95,7 @@ class InspectionReport:
     def violations(self) -> dict[str, dict[str, object]]:
         """Count and first references, for each rule that is broken."""
         return {
-            finding.rule.name: {
+            finding.invariant.name: {
                 "count": len(finding.broken),
                 "references": finding.broken[:STORED_REFERENCES],
             }
@@ -132,13 +130,13 @@ def inspect(*, full: bool) -> InspectionReport:
     """
     began, now = time.monotonic(), clock.now()
     last = Inspection.objects.filter(pk=1).first() or Inspection(pk=1)
-    operations, looked_to = _all_operations(), None
+    operations, inspected_to = _all_operations(), None
     if not full:
-        operations, looked_to = _next_operations(now, last)
+        operations, inspected_to = _next_operations(now, last)
     log = verify_chain() if full else verify_since(_log_position(last), at_most=LOG_ENTRIES_PER_INSPECTION)
     scope = InspectionScope(now, operations, log)
     report = InspectionReport([_finding(rule, scope) for rule in INVARIANTS], time.monotonic() - began)
-    _store(report, log, looked_to)
+    _store(report, log, inspected_to)
     return report
 
 
@@ -169,7 +167,7 @@ def _next_operations(now: datetime, last: Inspection) -> tuple[list[UUID], UUID 
     lately = pks.filter(closed_at__gte=now - RECENTLY_CLOSED).order_by("-closed_at")[
         :OPERATIONS_PER_INSPECTION
     ]
-    behind = pks.filter(pk__gt=last.looked_to) if last.looked_to else pks
+    behind = pks.filter(pk__gt=last.inspected_to) if last.inspected_to else pks
     in_turn = list(behind.order_by("pk")[:OPERATIONS_PER_INSPECTION])
     chosen = dict.fromkeys([*broken, *is_open, *lately, *in_turn])
     return list(chosen), in_turn[-1] if len(in_turn) == OPERATIONS_PER_INSPECTION else None
@@ -179,7 +177,7 @@ def _measured_approval_time() -> dict[str, object]:
     found = approval_time(clock.now())
     return {
         "countersigned": found.count if found else 0,
-        "countersigned_within": found.median if found else None,
+        "median_approval_time": found.median if found else None,
     }
 
 
@@ -187,12 +185,12 @@ def _log_position(last: Inspection) -> ChainCheckpoint:
     return ChainCheckpoint(last.log_position, last.log_hash or GENESIS)
 
 
-def _store(report: InspectionReport, log: ChainVerification, looked_to: UUID | None) -> None:
+def _store(report: InspectionReport, log: ChainVerification, inspected_to: UUID | None) -> None:
     found: dict[str, object] = {
         "at": clock.now(),
         "took": report.took,
         "violations": report.violations,
-        "looked_to": looked_to,
+        "inspected_to": inspected_to,
         "log_position": log.verified,
         "log_hash": log.newest_hash,
         **_measured_approval_time(),
@@ -200,7 +198,7 @@ def _store(report: InspectionReport, log: ChainVerification, looked_to: UUID | N
     Inspection.objects.update_or_create(pk=1, defaults=found)
     for finding in report.findings:
         if finding.broken:
-            logger.error("What must always hold does not: %s %s", finding.rule.sentence, finding)
+            logger.error("What must always hold does not: %s %s", finding.invariant.sentence, finding)
 
 
 INSPECTION_LATE_AFTER = timedelta(minutes=5)
@@ -224,11 +222,11 @@ class SystemHealth:
     """
 
     at: datetime | None
-    took: float
+    seconds: float
     violations: list[Violation]
     open_incidents: int
     now: datetime
-    tempo: ApprovalTime | None = None
+    approval_time: ApprovalTime | None = None
 
     @property
     def is_late(self) -> bool:
@@ -258,5 +256,5 @@ def system_health() -> SystemHealth:
 
 
 def _stored_approval_time(last: Inspection) -> ApprovalTime | None:
-    within = last.countersigned_within
-    return None if within is None else ApprovalTime(last.countersigned, within)
+    within = last.median_approval_time
+    return None if within is None else ApprovalTime(last.approved_count, within)

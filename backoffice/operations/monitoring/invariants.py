@@ -29,7 +29,7 @@ CHUNK = 500
 SWEEPER_TOLERANCE = timedelta(minutes=2)  # how late the sweeper may be with its work
 LATEST_CHECK = timedelta(minutes=15)
 
-_PROVEN_NOT_EXECUTED = (Outcome.NOT_SENT, Outcome.TOKEN_REFUSED)
+_PROVEN_NOT_EXECUTED = (Outcome.NOT_SENT, Outcome.OTP_REFUSED)
 _HAS_LATER_ATTEMPT = Exists(
     Attempt.objects.filter(operation=OuterRef("operation"), number__gt=OuterRef("number"))
 )
@@ -72,8 +72,10 @@ def sent_again(_scope: InspectionScope) -> list[str]:
 def insufficient_approvals(_scope: InspectionScope) -> list[str]:
     """Approved or sent without enough approvals of this content by people other than the preparer."""
     valid = (
-        Approval.objects.filter(operation=OuterRef("pk"), digest=OuterRef("digest"), maker=OuterRef("maker"))
-        .exclude(approver=OuterRef("maker"))
+        Approval.objects.filter(
+            operation=OuterRef("pk"), digest=OuterRef("digest"), preparer=OuterRef("preparer")
+        )
+        .exclude(approver=OuterRef("preparer"))
         .order_by()
         .values("operation")
         .annotate(people=Count("approver", distinct=True))
@@ -162,9 +164,9 @@ def _final_status(path: Sequence[tuple[str, str]]) -> str | None:
 
 def shared_transaction(_scope: InspectionScope) -> list[str]:
     """Two attempts claim the same transaction of the provider."""
-    claimed = Attempt.objects.exclude(service_transaction_id=None).order_by()
-    twice = claimed.values("service_transaction_id").annotate(times=Count("pk")).filter(times__gt=1)
-    shared = Attempt.objects.filter(service_transaction_id__in=twice.values("service_transaction_id"))
+    claimed = Attempt.objects.exclude(provider_transaction_id=None).order_by()
+    twice = claimed.values("provider_transaction_id").annotate(times=Count("pk")).filter(times__gt=1)
+    shared = Attempt.objects.filter(provider_transaction_id__in=twice.values("provider_transaction_id"))
     return _references(shared.values("operation"))
 
 
@@ -174,7 +176,7 @@ _NOT_EXECUTED_STATUSES = frozenset({Status.APPROVED, Status.EXPIRED, Status.CANC
 _STATUSES = {
     Outcome.OPEN: {Status.SENDING, Status.PROCESSING, Status.UNKNOWN, Status.REVIEW},
     Outcome.NOT_SENT: _NOT_EXECUTED_STATUSES,
-    Outcome.TOKEN_REFUSED: _NOT_EXECUTED_STATUSES,
+    Outcome.OTP_REFUSED: _NOT_EXECUTED_STATUSES,
     Outcome.REJECTED: {Status.FAILED},
     Outcome.SUCCEEDED: {Status.SUCCEEDED},
     Outcome.FAILED: {Status.FAILED},
@@ -187,7 +189,7 @@ def unfounded_end(_scope: InspectionScope) -> list[str]:
     fitting = Q(pk__in=[])
     for outcome, statuses in _STATUSES.items():
         fitting |= Q(outcome=outcome, operation__status__in=statuses)
-    nameless = Q(outcome=Outcome.SUCCEEDED, operation__kind__in=_MONEY_KINDS, service_transaction_id=None)
+    nameless = Q(outcome=Outcome.SUCCEEDED, operation__kind__in=_MONEY_KINDS, provider_transaction_id=None)
     ended = Attempt.objects.filter(~fitting | nameless).exclude(_HAS_LATER_ATTEMPT)
     applied = Q(status=Status.SUCCEEDED, kind__in=_LOCAL_KINDS)
     unsent = Operation.objects.exclude(Q(status__in=_NEVER_SENT) | applied).filter(attempts=None)
@@ -211,7 +213,7 @@ def stale_release(scope: InspectionScope) -> list[str]:
 
 
 def _lifetime(release: Release) -> timedelta:
-    if release.sealed_token is not None:
+    if release.sealed_otp is not None:
         return timedelta(seconds=settings.OTP_LIFETIME_SECONDS)
     return timedelta(minutes=settings.RELEASE_LIFETIME_MINUTES)
 
@@ -219,7 +221,7 @@ def _lifetime(release: Release) -> timedelta:
 def unneeded_secret(_scope: InspectionScope) -> list[str]:
     """A secret is still stored although it was shown or taken into use."""
     shown = Entry.objects.filter(action=Action.SECRET_REVEALED).order_by()
-    kept = {str(pk): at for pk, at in Secret.objects.values_list("pk", "kept_at")}
+    kept = {str(pk): at for pk, at in Secret.objects.values_list("pk", "sealed_at")}
     shown_since = {
         pk for pk, at in shown.filter(target_id__in=kept).values_list("target_id", "at") if at >= kept[pk]
     }
@@ -251,7 +253,7 @@ INVARIANTS = (
     ),
     Invariant(
         "unsigned",
-        "Enough people, none of them the maker, signed what is approved or was sent.",
+        "Enough people, none of them the preparer, signed what is approved or was sent.",
         insufficient_approvals,
     ),
     Invariant("content_changed", "What stands there and what was sent is what was signed.", content_changed),

@@ -71,7 +71,7 @@ def _inspection(last: SystemHealth) -> Iterator[GaugeMetricFamily]:
         violations.add_metric([rule.name], broken.get(rule.name, 0))
     yield violations
     yield _gauge("invariants_age_seconds", "Time since the last inspection ended", last.seconds_since)
-    yield _gauge("invariants_took_seconds", "How long the last inspection took", last.took)
+    yield _gauge("invariants_took_seconds", "How long the last inspection took", last.seconds)
 
 
 def _operations(now: datetime) -> Iterator[GaugeMetricFamily]:
@@ -94,9 +94,7 @@ def _mirror() -> Iterator[GaugeMetricFamily]:
     state = mirror_state()
     yield _gauge("mirror_age_seconds", "Age of the newest state of the service's list", state.seconds_behind)
     yield _gauge("mirror_loaded", "1 once the whole list was read", int(state.is_loaded))
-    yield _gauge(
-        "mirror_problem", "1 while the last reading of the list ended early", int(bool(state.problem))
-    )
+    yield _gauge("mirror_problem", "1 while the last reading of the list ended early", int(bool(state.error)))
     yield _gauge("mirror_transactions", "Transactions that are here", state.rows)
     yield _gauge("mirror_missing", "Those of them that the service lists no more", state.missing)
     yield _gauge(

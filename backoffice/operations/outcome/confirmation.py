@@ -59,15 +59,17 @@ def confirm_operation(operation_id: UUID, *, actor: User | None = None) -> Opera
 
 
 @transaction.atomic
-def _record_check(operation_id: UUID, looked_at: Attempt, seen: MatchResult, actor: User | None) -> Operation:
+def _record_check(
+    operation_id: UUID, checked_at: Attempt, seen: MatchResult, actor: User | None
+) -> Operation:
     """Record one status check, and change the operation's status if the check proves something."""
     operation = Operation.objects.get_locked(operation_id)
-    attempt = Attempt.objects.select_for_update().filter(pk=looked_at.pk, closed_at__isnull=True).first()
+    attempt = Attempt.objects.select_for_update().filter(pk=checked_at.pk, closed_at__isnull=True).first()
     if attempt is None or operation.status not in AWAITING_PROVIDER:
         return operation
     attempt.checks += 1
     attempt.check_result, attempt.check_parameters = _result(operation, attempt, seen)
-    asked_for = attempt.next_check_at if attempt.next_check_at != looked_at.next_check_at else None
+    asked_for = attempt.next_check_at if attempt.next_check_at != checked_at.next_check_at else None
     attempt.next_check_at = _next_check(operation, attempt, seen)
     if asked_for and attempt.next_check_at:
         attempt.next_check_at = min(asked_for, attempt.next_check_at)  # a webhook asked for an earlier check
@@ -78,7 +80,7 @@ def _record_check(operation_id: UUID, looked_at: Attempt, seen: MatchResult, act
 
 def _apply_match(operation: Operation, attempt: Attempt, seen: MatchResult, actor: User | None) -> None:
     """Close the operation, mark it as processing, or escalate it to review, as this check allows."""
-    if seen.is_done:
+    if seen.confirmed_done:
         _close(operation, attempt, "fulfilled", actor)
         return
     record = _decisive_record(operation, attempt, seen)
@@ -104,18 +106,22 @@ def _decisive_record(operation: Operation, attempt: Attempt, seen: MatchResult) 
     record = _single_candidate(seen)
     if record is None:
         return None
-    if attempt.service_transaction_id not in {None, record.transaction_id}:
+    if attempt.provider_transaction_id not in {None, record.transaction_id}:
         return None  # another was claimed since the list was read
     if attempt.named_at:
         return record
-    return record if seen.at >= _earliest_claim_time(operation, attempt, record) else None
+    return record if seen.checked_at >= _earliest_claim_time(operation, attempt, record) else None
 
 
 def _single_candidate(seen: MatchResult) -> TransactionRecord | None:
     """The only candidate, if it was not rejected and its status is one we know."""
-    if len(seen.found) != 1 or seen.rejected_because or seen.found[0].status not in {*_ENDS, PROCESSING}:
+    if (
+        len(seen.candidates) != 1
+        or seen.rejected_because
+        or seen.candidates[0].status not in {*_ENDS, PROCESSING}
+    ):
         return None
-    return seen.found[0]
+    return seen.candidates[0]
 
 
 def _earliest_claim_time(operation: Operation, attempt: Attempt, record: TransactionRecord) -> datetime:
@@ -124,7 +130,7 @@ def _earliest_claim_time(operation: Operation, attempt: Attempt, record: Transac
         record.status == PROCESSING and operation.status == Status.UNKNOWN
     )
     if may_hide_ours:
-        return attempt.may_come_until
+        return attempt.execution_deadline
     if operation.status == Status.PROCESSING and _follows_watermark(attempt, record):
         return attempt.started_at
     return attempt.started_at + listing_delay()
@@ -149,35 +155,43 @@ def _result(operation: Operation, attempt: Attempt, seen: MatchResult) -> tuple[
     if record is None or attempt.named_at:
         return seen.result
     moment = _earliest_claim_time(operation, attempt, record)
-    if seen.at >= moment:
+    if seen.checked_at >= moment:
         return seen.result
     return CheckResult.FOUND_TOO_EARLY, seen.result[1] | {"not_before": moment.isoformat()}
 
 
 def _next_check(operation: Operation, attempt: Attempt, seen: MatchResult) -> datetime | None:
     """When to check again; None past the horizon if no definite answer can be expected."""
-    if seen.is_nowhere:
+    if seen.is_unobservable:
         return None
-    if attempt.service_transaction_id and len(seen.found) > 1 and seen.at >= attempt.may_come_until:
+    if (
+        attempt.provider_transaction_id
+        and len(seen.candidates) > 1
+        and seen.checked_at >= attempt.execution_deadline
+    ):
         # the claimed transaction failed and another candidate is listed: further checks cannot decide
         return None
-    in_time = next_check_time(attempt.started_at, seen.at)
+    in_time = next_check_time(attempt.started_at, seen.checked_at)
     soon = _early_recheck(operation, attempt, seen)
     if in_time and soon:
         return min(in_time, soon)
-    is_under_way = bool(attempt.service_transaction_id) and [one.status for one in seen.found] == [PROCESSING]
-    return in_time or (seen.at + RECHECK_AFTER if seen.problem or is_under_way else None)
+    is_under_way = bool(attempt.provider_transaction_id) and [one.status for one in seen.candidates] == [
+        PROCESSING
+    ]
+    return in_time or (seen.checked_at + RECHECK_AFTER if seen.problem or is_under_way else None)
 
 
 def _early_recheck(operation: Operation, attempt: Attempt, seen: MatchResult) -> datetime | None:
     """When another check may free a blocked balance; None if the regular schedule is enough."""
     record = _single_candidate(seen)
-    if attempt.service_transaction_id:
+    if attempt.provider_transaction_id:
         return None
-    if record is not None and seen.at < _earliest_claim_time(operation, attempt, record):
-        return seen.at + RECHECK_SOON
+    if record is not None and seen.checked_at < _earliest_claim_time(operation, attempt, record):
+        return seen.checked_at + RECHECK_SOON
     if seen.problem:
-        return seen.at + (RECHECK_SOON if seen.at < attempt.may_come_until else RECHECK_AFTER)
+        return seen.checked_at + (
+            RECHECK_SOON if seen.checked_at < attempt.execution_deadline else RECHECK_AFTER
+        )
     return None
 
 
@@ -208,7 +222,7 @@ def _transition(
         target=operation,
         attempt=attempt.number,
         outcome=attempt.outcome,
-        service_transaction_id=attempt.service_transaction_id,
+        provider_transaction_id=attempt.provider_transaction_id,
         fee=attempt.fee,
         check={"code": attempt.check_result, **attempt.check_parameters},
         status=status,

@@ -41,12 +41,14 @@ def check_meaning_unchanged(payload: ResolutionPayload) -> None:
     if attempt is None or seen is None or payload.meaning is None:
         return
     try:
-        listed = provider_list.transactions_since(attempt.operation.currency, attempt.sought_from)
+        listed = provider_list.transactions_since(attempt.operation.currency, attempt.search_from)
     except GatewayError as exc:
         raise CannotResolveError(Refusal.LIST_UNREADABLE, error=str(exc)) from exc
     words = {record.transaction_id: record.status for record in listed.records}
     if words.get(seen.transaction_id) != seen.status:
-        raise CannotResolveError(Refusal.RECORD_CHANGED, transaction=seen.transaction_id, word=seen.word)
+        raise CannotResolveError(
+            Refusal.RECORD_CHANGED, transaction=seen.transaction_id, word=seen.quoted_status
+        )
 
 
 @transaction.atomic
@@ -72,7 +74,7 @@ def resolve_operation(resolution: Operation, payload: ResolutionPayload, actor: 
         target=operation,
         attempt=attempt.number,
         outcome=attempt.outcome,
-        service_transaction_id=attempt.service_transaction_id,
+        provider_transaction_id=attempt.provider_transaction_id,
         resolution=resolution.reference,
         reason=payload.reason,
         status=status,
@@ -92,16 +94,16 @@ def _open_attempt(operation: Operation, payload: ResolutionPayload) -> Attempt:
 
 def _end(attempt: Attempt, payload: ResolutionPayload) -> tuple[Status, Outcome]:
     """The approved status and outcome. Nothing is closed as failed while it may still be executed."""
-    taken = payload.named.transaction_id if payload.named else None
-    is_news = payload.verdict == ResolutionChoice.ABSENT and attempt.service_transaction_id != taken
-    if payload.end == ResolvedEnd.FAILED and (clock.now() < attempt.may_come_until or is_news):
+    taken = payload.claimed.transaction_id if payload.claimed else None
+    is_news = payload.verdict == ResolutionChoice.NOT_EXECUTED and attempt.provider_transaction_id != taken
+    if payload.end == ResolvedEnd.FAILED and (clock.now() < attempt.execution_deadline or is_news):
         raise CannotResolveError(Refusal.MAY_STILL_BE_EXECUTED, reference=payload.reference)
     return _ENDS[payload.end]
 
 
 def _claim_transaction(attempt: Attempt, seen: TransactionEvidence) -> None:
     """Claim the transaction for this attempt, replacing one that was only matched."""
-    taken = None if attempt.named_at else attempt.service_transaction_id
+    taken = None if attempt.named_at else attempt.provider_transaction_id
     if not claim_transaction(attempt, seen.transaction_id, instead_of=taken):
         raise CannotResolveError(Refusal.TRANSACTION_TAKEN, transaction=seen.transaction_id)
     attempt.fee = seen.fee

@@ -69,12 +69,12 @@ def schedule_checks(transaction_ids: Collection[str]) -> None:
     sync.request_sync()
     now = clock.now()
     soon = next_run_time("checks of unnamed", interval=UNNAMED_CHECK_INTERVAL)
-    named = Attempt.objects.filter(service_transaction_id__in=transaction_ids)
+    named = Attempt.objects.filter(provider_transaction_id__in=transaction_ids)
     named.filter(closed_at__isnull=True, next_check_at__gt=now).update(next_check_at=now)
     Attempt.objects.filter(closed_at__isnull=True, next_check_at__gt=soon).update(next_check_at=soon)
 
 
 def run_scheduled_checks(transaction_ids: Collection[str]) -> int:
     """Check due attempts that are named, then those without a transaction; returns how many."""
-    named = Attempt.objects.filter(service_transaction_id__in=transaction_ids)
+    named = Attempt.objects.filter(provider_transaction_id__in=transaction_ids)
     return sum(check_due_among(those) for those in (named, Attempt.objects.filter(UNMATCHED)))

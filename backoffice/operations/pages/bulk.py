@@ -73,7 +73,7 @@ class BulkRow:
 
     operation: Operation
     facts: Facts
-    obstacle: str
+    skip_reason: str
 
 
 def bulk_rows(person: User, operations: Iterable[Operation], decision: BulkDecision) -> list[BulkRow]:
@@ -180,12 +180,12 @@ def _page(
     request: StaffRequest, decision: BulkDecision, chosen: BulkSelection, form: BulkForm, *, status: int = 200
 ) -> HttpResponse:
     rows = bulk_rows(request.user, chosen.operations, decision)
-    included = [row for row in rows if not row.obstacle]
+    included = [row for row in rows if not row.skip_reason]
     context = {
         "decision": decision,
         "form": form,
         "included": included,
-        "left_out": [row for row in rows if row.obstacle],
+        "left_out": [row for row in rows if row.skip_reason],
         "totals": bulk_totals(included, debited=True),
         "not_debited": bulk_totals(included, debited=False),
         "missing": chosen.missing,

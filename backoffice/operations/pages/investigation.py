@@ -45,7 +45,7 @@ class CaseEvidence(BaseModel):
     records: list[TransactionRecord] = []
     is_whole: bool = True
     balance: Decimal | None = None
-    is_done: bool | None = None
+    confirmed_done: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -53,12 +53,12 @@ class CandidateTransaction:
     """A possible transaction, field by field; `claimed_by` is the operation that has claimed it."""
 
     record: TransactionRecord
-    traits: list[FieldMatch]
+    match_fields: list[FieldMatch]
     claimed_by: Operation | None = None
 
     @property
-    def differing(self) -> int:
-        return sum(trait.fits is False for trait in self.traits)
+    def mismatches(self) -> int:
+        return sum(trait.matches is False for trait in self.match_fields)
 
 
 @dataclass(frozen=True)
@@ -66,11 +66,11 @@ class UnknownOutcome:
     """One attempt with an open outcome, and what is known of it."""
 
     attempt: Attempt
-    told: CachedValue[CaseEvidence]
+    evidence: CachedValue[CaseEvidence]
     in_list: bool
     candidates: list[CandidateTransaction] = field(default_factory=list)
-    waiting: list[Operation] = field(default_factory=list)
-    behind: int = 0
+    pending_resolutions: list[Operation] = field(default_factory=list)
+    blocked_count: int = 0
     fresh: bool = False
     now: datetime = field(kw_only=True)
 
@@ -79,24 +79,28 @@ class UnknownOutcome:
         return self.attempt.operation
 
     @property
-    def holds(self) -> str | None:
+    def blocked_balance(self) -> str | None:
         """The balance that this attempt blocks for other operations."""
         return _blocked_balance(self.attempt)
 
     @property
-    def is_shown_nowhere(self) -> bool:
+    def is_unobservable(self) -> bool:
         """Whether no read of the provider can show the outcome."""
-        return not self.in_list and self.told.value is not None and self.told.value.is_done is None
+        return (
+            not self.in_list
+            and self.evidence.value is not None
+            and self.evidence.value.confirmed_done is None
+        )
 
     @property
-    def may_be_settled(self) -> bool:
+    def may_be_resolved(self) -> bool:
         """Whether people may resolve it."""
         return may_be_resolved(self.operation, self.attempt)
 
     @property
-    def may_be_absent(self) -> bool:
+    def may_be_not_executed(self) -> bool:
         """Whether it may be resolved as not executed by now. The form checks again."""
-        return self.now >= self.attempt.may_come_until
+        return self.now >= self.attempt.execution_deadline
 
 
 def unknown_outcomes(operations: QuerySet[Operation]) -> QuerySet[Attempt]:
@@ -106,7 +110,7 @@ def unknown_outcomes(operations: QuerySet[Operation]) -> QuerySet[Attempt]:
         Q(operation__status__in=NEEDS_ATTENTION) | lasts_long,
         operation__in=operations,
         closed_at__isnull=True,
-    ).select_related("operation__maker", "released_by")
+    ).select_related("operation__preparer", "released_by")
 
 
 def cached_cases(attempts: Iterable[Attempt]) -> list[UnknownOutcome]:
@@ -129,13 +133,13 @@ def _evidence_reader(attempt: Attempt) -> Callable[[], CaseEvidence]:
     operation = attempt.operation
     kind, payload = _content(operation)
     if isinstance(kind, ChangeKind):
-        return lambda: CaseEvidence(is_done=kind.is_done(gateway(deadline=PAGE_TIMEOUT), payload))
+        return lambda: CaseEvidence(confirmed_done=kind.is_done(gateway(deadline=PAGE_TIMEOUT), payload))
 
     def ask() -> CaseEvidence:
-        listed = provider_list.transactions_since(operation.currency, attempt.sought_from)
+        listed = provider_list.transactions_since(operation.currency, attempt.search_from)
         balance = balances.current_balance(operation.currency) if operation.currency else None
         near = [candidate.record for candidate in _nearest_candidates(attempt, listed.records)]
-        return CaseEvidence(records=near, is_whole=listed.is_whole, balance=balance)
+        return CaseEvidence(records=near, is_whole=listed.is_complete, balance=balance)
 
     return ask
 
@@ -151,8 +155,8 @@ def _cases(told: list[tuple[Attempt, CachedValue[CaseEvidence]]], *, fresh: bool
             one,
             in_list=isinstance(_content(attempt.operation)[0], MoneyKind),
             candidates=_candidates(attempt, one.value.records if one.value else [], owners),
-            waiting=[r for r in waiting if r.payload["operation"] == str(attempt.operation_id)],
-            behind=behind.get(_blocked_balance(attempt) or "", 0),
+            pending_resolutions=[r for r in waiting if r.payload["operation"] == str(attempt.operation_id)],
+            blocked_count=behind.get(_blocked_balance(attempt) or "", 0),
             fresh=fresh,
             now=now,
         )
@@ -166,12 +170,14 @@ def _nearest_candidates(attempt: Attempt, records: list[TransactionRecord]) -> l
     if not isinstance(kind, MoneyKind):
         return []
     found = [
-        CandidateTransaction(record, [*kind.traits(payload, record), *attempt_match_fields(attempt, record)])
+        CandidateTransaction(
+            record, [*kind.match_fields(payload, record), *attempt_match_fields(attempt, record)]
+        )
         for record in records
-        if attempt.is_new_since(record.transaction_id)
+        if attempt.is_after_watermark(record.transaction_id)
     ]
-    near = [candidate for candidate in found if candidate.differing <= MAX_MISMATCHES]
-    return sorted(near, key=lambda candidate: candidate.differing)[:MAX_CANDIDATES_SHOWN]
+    near = [candidate for candidate in found if candidate.mismatches <= MAX_MISMATCHES]
+    return sorted(near, key=lambda candidate: candidate.mismatches)[:MAX_CANDIDATES_SHOWN]
 
 
 def _candidates(
@@ -190,19 +196,19 @@ def _owners(records: list[TransactionRecord]) -> dict[str, Operation]:
     ids = {record.transaction_id for record in records}
     if not ids:
         return {}
-    bound = Attempt.objects.filter(service_transaction_id__in=ids).select_related("operation")
-    return {attempt.service_transaction_id or "": attempt.operation for attempt in bound}
+    bound = Attempt.objects.filter(provider_transaction_id__in=ids).select_related("operation")
+    return {attempt.provider_transaction_id or "": attempt.operation for attempt in bound}
 
 
 def _pending_resolutions(attempts: list[Attempt]) -> list[Operation]:
     """Resolutions of these attempts that are waiting for approval."""
     about = [str(attempt.operation_id) for attempt in attempts]
     pending = Operation.objects.filter(kind=ResolutionKind.name, status=Status.PENDING)
-    return list(pending.filter(payload__operation__in=about).select_related("maker")) if about else []
+    return list(pending.filter(payload__operation__in=about).select_related("preparer")) if about else []
 
 
 def _blocked_balance(attempt: Attempt) -> str | None:
-    return None if attempt.service_transaction_id else attempt.balance
+    return None if attempt.provider_transaction_id else attempt.balance
 
 
 def _blocked_counts(balances: set[str]) -> dict[str, int]:

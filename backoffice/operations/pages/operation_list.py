@@ -46,11 +46,11 @@ class OperationFilter:
     kind: str = ""
     status: str = ""
     currency: str = ""
-    maker: User | None = None
+    preparer: User | None = None
     since: datetime | None = None
     until: datetime | None = None
     text: str = ""
-    beneficiary_of: str = ""
+    same_recipient_as: str = ""
     within: Q = field(default_factory=Q)
 
     def apply(self, operations: QuerySet[Operation]) -> QuerySet[Operation]:
@@ -59,27 +59,27 @@ class OperationFilter:
             "kind": self.kind,
             "status": self.status,
             "currency": self.currency,
-            "maker": self.maker,
+            "preparer": self.preparer,
             "prepared_at__gte": self.since,
             "prepared_at__lt": self.until,
         }
         operations = operations.filter(
             self.within, **{name: value for name, value in chosen.items() if value}
         )
-        if self.beneficiary_of:
-            operations = operations.filter(beneficiary_key=_recipient_of(self.beneficiary_of))
+        if self.same_recipient_as:
+            operations = operations.filter(recipient_key=_recipient_of(self.same_recipient_as))
         return operations.filter(matches_text(self.text)) if self.text else operations
 
 
 def _recipient_of(reference: str) -> Subquery:
     """The recipient of this operation. Links carry its reference, since URLs are logged."""
-    return Subquery(Operation.objects.filter(reference=reference).values("beneficiary_key"))
+    return Subquery(Operation.objects.filter(reference=reference).values("recipient_key"))
 
 
 def saved_filters_for(user: User, of: FilteredList) -> QuerySet[SavedFilter]:
     """This user's own of one list, and those that active colleagues share; own first."""
     shared = Q(is_shared=True, person__is_active=True)
-    found = SavedFilter.objects.filter(Q(person=user) | shared, of=of).select_related("person")
+    found = SavedFilter.objects.filter(Q(person=user) | shared, list_name=of).select_related("person")
     return found.annotate(is_own=Q(person=user)).order_by("-is_own", "name", "pk")
 
 
@@ -89,7 +89,7 @@ class OperationFilterForm(ListFilterForm):
     Browsers submit the first choice if none was selected: in each list it is the one that filters nothing.
     """
 
-    not_narrowing = frozenset({"tab"})
+    display_fields = frozenset({"tab"})
 
     tab = forms.ChoiceField(
         required=False,
@@ -110,7 +110,7 @@ class OperationFilterForm(ListFilterForm):
         required=False, choices=[("", "Any currency"), *((code, code) for code in CURRENCIES)]
     )
     mine = forms.BooleanField(required=False, label="Prepared by me")
-    beneficiary_of = forms.CharField(
+    same_recipient_as = forms.CharField(
         required=False, label="Paid to the same as", max_length=12, widget=forms.HiddenInput
     )
 
@@ -122,11 +122,11 @@ class OperationFilterForm(ListFilterForm):
             kind=values["kind"],
             status=values["status"],
             currency=values["currency"],
-            maker=user if values["mine"] else None,
+            preparer=user if values["mine"] else None,
             since=start_of_day(values["since"]) if values["since"] else None,
             until=end_of_day(values["until"]) if values["until"] else None,
             text=values["text"],
-            beneficiary_of=values["beneficiary_of"],
+            same_recipient_as=values["same_recipient_as"],
         )
 
 
@@ -186,7 +186,9 @@ def save_filter(
         raise SavedFilterError(
             f"You keep {MAX_SAVED_FILTERS} filters already. Delete one before you save another."
         )
-    return _store_filter(SavedFilter(person=actor, of=of, name=name, filters=filters, is_shared=is_shared))
+    return _store_filter(
+        SavedFilter(person=actor, list_name=of, name=name, filters=filters, is_shared=is_shared)
+    )
 
 
 @transaction.atomic
@@ -241,7 +243,7 @@ def saved_filter_list(request: StaffRequest, of: FilteredList) -> HttpResponse:
     form = SavedFilterForm(request.POST)
     if form.is_valid() and _is_savable(present):
         try:
-            saved = save_filter(request.user, of=of, filters=present.typed, **form.cleaned_data)
+            saved = save_filter(request.user, of=of, filters=present.query, **form.cleaned_data)
         except SavedFilterError as exc:
             form.add_error("name", str(exc))
         else:
@@ -263,8 +265,8 @@ def saved_filter_rename(request: StaffRequest, pk: int) -> HttpResponse:
             form.add_error("name", str(exc))
         else:
             messages.success(request, "The filter is changed.")
-            return redirect(SAVED_FILTER_URLS[FilteredList(saved.of)])
-    of = FilteredList(saved.of)
+            return redirect(SAVED_FILTER_URLS[FilteredList(saved.list_name)])
+    of = FilteredList(saved.list_name)
     return _saved_filters_page(
         request, of, LIST_FORMS[of](), SavedFilterForm(), status=422, refused={pk: form}
     )
@@ -277,7 +279,7 @@ def saved_filter_delete(request: StaffRequest, pk: int) -> HttpResponse:
     saved = SavedFilter.objects.filter(pk=pk, person=request.user).first()
     delete_filter(pk, actor=request.user)
     messages.success(request, "The filter is deleted.")
-    return redirect(SAVED_FILTER_URLS[FilteredList(saved.of) if saved else FilteredList.OPERATIONS])
+    return redirect(SAVED_FILTER_URLS[FilteredList(saved.list_name) if saved else FilteredList.OPERATIONS])
 
 
 def _saved_filters_page(
@@ -309,4 +311,4 @@ def _rename_form(saved: SavedFilter) -> SavedFilterForm:
 
 
 def _is_savable(present: ListFilterForm) -> bool:
-    return present.is_valid() and bool(present.typed)
+    return present.is_valid() and bool(present.query)

@@ -52,7 +52,7 @@ class OperationGroup:
     """
 
     first: list[Operation] = field(default_factory=list)
-    in_all: int = 0
+    total: int = 0
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ def _operations_context(person: User, now: datetime) -> dict[str, object]:
     return {
         "decides": may_decide_any(person),
         "waiting": groups[GroupName.WAITING],
-        "waiting_count": groups[GroupName.WAITING].in_all,  # shown in the page header, too
+        "waiting_count": groups[GroupName.WAITING].total,  # shown in the page header, too
         "attention": groups[GroupName.ATTENTION],
         "under_way": groups[GroupName.UNDER_WAY],
         "open_now": open_now,

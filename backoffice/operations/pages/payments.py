@@ -43,21 +43,21 @@ class CreatedPayment:
     """
 
     operation: Operation
-    told: dict[str, str]
-    at: datetime
-    is_reread: bool
+    reported: dict[str, str]
+    reported_at: datetime
+    was_refreshed: bool
     problem: str = ""
 
     @property
     def expires_at(self) -> datetime | None:
         """When the deposit address expires, if the provider reported it."""
-        text = self.told.get("expires_at", "")
+        text = self.reported.get("expires_at", "")
         return datetime.fromisoformat(text) if text else None
 
     @property
     def is_watched(self) -> bool:
         """Whether something may still change: until a day after it expired."""
-        until = (self.expires_at or self.at) + _ADDRESS_WATCHED_AFTER_EXPIRY
+        until = (self.expires_at or self.reported_at) + _ADDRESS_WATCHED_AFTER_EXPIRY
         return timezone.now() < until
 
     @property
@@ -78,8 +78,12 @@ class CreatedPayment:
         return self._amount("unconfirmed_amount", "incoming_currency")
 
     def _amount(self, name: str, currency_name: str) -> str:
-        currency = self.told.get(currency_name) or str(self.operation.payload[currency_name])
-        return f"{currency} {format_amount(Decimal(self.told[name]), currency)}" if name in self.told else ""
+        currency = self.reported.get(currency_name) or str(self.operation.payload[currency_name])
+        return (
+            f"{currency} {format_amount(Decimal(self.reported[name]), currency)}"
+            if name in self.reported
+            else ""
+        )
 
 
 def payment_operations(user: User) -> QuerySet[Operation]:
@@ -122,7 +126,7 @@ def _described(operation: Operation, attempt: Attempt, reported: CachedValue[Pay
     newer = {} if reported.value is None else payment_result(reported.value)
     at = reported.read_at or attempt.closed_at or attempt.started_at
     told = (attempt.result or {}) | newer
-    return CreatedPayment(operation, told, at, is_reread=bool(newer), problem=reported.error)
+    return CreatedPayment(operation, told, at, was_refreshed=bool(newer), problem=reported.error)
 
 
 def created_payments(operations: Sequence[Operation], *, ask: bool) -> list[CreatedPayment]:
@@ -139,7 +143,7 @@ def created_payments(operations: Sequence[Operation], *, ask: bool) -> list[Crea
 
 
 def _may_have_changed(made: CreatedPayment) -> bool:
-    is_fresh = made.is_reread and timezone.now() - made.at < _FRESH_FOR
+    is_fresh = made.was_refreshed and timezone.now() - made.reported_at < _FRESH_FOR
     return made.is_watched and not is_fresh
 
 

@@ -188,10 +188,10 @@ def _unexplained_repeats(request: StaffRequest, kind: OperationKind[Any], form: 
     payload = form.payload()
     if payload.repeat_reason:
         return []
-    found = repeated_payments(kind.counterparty(payload).key, kind.at_stake(payload))
+    found = repeated_payments(kind.recipient(payload).key, kind.exposure(payload))
     repeats = list(found.exclude(pk=_submission(request))[:SHOWN_REPEATS])
-    if repeats and not form.cleaned_data["repeat_meant"]:
-        form.add_error("repeat_meant", "Tick this if you mean it.")
+    if repeats and not form.cleaned_data["repeat_confirmed"]:
+        form.add_error("repeat_confirmed", "Tick this if you mean it.")
     if repeats and not form.cleaned_data["repeat_reason"]:
         form.add_error("repeat_reason", "Say why, for the person who countersigns.")
     return repeats
@@ -237,7 +237,7 @@ def _review_page(
         "cautions": kind.cautions(payload),
         "digest": digest,
         "code": verification_code(digest),
-        "requirement": policy.approval_requirement(kind.plural, *kind.limited(payload)),
+        "requirement": policy.approval_requirement(kind.plural, *kind.limited_amounts(payload)),
         "balances": [row for row in balances.stored_balances() if debit and row.currency == debit.currency],
         "changed": changed,
     }

@@ -51,13 +51,13 @@ class AccountOption:
     ref: str
     name: str
     label: str
-    beneficiary_key: str
+    recipient_key: str
     account_name: str
 
     @property
     def values(self) -> dict[str, str]:
         """The values it fills in, with the last known holder; the form warns if the bank reports another."""
-        bank_code, account_number = parse_bank_account_key(self.beneficiary_key)
+        bank_code, account_number = parse_bank_account_key(self.recipient_key)
         return {
             "bank_code": bank_code,
             "account_number": account_number,
@@ -97,12 +97,12 @@ def account_option(user: User, ref: str) -> AccountOption | None:
 
 def is_savable(operation: Operation) -> bool:
     """Whether it pays a bank account and was not rejected, cancelled, expired or failed."""
-    return (operation.beneficiary_key or "").startswith(BANK_PREFIX) and operation.status not in NOT_EXECUTED
+    return (operation.recipient_key or "").startswith(BANK_PREFIX) and operation.status not in NOT_EXECUTED
 
 
 def with_saved_name(operations: QuerySet[Operation]) -> QuerySet[Operation]:
     """The same, each with `saved_as`: the team's name for the account that it pays."""
-    saved = SavedAccount.objects.filter(beneficiary_key=OuterRef("beneficiary_key"))
+    saved = SavedAccount.objects.filter(recipient_key=OuterRef("recipient_key"))
     return operations.annotate(saved_as=Subquery(saved.values("name")[:1]))
 
 
@@ -114,7 +114,7 @@ def _saved_with(text: str) -> QuerySet[SavedAccount]:
         Q(name__icontains=text)
         | Q(account_name__icontains=text)
         | Q(bank__icontains=text)
-        | Q(beneficiary_key__endswith=text)
+        | Q(recipient_key__endswith=text)
     )
 
 
@@ -122,7 +122,7 @@ def _payouts(user: User) -> QuerySet[Operation]:
     """Operations of the last months to bank accounts, except those that were not executed."""
     found = visible_operations(user).select_related(None)
     since = timezone.now() - RECENT
-    return found.filter(beneficiary_key__startswith=BANK_PREFIX, prepared_at__gte=since).exclude(
+    return found.filter(recipient_key__startswith=BANK_PREFIX, prepared_at__gte=since).exclude(
         status__in=NOT_EXECUTED
     )
 
@@ -134,7 +134,7 @@ def _recent_accounts(user: User) -> Iterator[AccountOption]:
     for operation in (
         _payouts(user).order_by(*NEWEST_FIRST).defer("payload", "sentence", "rule")[:_SEARCHED_OPERATIONS]
     ):
-        key = operation.beneficiary_key or ""
+        key = operation.recipient_key or ""
         newest.setdefault(key, operation)
         if operation.status == Status.SUCCEEDED and isinstance(KINDS.get(operation.kind), MoneyKind):
             paid.setdefault(key, operation)
@@ -146,7 +146,7 @@ def _saved_option(account: SavedAccount) -> AccountOption:
         ref=f"saved-{account.pk}",
         name=f"“{account.name}”",
         label=f"{account.name} · {account.account_name}, {account.masked}",
-        beneficiary_key=account.beneficiary_key,
+        recipient_key=account.recipient_key,
         account_name=account.account_name,
     )
 
@@ -158,9 +158,9 @@ def _recent_option(operation: Operation, paid: Operation | None = None) -> Accou
     return AccountOption(
         ref=f"operation-{operation.pk}",
         name=operation.reference,
-        label=f"{operation.counterparty}, {operation.counterparty_detail} · {told}",
-        beneficiary_key=operation.beneficiary_key or "",
-        account_name=operation.counterparty,
+        label=f"{operation.recipient}, {operation.recipient_detail} · {told}",
+        recipient_key=operation.recipient_key or "",
+        account_name=operation.recipient,
     )
 
 
@@ -184,7 +184,7 @@ def save_account(operation_id: UUID, *, actor: User, name: str) -> SavedAccount:
     payload = read_content(operation)[1]
     saved = SavedAccount(
         name=name,
-        beneficiary_key=payload.account_holder.key,
+        recipient_key=payload.recipient.key,
         bank=payload.bank,
         account_name=payload.account_name,
         saved_by=actor,
@@ -220,7 +220,7 @@ def _store(saved: SavedAccount) -> None:
         with transaction.atomic():
             saved.save()
     except IntegrityError as exc:
-        kept = SavedAccount.objects.exclude(pk=saved.pk).filter(beneficiary_key=saved.beneficiary_key).first()
+        kept = SavedAccount.objects.exclude(pk=saved.pk).filter(recipient_key=saved.recipient_key).first()
         if kept is not None:
             raise SavedAccountError(f"This account is saved already, as “{kept.name}”.") from exc
         raise SavedAccountError(f"An account is called “{saved.name}” already. Choose another name.") from exc

@@ -71,12 +71,12 @@ class SearchResults:
 
     operations: Hits[Operation]
     transactions: Hits[Attempt]
-    beneficiaries: Hits[PaidRecipient]
+    recipients: Hits[PaidRecipient]
     own_accounts: Hits[OwnAccount]
     people: Hits[User]
 
     def __bool__(self) -> bool:
-        money = (self.operations, self.transactions, self.beneficiaries)
+        money = (self.operations, self.transactions, self.recipients)
         return any(hits.rows for hits in (*money, self.own_accounts, self.people))
 
 
@@ -86,7 +86,7 @@ def search_everything(user: User, text: str) -> SearchResults:
     return SearchResults(
         operations=_operations(user, text),
         transactions=_attempts_with_transaction(user, text),
-        beneficiaries=_paid_recipients(user, text),
+        recipients=_paid_recipients(user, text),
         own_accounts=_hits(search_own_accounts(text, normalise_account(text)) if may_see_accounts else []),
         people=_people(user, text),
     )
@@ -120,8 +120,8 @@ def list_query(found: SearchResults, text: str) -> str:
     An account is named by an operation that pays it, since URLs are logged.
     """
     account = normalise_account(text)
-    paying = [row.reference for row in found.operations.rows if row.beneficiary_account == account]
-    return urlencode({"beneficiary_of": paying[0]}) if paying else text_query(text)
+    paying = [row.reference for row in found.operations.rows if row.recipient_account == account]
+    return urlencode({"same_recipient_as": paying[0]}) if paying else text_query(text)
 
 
 def text_query(text: str) -> str:
@@ -138,29 +138,29 @@ def _operations(user: User, text: str) -> Hits[Operation]:
 
 def _attempts_with_transaction(user: User, text: str) -> Hits[Attempt]:
     """The attempt with this transaction id: one at most, since the id is unique."""
-    found = Attempt.objects.filter(service_transaction_id=text, operation__in=visible_operations(user))
+    found = Attempt.objects.filter(provider_transaction_id=text, operation__in=visible_operations(user))
     return _hits(list(found.select_related("operation")))
 
 
 def _paid_recipients(user: User, text: str) -> Hits[PaidRecipient]:
     """Recipients that were paid, the last paid first."""
-    recent = Q(counterparty__icontains=text) & _is_among_the_newest()
+    recent = Q(recipient__icontains=text) & _is_among_the_newest()
     paid = visible_operations(user).filter(
-        Q(beneficiary_account=normalise_account(text)) | recent,
+        Q(recipient_account=normalise_account(text)) | recent,
         status=Status.SUCCEEDED,
-        beneficiary_key__isnull=False,
+        recipient_key__isnull=False,
     )
     groups = (
         paid.order_by()
-        .values("beneficiary_key")
+        .values("recipient_key")
         .annotate(
-            name=Max("counterparty"),
-            detail=Max("counterparty_detail"),
+            name=Max("recipient"),
+            detail=Max("recipient_detail"),
             paid_by=Max("reference"),
             times=Count("pk"),
             last=Max("prepared_at"),
         )
-        .order_by("-last", "beneficiary_key")
+        .order_by("-last", "recipient_key")
         .values_list("name", "detail", "paid_by", "times", "last")
     )
     return _hits([PaidRecipient(*values) for values in groups[: SHOWN_PER_SECTION + 1]])

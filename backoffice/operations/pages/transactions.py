@@ -216,7 +216,7 @@ VIEW_TRANSACTION = "ledger.view_transaction"
 def transactions(request: StaffRequest) -> HttpResponse:
     """One page of the list, narrowed by the filters in the URL; only the rows for htmx."""
     form, jump = TransactionListForm(request.GET), JumpToDayForm(request.GET)
-    if form.is_valid() and form.is_in_time and jump.day:
+    if form.is_valid() and form.is_by_time and jump.day:
         return redirect(f"{request.path}?{_url_at_day(request, form, jump.day)}")
     page = _transaction_page(request, form) if form.is_valid() else None
     context = {
@@ -258,7 +258,7 @@ def transaction(request: StaffRequest, pk: int) -> HttpResponse:
         "facts": transaction_facts(found),
         "as_told": reported_fields(found),
         "changes": transaction_changes(found),
-        "incidents": found.incidents.select_related("seen_by"),
+        "incidents": found.incidents.select_related("acknowledged_by"),
     }
     return render(request, "operations/transaction.html", context)
 
@@ -266,9 +266,9 @@ def transaction(request: StaffRequest, pk: int) -> HttpResponse:
 def _transaction_page(request: StaffRequest, form: TransactionListForm) -> Page[Transaction] | None:
     """None with the reason in the form, if the request cannot be answered quickly."""
     try:
-        return transaction_page(form.chosen(), order=form.order, cursor=request.GET.get("cursor"))
+        return transaction_page(form.transaction_filter(), order=form.order, cursor=request.GET.get("cursor"))
     except FilterTooBroadError as exc:
-        form.add_error("text" if form.chosen().names_somebody else "since", str(exc))
+        form.add_error("text" if form.transaction_filter().searches_names else "since", str(exc))
         return None
 
 
@@ -280,7 +280,7 @@ def _sums(form: TransactionListForm) -> dict[str, object]:
 def _count(form: TransactionListForm) -> TransactionCount | None:
     """None if counting takes too long."""
     try:
-        return transaction_count(form.chosen())
+        return transaction_count(form.transaction_filter())
     except FilterTooBroadError:
         return None
 
@@ -288,7 +288,7 @@ def _count(form: TransactionListForm) -> TransactionCount | None:
 def _summary(form: TransactionListForm) -> VolumeSummary | None:
     """None if adding up takes too long."""
     try:
-        return volume_summary(form.chosen())
+        return volume_summary(form.transaction_filter())
     except FilterTooBroadError:
         return None
 
@@ -296,7 +296,7 @@ def _summary(form: TransactionListForm) -> VolumeSummary | None:
 def _url_at_day(request: StaffRequest, form: TransactionListForm, day: date) -> str:
     """The same URL, at the page where the chosen day begins."""
     address = request.GET.copy()
-    address["cursor"] = cursor_at_day(day, form.chosen(), form.order)
+    address["cursor"] = cursor_at_day(day, form.transaction_filter(), form.order)
     del address["jump"]
     return address.urlencode()
 

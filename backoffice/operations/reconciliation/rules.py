@@ -130,7 +130,7 @@ def _unusual_details(listed: Transaction) -> Iterator[Difference]:
 def _must_have_transaction(attempt: Attempt) -> bool:
     """Whether it has a transaction, or succeeded and so must have one."""
     is_done = attempt.balance is not None and attempt.outcome == Outcome.SUCCEEDED
-    return attempt.service_transaction_id is not None or is_done
+    return attempt.provider_transaction_id is not None or is_done
 
 
 def _compare_unlisted(attempt: Attempt, mirror: Mirror) -> ComparisonResult:
@@ -143,13 +143,16 @@ def _compare_unlisted(attempt: Attempt, mirror: Mirror) -> ComparisonResult:
 
 def _is_list_read_since(attempt: Attempt, mirror: Mirror) -> bool:
     """Whether the list was read back to the attempt's search window, long enough after it closed."""
-    if attempt.closed_at is None or mirror.loaded_at is None or mirror.day_at is None:
+    if attempt.closed_at is None or mirror.loaded_at is None or mirror.day_pass_begun_at is None:
         return False
-    if mirror.day_at < attempt.closed_at + MISSING_AFTER:
+    if mirror.day_pass_begun_at < attempt.closed_at + MISSING_AFTER:
         return False
-    if attempt.sought_from >= mirror.day_at - ONE_DAY:
+    if attempt.search_from >= mirror.day_pass_begun_at - ONE_DAY:
         return True
-    return mirror.whole_begun_at is not None and mirror.whole_begun_at >= attempt.closed_at + MISSING_AFTER
+    return (
+        mirror.full_pass_begun_at is not None
+        and mirror.full_pass_begun_at >= attempt.closed_at + MISSING_AFTER
+    )
 
 
 def _is_end_missing(attempt: Attempt, listed: Transaction) -> bool:
@@ -180,7 +183,7 @@ def _differences(attempt: Attempt, listed: Transaction) -> Iterator[Difference]:
 def _recipient_differences(attempt: Attempt, listed: Transaction) -> Iterator[Difference]:
     """Differences in the recipient and other match fields; money is compared by `_differences`."""
     for trait in _match_fields(attempt, listed) or ():
-        if trait.fits is False and trait.field not in _COMPARED_ELSEWHERE:
+        if trait.matches is False and trait.field not in _COMPARED_ELSEWHERE:
             name = trait.field.value
             yield difference(DifferenceCode.FIELD, field=name, here=trait.ours, there=trait.theirs)
 
@@ -194,7 +197,7 @@ def _match_fields(attempt: Attempt, listed: Transaction) -> list[FieldMatch] | N
     if not isinstance(kind, MoneyKind):
         return None
     record = {name: getattr(listed, name) for name in TransactionRecord.model_fields}
-    return kind.traits(payload, TransactionRecord.model_construct(**record))
+    return kind.match_fields(payload, TransactionRecord.model_construct(**record))
 
 
 def _numbers(code: DifferenceCode, here: Decimal, there: Decimal, currency: str) -> Difference:
@@ -210,12 +213,12 @@ def _is_debit_besides(attempt: Attempt, listed: Transaction) -> bool:
 
     Without the provider's time at sending, new and old transactions cannot be distinguished.
     """
-    is_without_own = attempt.outcome == Outcome.SUCCEEDED and attempt.service_transaction_id is None
+    is_without_own = attempt.outcome == Outcome.SUCCEEDED and attempt.provider_transaction_id is None
     is_debit = listed.status != "failed" and listed.missing_since is None and listed.created_at is not None
     return (
         is_debit
         and not is_without_own
-        and attempt.watermark_service_time is not None
+        and attempt.watermark_provider_time is not None
         and _is_in_search_window(attempt, listed)
         and _recognises(attempt, listed)
     )
@@ -225,11 +228,11 @@ def _is_in_search_window(attempt: Attempt, listed: Transaction) -> bool:
     return (
         attempt.balance == listed.currency
         and attempt.operation.amount == listed.amount
-        and attempt.sought_from <= listed.occurred_at <= attempt.sought_until
-        and attempt.is_new_since(listed.transaction_id)
+        and attempt.search_from <= listed.occurred_at <= attempt.search_until
+        and attempt.is_after_watermark(listed.transaction_id)
     )
 
 
 def _recognises(attempt: Attempt, listed: Transaction) -> bool:
     fields = _match_fields(attempt, listed)
-    return fields is not None and all(trait.fits is not False for trait in fields)
+    return fields is not None and all(trait.matches is not False for trait in fields)

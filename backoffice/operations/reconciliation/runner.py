@@ -106,8 +106,8 @@ def _state() -> ReconciliationState:
             entries_to=_newest(Entry.objects.all()),
         )
     now = clock.now()
-    if state.walk_begun_at is None or state.walk_begun_at <= now - FULL_PASS_INTERVAL:
-        state.walk_begun_at, state.walk_attempts_to, state.walk_rows_to = now, 0, 0
+    if state.full_pass_begun_at is None or state.full_pass_begun_at <= now - FULL_PASS_INTERVAL:
+        state.full_pass_begun_at, state.full_pass_attempts_to, state.full_pass_rows_to = now, 0, 0
     return state
 
 
@@ -125,11 +125,13 @@ def _scope(state: ReconciliationState, mirror: Mirror) -> ReconciliationScope:
     state.rows_to = _read_rows(scope, state.rows_to, state.begins_at)
     state.changes_to = _read_changes(scope, state.changes_to)
     state.entries_to = _read_entries(scope, state.entries_to)
-    if state.walk_attempts_to is not None:
-        found, state.walk_attempts_to = _next_batch(scope, Attempt.objects.all(), state.walk_attempts_to)
+    if state.full_pass_attempts_to is not None:
+        found, state.full_pass_attempts_to = _next_batch(
+            scope, Attempt.objects.all(), state.full_pass_attempts_to
+        )
         scope.attempts.update(found)
-    if state.walk_rows_to is not None:
-        state.walk_rows_to = _read_all_rows(scope, state.walk_rows_to, state)
+    if state.full_pass_rows_to is not None:
+        state.full_pass_rows_to = _read_all_rows(scope, state.full_pass_rows_to, state)
     _read_unsettled(scope, state, mirror)
     return scope
 
@@ -171,7 +173,7 @@ def _read_entries(scope: ReconciliationScope, behind: int) -> int:
     touched = {UUID(target) for _, kind, target in found if kind == _OPERATION}
     attempts = Attempt.objects.filter(operation__in=touched)
     scope.attempts.update(attempt.pk for attempt in attempts)
-    if windows := [(attempt.sought_from, attempt.sought_until) for attempt in attempts if attempt.closed_at]:
+    if windows := [(attempt.search_from, attempt.search_until) for attempt in attempts if attempt.closed_at]:
         earliest, latest = min(start for start, _ in windows), max(end for _, end in windows)
         unclaimed = Comparison.objects.filter(
             attempt__isnull=True, occurred_at__gte=earliest, occurred_at__lte=latest
@@ -208,17 +210,17 @@ def _read_unsettled(scope: ReconciliationScope, state: ReconciliationState, mirr
     since the last pass over them, since before its first load all of them may be pending.
     """
     early_rows = Comparison.objects.filter(verdict=ReconciliationResult.PENDING, attempt__isnull=True)
-    kept, state.early_rows_to = _next_batch(scope, early_rows, state.early_rows_to)
-    has_moved = mirror.loaded_at is not None and mirror.as_of != state.may_turn_up_as_of
-    if state.may_turn_up_to is not None or has_moved:
-        if state.may_turn_up_to is None:
-            state.may_turn_up_as_of = mirror.as_of
+    kept, state.pending_rows_to = _next_batch(scope, early_rows, state.pending_rows_to)
+    has_moved = mirror.loaded_at is not None and mirror.as_of != state.unlisted_as_of
+    if state.unlisted_to is not None or has_moved:
+        if state.unlisted_to is None:
+            state.unlisted_as_of = mirror.as_of
         attempts = Comparison.objects.filter(MAY_STILL_APPEAR, attempt__isnull=False)
-        found, state.may_turn_up_to = _next_batch(scope, attempts, state.may_turn_up_to)
+        found, state.unlisted_to = _next_batch(scope, attempts, state.unlisted_to)
         kept += found
     scope.take(Comparison.objects.filter(pk__in=kept))
-    going_on = Attempt.objects.filter(closed_at__isnull=True, service_transaction_id__isnull=False)
-    found, state.going_on_to = _next_batch(scope, going_on, state.going_on_to)
+    going_on = Attempt.objects.filter(closed_at__isnull=True, provider_transaction_id__isnull=False)
+    found, state.open_attempts_to = _next_batch(scope, going_on, state.open_attempts_to)
     scope.attempts.update(found)
 
 
@@ -228,11 +230,11 @@ def _compare(scope: ReconciliationScope, begins_at: datetime | None, mirror: Mir
     rows = Transaction.objects.in_bulk(scope.rows)
     in_doubt = _attempts_without_named_transaction()
     attempts = _attempts(scope.attempts, {row.transaction_id for row in rows.values()})
-    named = {one.service_transaction_id for one in attempts if one.service_transaction_id}
+    named = {one.provider_transaction_id for one in attempts if one.provider_transaction_id}
     listed = {row.transaction_id: row for row in Transaction.objects.filter(transaction_id__in=named)}
     verdicts: list[Compared] = []
     for one in attempts:
-        own = listed.get(one.service_transaction_id or "")
+        own = listed.get(one.provider_transaction_id or "")
         verdicts.append((one, own, compare_attempt(one, own, mirror)))
     others = [row for row in rows.values() if row.transaction_id not in named]
     closed = _closed_attempts_near(others)
@@ -243,9 +245,9 @@ def _compare(scope: ReconciliationScope, begins_at: datetime | None, mirror: Mir
 
 def _attempts_without_named_transaction() -> list[Attempt]:
     """Open attempts whose transaction the provider has not named; a matched one may be another's."""
-    may_come = Q(started_at__gt=clock.now() - Attempt.MAY_TAKE - Attempt.SKEW)
+    may_come = Q(started_at__gt=clock.now() - Attempt.EXECUTION_WINDOW - Attempt.CLOCK_SKEW)
     unnamed = Attempt.objects.filter(
-        Q(service_transaction_id__isnull=True) | may_come,
+        Q(provider_transaction_id__isnull=True) | may_come,
         closed_at__isnull=True,
         named_at__isnull=True,
         balance__isnull=False,
@@ -260,15 +262,15 @@ def _closed_attempts_near(rows: Collection[Transaction]) -> list[Attempt]:
     times = [row.occurred_at for row in rows]
     near = Attempt.objects.filter(
         closed_at__isnull=False,
-        watermark_service_time__gte=min(times) - Attempt.MAY_TAKE - Attempt.SKEW,
-        watermark_service_time__lte=max(times) + Attempt.SKEW,
+        watermark_provider_time__gte=min(times) - Attempt.EXECUTION_WINDOW - Attempt.CLOCK_SKEW,
+        watermark_provider_time__lte=max(times) + Attempt.CLOCK_SKEW,
         operation__amount__in={row.amount for row in rows},
     )
     return list(near.select_related("operation"))
 
 
 def _attempts(pks: Collection[int], transaction_ids: Iterable[str]) -> list[Attempt]:
-    chosen = Q(pk__in=pks) | Q(service_transaction_id__in=transaction_ids)
+    chosen = Q(pk__in=pks) | Q(provider_transaction_id__in=transaction_ids)
     return list(Attempt.objects.filter(chosen).select_related("operation"))
 
 

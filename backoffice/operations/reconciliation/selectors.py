@@ -48,8 +48,8 @@ class ReconciliationFilter:
         """The filtered comparisons, with their subjects and the last incident of unrecognised ones."""
         found = Comparison.objects.select_related("attempt__operation", "transaction").annotate(
             incident=Subquery(_LAST_INCIDENT.values("pk")),
-            noted_at=Subquery(_LAST_INCIDENT.values("seen_at")),
-            noted_by=Subquery(_LAST_INCIDENT.values("seen_by__full_name")),
+            noted_at=Subquery(_LAST_INCIDENT.values("acknowledged_at")),
+            noted_by=Subquery(_LAST_INCIDENT.values("acknowledged_by__full_name")),
             note=Subquery(_LAST_INCIDENT.values("note")),
         )
         if self.verdict:
@@ -87,7 +87,7 @@ class ReconciliationDay:
     of: dict[str, ComparisonTotal] = field(
         default_factory=lambda: {verdict.value: ComparisonTotal() for verdict in ReconciliationResult}
     )
-    came_in: ComparisonTotal = field(default_factory=ComparisonTotal)
+    incoming: ComparisonTotal = field(default_factory=ComparisonTotal)
 
     @property
     def cells(self) -> list[tuple[str, str, ComparisonTotal]]:
@@ -112,7 +112,7 @@ def daily_totals(
     for total in few.totals().order_by():
         line(total.day, total.currency).of[total.verdict].add(total.count, total.amount)
     for day, currency, count, amount in _incoming_totals(few):
-        line(day, currency).came_in.add(count, amount)
+        line(day, currency).incoming.add(count, amount)
     return sorted(lines.values(), key=lambda one: (-one.day.toordinal(), one.currency))
 
 
@@ -145,7 +145,7 @@ def compared_up_to() -> datetime | None:
 
 def unrecognised_count() -> int:
     """How many unrecognised transactions have an incident that is not acknowledged."""
-    open_ones = Incident.objects.filter(transaction__isnull=False, seen_at__isnull=True)
+    open_ones = Incident.objects.filter(transaction__isnull=False, acknowledged_at__isnull=True)
     return open_ones.order_by().values("transaction").distinct().count()
 
 

@@ -63,7 +63,7 @@ def store_comparisons(kept: Iterable[Comparison], judged: Iterable[Compared]) ->
     _detach_transactions(old for old, row in changed if old and old.transaction_id != row.transaction_id)
     for old, row in changed:
         sums[_total_key(row)].add(row.amount, row.fee)
-        row.needs_telling = row.verdict in ALARMING or bool(row.resembles)
+        row.needs_incident = row.verdict in ALARMING or bool(row.resembles)
         if old is not None:
             sums[_total_key(old)].subtract(old.amount, old.fee)
             row.pk = old.pk
@@ -78,7 +78,7 @@ def raise_incidents(at_most: int, *, behind: int) -> int | None:
     Each in its own transaction, with the comparison's current values, by whichever process clears the flag
     first. Duplicates are not raised (`lifecycle.incidents`), and a failure of one does not affect the others.
     """
-    found = Comparison.objects.filter(needs_telling=True, pk__gt=behind).order_by("pk")
+    found = Comparison.objects.filter(needs_incident=True, pk__gt=behind).order_by("pk")
     pks = list(found.values_list("pk", flat=True)[:at_most])
     run_each_isolated(
         _raise_incident_once, {pk: f"Telling people of comparison {pk}" for pk in pks}, failed=ignore
@@ -88,7 +88,7 @@ def raise_incidents(at_most: int, *, behind: int) -> int | None:
 
 @transaction.atomic
 def _raise_incident_once(pk: int) -> None:
-    if Comparison.objects.filter(pk=pk, needs_telling=True).update(needs_telling=False):
+    if Comparison.objects.filter(pk=pk, needs_incident=True).update(needs_incident=False):
         _raise_incident(Comparison.objects.select_related("attempt__operation", "transaction").get(pk=pk))
 
 
@@ -179,7 +179,7 @@ def _evidence(attempt: Attempt, listed: Transaction | None) -> dict[str, object]
     in_list = listed and listed_transaction(
         listed.transaction_id, listed.created_at, listed.currency, listed.amount, listed.status
     )
-    on_record = recorded_end(attempt.number, attempt.outcome, attempt.service_transaction_id)
+    on_record = recorded_end(attempt.number, attempt.outcome, attempt.provider_transaction_id)
     return {"on_record": on_record, "in_list": in_list}
 
 

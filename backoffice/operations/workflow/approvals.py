@@ -56,7 +56,12 @@ def add_approval(
     policy.check_confirmation(operation, confirmation)
     now = clock.now()
     Approval.objects.create(
-        operation=operation, approver=actor, maker=operation.maker, digest=digest, comment=comment, at=now
+        operation=operation,
+        approver=actor,
+        preparer=operation.preparer,
+        digest=digest,
+        comment=comment,
+        approved_at=now,
     )
     given = operation.approvals.count()
     if given >= operation.approvals_needed:
@@ -112,7 +117,7 @@ def cancel_operation(operation_id: UUID, *, actor: User) -> Operation:
 def expire_operation(operation_id: UUID) -> Operation | None:
     """Expire an operation past its expiry; None if it is not, or is no longer pending or approved."""
     operation = Operation.objects.get_locked(operation_id)
-    if not operation.is_past(clock.now()):
+    if not operation.has_expired(clock.now()):
         return None
     try:
         transition(operation, Status.EXPIRED)
@@ -167,8 +172,8 @@ def _resolution_in(operation_id: UUID) -> ResolutionPayload | None:
 
 
 _EFFECTS: dict[LocalEffect, Callable[[Operation, Any, User], None]] = {
-    LocalEffect.SETTLES: resolve_operation,
-    LocalEffect.RESUMES: resume_payments,
+    LocalEffect.RESOLVES_OPERATION: resolve_operation,
+    LocalEffect.RESUMES_PAYMENTS: resume_payments,
 }
 
 

@@ -40,18 +40,18 @@ from backoffice.operations.states import BEFORE_SENDING, NOT_EXECUTED, OUTCOME_U
 REPEAT_WINDOW = timedelta(hours=24)
 
 
-def repeated_payments(beneficiary_key: str, debit: Debit | None) -> QuerySet[Operation]:
+def repeated_payments(recipient_key: str, debit: Debit | None) -> QuerySet[Operation]:
     """Operations that pay the same amount to the same recipient, the newest first.
 
     Counts all that are open, however old, and those sent within `REPEAT_WINDOW`; not those that were not
     executed.
     """
-    if not beneficiary_key or debit is None:
+    if not recipient_key or debit is None:
         return Operation.objects.none()
     lately = Attempt.objects.filter(operation=OuterRef("pk"), started_at__gt=clock.now() - REPEAT_WINDOW)
     alike = Operation.objects.filter(
         IS_OPEN | Q(Exists(lately)),
-        beneficiary_key=beneficiary_key,
+        recipient_key=recipient_key,
         currency=debit.currency,
         amount=debit.amount,
     )
@@ -78,16 +78,16 @@ def resolved_duplicate(kind: OperationKind[Any], payload: Payload) -> Operation 
 
 def _is_duplicate(kind: OperationKind[Any], payload: Payload) -> Q:
     """Operations with the same amount and recipient, or with the same content."""
-    stake, key = kind.at_stake(payload), kind.counterparty(payload).key
-    same = Q(content_key=content_key(kind.name, payload.compared()))
+    stake, key = kind.exposure(payload), kind.recipient(payload).key
+    same = Q(content_key=content_key(kind.name, payload.identity()))
     if stake is not None and key:
-        same |= Q(beneficiary_key=key, currency=stake.currency, amount=stake.amount)
+        same |= Q(recipient_key=key, currency=stake.currency, amount=stake.amount)
     return same
 
 
 def earlier_submission(user: User, submission: UUID, digest: str) -> Operation | None:
     """What this user prepared with this form and content; None for other content or another user."""
-    operation = Operation.objects.filter(pk=submission, maker=user).first()
+    operation = Operation.objects.filter(pk=submission, preparer=user).first()
     return operation if operation is not None and operation.digest == digest else None
 
 
@@ -125,7 +125,7 @@ def prepare_operation(
 
 def _existing_submission(operation_id: UUID, actor: User, digest: str) -> Operation:
     existing = Operation.objects.get(pk=operation_id)
-    if (existing.maker_id, existing.digest) != (actor.pk, digest):
+    if (existing.preparer_id, existing.digest) != (actor.pk, digest):
         raise SubmissionReusedError
     return existing
 
@@ -140,10 +140,10 @@ def _resolved_duplicate(kind: OperationKind[Any], payload: Payload, *, but: UUID
 
 def _check_not_repeated(operation_id: UUID, kind: OperationKind[Any], payload: Payload) -> None:
     """Raise PaidBeforeError if the same payment is open or was made within a day, and no reason is given."""
-    beneficiary = kind.counterparty(payload).key
+    beneficiary = kind.recipient(payload).key
     # Without this lock, two concurrent duplicates would not see each other and both be stored.
     lock_until_commit(f"beneficiary:{beneficiary}")
-    repeats = repeated_payments(beneficiary, kind.at_stake(payload))
+    repeats = repeated_payments(beneficiary, kind.exposure(payload))
     if not payload.repeat_reason and repeats.exclude(pk=operation_id).exists():
         raise PaidBeforeError
 
@@ -153,8 +153,8 @@ def _draft(
 ) -> Operation:
     """The pending operation, not stored yet."""
     kind = KINDS[kind_name]
-    stake, counterparty = kind.at_stake(payload), kind.counterparty(payload)
-    requirement = policy.approval_requirement(kind.plural, *kind.limited(payload))
+    stake, counterparty = kind.exposure(payload), kind.recipient(payload)
+    requirement = policy.approval_requirement(kind.plural, *kind.limited_amounts(payload))
     stored, now = payload.stored(), clock.now()
     return Operation(
         id=operation_id,
@@ -162,17 +162,17 @@ def _draft(
         kind=kind_name,
         payload=stored,
         digest=content_digest(operation_id, kind_name, stored),
-        content_key=content_key(kind_name, payload.compared()),
+        content_key=content_key(kind_name, payload.identity()),
         sentence=kind.sentence(payload),
         currency=stake.currency if stake else "",
         amount=stake.amount if stake else None,
-        counterparty=counterparty.name,
-        counterparty_detail=counterparty.detail,
-        beneficiary_key=counterparty.key or None,
-        beneficiary_account=counterparty.account or None,
+        recipient=counterparty.name,
+        recipient_detail=counterparty.detail,
+        recipient_key=counterparty.key or None,
+        recipient_account=counterparty.account or None,
         approvals_needed=requirement.approvals,
         rule=requirement.sentence,
-        maker=actor,
+        preparer=actor,
         prepared_from_id=prepared_from,
         prepared_at=now,
         expires_at=now + kind.lifetime,

@@ -112,7 +112,7 @@ DELIVERIES = StoredReport(
         Column("event", "The kind of event that it names", "event"),
         Column("transaction_id", "The service's transaction that it names", "transaction_id"),
         Column("reference", "The merchant's reference that it names", "reference"),
-        Column("looked_at", "When the service was last read because of it", "looked_at"),
+        Column("checked_at", "When the service was last read because of it", "checked_at"),
         Column("key", "The fingerprint of the key that signed it", "key"),
         Column("digest", "The SHA-256 of its body", "digest"),
     ),

@@ -41,7 +41,7 @@ from payments_gateway import Account, Asset, WalletAddress
 
 def transactions_query(_user: User, form: TransactionFilterForm) -> QuerySet[Transaction]:
     """The transactions that match the filters, as in the transaction list."""
-    return form.chosen().apply(Transaction.objects.all())
+    return form.transaction_filter().apply(Transaction.objects.all())
 
 
 TRANSACTIONS = StoredReport(
@@ -75,7 +75,7 @@ TRANSACTIONS = StoredReport(
     ),
     query=transactions_query,
     order=("-occurred_at", "-id"),
-    told_up_to=synced_until,
+    synced_until=synced_until,
 )
 
 
@@ -107,7 +107,7 @@ def statement_rows(_user: User, form: CurrencyPeriodForm) -> Iterator[StatementR
 def _all_lines(form: CurrencyPeriodForm) -> Iterator[StatementReportLine]:
     chosen = form.cleaned_data["currency"]
     for currency in [chosen] if chosen else known_currencies():
-        yield from _lines(currency, *form.moments)
+        yield from _lines(currency, *form.period)
 
 
 def _lines(currency: str, since: datetime | None, until: datetime | None) -> Iterator[StatementReportLine]:
@@ -197,13 +197,13 @@ STATEMENT: ComputedReport[StatementReportLine, CurrencyPeriodForm] = ComputedRep
     ),
     rows=statement_rows,
     counted=_statement_count,
-    told_up_to=synced_until,
+    synced_until=synced_until,
 )
 
 
 def continuity_query(_user: User, form: CurrencyPeriodForm) -> QuerySet[BalanceBreak]:
     """The breaks that the page lists."""
-    return filtered_breaks(form.cleaned_data["currency"], *form.moments)
+    return filtered_breaks(form.cleaned_data["currency"], *form.period)
 
 
 CONTINUITY = StoredReport(
@@ -222,11 +222,11 @@ CONTINUITY = StoredReport(
         Column("direction", "Whether so much came in or went out that no transaction tells of", "direction"),
         Column("transaction_before", "The service's id of the first", "before__transaction_id"),
         Column("transaction_after", "The service's id of the second", "after__transaction_id"),
-        Column("noticed_at", "When it was seen first", "noticed_at"),
+        Column("detected_at", "When it was seen first", "detected_at"),
     ),
     query=continuity_query,
     order=NEWEST_BREAKS_FIRST,
-    told_up_to=synced_until,
+    synced_until=synced_until,
 )
 
 

@@ -63,7 +63,8 @@ def _approvers(operation: Operation) -> str:
 
 def _approval_times(operation: Operation) -> str:
     return "; ".join(
-        time_text(approval.at, timezone.get_current_timezone()) for approval in operation.approvals.all()
+        time_text(approval.approved_at, timezone.get_current_timezone())
+        for approval in operation.approvals.all()
     )
 
 
@@ -80,7 +81,7 @@ def _last_attempt_value(member: str) -> Callable[[Operation], object]:
 OPERATIONS = ComputedReport(
     name="operations",
     title="Operations",
-    about="Every operation with its maker, its countersignatures, its outcome and the service's transaction.",
+    about="Every operation with its preparer, its countersignatures, its outcome and the service's transaction.",
     permissions=("operations.view_operation",),
     form=OperationFilterForm,
     columns=(
@@ -92,9 +93,9 @@ OPERATIONS = ComputedReport(
         Column("currency", "Of the amount", "currency"),
         Column("amount", "How much, without a sign", "amount"),
         Column("fee", "What the service took", _last_attempt_value("fee")),
-        Column("counterparty", "Who is paid", "counterparty"),
-        Column("counterparty_detail", "And where", "counterparty_detail"),
-        Column("prepared_by", "Who prepared it", "maker.full_name"),
+        Column("recipient", "Who is paid", "recipient"),
+        Column("recipient_detail", "And where", "recipient_detail"),
+        Column("prepared_by", "Who prepared it", "preparer.full_name"),
         Column("prepared_at", "When", "prepared_at"),
         Column("approvals_needed", "How many must countersign", "approvals_needed"),
         Column("approved_by", "Who countersigned", _approvers),
@@ -103,9 +104,9 @@ OPERATIONS = ComputedReport(
         Column("sent_by", "Who gave the word to send", _last_attempt_value("released_by.full_name")),
         Column("sent_at", "When it left", _last_attempt_value("started_at")),
         Column(
-            "service_transaction_id",
+            "provider_transaction_id",
             "The service's transaction",
-            _last_attempt_value("service_transaction_id"),
+            _last_attempt_value("provider_transaction_id"),
         ),
         Column("closed_at", "When its outcome was known", "closed_at"),
         Column("reason", "Why it ended so", "reason"),
@@ -135,7 +136,7 @@ APPROVALS = StoredReport(
         Column("sentence", "What it does, in words", "operation__sentence"),
         Column("currency", "Of the amount", "operation__currency"),
         Column("amount", "How much, without a sign", "operation__amount"),
-        Column("prepared_by", "Who prepared it", "maker__full_name"),
+        Column("prepared_by", "Who prepared it", "preparer__full_name"),
         Column("prepared_at", "When it was prepared", "operation__prepared_at"),
         Column(
             "waited_seconds",
@@ -181,7 +182,7 @@ ATTEMPTS = ComputedReport(
         Column("outcome", "How it ended", "outcome"),
         Column("answer_status", "The HTTP status of the answer", "answer_status"),
         Column("answer", "What the service said", "answer"),
-        Column("service_transaction_id", "The service's transaction", "service_transaction_id"),
+        Column("provider_transaction_id", "The service's transaction", "provider_transaction_id"),
         Column("fee", "What the service took", "fee"),
         Column("checks", "How often the service's list was searched for it", "checks"),
         Column("closed_at", "When its outcome was known", "closed_at"),
@@ -205,7 +206,7 @@ def payment_rows(user: User, form: PeriodForm) -> Iterator[CreatedPayment]:
 
 
 def _payment_value(name: str) -> Callable[[CreatedPayment], str]:
-    return lambda payment: payment.told.get(name, "")
+    return lambda payment: payment.reported.get(name, "")
 
 
 PAYMENTS = ComputedReport(
@@ -218,8 +219,8 @@ PAYMENTS = ComputedReport(
         Column("reference", "The operation that created it", "operation.reference"),
         Column("prepared_at", "When that was prepared", "operation.prepared_at"),
         Column("customer_email", "Who pays in", lambda payment: payment.operation.payload["customer_email"]),
-        Column("paid_to", "Who is paid", "operation.counterparty"),
-        Column("paid_to_detail", "And where", "operation.counterparty_detail"),
+        Column("paid_to", "Who is paid", "operation.recipient"),
+        Column("paid_to_detail", "And where", "operation.recipient_detail"),
         Column("payment_id", "The service's id", _payment_value("id")),
         Column("payment_reference", "The service's reference", _payment_value("reference")),
         Column("state", "Where it stands, as told last", _payment_value("state")),
@@ -268,7 +269,7 @@ RECONCILIATION = StoredReport(
         Column(
             "transaction_id",
             "The service's transaction, as the attempt has it",
-            "attempt__service_transaction_id",
+            "attempt__provider_transaction_id",
         ),
         Column("listed_as", "The service's transaction, as it is listed", "transaction__transaction_id"),
         Column("type", "What the service calls it", "transaction__type"),
@@ -295,7 +296,7 @@ RECONCILIATION = StoredReport(
     query=comparisons_query,
     order=NEWEST_COMPARISONS_FIRST,
     own_zone=DAYS_ZONE,
-    told_up_to=compared_up_to,
+    synced_until=compared_up_to,
 )
 RECONCILIATION_BY_DAY = StoredReport(
     name="reconciliation-by-day",
@@ -314,7 +315,7 @@ RECONCILIATION_BY_DAY = StoredReport(
     query=daily_totals_query,
     order=("-day", "currency", "verdict"),
     own_zone=DAYS_ZONE,
-    told_up_to=compared_up_to,
+    synced_until=compared_up_to,
 )
 
 
@@ -336,8 +337,8 @@ INCIDENTS = StoredReport(
         ),
         Column("what", "What contradicted the record", labelled("kind", IncidentKind)),
         Column("evidence", "What was seen, as JSON", "evidence"),
-        Column("noted_at", "When somebody took note", "seen_at"),
-        Column("noted_by", "Who took note", "seen_by__full_name"),
+        Column("noted_at", "When somebody took note", "acknowledged_at"),
+        Column("noted_by", "Who took note", "acknowledged_by__full_name"),
         Column("note", "What was found", "note"),
         Column("incident", "The number of this incident", "pk"),
         Column("further_to", "The number of the incident whose evidence it continues", "further_to__pk"),

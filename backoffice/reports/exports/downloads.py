@@ -53,18 +53,18 @@ class Download:
     ) -> None:
         """Take a slot. Raises DownloadsBusyError if none is free."""
         self._name, self._hang_up, self._at_most = name, hang_up, at_most
-        self._at_work = threading.Lock()  # held while a chunk is produced or the download is ended
+        self._lock = threading.Lock()  # held while a chunk is produced or the download is ended
         self._begun_at = self._handed_out_at = monotonic()
         self._is_over = threading.Event()
         self._is_broken_off = False
-        self._place = DownloadSlot()
-        weakref.finalize(self, self._place.leave)  # also if nothing ever closes it
+        self._slot = DownloadSlot()
+        weakref.finalize(self, self._slot.release)  # also if nothing ever closes it
 
     def __iter__(self) -> Iterator[bytes]:
         return self
 
     def __next__(self) -> bytes:
-        with self._at_work:
+        with self._lock:
             if self._is_broken_off or self._is_late(self._begun_at, self._at_most):
                 raise SlowReaderError("The file was broken off, as its reader was too slow.")
             piece = self._piece()
@@ -76,15 +76,15 @@ class Download:
 
     def close(self) -> None:
         """Close the source. The server calls this however the response ends."""
-        with self._at_work:
+        with self._lock:
             self._break_off()
 
-    def break_off_if_late(self) -> None:
+    def stop_if_slow(self) -> None:
         """End the download if its reader is too slow. Does nothing while the next chunk is being produced."""
-        if not self._at_work.acquire(blocking=False):
+        if not self._lock.acquire(blocking=False):
             return
         try:
-            if not self._is_over.is_set() and self._keeps_waiting():
+            if not self._is_over.is_set() and self._is_stalled():
                 self._is_broken_off = True
                 logger.warning("A download of %s was broken off: its reader is slow", self._name)
                 try:
@@ -92,9 +92,9 @@ class Download:
                 finally:
                     self._hang_up()
         finally:
-            self._at_work.release()
+            self._lock.release()
 
-    def _watched(self) -> None:
+    def _start_watching(self) -> None:
         """Start the thread that checks the reader's speed."""
         threading.Thread(target=_watch, args=(weakref.ref(self), self._is_over), daemon=True).start()
 
@@ -108,9 +108,9 @@ class Download:
 
     def _end(self, *, complete: bool) -> None:
         self._is_over.set()
-        self._place.leave()
+        self._slot.release()
 
-    def _keeps_waiting(self) -> bool:
+    def _is_stalled(self) -> bool:
         return self._is_late(self._handed_out_at, PIECE_TIME_LIMIT) or self._is_late(
             self._begun_at, self._at_most
         )
@@ -119,15 +119,15 @@ class Download:
         return monotonic() - since > at_most.total_seconds()
 
     def _break_off(self) -> None:
-        self._let_go()
+        self._release()
         self._end(complete=False)
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         self._is_over.set()
         try:
             self._close_source()
         finally:
-            self._place.leave()
+            self._slot.release()
 
 
 class ReportDownload(Download):
@@ -145,7 +145,7 @@ class ReportDownload(Download):
         Raises DownloadsBusyError if no slot is free.
         """
         super().__init__(wanted.report.name, hang_up)
-        self.wanted = wanted
+        self.request = wanted
         self.rows_sent = 0
         self._request_id, self._address = request_context.request_id(), request_context.address()
         self._chunks = file_chunks(wanted, at_most=DOWNLOAD_TIME_LIMIT)
@@ -154,9 +154,9 @@ class ReportDownload(Download):
             self._first = self._next()
             self._record(Action.REPORT_REQUESTED)
         except BaseException:
-            self._let_go()
+            self._release()
             raise
-        self._watched()
+        self._start_watching()
 
     def _piece(self) -> bytes | None:
         chunk = self._next() if self._is_begun else self._first
@@ -175,7 +175,7 @@ class ReportDownload(Download):
         rows = 0
         # The response is sent after the middleware has ended, so the person's time zone must be activated
         # again.
-        with timezone.override(self.wanted.zone):
+        with timezone.override(self.request.zone):
             for chunk in self._chunks:
                 rows += chunk.rows
                 if chunk.content:
@@ -196,10 +196,10 @@ class ReportDownload(Download):
         with caller, transaction.atomic():
             audit.record(
                 action,
-                actor=self.wanted.user,
-                target=f"the report {self.wanted.report.title}",
-                report=self.wanted.report.name,
-                filters=self.wanted.filters,
+                actor=self.request.user,
+                target=f"the report {self.request.report.title}",
+                report=self.request.report.name,
+                filters=self.request.filters,
                 **outcome,
             )
 
@@ -208,7 +208,7 @@ def _watch(sending: weakref.ref[Download], is_over: threading.Event) -> None:
     """Check the reader's speed at intervals until the download ends or is garbage-collected."""
     try:
         while not is_over.wait(_WATCH_SECONDS) and (watched := sending()) is not None:
-            watched.break_off_if_late()
+            watched.stop_if_slow()
             del watched
     finally:
         connection.close()
@@ -226,10 +226,10 @@ class ExportDownload(Download):
         try:
             self.job, self._file = open_export(pk, actor=actor)
         except BaseException:
-            self._place.leave()
+            self._slot.release()
             raise
         self._at_most = DOWNLOAD_TIME_LIMIT + timedelta(seconds=(self.job.size or 0) / MIN_BYTES_PER_SECOND)
-        self._watched()
+        self._start_watching()
 
     def _piece(self) -> bytes | None:
         return self._file.read(CHUNK_BYTES) or None

@@ -82,7 +82,7 @@ class DownloadSlot:
             raise DownloadsBusyError(FailureCode.DOWNLOADS_BUSY)
         self._is_held = True
 
-    def leave(self) -> None:
+    def release(self) -> None:
         """Release the slot. Idempotent."""
         if self._is_held:
             self._is_held = False

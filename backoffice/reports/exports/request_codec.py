@@ -89,7 +89,7 @@ def decode_request(user: User, kept: ExportJob | Schedule, filters: FilterTexts)
         user=user,
         form=form,
         zone=ZoneInfo(kept.time_zone),
-        columns=report.chosen(kept.columns),
+        columns=report.columns_named(kept.columns),
         format=FileFormat(kept.format),
         has_mark=kept.has_mark,
     )

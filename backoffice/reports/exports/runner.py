@@ -264,7 +264,7 @@ def _record_done(job: ExportJob, wanted: ExportRequest, written: WrittenFile, fi
         stored_as=final.name,
         ended_at=now,
         expires_at=now + FILE_KEPT_FOR,
-        mail_at=_mail_time(job, now),
+        mail_due_at=_mail_time(job, now),
     )
     if is_ours:
         audit.record(
@@ -282,7 +282,7 @@ def _record_done(job: ExportJob, wanted: ExportRequest, written: WrittenFile, fi
 @transaction.atomic
 def _fail(job: ExportJob, failure: Failure) -> None:
     now = clock.now()
-    ended = {"failure": failure, "ended_at": now, "mail_at": _mail_time(job, now)}
+    ended = {"failure": failure, "ended_at": now, "mail_due_at": _mail_time(job, now)}
     if change_state(job, ExportState.FAILED, **ended):
         audit.record(
             Action.EXPORT_FAILED, actor=job.person, target=str(job), export=str(job.pk), failure=failure

@@ -45,7 +45,7 @@ MAX_SYNC_WAIT = timedelta(days=1)
 def past_period_end(report: AnyReport, wish: Mapping[str, Any], now: datetime) -> datetime | None:
     """The end of the requested period, if it is past and the report reads the mirror; otherwise None."""
     form = filter_form(report, wish.get("filters", {}))
-    if report.told_up_to is None or not form.is_valid():
+    if report.synced_until is None or not form.is_valid():
         return None
     zone = report.zone_of_days(ZoneInfo(wish["time_zone"]))
     until = report.period(form).until
@@ -60,8 +60,8 @@ def waiting_for_sync(now: datetime) -> Q:
     After `MAX_SYNC_WAIT` an export runs anyway, and the file's freshness text says what may be missing.
     """
     lacking = Q()
-    for told_up_to in {report.told_up_to for report in REPORTS.values() if report.told_up_to}:
-        of_it = Q(report__in=[name for name, report in REPORTS.items() if report.told_up_to is told_up_to])
+    for told_up_to in {report.synced_until for report in REPORTS.values() if report.synced_until}:
+        of_it = Q(report__in=[name for name, report in REPORTS.items() if report.synced_until is told_up_to])
         as_of = told_up_to()
         lacking |= of_it & Q(covers_until__gt=as_of) if as_of else of_it
     return lacking & Q(state=ExportState.WAITING, created_at__gt=now - MAX_SYNC_WAIT)
@@ -72,7 +72,7 @@ def freshness_text(job: ExportJob) -> str:
 
     Empty for reports that do not read the mirror.
     """
-    if job.report not in REPORTS or REPORTS[job.report].told_up_to is None:
+    if job.report not in REPORTS or REPORTS[job.report].synced_until is None:
         return ""
     if job.as_of is None:
         return (
@@ -122,7 +122,7 @@ def repeat_export(job: ExportJob, *, actor: User) -> ExportJob:
     """
     if job.is_under_way:
         raise ExportGoneError(FailureCode.UNDER_WAY)
-    return request_export(actor, job.wish)
+    return request_export(actor, job.request_fields)
 
 
 @transaction.atomic
@@ -137,7 +137,7 @@ def record_refused_export(
         ended_at=now,
         state=ExportState.FAILED,
         failure=refused.failure,
-        mail_at=now,
+        mail_due_at=now,
         **wish,
         **of_schedule,
     )

@@ -86,11 +86,6 @@ class Migration(migrations.Migration):
             options={
                 "ordering": ("name", "pk"),
                 "default_permissions": (),
-                "constraints": [
-                    models.CheckConstraint(
-                        condition=models.Q(("hour__lt", 24)), name="schedule_hour_of_a_day"
-                    )
-                ],
             },
         ),
         migrations.CreateModel(
@@ -143,7 +138,7 @@ class Migration(migrations.Migration):
                 ("runner", models.CharField(blank=True, max_length=40)),
                 ("tries", models.PositiveSmallIntegerField(default=0)),
                 ("due_at", models.DateTimeField(null=True)),
-                ("mail_at", models.DateTimeField(null=True)),
+                ("mail_due_at", models.DateTimeField(null=True)),
                 (
                     "person",
                     models.ForeignKey(
@@ -165,48 +160,68 @@ class Migration(migrations.Migration):
             options={
                 "ordering": ("-created_at", "-id"),
                 "default_permissions": (),
-                "indexes": [
-                    models.Index(fields=["person", "-created_at", "-id"], name="export_of_a_person"),
-                    models.Index(
-                        condition=models.Q(("state__in", frozenset(["running", "waiting"]))),
-                        fields=["created_at"],
-                        name="export_under_way",
-                    ),
-                    models.Index(
-                        condition=models.Q(("state", "done")), fields=["expires_at"], name="export_done"
-                    ),
-                    models.Index(
-                        condition=models.Q(("mail_at__isnull", False)),
-                        fields=["mail_at"],
-                        name="export_to_tell",
-                    ),
-                ],
-                "constraints": [
-                    models.UniqueConstraint(
-                        fields=("schedule", "due_at", "person"), name="export_once_for_each_due_moment"
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            (
-                                "state__in",
-                                ["waiting", "running", "done", "failed", "cancelled", "expired", "removed"],
-                            )
-                        ),
-                        name="export_state_known",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            models.Q(("state", "done"), _negated=True),
-                            models.Q(
-                                ("size__isnull", False),
-                                models.Q(("sha256", ""), _negated=True),
-                                models.Q(("stored_as", ""), _negated=True),
-                            ),
-                            _connector="OR",
-                        ),
-                        name="export_done_has_a_file",
-                    ),
-                ],
             },
+        ),
+        migrations.AddConstraint(
+            model_name="schedule",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("hour__lt", 24)), name="schedule_hour_of_a_day"
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="exportjob",
+            index=models.Index(fields=["person", "-created_at", "-id"], name="export_of_a_person"),
+        ),
+        migrations.AddIndex(
+            model_name="exportjob",
+            index=models.Index(
+                condition=models.Q(("state__in", frozenset(["running", "waiting"]))),
+                fields=["created_at"],
+                name="export_under_way",
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="exportjob",
+            index=models.Index(
+                condition=models.Q(("state", "done")), fields=["expires_at"], name="export_done"
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="exportjob",
+            index=models.Index(
+                condition=models.Q(("mail_due_at__isnull", False)),
+                fields=["mail_due_at"],
+                name="export_to_tell",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="exportjob",
+            constraint=models.UniqueConstraint(
+                fields=("schedule", "due_at", "person"), name="export_once_for_each_due_moment"
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="exportjob",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("state__in", ["waiting", "running", "done", "failed", "cancelled", "expired", "removed"])
+                ),
+                name="export_state_known",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="exportjob",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("state", "done"), _negated=True),
+                    models.Q(
+                        ("size__isnull", False),
+                        models.Q(("sha256", ""), _negated=True),
+                        models.Q(("stored_as", ""), _negated=True),
+                    ),
+                    _connector="OR",
+                ),
+                name="export_done_has_a_file",
+            ),
         ),
     ]

@@ -90,22 +90,22 @@ class ReportQuery:
     report: AnyReport
     filters: dict[str, list[str]]
     form: Any
-    file: FileForm
+    file_form: FileForm
 
     def is_valid(self) -> bool:
         """Whether both forms are valid."""
-        return all((self.form.is_valid(), self.file.is_valid()))
+        return all((self.form.is_valid(), self.file_form.is_valid()))
 
     @property
-    def wanted(self) -> ExportRequest:
+    def export_request(self) -> ExportRequest:
         """The export request. Call only if valid."""
-        values = self.file.cleaned_data
+        values = self.file_form.cleaned_data
         return ExportRequest(
             report=self.report,
             user=self.request.user,
             form=self.form,
             zone=ZoneInfo(self.request.user.time_zone),
-            columns=self.report.chosen(values["columns"]),
+            columns=self.report.columns_named(values["columns"]),
             format=FileFormat(values["format"] or FileFormat.CSV),
             has_mark=values["has_mark"],
         )
@@ -169,11 +169,13 @@ def download_csv(request: StaffRequest, name: str) -> HttpResponseBase:
 def file_size(request: StaffRequest, name: str) -> HttpResponse:
     """The estimated number of rows for the filters in the query string, and how the file will be produced."""
     wish = report_query(request, name, request.GET)
-    return render(request, "reports/_size.html", _size_context(wish.wanted) if wish.is_valid() else {})
+    return render(
+        request, "reports/_size.html", _size_context(wish.export_request) if wish.is_valid() else {}
+    )
 
 
 def _download(wish: ReportQuery) -> HttpResponseBase:
-    wanted = wish.wanted
+    wanted = wish.export_request
     estimate = estimated_rows(wanted)
     if needs_background(wanted, estimate):
         return _offer_background(wish, _BIG_MESSAGE, estimate)
@@ -191,12 +193,12 @@ def _download(wish: ReportQuery) -> HttpResponseBase:
 
 
 def _request_in_background(wish: ReportQuery) -> HttpResponse:
-    wanted = wish.wanted
+    wanted = wish.export_request
     texts = {**encode_request(wanted, wish.filters), "estimate": estimated_rows(wanted)}
     try:
         return redirect(services.request_export(wish.request.user, texts))
     except QuotaExceededError as exc:
-        wish.file.add_error(None, str(exc))
+        wish.file_form.add_error(None, str(exc))
         return _report_page(wish, refused=True)
 
 
@@ -209,11 +211,11 @@ def _offer_background(
 
 
 def _report_page(wish: ReportQuery, *, refused: bool) -> HttpResponse:
-    context: dict[str, object] = {"report": wish.report, "form": wish.form, "file": wish.file}
-    if wish.report.told_up_to:
+    context: dict[str, object] = {"report": wish.report, "form": wish.form, "file": wish.file_form}
+    if wish.report.synced_until:
         context["mirror"] = mirror_state()
     if not refused and wish.is_valid():
-        context |= _size_context(wish.wanted)
+        context |= _size_context(wish.export_request)
     status = HTTPStatus.UNPROCESSABLE_ENTITY if refused else HTTPStatus.OK
     return render(wish.request, "reports/report.html", context, status=status)
 
@@ -226,7 +228,7 @@ def _size_context(wanted: ExportRequest) -> dict[str, object]:
 def _sent_fields(wish: ReportQuery) -> list[tuple[str, str]]:
     """The submitted data as names and values."""
     names = [*wish.filters, "columns", "format", "has_mark"]
-    data = wish.file.data
+    data = wish.file_form.data
     return [
         (name, text) for name in names for text in (data.getlist(name) if isinstance(data, QueryDict) else ())
     ]

@@ -130,7 +130,8 @@ def new_schedule(request: StaffRequest, name: str) -> HttpResponse:
     }
     form = ScheduleForm(_posted(request), report=wish.report, initial=initial)
     kept = encode_request(
-        wish.wanted, {name: texts for name, texts in wish.filters.items() if name not in _PERIOD_FIELDS}
+        wish.export_request,
+        {name: texts for name, texts in wish.filters.items() if name not in _PERIOD_FIELDS},
     )
     if form.is_valid():
         members = {**kept, **form.members}

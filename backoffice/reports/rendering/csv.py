@@ -96,7 +96,7 @@ class _IncomingData:
         self._arrived = waiting.poll()
         self._arrived.register(pgconn.socket, waiting.POLLIN)
 
-    def take_in(self, at_most: float = POLL_SECONDS) -> None:
+    def receive(self, at_most: float = POLL_SECONDS) -> None:
         """Read what the server sent, waiting at most this many seconds for it."""
         self._check()
         if self._arrived.poll(at_most * 1000):
@@ -123,7 +123,7 @@ def copy_csv(
     arrivals = _IncomingData(pgconn, check)
     deadline = time.monotonic() + REFUSED_WITHIN
     while pgconn.is_busy() and (left := deadline - time.monotonic()) > 0:
-        arrivals.take_in(left)
+        arrivals.receive(left)
     has_begun = not pgconn.is_busy()
     if has_begun:
         _check_result(_result(pgconn, arrivals), ExecStatus.COPY_OUT)
@@ -159,7 +159,7 @@ def _drain_copy(pgconn: PGconn, arrivals: _IncomingData) -> Generator[FileChunk,
                 yield _chunk(rows)
                 size = 0
         elif length == 0:
-            arrivals.take_in()
+            arrivals.receive()
         else:
             break
     if rows:
@@ -177,7 +177,7 @@ def _chunk(rows: list[Any]) -> FileChunk:
 def _result(pgconn: PGconn, arrivals: _IncomingData) -> PGresult | None:
     """The next result. Waiting in libpq itself would block every other thread of this process."""
     while pgconn.is_busy():
-        arrivals.take_in()
+        arrivals.receive()
     return pgconn.get_result()
 
 

@@ -40,9 +40,9 @@ def send_due_messages() -> int:
     if not settings.PUBLIC_URL:
         return 0
     now = clock.now()
-    due = ExportJob.objects.filter(mail_at__lte=now).select_related("person", "schedule__owner")
+    due = ExportJob.objects.filter(mail_due_at__lte=now).select_related("person", "schedule__owner")
     return sum(
-        _send_message(job) for job in due if claim_due_row(job, "mail_at", until=now + MAIL_RETRY_AFTER)
+        _send_message(job) for job in due if claim_due_row(job, "mail_due_at", until=now + MAIL_RETRY_AFTER)
     )
 
 
@@ -55,7 +55,7 @@ def _send_message(job: ExportJob) -> bool:
             return False
         logger.warning("The message about the export %s was given up after seven days: %s", job.pk, exc)
         is_sent = False
-    ExportJob.objects.filter(pk=job.pk).update(mail_at=None)
+    ExportJob.objects.filter(pk=job.pk).update(mail_due_at=None)
     return is_sent
 
 

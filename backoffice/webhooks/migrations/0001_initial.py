@@ -20,7 +20,7 @@ class Migration(migrations.Migration):
                 ("digest", models.CharField(max_length=64)),
                 ("received_at", models.DateTimeField()),
                 ("last_at", models.DateTimeField()),
-                ("times", models.PositiveIntegerField(default=1)),
+                ("received_count", models.PositiveIntegerField(default=1)),
                 (
                     "verdict",
                     models.CharField(
@@ -41,8 +41,8 @@ class Migration(migrations.Migration):
                 ("reference", models.CharField(blank=True, max_length=200)),
                 ("body", models.BinaryField()),
                 ("valid_at", models.DateTimeField(null=True)),
-                ("wanted_at", models.DateTimeField(null=True)),
-                ("looked_at", models.DateTimeField(null=True)),
+                ("check_due_at", models.DateTimeField(null=True)),
+                ("checked_at", models.DateTimeField(null=True)),
             ],
             options={
                 "verbose_name_plural": "deliveries",
@@ -60,7 +60,7 @@ class Migration(migrations.Migration):
                         name="delivery_not_valid",
                     ),
                     models.Index(
-                        condition=models.Q(("wanted_at__isnull", False)),
+                        condition=models.Q(("check_due_at__isnull", False)),
                         fields=["id"],
                         name="delivery_wanted",
                     ),

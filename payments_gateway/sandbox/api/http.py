@@ -303,7 +303,7 @@ def operation_at(method: str, path: str) -> ApiOperation | None:
 def _operation_table() -> Iterator[tuple[tuple[str, str], ApiOperation]]:
     for operation in OPERATIONS:
         for path in (operation.path, ALTERNATIVE_PATHS.get(operation.name, operation.path)):
-            yield (operation.method, _BASES[operation.door] + path), operation
+            yield (operation.method, _BASES[operation.endpoint] + path), operation
 
 
 _OPERATIONS_BY_PATH = dict(_operation_table())

@@ -121,7 +121,7 @@ class HistoryEvent:
 
 def history(seed: int, count: int, end: datetime) -> Iterator[HistoryEvent]:
     """Exactly `count` events of the year before `end`, oldest first; no balance ever becomes negative."""
-    return _HistoryGenerator(random.Random(seed), count).tell(end)  # noqa: S311 - must be repeatable, and hides no secret
+    return _HistoryGenerator(random.Random(seed), count).events(end)  # noqa: S311 - must be repeatable, and hides no secret
 
 
 class _HistoryGenerator:
@@ -139,15 +139,15 @@ class _HistoryGenerator:
         self._customers = [self._customer() for _ in range(220)]
         self._users = [person_name(rng.randbytes(6)).lower().replace(" ", ".") for _ in range(40)]
 
-    def tell(self, end: datetime) -> Iterator[HistoryEvent]:
+    def events(self, end: datetime) -> Iterator[HistoryEvent]:
         """Yield the events, one for each business time."""
         for at, following in pairwise([*business_times(self._rng, self._left, end), end]):
             self._left -= 1
-            event = self._consequence() or self._opening(at) or self._business(at, following)
+            event = self._follow_up() or self._opening(at) or self._business_event(at, following)
             self._balances[event.movement.currency] += event.movement.effect
             yield event
 
-    def _consequence(self) -> HistoryEvent | None:
+    def _follow_up(self) -> HistoryEvent | None:
         """The event caused by an earlier one: a reversal, or the other side of a conversion."""
         event, self._next = self._next, None
         return event
@@ -159,7 +159,7 @@ class _HistoryGenerator:
         opening = Movement(DEPOSIT, currency, _TARGET[currency], BUSINESS_NAME, API_USER, incoming=True)
         return self._event(opening, at)
 
-    def _business(self, at: datetime, following: datetime) -> HistoryEvent:
+    def _business_event(self, at: datetime, following: datetime) -> HistoryEvent:
         kind, currency = self._choice(at)
         amount = self._amount(kind, currency, at)
         if kind == CONVERSION:

@@ -155,17 +155,17 @@ def _delivery_row(row: dict[str, object]) -> dict[str, object]:
 
 
 def _fault_row(fault: ActiveFault) -> dict[str, object]:
-    order = fault.order.model_dump(exclude_none=True)
+    order = fault.definition.model_dump(exclude_none=True)
     particulars = {name: value for name, value in order.items() if name not in _COUNTERS}
     return {
         "id": fault.id,
-        "operation": fault.order.operation,
-        "kind": fault.order.kind,
-        "containing": fault.order.containing,
+        "operation": fault.definition.operation,
+        "kind": fault.definition.kind,
+        "containing": fault.definition.containing,
         "particulars": ", ".join(f"{name} {value}" for name, value in particulars.items()),
         "hits": fault.hits,
         "left": "until taken away" if fault.left is None else fault.left,
-        "waiting": fault.order.skip - fault.passed,
+        "waiting": fault.definition.skip - fault.passed,
     }
 
 
@@ -204,7 +204,7 @@ def submit_form(request: HttpRequest, name: str) -> HttpResponse:
     form = FORMS[name](request.POST)
     if form.is_valid():
         try:
-            note = form.carry_out()
+            note = form.perform()
         except RefusedError as exc:
             form.add_error(None, exc.message)
         else:

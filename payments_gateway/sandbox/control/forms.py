@@ -140,7 +140,7 @@ class ConsoleForm(forms.Form):
             raise forms.ValidationError("Press one of the buttons of the form.")
         return self.cleaned_data
 
-    def carry_out(self) -> str:
+    def perform(self) -> str:
         """Make the change and return a message. Raises RefusedError; call it on a valid form only."""
         raise NotImplementedError
 
@@ -152,7 +152,7 @@ class SettlementForm(ConsoleForm):
     title = "Settlement"
     buttons = (("pause", "Pause"), ("resume", "Resume"), ("now", "Settle now"), ("fail", "Fail now"))
 
-    def carry_out(self) -> str:
+    def perform(self) -> str:
         if self.pressed == "pause":
             lifecycle.change_options({"settle_after": None})
             return "Settlement is paused: orders stay processing until you settle them."
@@ -179,7 +179,7 @@ class ClockForm(ConsoleForm):
             self.add_error("minutes", "Say how many minutes.")
         return cleaned
 
-    def carry_out(self) -> str:
+    def perform(self) -> str:
         steps = {"hour": _HOUR, "day": _DAY}
         seconds = steps.get(self.pressed) or int(self.cleaned_data["minutes"]) * 60
         advance_clock(seconds)
@@ -197,7 +197,7 @@ class DepositForm(ConsoleForm):
     amount = forms.CharField(max_length=40, widget=forms.TextInput(attrs={"inputmode": "decimal"}))
     sender = forms.CharField(max_length=120, initial="Adaeze Obi")
 
-    def carry_out(self) -> str:
+    def perform(self) -> str:
         currency, amount = self.cleaned_data["currency"], self.cleaned_data["amount"]
         orders.deposit(currency, minor_units(amount, currency), self.cleaned_data["sender"])
         return f"{currency} {amount} arrived from {self.cleaned_data['sender']}."
@@ -225,7 +225,7 @@ class PayInForm(ConsoleForm):
     def idle(self) -> str:
         return "" if self.is_bound or open_payments() else "No payment is open."
 
-    def carry_out(self) -> str:
+    def perform(self) -> str:
         payment = pay_as_customer(self.cleaned_data["reference"], self.cleaned_data["amount"] or None)
         return f"The customer of {payment.reference} has paid; the payment is {payment.state}."
 
@@ -237,7 +237,7 @@ class KycForm(ConsoleForm):
     title = "KYC of the merchant"
     buttons = (("on", "Completed"), ("off", "Not completed"))
 
-    def carry_out(self) -> str:
+    def perform(self) -> str:
         profile.set_kyc(self.pressed == "on")
         return (
             f"KYC is {'completed' if self.pressed == 'on' else 'not completed: bank accounts are refused'}."
@@ -266,12 +266,12 @@ class FaultForm(ConsoleForm):
     )
     containing = forms.CharField(required=False, max_length=200, help_text="Only requests with this text")
 
-    def carry_out(self) -> str:
+    def perform(self) -> str:
         """Add the fault, or remove all faults."""
         if self.pressed == "clear":
             return f"Faults taken away: {FAULTS.clear(abandon=False)}."
         fault = FAULTS.add(preset_fault(self.cleaned_data))
-        return f"Fault {fault.id} is in force: {fault.order.kind} for {fault.order.operation}."
+        return f"Fault {fault.id} is in force: {fault.definition.kind} for {fault.definition.operation}."
 
 
 class ResetForm(ConsoleForm):
@@ -281,7 +281,7 @@ class ResetForm(ConsoleForm):
     title = "Reset"
     buttons = (("reset", "Forget everything since the seed"),)
 
-    def carry_out(self) -> str:
+    def perform(self) -> str:
         return f"Everything is forgotten but the seeded history of {reset_to_seed()} transactions."
 
 

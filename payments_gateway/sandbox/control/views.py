@@ -8,7 +8,7 @@ GET    /_sandbox/               the console: a page for people; /_sandbox/watch 
 
 GET    /_sandbox/token          {"totp", "secondsLeft", "used", "otp", "secret"}: the current one-time codes
 GET    /_sandbox/options        the current options
-POST   /_sandbox/options        change some of them: settle_after (seconds; null: never by itself), token_required,
+POST   /_sandbox/options        change some of them: settle_after (seconds; null: never by itself), otp_required,
                                 token_reuse (a code may be used again), fail_next (how many of the next orders fail),
                                 customer_pays_after (seconds after which customers pay payments; null: never)
 POST   /_sandbox/settle         settle all pending orders; {"outcome": "fullfiled" | "failed"} overrides how each ends
@@ -89,7 +89,7 @@ class OptionsRequest(ControlRequest):
     """Body of POST /_sandbox/options: missing members stay unchanged."""
 
     settle_after: Seconds | None = None
-    token_required: bool = True
+    otp_required: bool = True
     token_reuse: bool = False
     fail_next: Annotated[int, Field(ge=0, le=1_000_000)] = 0
     customer_pays_after: Seconds | None = None
@@ -248,7 +248,7 @@ def fault_json(fault: ActiveFault) -> Mapping[str, object]:
     """The fault as requested, with its counters."""
     return {
         "id": fault.id,
-        **fault.order.model_dump(),
+        **fault.definition.model_dump(),
         "since": clock.iso_timestamp(fault.since),
         "hits": fault.hits,
         "left": fault.left,

@@ -39,7 +39,7 @@ class DeliveryFaultRequest(ControlRequest):
     deliveries: _Count = 1
 
     @abstractmethod
-    def ask(self) -> None:
+    def activate(self) -> None:
         """Activate the fault."""
 
 
@@ -48,14 +48,14 @@ class DuplicateDeliveries(DeliveryFaultRequest):
 
     copies: Annotated[int, Field(ge=0, le=1000)] = 1
 
-    def ask(self) -> None:
+    def activate(self) -> None:
         webhook_faults.duplicate_next(self.copies, deliveries=self.deliveries)
 
 
 class ReorderDeliveries(DeliveryFaultRequest):
     """The deliveries are held until the last one was created, and sent in reverse order."""
 
-    def ask(self) -> None:
+    def activate(self) -> None:
         webhook_faults.reorder_next(self.deliveries)
 
 
@@ -64,7 +64,7 @@ class DelayDeliveries(DeliveryFaultRequest):
 
     seconds: Annotated[ExactNumber, Field(ge=0, le=31_536_000)]
 
-    def ask(self) -> None:
+    def activate(self) -> None:
         webhook_faults.delay_next(float(self.seconds), deliveries=self.deliveries)
 
 
@@ -75,7 +75,7 @@ class ForgeDeliveries(DeliveryFaultRequest):
         "wrong_signature", "stranger", "unsigned", "malformed", "tampered_data", "tampered_event"
     ]
 
-    def ask(self) -> None:
+    def activate(self) -> None:
         webhook_faults.forge_next(Forgery(self.forgery), deliveries=self.deliveries)
 
 
@@ -118,7 +118,7 @@ def faults(request: HttpRequest) -> HttpResponse:
         fault = validated(
             _FAULT_REQUESTS[members.kind], {**(members.model_extra or {}), "kind": members.kind}
         )
-        fault.ask()
+        fault.activate()
     if request.method == "DELETE":
         webhook_faults.clear_delivery_faults()
     return json_response({"faults": webhook_faults.delivery_faults()})

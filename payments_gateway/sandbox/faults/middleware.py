@@ -72,12 +72,12 @@ class FaultyExchange:
         """The response that the client receives."""
         self._wait("before_execution")
         for fault in self._hits:
-            if fault.order.answers:
+            if fault.definition.answers:
                 return self._answered(fault)
         return self._execute()
 
     def _answered(self, fault: ActiveFault) -> WireResponse:
-        match fault.order:
+        match fault.definition:
             case StatusFault() as order:
                 return self._status(order)
             case DropFault() as order:
@@ -88,7 +88,7 @@ class FaultyExchange:
                 return self._garbage(order)
             case RateLimitFault():
                 return _rate_limit_response(fault)
-        raise TypeError(f"{fault.order.kind} gives no answer alone")
+        raise TypeError(f"{fault.definition.kind} gives no answer alone")
 
     def _status(self, order: StatusFault) -> WireResponse:
         if order.when == "after_execution":
@@ -121,7 +121,7 @@ class FaultyExchange:
         send_and_hang_up(self._incoming.connection, GARBAGE_FORMS[order.form](), reset=False)
 
     def _execute(self) -> WireResponse:
-        orders = [(fault.since, fault.order) for fault in self._hits]
+        orders = [(fault.since, fault.definition) for fault in self._hits]
         lags = [
             (since, timedelta(seconds=float(order.seconds)))
             for since, order in orders
@@ -154,9 +154,9 @@ class FaultyExchange:
 
     def _wait(self, when: str) -> None:
         for fault in self._hits:
-            if isinstance(fault.order, DelayFault) and fault.order.when == when:
+            if isinstance(fault.definition, DelayFault) and fault.definition.when == when:
                 self._incoming.body()  # so that the client may disconnect during the wait
-                fault.ended.wait(float(fault.order.seconds))
+                fault.ended.wait(float(fault.definition.seconds))
                 if fault.abandoned:
                     hang_up(self._incoming.connection, reset=True)
 

@@ -117,7 +117,7 @@ class ActiveFault:
     """An active fault. Its counters change under the lock of the registry only."""
 
     id: int
-    order: FaultDefinition
+    definition: FaultDefinition
     since: datetime
     allowance: RateBucket | None
     hits: int = 0
@@ -128,21 +128,25 @@ class ActiveFault:
     @property
     def left(self) -> int | None:
         """How many requests it will still hit; None: until it is removed."""
-        return None if self.order.times is None else self.order.times - self.hits
+        return None if self.definition.times is None else self.definition.times - self.hits
 
-    def concerns(self, incoming: IncomingRequest) -> bool:
+    def matches(self, incoming: IncomingRequest) -> bool:
         """Whether the fault applies to this request, by operation and remaining count."""
-        if self.left == 0 or self.order.operation not in (ANY_OPERATION, incoming.operation):
+        if self.left == 0 or self.definition.operation not in (ANY_OPERATION, incoming.operation):
             return False
-        if isinstance(self.order, HideRecordFault):
+        if isinstance(self.definition, HideRecordFault):
             return incoming.operation in (*LIST_OPERATIONS, UNSPECIFIED_OPERATION)
-        return incoming.operation in LIST_OPERATIONS if isinstance(self.order, DuplicateRecordFault) else True
+        return (
+            incoming.operation in LIST_OPERATIONS
+            if isinstance(self.definition, DuplicateRecordFault)
+            else True
+        )
 
     def take(self) -> bool:
         """Count one request that matches the fault. True if the fault hits it."""
         if self.left == 0:
             return False
-        if self.passed < self.order.skip:
+        if self.passed < self.definition.skip:
             self.passed += 1
             return False
         if self.allowance and self.allowance.take():
@@ -180,7 +184,7 @@ class FaultRegistry:
         """The faults that hit this request, now counted; at most one of them produces the response."""
         # The body is read outside the lock, so that a slow client does not block other requests.
         concerned = [
-            fault for fault in self._faults if fault.concerns(incoming) and _is_contained(fault, incoming)
+            fault for fault in self._faults if fault.matches(incoming) and _is_contained(fault, incoming)
         ]
         hits: list[ActiveFault] = []
         answered = False
@@ -188,7 +192,7 @@ class FaultRegistry:
             for fault in concerned:
                 if self._has_room_for(fault, answered=answered) and fault.take():
                     hits.append(fault)
-                    answered = answered or fault.order.answers
+                    answered = answered or fault.definition.answers
             self._held += _count_delays(hits)
             self._settle()
         return hits
@@ -219,20 +223,20 @@ class FaultRegistry:
         return len(removed)
 
     def _has_room_for(self, fault: ActiveFault, *, answered: bool) -> bool:
-        if isinstance(fault.order, DelayFault):
+        if isinstance(fault.definition, DelayFault):
             return self._held < MAX_HELD_REQUESTS
-        return not (answered and fault.order.answers)
+        return not (answered and fault.definition.answers)
 
     def _settle(self) -> None:
         self.in_force = any(fault.left != 0 for fault in self._faults)
 
 
 def _count_delays(hits: list[ActiveFault]) -> int:
-    return sum(isinstance(fault.order, DelayFault) for fault in hits)
+    return sum(isinstance(fault.definition, DelayFault) for fault in hits)
 
 
 def _is_contained(fault: ActiveFault, incoming: IncomingRequest) -> bool:
-    text = fault.order.containing
+    text = fault.definition.containing
     return text is None or incoming.contains(text)
 
 

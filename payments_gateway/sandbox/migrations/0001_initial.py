@@ -361,7 +361,7 @@ class Migration(migrations.Migration):
                 ("last_totp_step", models.BigIntegerField(default=0)),
                 ("one_time_code", models.CharField(max_length=6)),
                 ("settle_after", models.FloatField(null=True)),
-                ("token_required", models.BooleanField(default=True)),
+                ("otp_required", models.BooleanField(default=True)),
                 ("token_reuse", models.BooleanField(default=False)),
                 ("fail_next", models.PositiveIntegerField(default=0)),
                 ("clock_ahead", models.DurationField(default=datetime.timedelta)),

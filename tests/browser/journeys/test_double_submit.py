@@ -16,89 +16,89 @@ WITH_AND_WITHOUT_SCRIPTS = pytest.mark.parametrize(
 
 @WITH_AND_WITHOUT_SCRIPTS
 def test_a_double_click_on_prepare_makes_one_operation(office: People, scripts: bool) -> None:
-    maker, payment = office.page_of(PREPARER, scripts=scripts), steps.new_payment()
-    steps.fill_in(maker, payment)
-    steps.review(maker, payment)
-    steps.button(maker, "Prepare").dblclick()
-    expect(steps.badge(maker)).to_have_text("Pending")
-    assert len(steps.exported(maker, payment)) == 1
+    preparer, payment = office.page_of(PREPARER, scripts=scripts), steps.new_payment()
+    steps.fill_in(preparer, payment)
+    steps.review(preparer, payment)
+    steps.button(preparer, "Prepare").dblclick()
+    expect(steps.badge(preparer)).to_have_text("Pending")
+    assert len(steps.exported(preparer, payment)) == 1
 
 
 @WITH_AND_WITHOUT_SCRIPTS
 def test_a_double_click_on_approve_makes_one_countersignature(office: People, scripts: bool) -> None:
     payment = steps.new_payment()
     path = steps.prepared(office, PREPARER, payment)
-    checker = office.page_of(APPROVER, scripts=scripts)
-    checker.goto(path)
-    steps.button(checker, "Approve").dblclick()
-    expect(steps.badge(checker)).to_have_text("Approved")
-    checker.goto(path)
-    expect(steps.timeline(checker, "countersigned")).to_have_count(1)
-    [row] = steps.exported(checker, payment)
+    approver = office.page_of(APPROVER, scripts=scripts)
+    approver.goto(path)
+    steps.button(approver, "Approve").dblclick()
+    expect(steps.badge(approver)).to_have_text("Approved")
+    approver.goto(path)
+    expect(steps.timeline(approver, "countersigned")).to_have_count(1)
+    [row] = steps.exported(approver, payment)
     assert (row["status"], row["approved_by"]) == ("approved", APPROVER)
 
 
 def test_a_double_click_on_approve_and_send_makes_one_debit(office: People, stack: Stack) -> None:
     payment = steps.new_payment()
     path = steps.prepared(office, PREPARER, payment)
-    checker = office.page_of(OTHER_APPROVER)
-    checker.goto(path)
-    checker.get_by_label("The service's token").fill(stack.service_token())
-    steps.button(checker, "Approve and send").dblclick()
-    expect(steps.badge(checker)).to_have_text("Succeeded")
+    approver = office.page_of(OTHER_APPROVER)
+    approver.goto(path)
+    approver.get_by_label("The service's token").fill(stack.one_time_code())
+    steps.button(approver, "Approve and send").dblclick()
+    expect(steps.badge(approver)).to_have_text("Succeeded")
     assert steps.debits(stack, payment) == [payment.amount]
 
 
 def test_going_back_and_preparing_again_finds_the_same_operation(office: People) -> None:
-    maker, payment = office.page_of(OTHER_PREPARER), steps.new_payment()
-    path = steps.prepare(maker, payment)
-    go_back_to_a_sent_form(maker)
-    expect(maker.get_by_role("heading", level=1)).to_have_text(payment.sentence)
-    steps.press(maker, "Prepare")
-    expect(steps.badge(maker)).to_have_text("Pending")
-    assert steps.path_of(maker) == path
-    assert len(steps.exported(maker, payment)) == 1
+    preparer, payment = office.page_of(OTHER_PREPARER), steps.new_payment()
+    path = steps.prepare(preparer, payment)
+    go_back_to_a_sent_form(preparer)
+    expect(preparer.get_by_role("heading", level=1)).to_have_text(payment.sentence)
+    steps.press(preparer, "Prepare")
+    expect(steps.badge(preparer)).to_have_text("Pending")
+    assert steps.path_of(preparer) == path
+    assert len(steps.exported(preparer, payment)) == 1
 
 
 def test_a_form_of_before_with_other_content_is_refused(office: People) -> None:
-    maker, payment, other = office.page_of(OTHER_PREPARER), steps.new_payment(), steps.new_payment()
-    steps.prepare(maker, payment)
-    go_back_to_a_sent_form(maker)
-    steps.press(maker, "Change it")
-    maker.get_by_label("Amount").fill(other.amount)
-    steps.press(maker, "Review…")
-    steps.press(maker, "Prepare")
-    expect(maker.get_by_role("alert")).to_contain_text("submitted before with other content")
-    expect(maker.get_by_label("Amount")).to_have_value(other.amount)
-    assert len(steps.exported(maker, payment)) == 1
-    assert steps.exported(maker, other) == []
+    preparer, payment, other = office.page_of(OTHER_PREPARER), steps.new_payment(), steps.new_payment()
+    steps.prepare(preparer, payment)
+    go_back_to_a_sent_form(preparer)
+    steps.press(preparer, "Change it")
+    preparer.get_by_label("Amount").fill(other.amount)
+    steps.press(preparer, "Review…")
+    steps.press(preparer, "Prepare")
+    expect(preparer.get_by_role("alert")).to_contain_text("submitted before with other content")
+    expect(preparer.get_by_label("Amount")).to_have_value(other.amount)
+    assert len(steps.exported(preparer, payment)) == 1
+    assert steps.exported(preparer, other) == []
 
 
 def test_going_back_after_approving_shows_how_it_stands(office: People) -> None:
     path = steps.prepared(office, PREPARER, steps.new_payment())
-    checker = office.page_of(APPROVER)
-    checker.goto("/operations/")
-    checker.goto(path)
-    steps.press(checker, "Approve")
-    expect(steps.badge(checker)).to_have_text("Approved")
-    checker.go_back()
-    checker.goto(path)
-    expect(steps.badge(checker)).to_have_text("Approved")
-    expect(steps.button(checker, "Approve")).to_have_count(0)
+    approver = office.page_of(APPROVER)
+    approver.goto("/operations/")
+    approver.goto(path)
+    steps.press(approver, "Approve")
+    expect(steps.badge(approver)).to_have_text("Approved")
+    approver.go_back()
+    approver.goto(path)
+    expect(steps.badge(approver)).to_have_text("Approved")
+    expect(steps.button(approver, "Approve")).to_have_count(0)
 
 
 def test_an_approval_sent_again_changes_nothing(office: People) -> None:
     path = steps.prepared(office, OTHER_PREPARER, steps.new_payment())
-    checker = office.page_of(OTHER_APPROVER)
-    checker.goto(path)
-    with checker.expect_request("**/approve/") as sent:
-        steps.press(checker, "Approve")
-    expect(steps.badge(checker)).to_have_text("Approved")
-    answer = send_again(checker, sent.value)
+    approver = office.page_of(OTHER_APPROVER)
+    approver.goto(path)
+    with approver.expect_request("**/approve/") as sent:
+        steps.press(approver, "Approve")
+    expect(steps.badge(approver)).to_have_text("Approved")
+    answer = send_again(approver, sent.value)
     assert answer == 422
-    checker.reload()
-    expect(steps.badge(checker)).to_have_text("Approved")
-    expect(steps.timeline(checker, f"{OTHER_APPROVER} countersigned")).to_have_count(1)
+    approver.reload()
+    expect(steps.badge(approver)).to_have_text("Approved")
+    expect(steps.timeline(approver, f"{OTHER_APPROVER} countersigned")).to_have_count(1)
 
 
 def go_back_to_a_sent_form(page: Page) -> None:

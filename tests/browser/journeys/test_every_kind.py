@@ -111,29 +111,29 @@ def test_two_people_carry_it_from_the_form_to_its_proven_end(
 
 
 def carry_through(office: People, stack: Stack, way: Way) -> None:
-    maker = office.page_of(way.person)
-    maker.goto(f"/operations/prepare/{way.kind}/")
-    way.fill_in(maker)
-    steps.press(maker, "Review…")
-    sentence, code = heading(maker).inner_text(), maker.locator(".digest").inner_text()
-    steps.press(maker, "Prepare")
-    expect(steps.badge(maker)).to_have_text("Pending")
-    expect(heading(maker)).to_have_text(sentence)
+    preparer = office.page_of(way.person)
+    preparer.goto(f"/operations/prepare/{way.kind}/")
+    way.fill_in(preparer)
+    steps.press(preparer, "Review…")
+    sentence, code = heading(preparer).inner_text(), preparer.locator(".digest").inner_text()
+    steps.press(preparer, "Prepare")
+    expect(steps.badge(preparer)).to_have_text("Pending")
+    expect(heading(preparer)).to_have_text(sentence)
 
-    checker = office.page_of(APPROVER)
-    checker.goto(steps.path_of(maker))
-    expect(steps.decision(checker).locator(".digest")).to_have_text(code)
-    fill_in_what_is_asked(checker, stack)
-    steps.press(checker, "Approve and send")
-    expect(steps.badge(checker)).to_have_text("Succeeded")
+    approver = office.page_of(APPROVER)
+    approver.goto(steps.path_of(preparer))
+    expect(steps.decision(approver).locator(".digest")).to_have_text(code)
+    fill_in_what_is_asked(approver, stack)
+    steps.press(approver, "Approve and send")
+    expect(steps.badge(approver)).to_have_text("Succeeded")
 
 
-def fill_in_what_is_asked(checker: Page, stack: Stack) -> None:
+def fill_in_what_is_asked(approver: Page, stack: Stack) -> None:
     """The service's token where the kind needs it, and the end of the address where it has to be typed."""
-    panel = steps.decision(checker)
+    panel = steps.decision(approver)
     token, ending = panel.locator("[name=token]"), panel.locator("[name=confirmation]")
     if token.count():
-        token.fill(stack.service_token())
+        token.fill(stack.one_time_code())
     if ending.count():
         ending.fill(TRON_ADDRESS[-6:])
 

@@ -117,11 +117,11 @@ def test_whoever_may_do_both_does_not_decide_on_their_own(
 
 def forged_decision(office: People, stack: Stack, page: Page, path: str) -> dict[str, str]:
     """All that the form of an approver holds, sent with one's own proof against forged forms."""
-    checker = office.page_of(APPROVER)
-    checker.goto(path)
+    approver = office.page_of(APPROVER)
+    approver.goto(path)
     return {
         "csrfmiddlewaretoken": page.locator("[name=csrfmiddlewaretoken]").first.input_value(),
-        "digest": checker.locator("[name=digest]").first.input_value(),
-        "token": stack.service_token(),
+        "digest": approver.locator("[name=digest]").first.input_value(),
+        "token": stack.one_time_code(),
         "reason": "Mine after all",
     }

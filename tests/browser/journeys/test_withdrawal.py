@@ -21,89 +21,89 @@ pytestmark = [pytest.mark.browser, pytest.mark.stack]
 
 
 def test_a_withdrawal_is_prepared_countersigned_sent_once_and_proven(office: People, stack: Stack) -> None:
-    maker, checker, payment = office.browser(), office.browser(), steps.new_payment()
-    office.sign_in(maker, PREPARER)
-    steps.fill_in(maker, payment)
-    expect(maker.locator("#check")).to_contain_text(payment.holder)
-    expect(maker.locator("#check")).to_contain_text("The names agree.")
-    code = prepare_and_note_the_code(maker, payment)
+    preparer, approver, payment = office.browser(), office.browser(), steps.new_payment()
+    office.sign_in(preparer, PREPARER)
+    steps.fill_in(preparer, payment)
+    expect(preparer.locator("#check")).to_contain_text(payment.holder)
+    expect(preparer.locator("#check")).to_contain_text("The names agree.")
+    code = prepare_and_note_the_code(preparer, payment)
 
-    office.sign_in(checker, APPROVER)
-    open_from_waiting(checker, maker)
-    expect(checker.get_by_role("heading", level=1)).to_have_text(payment.sentence)
-    expect(steps.decision(checker).locator(".digest")).to_have_text(code)
-    checker.get_by_label("The service's token").fill(stack.service_token())
-    steps.press(checker, "Approve and send")
-    checker.evaluate("window.isTheSamePage = true")
-    expect(steps.badge(checker)).to_have_text("Succeeded")
-    assert checker.evaluate("window.isTheSamePage"), "It was loaded again instead of refreshing itself"
+    office.sign_in(approver, APPROVER)
+    open_from_waiting(approver, preparer)
+    expect(approver.get_by_role("heading", level=1)).to_have_text(payment.sentence)
+    expect(steps.decision(approver).locator(".digest")).to_have_text(code)
+    approver.get_by_label("The service's token").fill(stack.one_time_code())
+    steps.press(approver, "Approve and send")
+    approver.evaluate("window.isTheSamePage = true")
+    expect(steps.badge(approver)).to_have_text("Succeeded")
+    assert approver.evaluate("window.isTheSamePage"), "It was loaded again instead of refreshing itself"
 
     assert steps.debits(stack, payment) == [payment.amount]
-    assert_the_download_holds_it(checker, payment)
-    assert_the_auditor_sees_it(office, steps.reference_of(maker))
+    assert_the_download_holds_it(approver, payment)
+    assert_the_auditor_sees_it(office, steps.reference_of(preparer))
 
 
 def test_the_main_job_needs_no_javascript(office: People, stack: Stack) -> None:
-    maker = office.browser(scripts=False)
-    checker = office.browser(scripts=False)
+    preparer = office.browser(scripts=False)
+    approver = office.browser(scripts=False)
     payment = steps.new_payment()
-    office.sign_in(maker, OTHER_PREPARER)
-    steps.fill_in(maker, payment)
-    steps.press(maker, "Check account")
-    expect(maker.locator("#check")).to_contain_text(payment.holder)
-    code = prepare_and_note_the_code(maker, payment)
+    office.sign_in(preparer, OTHER_PREPARER)
+    steps.fill_in(preparer, payment)
+    steps.press(preparer, "Check account")
+    expect(preparer.locator("#check")).to_contain_text(payment.holder)
+    code = prepare_and_note_the_code(preparer, payment)
 
-    office.sign_in(checker, OTHER_APPROVER)
-    open_from_waiting(checker, maker)
-    expect(steps.decision(checker).locator(".digest")).to_have_text(code)
-    checker.get_by_label("The service's token").fill(stack.service_token())
-    steps.press(checker, "Approve and send")
-    expect(checker.get_by_role("status")).to_contain_text("Handed over for sending")
-    wait_until(lambda: checker.reload() and steps.badge(checker).text_content() == "Succeeded")
+    office.sign_in(approver, OTHER_APPROVER)
+    open_from_waiting(approver, preparer)
+    expect(steps.decision(approver).locator(".digest")).to_have_text(code)
+    approver.get_by_label("The service's token").fill(stack.one_time_code())
+    steps.press(approver, "Approve and send")
+    expect(approver.get_by_role("status")).to_contain_text("Handed over for sending")
+    wait_until(lambda: approver.reload() and steps.badge(approver).text_content() == "Succeeded")
 
     assert steps.debits(stack, payment) == [payment.amount]
-    assert_the_download_holds_it(checker, payment)
+    assert_the_download_holds_it(approver, payment)
 
 
 def test_a_name_that_differs_warns_and_wants_a_reason(office: People) -> None:
-    maker, payment = office.page_of(PREPARER), steps.new_payment()
-    steps.fill_in(maker, payment, typed_name="Somebody Else")
-    check = maker.locator("#check")
+    preparer, payment = office.page_of(PREPARER), steps.new_payment()
+    steps.fill_in(preparer, payment, typed_name="Somebody Else")
+    check = preparer.locator("#check")
     expect(check).to_contain_text(f"The names differ: the money would go to {payment.holder}.")
     expect(check).to_contain_text("Somebody Else")
-    steps.press(maker, "Review…")
-    reason = maker.get_by_label("Why the other name is right")
+    steps.press(preparer, "Review…")
+    reason = preparer.get_by_label("Why the other name is right")
     expect(reason).to_have_attribute("aria-invalid", "true")
-    expect(maker.get_by_label("Amount")).to_have_value(payment.amount)
+    expect(preparer.get_by_label("Amount")).to_have_value(payment.amount)
 
     reason.fill("The firm trades under this name")
-    steps.review(maker, payment)
-    expect(maker.get_by_role("main")).to_contain_text("Somebody Else")
-    expect(maker.get_by_role("main")).to_contain_text("The firm trades under this name")
+    steps.review(preparer, payment)
+    expect(preparer.get_by_role("main")).to_contain_text("Somebody Else")
+    expect(preparer.get_by_role("main")).to_contain_text("The firm trades under this name")
 
 
-def prepare_and_note_the_code(maker: Page, payment: steps.NewPayment) -> str:
+def prepare_and_note_the_code(preparer: Page, payment: steps.NewPayment) -> str:
     """Review and prepare; the short code that the review showed, which the operation shows too."""
-    steps.review(maker, payment)
-    code = maker.locator(".digest").inner_text()
-    steps.press(maker, "Prepare")
-    expect(steps.badge(maker)).to_have_text("Pending")
-    expect(maker.get_by_role("main")).to_contain_text(code)
+    steps.review(preparer, payment)
+    code = preparer.locator(".digest").inner_text()
+    steps.press(preparer, "Prepare")
+    expect(steps.badge(preparer)).to_have_text("Pending")
+    expect(preparer.get_by_role("main")).to_contain_text(code)
     return code
 
 
-def open_from_waiting(checker: Page, maker: Page) -> None:
-    """Find what the maker has just prepared in the list of what waits, and open it."""
-    checker.get_by_role("link", name="waiting for you").first.click()
-    row = checker.get_by_role("row").filter(has_text=steps.reference_of(maker))
+def open_from_waiting(approver: Page, preparer: Page) -> None:
+    """Find what the preparer has just prepared in the list of what waits, and open it."""
+    approver.get_by_role("link", name="waiting for you").first.click()
+    row = approver.get_by_role("row").filter(has_text=steps.reference_of(preparer))
     row.get_by_role("link").click()
-    expect(steps.decision(checker)).to_contain_text("Your decision")
+    expect(steps.decision(approver)).to_contain_text("Your decision")
 
 
-def assert_the_download_holds_it(checker: Page, payment: steps.NewPayment) -> None:
-    checker.goto("/operations/?tab=done")
-    with checker.expect_download() as download:
-        checker.get_by_role("link", name="Export CSV").click()
+def assert_the_download_holds_it(approver: Page, payment: steps.NewPayment) -> None:
+    approver.goto("/operations/?tab=done")
+    with approver.expect_download() as download:
+        approver.get_by_role("link", name="Export CSV").click()
     [row] = steps.rows_of(Path(download.value.path()).read_bytes(), payment)
     assert (row["status"], row["direction"], row["counterparty"]) == ("succeeded", "out", payment.holder)
     assert download.value.suggested_filename.endswith(".csv")

@@ -28,9 +28,9 @@ def test_there_is_one_client_for_each_configuration(settings: Settings) -> None:
 def test_the_dialect_is_ours_unless_a_file_says_otherwise(settings: Settings, tmp_path: Path) -> None:
     assert provider_profile() == ProviderProfile()
     file = tmp_path / "profile.toml"
-    file.write_text('token_required = false\notp_type = "otp"\n')
+    file.write_text('otp_required = false\notp_type = "otp"\n')
     settings.GATEWAY_PROFILE = str(file)
-    assert (provider_profile().token_required, provider_profile().otp_type) == (False, "otp")
+    assert (provider_profile().otp_required, provider_profile().otp_type) == (False, "otp")
 
 
 @pytest.mark.parametrize("text", [b"= broken", b"\xff", b"frst_page = 1", None])

@@ -270,7 +270,7 @@ def test_after_a_switch_it_asks_with_the_key_in_use(run: Run, sandbox_process: S
     own = run(sandbox_process.url, "check")
     assert "Asked with the API key in use: Key of the environment." in own.stdout
     key = GatewayKey(name="till", short_hash="0a1b2c3d")
-    key.seal(API_KEY)
+    key.encrypt(API_KEY)
     credentials.switch_to_key(key)
     done = run(sandbox_process.url, "check", key=CANARY)
     assert (done.returncode, done.stderr) == (0, "")

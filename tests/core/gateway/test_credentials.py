@@ -64,7 +64,7 @@ def switched_to(key: str = SECOND, name: str = "second") -> GatewayKey:
     row = GatewayKey(
         name=name, short_hash=credentials.probable_short_hash(SecretStr(key)), made_by=uuid.uuid4()
     )
-    row.seal(key)
+    row.encrypt(key)
     credentials.switch_to_key(row)
     return row
 
@@ -149,7 +149,7 @@ def test_it_is_read_once_a_second_at_most(
 def test_what_another_process_switched_to_is_seen_after_a_second(stopwatch: Stopwatch) -> None:
     in_use()
     row = GatewayKey(name="second", state="in_use", since=timezone.now())
-    row.seal(SECOND)
+    row.encrypt(SECOND)
     row.save()
     assert in_use() == FIRST
     stopwatch.shows += 1
@@ -183,12 +183,12 @@ def test_a_key_that_cannot_be_opened_is_replaced_by_no_other(
 def test_the_key_until_then_is_kept_sealed_as_a_former_one() -> None:
     switched_to()
     [former] = credentials.former_keys()
-    assert (former.unsealed(), former.short_hash) == (
+    assert (former.decrypted(), former.short_hash) == (
         FIRST,
         credentials.probable_short_hash(SecretStr(FIRST)),
     )
     switched_to("key-number-000000003", "third")
-    assert {row.unsealed() for row in credentials.former_keys()} == {FIRST, SECOND}
+    assert {row.decrypted() for row in credentials.former_keys()} == {FIRST, SECOND}
     known = credentials.stored_key(credentials.probable_short_hash(SecretStr(SECOND)))
     assert known is not None
     assert known.get_secret_value() == SECOND
@@ -196,10 +196,10 @@ def test_the_key_until_then_is_kept_sealed_as_a_former_one() -> None:
 
 def test_a_key_is_sealed_to_its_own_row() -> None:
     row = switched_to()
-    assert SECOND.encode() not in bytes(row.sealed)
-    other = GatewayKey(sealed=row.sealed)
+    assert SECOND.encode() not in bytes(row.encrypted_key)
+    other = GatewayKey(encrypted_key=row.encrypted_key)
     with pytest.raises(DecryptionError):
-        other.unsealed()
+        other.decrypted()
 
 
 def test_the_keys_of_encryption_can_be_rotated_under_it(settings: Settings) -> None:
@@ -210,13 +210,13 @@ def test_the_keys_of_encryption_can_be_rotated_under_it(settings: Settings) -> N
     settings.ENCRYPTION_KEYS = [newest]
     credentials.clear_key_cache()
     assert in_use() == SECOND
-    assert [row.unsealed() for row in credentials.former_keys()] == [FIRST]
+    assert [row.decrypted() for row in credentials.former_keys()] == [FIRST]
 
 
 def test_only_one_key_is_in_use_whatever_is_written() -> None:
     switched_to()
     second = GatewayKey(name="third", state="in_use", since=timezone.now())
-    second.seal("key-number-000000003")
+    second.encrypt("key-number-000000003")
     with pytest.raises(IntegrityError):
         second.save()
 
@@ -268,8 +268,8 @@ def _with(changes: dict[str, str]) -> dict[str, str]:
 def test_a_switch_back_keeps_what_was_sealed_anew_meanwhile() -> None:
     first, _ = switched_to("key-that-came-back-0003", "third"), switched_to()
     read_before = GatewayKey.objects.get(pk=first.pk)
-    GatewayKey.objects.get(pk=first.pk).reseal()
-    resealed = bytes(GatewayKey.objects.get(pk=first.pk).sealed)
+    GatewayKey.objects.get(pk=first.pk).reencrypt()
+    resealed = bytes(GatewayKey.objects.get(pk=first.pk).encrypted_key)
     credentials.switch_to_key(read_before)
-    assert bytes(GatewayKey.objects.get(pk=first.pk).sealed) == resealed
+    assert bytes(GatewayKey.objects.get(pk=first.pk).encrypted_key) == resealed
     assert in_use() == "key-that-came-back-0003"

@@ -39,7 +39,7 @@ def sinks(canaries: Canaries, log_lines: Callable[[], str], caplog: pytest.LogCa
 
 
 @pytest.fixture
-def as_checker(sinks: Sinks, canaries: Canaries) -> Reader:
+def as_approver(sinks: Sinks, canaries: Canaries) -> Reader:
     """An approver who came by all steps, with every mistake on the way."""
     user = staff.create_staff(
         "amara@countersign.example",
@@ -70,7 +70,7 @@ def sign_in_with_a_recovery_code(browser: Reader, user: User, canaries: Canaries
 
 
 @pytest.fixture
-def as_maker(sinks: Sinks, maker: User) -> Reader:
+def as_preparer(sinks: Sinks, preparer: User) -> Reader:
     browser = Reader(sinks.pages)
-    factories.sign_in(browser, maker)
+    factories.sign_in(browser, preparer)
     return browser

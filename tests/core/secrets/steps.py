@@ -51,7 +51,7 @@ def prepare(browser: Reader) -> Operation:
         "bank_code": "044",
         "account_number": HOLDER["accountnumber"],
         "typed_name": HOLDER["accountname"],
-        "repeat_meant": "on",
+        "repeat_confirmed": "on",
         "repeat_reason": str(uuid.uuid4()),
     }
     digest = browser.post(address, {**typed, "step": "review"}).context["digest"]

@@ -21,8 +21,8 @@ from tests.core.secrets.steps import Reader, open_pages
 from tests.stub_provider import StubProvider
 
 pytestmark = pytest.mark.django_db(transaction=True)
-NAMED = ApiKeyCreatePayload(way="named", key_name="till", scope="M", scope_words="Everything (Master)")
-FULL = ApiKeyCreatePayload(way="full", scope_words="Everything (Master)")
+NAMED = ApiKeyCreatePayload(method="named", key_name="till", scope="M", scope_text="Everything (Master)")
+FULL = ApiKeyCreatePayload(method="full", scope_text="Everything (Master)")
 
 
 @pytest.fixture
@@ -37,13 +37,13 @@ def makes_keys(service: StubProvider, canaries: Canaries) -> StubProvider:
 
 
 def carry_out(
-    kind: str, payload: Payload, administrator: User, checker: Reader, canaries: Canaries
+    kind: str, payload: Payload, administrator: User, approver: Reader, canaries: Canaries
 ) -> Operation:
     """Prepared by one person; approved and given the word by the other, on the page; sent."""
     operation = factories.prepared_of_kind(kind, payload, administrator)
-    token = {"token": canaries.token} if KINDS[kind].needs_token else {}
+    token = {"token": canaries.token} if KINDS[kind].needs_otp else {}
     values = {"digest": operation.digest, **token}
-    assert checker.post(f"/operations/{operation.pk}/approve-and-send/", values).status_code == 302
+    assert approver.post(f"/operations/{operation.pk}/approve-and-send/", values).status_code == 302
     send.send_operation(operation.pk)
     return Operation.objects.get(pk=operation.pk)
 
@@ -59,29 +59,29 @@ def look_at_keys(browser: Reader, operation: Operation) -> None:
 def test_a_new_key_is_nowhere_but_on_the_one_page_that_shows_it(
     makes_keys: StubProvider,
     sinks: Sinks,
-    as_checker: Reader,
+    as_approver: Reader,
     administrator: User,
     canaries: Canaries,
     payload: Payload,
 ) -> None:
-    operation = carry_out("api_key_create", payload, administrator, as_checker, canaries)
+    operation = carry_out("api_key_create", payload, administrator, as_approver, canaries)
     assert operation.status == Status.SUCCEEDED
-    look_at_keys(as_checker, operation)
+    look_at_keys(as_approver, operation)
     assert sinks.leaks() == set()
     address = f"/keys/secret/{operation.pk}/"
-    assert canaries.new_key in as_checker.post(address).content.decode()
-    as_checker.post(address)
-    look_at_keys(as_checker, operation)
+    assert canaries.new_key in as_approver.post(address).content.decode()
+    as_approver.post(address)
+    look_at_keys(as_approver, operation)
     assert sinks.leaks() == {(address, "new key")}
     assert not Secret.objects.exists()
 
 
 def test_a_key_taken_into_use_is_nowhere_either(
-    makes_keys: StubProvider, sinks: Sinks, as_checker: Reader, administrator: User, canaries: Canaries
+    makes_keys: StubProvider, sinks: Sinks, as_approver: Reader, administrator: User, canaries: Canaries
 ) -> None:
-    carry_out("api_key_create", NAMED, administrator, as_checker, canaries)
+    carry_out("api_key_create", NAMED, administrator, as_approver, canaries)
     [target] = sealed_keys()
-    switched = carry_out("api_key_switch", target, administrator, as_checker, canaries)
+    switched = carry_out("api_key_switch", target, administrator, as_approver, canaries)
     assert switched.status == Status.SUCCEEDED
     assert credentials.key_in_use().secret == SecretStr(canaries.new_key)
     makes_keys.answer_post = lambda: (500, json.dumps({"message": f"cannot {canaries.new_key}"}))
@@ -94,9 +94,9 @@ def test_a_key_taken_into_use_is_nowhere_either(
         is_known_here=True,
         knows_own_key=True,
     )
-    operation = carry_out("api_key_invalidate", payload, administrator, as_checker, canaries)
+    operation = carry_out("api_key_invalidate", payload, administrator, as_approver, canaries)
     assert operation.status == Status.UNKNOWN
-    look_at_keys(as_checker, operation)
+    look_at_keys(as_approver, operation)
     assert sinks.leaks() == set()
 
 
@@ -104,14 +104,14 @@ def test_a_key_taken_into_use_is_nowhere_either(
 def test_an_answer_that_is_no_success_leaves_no_trace_of_a_key_in_it(
     makes_keys: StubProvider,
     sinks: Sinks,
-    as_checker: Reader,
+    as_approver: Reader,
     administrator: User,
     canaries: Canaries,
     status: int,
 ) -> None:
     body = {"success": False, "message": f"{canaries.new_key} exists", "errors": [canaries.new_key]}
     makes_keys.answer_post = lambda: (status, json.dumps(body))
-    operation = carry_out("api_key_create", NAMED, administrator, as_checker, canaries)
+    operation = carry_out("api_key_create", NAMED, administrator, as_approver, canaries)
     confirmation.confirm_operation(operation.pk)
-    look_at_keys(as_checker, operation)
+    look_at_keys(as_approver, operation)
     assert sinks.leaks() == set()

@@ -14,13 +14,15 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def test_a_refused_form_does_not_come_back_with_its_secrets(
-    service: StubProvider, sinks: Sinks, as_maker: Reader, as_checker: Reader, canaries: Canaries
+    service: StubProvider, sinks: Sinks, as_preparer: Reader, as_approver: Reader, canaries: Canaries
 ) -> None:
-    operation = prepare(as_maker)
-    stale = release_operation(as_checker, operation, "approve-and-send", canaries, digest="of something else")
-    own = release_operation(as_maker, operation, "approve-and-send", canaries)
-    too_soon = release_operation(as_checker, operation, "release", canaries)
-    wrong_password = as_checker.post(
+    operation = prepare(as_preparer)
+    stale = release_operation(
+        as_approver, operation, "approve-and-send", canaries, digest="of something else"
+    )
+    own = release_operation(as_preparer, operation, "approve-and-send", canaries)
+    too_soon = release_operation(as_approver, operation, "release", canaries)
+    wrong_password = as_approver.post(
         "/account/password/", {"old_password": canaries.password + " ", "new_password": canaries.password}
     )
     assert [answer.status_code for answer in (stale, own, too_soon, wrong_password)] == [422, 403, 422, 422]
@@ -31,15 +33,15 @@ def test_a_refused_form_does_not_come_back_with_its_secrets(
 def test_an_error_of_our_own_shows_and_writes_nothing(
     service: StubProvider,
     sinks: Sinks,
-    as_maker: Reader,
-    as_checker: Reader,
+    as_preparer: Reader,
+    as_approver: Reader,
     canaries: Canaries,
     settings: Settings,
 ) -> None:
-    operation = prepare(as_maker)
+    operation = prepare(as_preparer)
     settings.ENCRYPTION_KEYS = ["broken"]
-    assert release_operation(as_checker, operation, "approve-and-send", canaries).status_code == 500
-    assert as_checker.post("/account/second-factor/", {"code": "123456"}).status_code == 500
+    assert release_operation(as_approver, operation, "approve-and-send", canaries).status_code == 500
+    assert as_approver.post("/account/second-factor/", {"code": "123456"}).status_code == 500
     assert sinks.log_lines().count("ImproperlyConfigured: COUNTERSIGN_ENCRYPTION_KEYS") == 2
     assert status_of(operation) == Status.PENDING
     assert sinks.leaks() == set()

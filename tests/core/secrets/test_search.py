@@ -18,16 +18,16 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def test_the_search_would_find_every_canary_in_every_place(
-    sinks: Sinks, as_checker: Reader, canaries: Canaries
+    sinks: Sinks, as_approver: Reader, canaries: Canaries
 ) -> None:
     forms = {name: form.decode("latin-1") for name, form in canaries.forms()}
     text = " ".join(forms.values())
-    plant(text, as_checker)
+    plant(text, as_approver)
     expected = {
         "record of backoffice",
         "/operations/",
         "audit_entry.detail",
-        "accounts_authenticatordevice.sealed_seed",
+        "accounts_authenticatordevice.encrypted_seed",
         "inside of a session",
         "leak.txt",
     }
@@ -43,7 +43,7 @@ def plant(text: str, browser: Reader) -> None:
     browser.get("/operations/", {"text": text})
     with transaction.atomic():
         audit.record(Action.LOG_VERIFIED, actor=None, target="the audit log", fault=text)
-    AuthenticatorDevice.objects.update(sealed_seed=text.encode())
+    AuthenticatorDevice.objects.update(encrypted_seed=text.encode())
     session: Any = browser.session
     session["leak"] = text
     session.save()

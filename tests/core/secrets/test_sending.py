@@ -15,13 +15,13 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def test_while_the_token_waits_it_is_nowhere_to_be_read(
-    service: StubProvider, sinks: Sinks, as_maker: Reader, as_checker: Reader, canaries: Canaries
+    service: StubProvider, sinks: Sinks, as_preparer: Reader, as_approver: Reader, canaries: Canaries
 ) -> None:
-    operation = prepare(as_maker)
-    assert release_operation(as_checker, operation, "approve-and-send", canaries).status_code == 302
+    operation = prepare(as_preparer)
+    assert release_operation(as_approver, operation, "approve-and-send", canaries).status_code == 302
     release = Release.objects.get(operation=operation)
-    assert release.sealed_token
-    open_pages(as_checker, operation)
+    assert release.sealed_otp
+    open_pages(as_approver, operation)
     assert sinks.leaks() == set()
     send.send_operation(operation.pk)
     assert canaries.token in service.posts[-1]
@@ -40,18 +40,18 @@ ANSWERS: list[tuple[int, object, Status]] = [
 
 
 def test_whatever_the_service_repeats_is_kept_nowhere(
-    service: StubProvider, sinks: Sinks, as_maker: Reader, as_checker: Reader, canaries: Canaries
+    service: StubProvider, sinks: Sinks, as_preparer: Reader, as_approver: Reader, canaries: Canaries
 ) -> None:
     for status, body, ends in ANSWERS:
         service.records = "[]"
-        operation = prepare(as_maker)
-        release_operation(as_checker, operation, "approve-and-send", canaries)
+        operation = prepare(as_preparer)
+        release_operation(as_approver, operation, "approve-and-send", canaries)
         answer_with(service, status, body, canaries)
         send.send_operation(operation.pk)
         assert status_of(operation) == ends
         service.records = f"{canaries.api_key} is no list"
         confirmation.confirm_operation(operation.pk)
-        open_pages(as_checker, operation)
+        open_pages(as_approver, operation)
         end(operation)
     assert sinks.leaks() == set()
 

@@ -77,13 +77,13 @@ def assert_guarded(answer: Any) -> None:
 
 @pytest.mark.parametrize("kind", SIGNED_IN)
 def test_every_answer_to_somebody_signed_in_is_guarded(
-    client: Client, sign_in: SignIn, maker: User, settings: Settings, kind: str
+    client: Client, sign_in: SignIn, preparer: User, settings: Settings, kind: str
 ) -> None:
     how, address, status = SIGNED_IN[kind]
-    sign_in(client, maker)
+    sign_in(client, preparer)
     client.raise_request_exception = False
     if not address.startswith("/"):
-        operation = factories.prepared(maker)
+        operation = factories.prepared(preparer)
         seen = client.get(operation.get_absolute_url()).context["seen"]
         parts = {"operation": "", "live": f"live/?seen={seen}", "cancel": "cancel/"}
         address = f"{operation.get_absolute_url()}{parts[address]}"
@@ -102,21 +102,21 @@ def test_every_answer_to_a_stranger_is_guarded(client: Client, kind: str) -> Non
     assert_guarded(answer)
 
 
-def test_a_form_without_its_token_is_refused_and_guarded(maker: User, sign_in: SignIn) -> None:
-    client = sign_in(Client(enforce_csrf_checks=True), maker)
+def test_a_form_without_its_token_is_refused_and_guarded(preparer: User, sign_in: SignIn) -> None:
+    client = sign_in(Client(enforce_csrf_checks=True), preparer)
     answer = client.post("/account/preferences/", {"theme": "dark"})
     assert answer.status_code == 403
     assert_guarded(answer)
-    assert User.objects.get(pk=maker.pk).theme == "auto"
+    assert User.objects.get(pk=preparer.pk).theme == "auto"
 
 
 def test_a_host_that_is_not_ours_is_not_answered(client: Client) -> None:
     assert client.get("/account/sign-in/", headers={"Host": "countersign.evil.example"}).status_code == 400
 
 
-def test_cookies_are_out_of_reach_of_scripts_and_other_sites(client: Client, maker: User) -> None:
+def test_cookies_are_out_of_reach_of_scripts_and_other_sites(client: Client, preparer: User) -> None:
     client.get("/account/sign-in/")
-    steps.give_password(client, maker)
+    steps.give_password(client, preparer)
     assert set(client.cookies) == {"countersign_session", "countersign_csrf"}
     for cookie in client.cookies.values():
         assert cookie["httponly"]
@@ -142,11 +142,11 @@ def over_tls(deployed: dict[str, Any], settings: Settings) -> Client:
     return Client(raise_request_exception=False)
 
 
-def test_deployed_cookies_belong_to_this_host_and_to_tls_alone(over_tls: Client, maker: User) -> None:
+def test_deployed_cookies_belong_to_this_host_and_to_tls_alone(over_tls: Client, preparer: User) -> None:
     over_tls.get("/account/sign-in/", secure=True)
-    typed = {"email": maker.email, "password": factories.PASSWORD}
+    typed = {"email": preparer.email, "password": factories.PASSWORD}
     over_tls.post("/account/sign-in/", typed, secure=True)
-    code = steps.code_of(steps.authenticator(maker))
+    code = steps.code_of(steps.authenticator(preparer))
     over_tls.post("/account/second-factor/", {"code": code}, secure=True)
     assert over_tls.get("/", secure=True).status_code == 200
     assert set(over_tls.cookies) == {"__Host-session", "__Host-csrf"}
@@ -164,8 +164,8 @@ def test_a_deployed_answer_binds_the_browser_to_tls_for_a_year(over_tls: Client)
     assert_guarded(answer)
 
 
-def test_a_deployment_answers_without_tls_with_the_way_there_only(over_tls: Client, maker: User) -> None:
-    typed = {"email": maker.email, "password": factories.PASSWORD}
+def test_a_deployment_answers_without_tls_with_the_way_there_only(over_tls: Client, preparer: User) -> None:
+    typed = {"email": preparer.email, "password": factories.PASSWORD}
     for answer in (over_tls.get("/account/sign-in/"), over_tls.post("/account/sign-in/", typed)):
         assert answer.status_code == 301
         assert answer["Location"].startswith("https://")

@@ -74,8 +74,8 @@ CONTROL = ["Reports", "API keys", "Webhooks"]
 @pytest.mark.parametrize(
     ("person", "places"),
     [
-        ("maker", [*WORK, *MONEY, *MOVE_MONEY, *CONTROL, "My account"]),
-        ("checker", [*WORK, *MONEY, *CONTROL, "My account"]),
+        ("preparer", [*WORK, *MONEY, *MOVE_MONEY, *CONTROL, "My account"]),
+        ("approver", [*WORK, *MONEY, *CONTROL, "My account"]),
         ("auditor", [*WORK, *MONEY, *CONTROL, "Audit log", "My account"]),
         ("administrator", [*WORK, *MONEY, *CONTROL, "Audit log", "My account"]),
         ("outsider", ["My account"]),
@@ -89,7 +89,7 @@ def test_the_menu_holds_what_is_open_to_the_person(
     assert re.findall(r">([A-Z][\w ]+)(?: <span[^>]*>\d+</span>)?</a>", menu) == places
 
 
-@pytest.mark.parametrize("person", ["maker", "checker", "auditor", "administrator", "outsider"])
+@pytest.mark.parametrize("person", ["preparer", "approver", "auditor", "administrator", "outsider"])
 def test_every_kind_that_is_open_to_a_person_begins_under_operations(
     client: Client, sign_in: SignIn, request: pytest.FixtureRequest, person: str
 ) -> None:
@@ -111,19 +111,19 @@ def test_the_theme_is_the_persons(client: Client, sign_in: SignIn, auditor: User
 
 @pytest.mark.parametrize("address", PAGES)
 def test_a_page_has_nothing_that_the_content_policy_forbids(
-    client: Client, sign_in: SignIn, maker: User, address: str
+    client: Client, sign_in: SignIn, preparer: User, address: str
 ) -> None:
-    factories.prepared(maker)
-    assert NOT_ALLOWED.findall(page(sign_in(client, maker), address)) == []
+    factories.prepared(preparer)
+    assert NOT_ALLOWED.findall(page(sign_in(client, preparer), address)) == []
 
 
 @pytest.mark.parametrize("address", PAGES)
 def test_a_full_page_keeps_within_its_bytes(
-    client: Client, sign_in: SignIn, maker: User, checker: User, address: str
+    client: Client, sign_in: SignIn, preparer: User, approver: User, address: str
 ) -> None:
     for number in range(50):
-        factories.prepared(maker, account_number=f"{number:010d}", account_name=f"HOLDER {number} LIMITED")
-    html = zipped(page(sign_in(client, checker), address).encode())
+        factories.prepared(preparer, account_number=f"{number:010d}", account_name=f"HOLDER {number} LIMITED")
+    html = zipped(page(sign_in(client, approver), address).encode())
     files = [STATIC / "app.css", STATIC / "app.js", *STATIC.glob("vendor/*/*.min.*")]
     files = [file for file in files if not file.name.startswith("uPlot")]  # comes when the page is there
     files.append(STATIC / "charts.js")
@@ -132,9 +132,9 @@ def test_a_full_page_keeps_within_its_bytes(
 
 
 def test_a_page_that_is_not_there_says_so_inside_the_frame(
-    client: Client, sign_in: SignIn, maker: User
+    client: Client, sign_in: SignIn, preparer: User
 ) -> None:
-    answer = sign_in(client, maker).get("/operations/00000000-0000-4000-8000-000000000000/")
+    answer = sign_in(client, preparer).get("/operations/00000000-0000-4000-8000-000000000000/")
     assert answer.status_code == 404
     assert "There is nothing at this address" in answer.content.decode()
 

@@ -23,7 +23,7 @@ ORDERS = [NEWEST_FIRST, ("prepared_at", "id"), ("prepared_at", "-id"), ("-id",),
 START = datetime(2026, 11, 20, 9, 42, 7, 123456, tzinfo=timezone.get_default_timezone())
 
 
-def operation(maker: User, number: int, prepared_at: datetime) -> Operation:
+def operation(preparer: User, number: int, prepared_at: datetime) -> Operation:
     """A pending operation as the service leaves it, but at a time of the test's choice."""
     return Operation(
         reference=f"W-{number:06d}",
@@ -32,17 +32,17 @@ def operation(maker: User, number: int, prepared_at: datetime) -> Operation:
         content_key=str(number),
         sentence=f"Operation {number}",
         approvals_needed=1,
-        maker=maker,
+        preparer=preparer,
         prepared_at=prepared_at,
         expires_at=prepared_at + timedelta(hours=72),
     )
 
 
 @pytest.fixture
-def operations(maker: User) -> QuerySet[Operation]:
+def operations(preparer: User) -> QuerySet[Operation]:
     """120 operations, seven of each moment, so that a page may begin and end anywhere within a tie."""
     Operation.objects.bulk_create(
-        operation(maker, number, START + timedelta(microseconds=number // 7)) for number in range(ROWS)
+        operation(preparer, number, START + timedelta(microseconds=number // 7)) for number in range(ROWS)
     )
     return Operation.objects.all()
 
@@ -92,13 +92,13 @@ def test_the_edges_of_a_page_are_its_neighbours_cursors(operations: QuerySet[Ope
 
 
 def test_rows_that_arrive_in_between_neither_repeat_nor_hide_others(
-    operations: QuerySet[Operation], maker: User
+    operations: QuerySet[Operation], preparer: User
 ) -> None:
     expected = list(operations.order_by(*NEWEST_FIRST).values_list("pk", flat=True))
     pages, number = [keyset_page(operations, order=NEWEST_FIRST, cursor=None, size=10)], ROWS
     while (cursor := pages[-1].next_cursor) is not None:
         number += 1
-        operation(maker, number, START + timedelta(hours=number)).save()
+        operation(preparer, number, START + timedelta(hours=number)).save()
         pages.append(keyset_page(operations, order=NEWEST_FIRST, cursor=cursor, size=10))
     assert ids(pages) == expected
     back = backwards(operations, NEWEST_FIRST, 10, pages[-1])

@@ -57,9 +57,9 @@ def test_threads_do_not_see_each_others_request() -> None:
 
 
 @pytest.mark.django_db
-def test_answer_and_audit_entry_carry_the_same_new_id(client: Client, maker: User) -> None:
-    refused = steps.give_password(client, maker, "a wrong password")
-    accepted = steps.give_password(client, maker)
+def test_answer_and_audit_entry_carry_the_same_new_id(client: Client, preparer: User) -> None:
+    refused = steps.give_password(client, preparer, "a wrong password")
+    accepted = steps.give_password(client, preparer)
     ids = [answer["X-Request-ID"] for answer in (refused, accepted)]
     assert all(re.fullmatch(r"[0-9a-f]{12}", request_id) for request_id in ids)
     assert ids[0] != ids[1]
@@ -68,11 +68,11 @@ def test_answer_and_audit_entry_carry_the_same_new_id(client: Client, maker: Use
 
 
 @pytest.mark.django_db
-def test_a_caller_cannot_choose_the_id_or_the_address(maker: User) -> None:
+def test_a_caller_cannot_choose_the_id_or_the_address(preparer: User) -> None:
     client = Client(
         headers={"X-Request-ID": "forged", "X-Forwarded-For": "203.0.113.9"}, REMOTE_ADDR="198.51.100.7"
     )
-    answer = steps.give_password(client, maker)
+    answer = steps.give_password(client, preparer)
     entry = Entry.objects.get()
     assert answer["X-Request-ID"] == entry.request_id != "forged"
     assert entry.address == "198.51.100.7"
@@ -111,18 +111,18 @@ def test_a_peer_without_an_address_has_none() -> None:
 
 
 @pytest.mark.django_db
-def test_a_stranger_whose_address_nobody_knows_is_still_a_stranger(maker: User) -> None:
-    steps.give_password(Client(REMOTE_ADDR=""), maker, "a wrong password")
+def test_a_stranger_whose_address_nobody_knows_is_still_a_stranger(preparer: User) -> None:
+    steps.give_password(Client(REMOTE_ADDR=""), preparer, "a wrong password")
     entry = Entry.objects.get()
     assert (entry.actor_label, entry.address) == ("Someone not signed in", "")
 
 
 @pytest.mark.django_db
 def test_the_log_lines_of_a_request_carry_its_id(
-    client: Client, maker: User, log_lines: Callable[[], str]
+    client: Client, preparer: User, log_lines: Callable[[], str]
 ) -> None:
-    steps.give_password(client, maker, "a wrong password")
-    answer = steps.give_password(client, maker, "another wrong one")
+    steps.give_password(client, preparer, "a wrong password")
+    answer = steps.give_password(client, preparer, "another wrong one")
     logging.getLogger("backoffice").info("outside")
     lines = log_lines().splitlines()
     assert [line for line in lines if f"[{answer['X-Request-ID']}]" in line]

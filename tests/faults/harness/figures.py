@@ -151,7 +151,7 @@ def _is_rightly_closed(operation: Operation, records: list[Any]) -> bool:
         return all(record["status"] == "failed" for record in records)
     if operation.status != Status.SUCCEEDED:
         return operation.status not in {Status.APPROVED, Status.EXPIRED} or records == []
-    ours = operation.attempts.get(outcome=Outcome.SUCCEEDED).service_transaction_id
+    ours = operation.attempts.get(outcome=Outcome.SUCCEEDED).provider_transaction_id
     return len(records) == 1 and (operation.kind == "payment" or records[0]["transactionId"] == ours)
 
 

@@ -51,15 +51,17 @@ def payload(kind: str) -> Payload:
     return SAMPLES[kind].model_copy(update=changes)
 
 
-def approved(kind: str, maker: User, checker: User, **changes: object) -> Operation:
+def approved(kind: str, preparer: User, approver: User, **changes: object) -> Operation:
     """An approved operation."""
     content = payload(kind).model_copy(update=changes)
-    return factories.approve(factories.prepared_of_kind(kind, content, maker), checker)
+    return factories.approve(factories.prepared_of_kind(kind, content, preparer), approver)
 
 
-def released(kind: str, maker: User, checker: User, sandbox: SandboxProcess, **changes: object) -> Operation:
+def released(
+    kind: str, preparer: User, approver: User, sandbox: SandboxProcess, **changes: object
+) -> Operation:
     """An approved and released operation."""
-    return release(approved(kind, maker, checker, **changes), checker, sandbox)
+    return release(approved(kind, preparer, approver, **changes), approver, sandbox)
 
 
 def release(operation: Operation, actor: User, sandbox: SandboxProcess) -> Operation:
@@ -75,4 +77,4 @@ def release(operation: Operation, actor: User, sandbox: SandboxProcess) -> Opera
 
 def token_for(operation: Operation, sandbox: SandboxProcess) -> SecretStr | None:
     """The provider's one-time code if this kind needs one."""
-    return SecretStr(sandbox.one_time_code()) if KINDS[operation.kind].needs_token else None
+    return SecretStr(sandbox.one_time_code()) if KINDS[operation.kind].needs_otp else None

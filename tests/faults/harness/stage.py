@@ -30,12 +30,12 @@ class FaultStage:
     nursery: ForkedWorkers
     service: SandboxProcess
     wire: Proxy
-    maker: User
-    checker: User
+    preparer: User
+    approver: User
 
     def released(self, *kinds: str) -> list[Operation]:
         """A released operation of each kind."""
-        return [operations.released(kind, self.maker, self.checker, self.service) for kind in kinds]
+        return [operations.released(kind, self.preparer, self.approver, self.service) for kind in kinds]
 
     def strike(self, point: str, operation: Operation) -> None:
         """Send this operation in a worker that is killed at the point."""

@@ -59,7 +59,7 @@ def rejects(operation: Operation, person: User) -> Act:
 
 
 def cancels(operation: Operation) -> Act:
-    return lambda: approvals.cancel_operation(operation.pk, actor=operation.maker)
+    return lambda: approvals.cancel_operation(operation.pk, actor=operation.preparer)
 
 
 def releases(operation: Operation, person: User) -> Act:
@@ -94,15 +94,15 @@ def checks_status(operation: Operation) -> Act:
     return lambda: confirmation.confirm_operation(operation.pk)
 
 
-def approved_to_another_account(maker: User, checker: User) -> Operation:
-    return factories.approve(factories.prepared_to_another_account(maker), checker)
+def approved_to_another_account(preparer: User, approver: User) -> Operation:
+    return factories.approve(factories.prepared_to_another_account(preparer), approver)
 
 
-def lost(service: StubProvider, maker: User, checker: User, *, age: timedelta) -> Operation:
+def lost(service: StubProvider, preparer: User, approver: User, *, age: timedelta) -> Operation:
     """An operation whose response was lost this long ago."""
     shows(service)
     named, service.answer_post = service.answer_post, lambda: LOST
-    operation = factories.release(approved_to_another_account(maker, checker), checker)
+    operation = factories.release(approved_to_another_account(preparer, approver), approver)
     send.send_operation(operation.pk)
     service.answer_post = named
     assert status_of(operation) == Status.UNKNOWN
@@ -118,7 +118,7 @@ def expires(operation: Operation) -> Act:
     """The sweeper at the moment of expiry."""
 
     def act() -> None:
-        while not Operation.objects.get(pk=operation.pk).is_past(clock.now()):
+        while not Operation.objects.get(pk=operation.pk).has_expired(clock.now()):
             pass
         approvals.expire_operation(operation.pk)
 
@@ -130,10 +130,10 @@ def edits(operation: Operation) -> Act:
     return lambda: Operation.objects.filter(pk=operation.pk).update(payload=payload)
 
 
-def resumed(maker: User, checker: User) -> Operation:
+def resumed(preparer: User, approver: User) -> Operation:
     form = KINDS["resume"].form_type({"reason": "The key was replaced"})
     assert form.is_valid(), form.errors
-    return factories.approve(factories.prepared_of_kind("resume", form.payload(), maker), checker)
+    return factories.approve(factories.prepared_of_kind("resume", form.payload(), preparer), approver)
 
 
 def proposes(payload: Payload, person: User) -> Act:

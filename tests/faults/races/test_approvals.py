@@ -18,32 +18,32 @@ LARGE = Decimal("20000000.00")  # needs two approvals
 
 
 def test_two_approvers_where_two_are_needed_both_count(
-    races: Races, maker: User, checker: User, second_checker: User
+    races: Races, preparer: User, approver: User, second_approver: User
 ) -> None:
     for _ in races.rounds():
-        operation = factories.prepared_to_another_account(maker, amount=LARGE)
-        assert races.race(approves(operation, checker), approves(operation, second_checker)) == [DONE, DONE]
+        operation = factories.prepared_to_another_account(preparer, amount=LARGE)
+        assert races.race(approves(operation, approver), approves(operation, second_approver)) == [DONE, DONE]
         assert (status_of(operation), operation.approvals.count()) == (Status.APPROVED, 2)
         races.are_well(operation)
     races.ended_well()
 
 
 def test_two_approvers_where_one_is_enough_one_moves_it(
-    races: Races, maker: User, checker: User, second_checker: User
+    races: Races, preparer: User, approver: User, second_approver: User
 ) -> None:
     for _ in races.rounds():
-        operation = factories.prepared_to_another_account(maker)
-        results = races.race(approves(operation, checker), approves(operation, second_checker))
+        operation = factories.prepared_to_another_account(preparer)
+        results = races.race(approves(operation, approver), approves(operation, second_approver))
         assert sorted(results) == ["WrongStatusError", DONE]
         assert (status_of(operation), operation.approvals.count()) == (Status.APPROVED, 1)
         races.are_well(operation)
     races.ended_well()
 
 
-def test_one_person_twice_counts_once(races: Races, maker: User, checker: User) -> None:
+def test_one_person_twice_counts_once(races: Races, preparer: User, approver: User) -> None:
     for _ in races.rounds():
-        operation = factories.prepared_to_another_account(maker, amount=LARGE)
-        results = races.race(*[approves(operation, checker)] * 3)
+        operation = factories.prepared_to_another_account(preparer, amount=LARGE)
+        results = races.race(*[approves(operation, approver)] * 3)
         assert sorted(results) == ["AlreadyApprovedError", "AlreadyApprovedError", DONE]
         assert (status_of(operation), operation.approvals.count()) == (Status.PENDING, 1)
         races.are_well(operation)
@@ -51,11 +51,11 @@ def test_one_person_twice_counts_once(races: Races, maker: User, checker: User) 
 
 
 def test_approving_against_rejecting_one_of_them_stands(
-    races: Races, maker: User, checker: User, second_checker: User
+    races: Races, preparer: User, approver: User, second_approver: User
 ) -> None:
     for _ in races.rounds():
-        operation = factories.prepared_to_another_account(maker)
-        results = races.race(approves(operation, checker), rejects(operation, second_checker))
+        operation = factories.prepared_to_another_account(preparer)
+        results = races.race(approves(operation, approver), rejects(operation, second_approver))
         assert sorted(results) == ["WrongStatusError", DONE]
         stands = Status.APPROVED if results[0] == DONE else Status.REJECTED
         assert (status_of(operation), operation.approvals.count()) == (stands, int(results[0] == DONE))
@@ -63,10 +63,12 @@ def test_approving_against_rejecting_one_of_them_stands(
     races.ended_well()
 
 
-def test_approving_against_taking_it_back_it_is_taken_back(races: Races, maker: User, checker: User) -> None:
+def test_approving_against_taking_it_back_it_is_taken_back(
+    races: Races, preparer: User, approver: User
+) -> None:
     for _ in races.rounds():
-        operation = factories.prepared_to_another_account(maker)
-        approved, taken_back = races.race(approves(operation, checker), cancels(operation))
+        operation = factories.prepared_to_another_account(preparer)
+        approved, taken_back = races.race(approves(operation, approver), cancels(operation))
         assert taken_back == DONE
         assert (approved == DONE) == operation.approvals.exists()
         assert status_of(operation) == Status.CANCELLED

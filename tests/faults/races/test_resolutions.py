@@ -20,16 +20,16 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.faults]
 
 
 def test_a_resolution_against_the_reconciler_one_of_them_closes_it(
-    races: Races, service: StubProvider, maker: User, checker: User, second_checker: User
+    races: Races, service: StubProvider, preparer: User, approver: User, second_approver: User
 ) -> None:
     for number in races.rounds():
-        operation = lost(service, maker, checker, age=listing_delay())
+        operation = lost(service, preparer, approver, age=listing_delay())
         shows(service, record(f"R-{number}"))
-        resolution = proposed(operation, maker, "happened", f"R-{number}")
-        signs = once_the_list_is_read(service, approves(resolution, second_checker), dawdling=number % 20)
+        resolution = proposed(operation, preparer, "happened", f"R-{number}")
+        signs = once_the_list_is_read(service, approves(resolution, second_approver), dawdling=number % 20)
         signed, _ = races.race(signs, checks_status(operation))
         attempt = operation.attempts.get()
-        assert (status_of(operation), attempt.service_transaction_id) == (Status.SUCCEEDED, f"R-{number}")
+        assert (status_of(operation), attempt.provider_transaction_id) == (Status.SUCCEEDED, f"R-{number}")
         assert (signed == DONE) == (attempt.resolution_id == resolution.pk)
         assert signed in {DONE, "CannotSettleError"}
         assert (status_of(resolution) == Status.SUCCEEDED) == (signed == DONE)
@@ -40,21 +40,21 @@ def test_a_resolution_against_the_reconciler_one_of_them_closes_it(
 def test_of_two_resolutions_that_contradict_each_other_one_waits_and_is_applied_once(
     races: Races,
     service: StubProvider,
-    maker: User,
-    checker: User,
-    second_checker: User,
+    preparer: User,
+    approver: User,
+    second_approver: User,
     third_checker: User,
 ) -> None:
     for number in races.rounds():
-        operation = lost(service, maker, checker, age=timedelta(hours=2))
+        operation = lost(service, preparer, approver, age=timedelta(hours=2))
         shows(service, record(f"R-{number}"))
         happened, absent = said(operation, "happened", f"R-{number}"), said(operation, "did_not_happen")
         assert happened.is_valid(), happened.errors
         assert absent.is_valid(), absent.errors
-        results = races.race(proposes(happened.payload(), maker), proposes(absent.payload(), checker))
+        results = races.race(proposes(happened.payload(), preparer), proposes(absent.payload(), approver))
         assert sorted(results) == ["SameContentWaitsError", DONE]
         resolution = Operation.objects.get(kind="resolution", status=Status.PENDING)
-        results = races.race(approves(resolution, second_checker), approves(resolution, third_checker))
+        results = races.race(approves(resolution, second_approver), approves(resolution, third_checker))
         assert sorted(results) == ["WrongStatusError", DONE]
         said_so = Status.SUCCEEDED if resolution.payload["verdict"] == "happened" else Status.FAILED
         assert (status_of(operation), status_of(resolution)) == (said_so, Status.SUCCEEDED)

@@ -43,11 +43,11 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.faults]
 
 
 def test_two_words_to_send_are_one_debit(
-    races: Races, service: StubProvider, maker: User, checker: User, second_checker: User
+    races: Races, service: StubProvider, preparer: User, approver: User, second_approver: User
 ) -> None:
     for _ in races.rounds():
-        operation = approved_to_another_account(maker, checker)
-        results = races.race(releases(operation, checker), releases(operation, second_checker))
+        operation = approved_to_another_account(preparer, approver)
+        results = races.race(releases(operation, approver), releases(operation, second_approver))
         assert results.count(DONE) == 1
         assert set(results) <= {DONE, "AlreadyReleasedError", "WrongStatusError"}
         assert (status_of(operation), debits_of(operation, service)) == (Status.PROCESSING, 1)
@@ -56,11 +56,11 @@ def test_two_words_to_send_are_one_debit(
 
 
 def test_the_word_to_send_against_taking_it_back(
-    races: Races, service: StubProvider, maker: User, checker: User
+    races: Races, service: StubProvider, preparer: User, approver: User
 ) -> None:
     for _ in races.rounds():
-        operation = approved_to_another_account(maker, checker)
-        _, taken_back = races.race(releases(operation, checker), cancels(operation))
+        operation = approved_to_another_account(preparer, approver)
+        _, taken_back = races.race(releases(operation, approver), cancels(operation))
         ends = (Status.CANCELLED, 0) if taken_back == DONE else (Status.PROCESSING, 1)
         assert (status_of(operation), debits_of(operation, service)) == ends
         assert not Release.objects.exists()
@@ -69,13 +69,13 @@ def test_the_word_to_send_against_taking_it_back(
 
 
 def test_approving_and_sending_against_its_last_moment(
-    races: Races, service: StubProvider, maker: User, checker: User
+    races: Races, service: StubProvider, preparer: User, approver: User
 ) -> None:
     for number in races.rounds():
-        operation = factories.prepared_to_another_account(maker)
+        operation = factories.prepared_to_another_account(preparer)
         last_moment = clock.now() + timedelta(milliseconds=number % 80)
         Operation.objects.filter(pk=operation.pk).update(expires_at=last_moment)
-        approved, _ = races.race(approves_and_sends(operation, checker), expires(operation))
+        approved, _ = races.race(approves_and_sends(operation, approver), expires(operation))
         status = status_of(operation)
         assert (status, debits_of(operation, service)) in {(Status.EXPIRED, 0), (Status.PROCESSING, 1)}
         assert approved == DONE or status == Status.EXPIRED
@@ -85,13 +85,13 @@ def test_approving_and_sending_against_its_last_moment(
 
 
 def test_sending_against_an_edit_of_the_row_sends_what_was_signed_or_nothing(
-    races: Races, service: StubProvider, maker: User, checker: User
+    races: Races, service: StubProvider, preparer: User, approver: User
 ) -> None:
     """The triggers that forbid the edit are disabled, so that only the digest protects the content."""
     with lifted(connection):
         for number in races.rounds():
-            operation = factories.prepared_to_another_account(maker)
-            first, second = approves_and_sends(operation, checker), edits(operation)
+            operation = factories.prepared_to_another_account(preparer)
+            first, second = approves_and_sends(operation, approver), edits(operation)
             races.race(*((first, second) if number % 2 else (second, first)))
             left = debits_of(operation, service)
             assert (status_of(operation), left, len(service.posts)) in {
@@ -103,13 +103,13 @@ def test_sending_against_an_edit_of_the_row_sends_what_was_signed_or_nothing(
 
 
 def test_a_claim_against_the_pause(
-    races: Races, service: StubProvider, maker: User, checker: User, second_checker: User
+    races: Races, service: StubProvider, preparer: User, approver: User, second_approver: User
 ) -> None:
     def pause() -> None:
-        pause_payments(actor=second_checker, reason="A key has leaked")
+        pause_payments(actor=second_approver, reason="A key has leaked")
 
     for number in races.rounds():
-        operation = factories.release(approved_to_another_account(maker, checker), checker)
+        operation = factories.release(approved_to_another_account(preparer, approver), approver)
         pauses = once_the_list_is_read(service, pause, dawdling=number % 20)
         assert races.race(sends(operation), pauses) == [DONE, DONE]
         left = debits_of(operation, service)
@@ -117,20 +117,20 @@ def test_a_claim_against_the_pause(
         send.send_operation(operation.pk)
         assert debits_of(operation, service) == left
         assert (status_of(operation) == Status.PROCESSING) == (left == 1)
-        races.are_well(operation, resumed(maker, checker))
+        races.are_well(operation, resumed(preparer, approver))
         send.send_operation(operation.pk)
         races.are_well(operation)
     races.ended_well()
 
 
 def test_two_claims_at_one_balance_one_leaves_and_the_other_when_the_first_is_settled(
-    races: Races, service: StubProvider, maker: User, checker: User, second_checker: User
+    races: Races, service: StubProvider, preparer: User, approver: User, second_approver: User
 ) -> None:
     named = service.answer_post
     for number in races.rounds():
         shows(service)
-        pair = [approved_to_another_account(maker, checker) for _ in range(2)]
-        first, second = (factories.release(each, second_checker) for each in pair)
+        pair = [approved_to_another_account(preparer, approver) for _ in range(2)]
+        first, second = (factories.release(each, second_approver) for each in pair)
         service.answer_post = lambda: LOST
         assert races.race(sends(second), sends(first), sends(first)) == [DONE, DONE, DONE]
         service.answer_post = named
@@ -147,16 +147,16 @@ def test_two_claims_at_one_balance_one_leaves_and_the_other_when_the_first_is_se
 
 
 def test_two_sweepers_and_two_workers_send_once_and_close_once(
-    races: Races, service: StubProvider, maker: User, checker: User
+    races: Races, service: StubProvider, preparer: User, approver: User
 ) -> None:
     for _ in races.rounds():
         shows(service)
-        operation = factories.release(approved_to_another_account(maker, checker), checker)
+        operation = factories.release(approved_to_another_account(preparer, approver), approver)
         Release.objects.update(released_at=clock.now() - timedelta(seconds=2))
         races.race(sends(operation), jobs.send_due, sends(operation), jobs.send_due)
         attempt = Attempt.objects.get(operation=operation)
         assert debits_of(operation, service) == 1
-        shows(service, record(attempt.service_transaction_id or ""))
+        shows(service, record(attempt.provider_transaction_id or ""))
         Attempt.objects.filter(pk=attempt.pk).update(next_check_at=clock.now())
         looks = [schedule.check_due, checks_status(operation)]
         races.race(*looks, *looks)

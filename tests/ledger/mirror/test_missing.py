@@ -145,7 +145,7 @@ def test_neither_the_overview_nor_the_list_adds_it_up() -> None:
     for chosen in (TransactionFilter(), within, TransactionFilter(least=Decimal(1), currency="NGN")):
         added_up = volume_summary(chosen)
         assert added_up is not None
-        assert ([volume.amount for volume in added_up.volumes], added_up.left_out) == ([Decimal(11)], 1)
+        assert ([volume.amount for volume in added_up.volumes], added_up.missing) == ([Decimal(11)], 1)
     for chosen in (TransactionFilter(least=Decimal(100)), TransactionFilter(transaction_id="C")):
         assert volume_summary(chosen) == VolumeSummary([], 1)
     for chosen in (TransactionFilter(currency="USD"), TransactionFilter(text="ada")):

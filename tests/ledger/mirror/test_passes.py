@@ -66,7 +66,7 @@ def test_a_whole_reading_that_stands_still_does_not_keep_the_last_day_from_being
 
     assert status_of("D290") == "failed"
     assert (mirror().pass_depth, mirror().pass_page) == ("whole", 12)
-    assert "500" in mirror().problem
+    assert "500" in mirror().error
 
 
 def test_a_last_day_that_cannot_be_read_does_not_keep_the_whole_list_from_being_read(
@@ -79,7 +79,7 @@ def test_a_last_day_that_cannot_be_read_does_not_keep_the_whole_list_from_being_
     service.spoilt = {3: (500, "{}")}
     with clock.use_clock(lambda: timezone.now() + DAY + HOUR):
         while mirror().pass_depth and not Sighting.objects.exists():
-            Mirror.objects.update(problem_at=None)
+            Mirror.objects.update(error_at=None)
             sync.sync_if_due()
 
     assert mirror().day_page == 3  # where the last day stands still
@@ -93,7 +93,7 @@ def test_the_books_are_checked_while_a_pass_is_under_way(
     monkeypatch.setattr(sync, "TURN_SECONDS", 0.0)
     come_by(DAY, turns=1)
     assert mirror().pass_depth == "whole"
-    assert ContinuityCheck.objects.get(currency="NGN").whole_at is not None
+    assert ContinuityCheck.objects.get(currency="NGN").completed_at is not None
 
 
 def test_a_last_day_that_is_read_meanwhile_forgets_nothing_that_was_seen(
@@ -104,7 +104,9 @@ def test_a_last_day_that_is_read_meanwhile_forgets_nothing_that_was_seen(
     with clock.use_clock(lambda: timezone.now() + DAY):
         while mirror().pass_depth != "count" or mirror().pass_page < 5:
             sync.sync_if_due()
-        Mirror.objects.update(day_at=timezone.now() - DAY)  # so it is due between two steps of the whole
+        Mirror.objects.update(
+            day_pass_begun_at=timezone.now() - DAY
+        )  # so it is due between two steps of the whole
         come_by(DAY, turns=100)
 
     missing = Transaction.objects.filter(missing_since__isnull=False)
@@ -113,9 +115,9 @@ def test_a_last_day_that_is_read_meanwhile_forgets_nothing_that_was_seen(
 
 def test_the_last_day_counts_as_read_from_when_its_reading_began(service: LongList) -> None:
     began = mirror().pass_begun_at
-    assert mirror().day_at == began
+    assert mirror().day_pass_begun_at == began
     come_by(HOUR)
-    later = mirror().day_at
+    later = mirror().day_pass_begun_at
     assert later is not None
     assert began is not None
     assert later - began > timedelta(hours=1)
@@ -127,15 +129,17 @@ def test_of_a_whole_reading_it_is_kept_when_it_began_however_long_it_took(
 ) -> None:
     monkeypatch.setattr(sync, "TURN_SECONDS", 0.0)
     come_by(DAY, turns=1)
-    began, before = mirror().pass_begun_at, mirror().whole_begun_at
+    began, before = mirror().pass_begun_at, mirror().full_pass_begun_at
     assert (began != before, mirror().pass_depth) == (True, "whole")
     come_by(DAY + DAY, turns=100)
-    assert mirror().whole_begun_at == began
+    assert mirror().full_pass_begun_at == began
 
 
 def test_a_whole_reading_that_took_long_does_not_stand_for_the_last_day(service: LongList) -> None:
     begun = timezone.now() - DAY
-    Mirror.objects.update(pass_depth="whole", pass_begun_at=begun, pass_page=14, day_at=None, pass_total=1500)
+    Mirror.objects.update(
+        pass_depth="whole", pass_begun_at=begun, pass_page=14, day_pass_begun_at=None, pass_total=1500
+    )
     service.listed[290] = of_today(290, status="failed")
 
     come_by(timedelta())
@@ -175,7 +179,7 @@ def test_what_stood_before_a_record_without_room_is_kept(service: LongList) -> N
 
     assert Transaction.objects.filter(transaction_id="N1").exists()
     assert mirror().pass_page == 6
-    assert "N2 cannot be kept" in mirror().problem
+    assert "N2 cannot be kept" in mirror().error
 
 
 def test_a_command_waits_for_others_so_long_and_no_longer(
@@ -198,5 +202,7 @@ def test_it_is_due_an_hour_after_it_began_and_not_before_anything_was_read() -> 
     assert not passes.is_day_pass_due(Mirror())
     assert not passes.is_day_pass_due(Mirror(pass_begun_at=now))
     assert passes.is_day_pass_due(Mirror(pass_begun_at=now - passes.DAY_PASS_INTERVAL))
-    assert not passes.is_day_pass_due(Mirror(pass_begun_at=now - passes.DAY_PASS_INTERVAL, day_at=now))
-    assert passes.is_day_pass_due(Mirror(day_at=now, day_begun_at=now))
+    assert not passes.is_day_pass_due(
+        Mirror(pass_begun_at=now - passes.DAY_PASS_INTERVAL, day_pass_begun_at=now)
+    )
+    assert passes.is_day_pass_due(Mirror(day_pass_begun_at=now, day_begun_at=now))

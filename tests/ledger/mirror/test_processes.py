@@ -208,7 +208,7 @@ def test_a_process_that_stood_still_merges_nothing_any_more(service: LongList) -
     sync.sync_now()
     assert "read by the one that stood still" not in here()
     assert list(held_leases(SYNC_LEASE)) == [str(taken_over[0])]
-    assert mirror_state().problem == ""
+    assert mirror_state().error == ""
 
 
 def test_many_processes_coming_by_at_once_read_the_list_once(service: LongList) -> None:

@@ -26,7 +26,7 @@ from tests.stub_provider import StubProvider
 pytestmark = pytest.mark.django_db
 
 SignIn = Callable[[Client, User], Client]
-ROLES = ("maker", "checker", "auditor", "administrator", "outsider")
+ROLES = ("preparer", "approver", "auditor", "administrator", "outsider")
 ANSWERS = {
     "balances":      ("get",  200, 200, 200, 200, 403),
     "balances_now":  ("get",  200, 200, 200, 200, 403),
@@ -66,7 +66,7 @@ def test_the_table_names_every_address() -> None:
     assert set(ANSWERS) == {pattern.name for pattern in urls.urlpatterns}
 
 
-@pytest.mark.parametrize("role", opened_by(ROLES, on_both_engines="maker"))
+@pytest.mark.parametrize("role", opened_by(ROLES, on_both_engines="preparer"))
 @pytest.mark.parametrize("name", ANSWERS)
 def test_a_role_opens_what_the_table_says(
     client: Client, sign_in: SignIn, request: pytest.FixtureRequest, unreachable: None, name: str, role: str
@@ -88,7 +88,7 @@ def test_the_first_answer_does_not_wait_for_the_service(
 
 
 @pytest.mark.parametrize("address", [BALANCES, ACCOUNTS, WEBHOOKS])
-@pytest.mark.parametrize("role", opened_by(ROLES[:-1], on_both_engines="maker"))
+@pytest.mark.parametrize("role", opened_by(ROLES[:-1], on_both_engines="preparer"))
 def test_a_page_needs_six_queries_at_most_and_little_html(
     client: Client,
     sign_in: SignIn,
@@ -155,10 +155,10 @@ def test_the_trend_is_drawn_and_said(reader: Client) -> None:
 
 
 def test_each_balance_leads_to_what_moves_it_for_who_may(
-    client: Client, sign_in: SignIn, maker: User, auditor: User
+    client: Client, sign_in: SignIn, preparer: User, auditor: User
 ) -> None:
     balance("NGN")
-    html = text(sign_in(client, maker).get(BALANCES))
+    html = text(sign_in(client, preparer).get(BALANCES))
     for address in (
         "/operations/prepare/conversion/?direction=NGN-USD",
         "/operations/prepare/withdrawal/?currency=NGN",
@@ -168,9 +168,9 @@ def test_each_balance_leads_to_what_moves_it_for_who_may(
     assert "prepare" not in text(sign_in(Client(), auditor).get(BALANCES))
 
 
-def test_crypto_is_neither_converted_nor_withdrawn(client: Client, sign_in: SignIn, maker: User) -> None:
+def test_crypto_is_neither_converted_nor_withdrawn(client: Client, sign_in: SignIn, preparer: User) -> None:
     balance("USDT", "12.5")
-    html = text(sign_in(client, maker).get(BALANCES))
+    html = text(sign_in(client, preparer).get(BALANCES))
     assert "currency=USDT" not in html.replace("wallet_transfer/?currency=USDT", "")
     assert ("wallet_transfer/?currency=USDT" in html) is ("wallet_transfer" in KINDS)
 
@@ -195,9 +195,9 @@ def test_the_holder_of_an_account_is_told(reader: Client, sandbox: SandboxProces
 
 
 def test_whoever_prepares_withdrawals_goes_on_to_one_with_the_account_filled_in(
-    client: Client, sign_in: SignIn, maker: User, sandbox: SandboxProcess
+    client: Client, sign_in: SignIn, preparer: User, sandbox: SandboxProcess
 ) -> None:
-    browser, account = sign_in(client, maker), {"bank_code": "044", "account_number": "0123456789"}
+    browser, account = sign_in(client, preparer), {"bank_code": "044", "account_number": "0123456789"}
     assert "Withdraw to this account" in text(browser.post(ACCOUNTS, account))
     form = browser.post("/operations/prepare/withdrawal/", {**account, "step": "change"}).context["form"]
     assert {name: form[name].value() for name in account} == account
@@ -274,7 +274,9 @@ def test_without_scripts_the_accounts_are_read_into_the_whole_page(
     assert "Lagos shop" in html
 
 
-@pytest.mark.parametrize(("role", "offered"), [("administrator", True), ("maker", False), ("auditor", False)])
+@pytest.mark.parametrize(
+    ("role", "offered"), [("administrator", True), ("preparer", False), ("auditor", False)]
+)
 @pytest.mark.parametrize(("address", "kind"), [(ACCOUNTS, "bank_account"), (WEBHOOKS, "callback_url")])
 def test_a_change_is_proposed_by_who_may(
     client: Client,

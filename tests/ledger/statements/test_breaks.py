@@ -79,10 +79,10 @@ def test_a_gap_is_kept_until_the_record_comes_that_was_missing() -> None:
 
 def test_a_break_that_stays_stays_noticed_when_it_was() -> None:
     merged(record("A", 0, 0, 10), record("B", 1, 15, 1))
-    noticed = BalanceBreak.objects.get().noticed_at
+    noticed = BalanceBreak.objects.get().detected_at
     merged(record("C", 2, 16, 1))
     merged(record("B", 1, 15, 1, status="failed"))
-    assert BalanceBreak.objects.get().noticed_at == noticed
+    assert BalanceBreak.objects.get().detected_at == noticed
 
 
 @pytest.mark.parametrize(
@@ -247,23 +247,23 @@ def test_rows_that_were_here_before_breaks_were_kept_are_checked_piece_by_piece(
     assert check_all() == 0
     with clock.use_clock(lambda: timezone.now() + timedelta(days=1.01)):
         assert check_all() == 7
-    assert {check.reached for check in ContinuityCheck.objects.all()} == {None}
+    assert {check.checked_until for check in ContinuityCheck.objects.all()} == {None}
 
 
 def test_a_check_ends_where_the_history_ends_without_a_landmark(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(continuity, "RECORDS_PER_CHECK", 10)
     merged(*by_the_day(100))
     assert len(list(itertools.islice(iter(continuity.run_due_check, 0), 5))) == 1
-    assert ContinuityCheck.objects.get().whole_at is not None
+    assert ContinuityCheck.objects.get().completed_at is not None
 
 
 def test_the_currency_that_was_checked_longest_ago_is_checked_first() -> None:
     merged(record("A", 0, 0, 10), record("B", 1, 1, 1, currency="USD"), record("C", 2, 1, 1, currency="XAF"))
     for currency, hours in (("NGN", 25), ("USD", 30)):
-        ContinuityCheck.objects.create(currency=currency, whole_at=clock.now() - timedelta(hours=hours))
+        ContinuityCheck.objects.create(currency=currency, completed_at=clock.now() - timedelta(hours=hours))
     turns = []
     while continuity.run_due_check():
-        turns.append(ContinuityCheck.objects.latest("whole_at").currency)
+        turns.append(ContinuityCheck.objects.latest("completed_at").currency)
     assert turns == ["XAF", "USD", "NGN"]
 
 

@@ -107,7 +107,7 @@ def test_what_does_not_add_up_is_what_the_breaks_in_the_period_say(chain: None) 
 def test_what_left_the_list_is_not_counted_but_said(chain: None) -> None:
     lose("B")
     one = build_statement("NGN", None, None)
-    assert (one.vanished, one.sent.count, one.breaks.number) == (1, 1, 1)
+    assert (one.missing, one.sent.count, one.breaks.number) == (1, 1, 1)
     assert one.difference == Decimal("-31.5")
     assert one.is_explained
 
@@ -127,7 +127,7 @@ def test_more_breaks_than_are_added_up_are_no_sum_and_explain_nothing(
 def test_records_that_cannot_be_placed_are_counted_and_leave_their_part_open(chain: None) -> None:
     merged(on("03-04T00:00", "E", None, "7"), on("03-04T01:00", "F", "100", "1"))
     one = build_statement("NGN", None, None)
-    assert (one.untold.number, one.breaks.number, one.adds_up, one.is_explained) == (1, 0, False, False)
+    assert (one.unplaceable.number, one.breaks.number, one.adds_up, one.is_explained) == (1, 0, False, False)
     assert one.difference == -7
     merged(on("03-05T00:00", "G", None, "7"))
     assert build_statement("NGN", None, None).difference is None
@@ -171,23 +171,24 @@ def test_the_balance_that_the_service_told_is_held_against_its_records(chain: No
     keep_balance("03-03T12:01", "128.250000000000000001")  # told while the last one was under way
     keep_balance("03-03T23:45", "107")
     told = [
-        (one.at, one.difference) for one in build_statement("NGN", at("03-03T00:00"), at("03-04T00:00")).told
+        (one.at, one.difference)
+        for one in build_statement("NGN", at("03-03T00:00"), at("03-04T00:00")).reported
     ]
     assert told == [(at("03-02T23:45"), Decimal(0)), (at("03-03T23:45"), Decimal(7))]
-    [told_last] = build_statement("NGN", None, at("03-03T12:02")).told
+    [told_last] = build_statement("NGN", None, at("03-03T12:02")).reported
     assert told_last.difference == 0
-    assert build_statement("NGN", at("03-06T00:00"), at("03-07T00:00")).told == []
+    assert build_statement("NGN", at("03-06T00:00"), at("03-07T00:00")).reported == []
 
 
 def test_a_balance_is_not_held_against_records_that_are_not_all_here_yet(chain: None) -> None:
     keep_balance("03-03T13:00", "100")
     keep_balance("03-03T13:15", "107")  # something came in that the mirror does not know yet
-    assert build_statement("NGN", None, None).told == []
+    assert build_statement("NGN", None, None).reported == []
     for as_of, told in (("03-03T13:16", "100"), ("03-03T13:20", "107")):
         mirrored(as_of=as_of)
-        assert [one.amount for one in build_statement("NGN", None, None).told] == [Decimal(told)]
+        assert [one.amount for one in build_statement("NGN", None, None).reported] == [Decimal(told)]
     Mirror.objects.update(loaded_at=None)
-    assert build_statement("NGN", None, None).told == []
+    assert build_statement("NGN", None, None).reported == []
 
 
 def test_the_sums_of_breaks_are_by_currency_and_by_the_days_of_who_looks() -> None:

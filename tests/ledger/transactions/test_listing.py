@@ -61,7 +61,7 @@ def fits(row: Transaction, chosen: TransactionFilter) -> bool:
             chosen.until is None or row.occurred_at < chosen.until,
             chosen.least is None or row.amount >= chosen.least,
             chosen.most is None or row.amount <= chosen.most,
-            all(getattr(row, name) == word for name, word in chosen.words.items()),
+            all(getattr(row, name) == word for name, word in chosen.facet_values.items()),
             chosen.transaction_id in ("", row.transaction_id),
             chosen.counterparty.lower() in row.counterparty.lower(),
             any(chosen.text.lower() in text.lower() for text in says) or chosen.text == row.transaction_id,
@@ -297,7 +297,7 @@ def test_a_count_that_would_have_to_walk_too_far_is_an_estimate(
     ids=str,
 )
 def test_what_is_not_exact_does_not_look_it(count: TransactionCount, words: str) -> None:
-    assert count.words == words
+    assert count.text == words
 
 
 def test_exactly_ten_thousand_are_counted_and_one_more_is_about_as_many(rows: list[Transaction]) -> None:

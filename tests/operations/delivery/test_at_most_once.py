@@ -48,19 +48,19 @@ def at_once(number: int, act: Callable[[], object]) -> list[str]:
 
 
 @pytest.fixture
-def approved(sandbox: SandboxProcess, maker: User, checker: User) -> Operation:
+def approved(sandbox: SandboxProcess, preparer: User, approver: User) -> Operation:
     holder = resolve_account_holder("0123456789", "044").account_name
-    return factories.approved(maker, checker, account_name=holder, typed_name=holder)
+    return factories.approved(preparer, approver, account_name=holder, typed_name=holder)
 
 
 def test_fifty_releases_at_once_are_one_debit(
-    sandbox: SandboxProcess, approved: Operation, checker: User
+    sandbox: SandboxProcess, approved: Operation, approver: User
 ) -> None:
     token = SecretStr(sandbox.token())
 
     def release_and_send() -> None:
         release.release_operation(
-            approved.pk, actor=checker, digest=approved.digest, second_factor_at=timezone.now(), token=token
+            approved.pk, actor=approver, digest=approved.digest, second_factor_at=timezone.now(), token=token
         )
         send.send_operation(approved.pk)
 
@@ -70,12 +70,12 @@ def test_fifty_releases_at_once_are_one_debit(
 
 
 def test_a_task_delivered_a_hundred_times_is_one_debit(
-    sandbox: SandboxProcess, approved: Operation, checker: User
+    sandbox: SandboxProcess, approved: Operation, approver: User
 ) -> None:
     sandbox.options(token_reuse=True)
     release.release_operation(
         approved.pk,
-        actor=checker,
+        actor=approver,
         digest=approved.digest,
         second_factor_at=timezone.now(),
         token=SecretStr(sandbox.token()),
@@ -90,23 +90,23 @@ def test_a_task_delivered_a_hundred_times_is_one_debit(
     assert_one_debit(sandbox, approved)
 
 
-def test_two_approvals_of_one_person_at_once_are_one(maker: User, checker: User) -> None:
-    operation = factories.prepared(maker, amount=Decimal("20000000.00"))
+def test_two_approvals_of_one_person_at_once_are_one(preparer: User, approver: User) -> None:
+    operation = factories.prepared(preparer, amount=Decimal("20000000.00"))
 
     def approve() -> None:
         approvals.approve_operation(
-            operation.pk, actor=checker, digest=operation.digest, second_factor_at=timezone.now()
+            operation.pk, actor=approver, digest=operation.digest, second_factor_at=timezone.now()
         )
 
     assert sorted(at_once(8, approve)) == ["AlreadyApprovedError"] * 7 + ["done"]
     assert operation.approvals.count() == 1
 
 
-def test_the_same_form_sent_ten_times_at_once_is_one_operation(maker: User) -> None:
+def test_the_same_form_sent_ten_times_at_once_is_one_operation(preparer: User) -> None:
     operation_id = uuid.uuid4()
 
     def prepare() -> None:
-        prepare_operation(operation_id, actor=maker, kind="withdrawal", payload=factories.payload())
+        prepare_operation(operation_id, actor=preparer, kind="withdrawal", payload=factories.payload())
 
     assert set(at_once(10, prepare)) == {"done"}
     assert Operation.objects.count() == 1

@@ -33,9 +33,9 @@ GOOD = (200, '{"data": {"transactionId": "T-1"}}')
 LOST = (502, "bad gateway")
 
 
-def released(maker: User, checker: User, amount: int, currency: str = "NGN") -> Operation:
-    operation = factories.approved(maker, checker, amount=Decimal(amount), currency=currency)
-    return factories.release(operation, checker, "123456")
+def released(preparer: User, approver: User, amount: int, currency: str = "NGN") -> Operation:
+    operation = factories.approved(preparer, approver, amount=Decimal(amount), currency=currency)
+    return factories.release(operation, approver, "123456")
 
 
 def answered(service: StubProvider, *answers: tuple[int, str]) -> None:
@@ -51,19 +51,19 @@ def settle(operation: Operation) -> None:
 
 
 @pytest.fixture
-def lost(service: StubProvider, maker: User, checker: User) -> Operation:
+def lost(service: StubProvider, preparer: User, approver: User) -> Operation:
     """The first one at the NGN balance, whose answer was lost."""
     answered(service, LOST, GOOD, GOOD)
-    operation = released(maker, checker, 100_000)
+    operation = released(preparer, approver, 100_000)
     send.send_operation(operation.pk)
     assert status_of(operation) == Status.UNKNOWN
     return operation
 
 
 def test_behind_one_in_doubt_nothing_leaves_the_balance(
-    lost: Operation, service: StubProvider, maker: User, checker: User
+    lost: Operation, service: StubProvider, preparer: User, approver: User
 ) -> None:
-    second = released(maker, checker, 200_000)
+    second = released(preparer, approver, 200_000)
     send.send_operation(second.pk)
     jobs.send_due()
     assert (status_of(second), len(service.posts)) == (Status.APPROVED, 1)
@@ -71,33 +71,33 @@ def test_behind_one_in_doubt_nothing_leaves_the_balance(
 
 
 def test_another_balance_does_not_wait(
-    lost: Operation, service: StubProvider, maker: User, checker: User
+    lost: Operation, service: StubProvider, preparer: User, approver: User
 ) -> None:
-    dollars = released(maker, checker, 200, "USD")
+    dollars = released(preparer, approver, 200, "USD")
     send.send_operation(dollars.pk)
     assert status_of(dollars) == Status.PROCESSING
 
 
 def test_it_leaves_as_soon_as_the_first_is_settled(
-    lost: Operation, service: StubProvider, maker: User, checker: User
+    lost: Operation, service: StubProvider, preparer: User, approver: User
 ) -> None:
-    second = released(maker, checker, 200_000)
+    second = released(preparer, approver, 200_000)
     settle(lost)
     send.send_operation(second.pk)
     assert (status_of(second), len(service.posts)) == (Status.PROCESSING, 2)
 
 
 def test_one_whose_transaction_the_service_named_holds_nobody_up(
-    service: StubProvider, maker: User, checker: User
+    service: StubProvider, preparer: User, approver: User
 ) -> None:
     answered(service, GOOD, (200, '{"data": {"transactionId": "T-2"}}'))
-    for operation in (released(maker, checker, 100_000), released(maker, checker, 200_000)):
+    for operation in (released(preparer, approver, 100_000), released(preparer, approver, 200_000)):
         send.send_operation(operation.pk)
         assert status_of(operation) == Status.PROCESSING
 
 
-def test_nobody_overtakes(service: StubProvider, maker: User, checker: User) -> None:
-    first, second = released(maker, checker, 100_000), released(maker, checker, 200_000)
+def test_nobody_overtakes(service: StubProvider, preparer: User, approver: User) -> None:
+    first, second = released(preparer, approver, 100_000), released(preparer, approver, 200_000)
     send.send_operation(second.pk)
     assert (status_of(second), service.posts) == (Status.APPROVED, [])
     send.send_operation(first.pk)
@@ -106,32 +106,32 @@ def test_nobody_overtakes(service: StubProvider, maker: User, checker: User) -> 
 
 
 def test_one_that_may_not_leave_any_more_makes_room(
-    service: StubProvider, maker: User, checker: User, second_checker: User
+    service: StubProvider, preparer: User, approver: User, second_approver: User
 ) -> None:
-    first = factories.approved(maker, checker, amount=Decimal(100_000))
-    factories.release(first, second_checker, "123456")
-    second = released(maker, checker, 200_000)
-    User.objects.filter(pk=second_checker.pk).update(is_active=False)
+    first = factories.approved(preparer, approver, amount=Decimal(100_000))
+    factories.release(first, second_approver, "123456")
+    second = released(preparer, approver, 200_000)
+    User.objects.filter(pk=second_approver.pk).update(is_active=False)
     send.send_operation(first.pk)
     send.send_operation(second.pk)
     assert (status_of(first), status_of(second)) == (Status.APPROVED, Status.PROCESSING)
 
 
 def test_the_database_lets_one_attempt_in_doubt_stand_at_a_balance(
-    lost: Operation, maker: User, checker: User
+    lost: Operation, preparer: User, approver: User
 ) -> None:
-    other = factories.approved(maker, checker, amount=Decimal(5))
-    doubt = {"released_by": checker, "digest": other.digest, "balance": "NGN", "number": 1}
+    other = factories.approved(preparer, approver, amount=Decimal(5))
+    doubt = {"released_by": approver, "digest": other.digest, "balance": "NGN", "number": 1}
     now = timezone.now()
     with pytest.raises(IntegrityError):
         Attempt.objects.create(operation=other, started_at=now, deadline_at=now, **doubt)
 
 
 def test_a_claim_that_loses_the_balance_at_the_last_moment_waits(
-    service: StubProvider, maker: User, checker: User
+    service: StubProvider, preparer: User, approver: User
 ) -> None:
     """What was read before another attempt of this balance is no watermark for this one."""
-    first, second = released(maker, checker, 100_000), released(maker, checker, 200_000)
+    first, second = released(preparer, approver, 100_000), released(preparer, approver, 200_000)
     seen = send.preflight_read(Release.objects.get(pk=second.pk))
     send.send_operation(first.pk)
     assert send.claim_operation(second.pk, seen) is None
@@ -139,34 +139,40 @@ def test_a_claim_that_loses_the_balance_at_the_last_moment_waits(
 
 
 def test_a_look_that_is_seconds_old_is_no_watermark_any_more(
-    service: StubProvider, maker: User, checker: User
+    service: StubProvider, preparer: User, approver: User
 ) -> None:
-    operation = released(maker, checker, 100_000)
+    operation = released(preparer, approver, 100_000)
     seen = send.preflight_read(Release.objects.get())
-    assert send.claim_operation(operation.pk, replace(seen, at=seen.at - timedelta(seconds=5))) is None
+    assert (
+        send.claim_operation(operation.pk, replace(seen, read_at=seen.read_at - timedelta(seconds=5))) is None
+    )
     assert send.claim_operation(operation.pk, seen) is not None
 
 
 def test_without_a_token_the_word_to_send_stands_for_a_quarter_of_an_hour(
-    service: StubProvider, maker: User, checker: User
+    service: StubProvider, preparer: User, approver: User
 ) -> None:
     rate = {"known_rate": None, "from_currency": "USD", "to_currency": "NGN"}
-    conversion = factories.prepared_of_kind("conversion", ConversionPayload(amount=Decimal(5), **rate), maker)
-    factories.approve(conversion, checker)
-    release_operation(conversion.pk, actor=checker, digest=conversion.digest, second_factor_at=timezone.now())
+    conversion = factories.prepared_of_kind(
+        "conversion", ConversionPayload(amount=Decimal(5), **rate), preparer
+    )
+    factories.approve(conversion, approver)
+    release_operation(
+        conversion.pk, actor=approver, digest=conversion.digest, second_factor_at=timezone.now()
+    )
     release = Release.objects.get()
     assert (release.balance, release.expires_at - release.released_at) == ("USD", timedelta(minutes=15))
 
 
 class TestBeforeAFurtherAttempt:
     @pytest.fixture
-    def refused(self, service: StubProvider, maker: User, checker: User) -> Operation:
+    def refused(self, service: StubProvider, preparer: User, approver: User) -> Operation:
         """One whose token was refused, with the word to send given anew."""
         answered(service, (400, '{"message": "Invalid OTP token"}'), GOOD)
-        operation = released(maker, checker, 250_000)
+        operation = released(preparer, approver, 250_000)
         send.send_operation(operation.pk)
         assert status_of(operation) == Status.APPROVED
-        return factories.release(Operation.objects.get(pk=operation.pk), checker, "654321")
+        return factories.release(Operation.objects.get(pk=operation.pk), approver, "654321")
 
     def test_a_list_that_shows_nothing_of_it_lets_it_leave(
         self, refused: Operation, service: StubProvider
@@ -199,42 +205,42 @@ def debit(transaction_id: str, amount: int) -> dict[str, Any]:
 
 class TestPaused:
     def test_nothing_is_claimed_and_the_word_still_stands(
-        self, service: StubProvider, maker: User, checker: User
+        self, service: StubProvider, preparer: User, approver: User
     ) -> None:
-        operation = released(maker, checker, 100_000)
-        pause.pause_payments(actor=checker, reason="A supplier's mailbox was taken over.")
+        operation = released(preparer, approver, 100_000)
+        pause.pause_payments(actor=approver, reason="A supplier's mailbox was taken over.")
         send.send_operation(operation.pk)
         jobs.send_due()
         assert (status_of(operation), service.posts) == (Status.APPROVED, [])
         assert Release.objects.filter(pk=operation.pk).exists()
 
     def test_what_is_claimed_already_does_not_leave_any_more(
-        self, service: StubProvider, maker: User, checker: User
+        self, service: StubProvider, preparer: User, approver: User
     ) -> None:
-        operation = released(maker, checker, 100_000)
+        operation = released(preparer, approver, 100_000)
         claim = send.claim_operation(operation.pk, send.preflight_read(Release.objects.get(pk=operation.pk)))
         assert claim is not None
-        pause.pause_payments(actor=checker, reason="A supplier's mailbox was taken over.")
+        pause.pause_payments(actor=approver, reason="A supplier's mailbox was taken over.")
         assert (make_request(claim).outcome, service.posts) == (Outcome.NOT_SENT, [])
 
 
 class TestOnThePage:
     def test_one_that_waits_says_how_many_are_before_it_and_why(
-        self, lost: Operation, maker: User, checker: User, client: Client
+        self, lost: Operation, preparer: User, approver: User, client: Client
     ) -> None:
-        released(maker, checker, 200_000)
-        third = released(maker, checker, 300_000)
-        factories.sign_in(client, checker)
+        released(preparer, approver, 200_000)
+        third = released(preparer, approver, 300_000)
+        factories.sign_in(client, approver)
         page = text_of(show(client, third))
         assert "Waits for its turn" in page
         assert f"2 before this one at the NGN balance. {lost.reference} has left" in page
         assert f'href="/operations/{lost.pk}/">Look at {lost.reference}</a>' in page
 
     def test_no_token_is_asked_for_while_the_balance_is_held(
-        self, lost: Operation, maker: User, checker: User, client: Client
+        self, lost: Operation, preparer: User, approver: User, client: Client
     ) -> None:
-        waiting = factories.approved(maker, checker, amount=Decimal(300_000))
-        factories.sign_in(client, checker)
+        waiting = factories.approved(preparer, approver, amount=Decimal(300_000))
+        factories.sign_in(client, approver)
         page = text_of(show(client, waiting))
         assert f"Cannot leave now: {lost.reference} holds the NGN balance" in page
         assert "1 before this one at the NGN balance" in page
@@ -244,31 +250,31 @@ class TestOnThePage:
         assert 'name="token"' not in page
 
     def test_what_needs_no_token_may_be_given_the_word_while_the_balance_is_held(
-        self, lost: Operation, maker: User, checker: User, client: Client
+        self, lost: Operation, preparer: User, approver: User, client: Client
     ) -> None:
         rate = {"known_rate": None, "from_currency": "NGN", "to_currency": "USD"}
         content = ConversionPayload(amount=Decimal(5_000), **rate)
-        waiting = factories.approve(factories.prepared_of_kind("conversion", content, maker), checker)
-        factories.sign_in(client, checker)
+        waiting = factories.approve(factories.prepared_of_kind("conversion", content, preparer), approver)
+        factories.sign_in(client, approver)
         page = text_of(show(client, waiting))
         assert f"Cannot leave now: {lost.reference} holds the NGN balance" in page
         assert "It stands for 15 minutes" in page
         assert ">Send now<" in page
 
     def test_a_token_may_be_given_behind_one_that_only_waits_to_leave(
-        self, service: StubProvider, maker: User, checker: User, client: Client
+        self, service: StubProvider, preparer: User, approver: User, client: Client
     ) -> None:
-        released(maker, checker, 100_000)
-        waiting = factories.approved(maker, checker, amount=Decimal(300_000))
-        factories.sign_in(client, checker)
+        released(preparer, approver, 100_000)
+        waiting = factories.approved(preparer, approver, amount=Decimal(300_000))
+        factories.sign_in(client, approver)
         page = text_of(show(client, waiting))
         assert "1 before this one at the NGN balance" in page
         assert "a token given now may run out before" in page
         assert ">Send now<" in page
 
     def test_nobody_is_told_of_a_turn_where_nothing_is_before_it(
-        self, service: StubProvider, maker: User, checker: User
+        self, service: StubProvider, preparer: User, approver: User
     ) -> None:
-        turn = queue_position(Operation.objects.get(pk=released(maker, checker, 100_000).pk))
+        turn = queue_position(Operation.objects.get(pk=released(preparer, approver, 100_000).pk))
         assert turn is not None
-        assert (turn.is_now, str(turn)) == (True, "")
+        assert (turn.is_next, str(turn)) == (True, "")

@@ -52,7 +52,7 @@ def closed_as(operation: Operation, status: Status, outcome: Outcome, transactio
         deadline_at=now,
         closed_at=now,
         outcome=outcome,
-        service_transaction_id=transaction_id,
+        provider_transaction_id=transaction_id,
     )
 
 
@@ -67,15 +67,15 @@ def closed_as(operation: Operation, status: Status, outcome: Outcome, transactio
     ],
 )
 def test_it_moves_nothing_and_raises_an_incident_where_it_contradicts(
-    maker: User,
-    checker: User,
+    preparer: User,
+    approver: User,
     status: Status,
     outcome: Outcome,
     transaction_id: str | None,
     answer: SendResult,
     is_news: bool,
 ) -> None:
-    operation = factories.approved(maker, checker)
+    operation = factories.approved(preparer, approver)
     attempt = closed_as(operation, status, outcome, transaction_id)
     record_result(attempt.pk, answer)
     attempt.refresh_from_db()
@@ -87,10 +87,10 @@ class TestWhileNothingIsDecided:
     """The operation is `unknown`, or followed by a transaction that was taken for it; then the answer comes."""
 
     @pytest.fixture
-    def followed(self, service: StubProvider, maker: User, checker: User) -> Attempt:
+    def followed(self, service: StubProvider, preparer: User, approver: User) -> Attempt:
         """One whose answer is late, and for which the list showed another's transaction meanwhile."""
         service.answer_post = lambda: (502, "bad gateway")
-        operation = factories.release(factories.approved(maker, checker), checker)
+        operation = factories.release(factories.approved(preparer, approver), approver)
         send.send_operation(operation.pk)
         let_pass(listing_delay())
         attempt = Attempt.objects.get()
@@ -110,7 +110,7 @@ class TestWhileNothingIsDecided:
     ) -> None:
         record_result(followed.pk, ACCEPTED)
         followed.refresh_from_db()
-        assert (status_of(followed.operation), followed.service_transaction_id) == (Status.PROCESSING, "T-1")
+        assert (status_of(followed.operation), followed.provider_transaction_id) == (Status.PROCESSING, "T-1")
         assert Incident.objects.filter(operation=followed.operation).exists()
 
     def test_a_look_from_before_the_answer_closes_nothing_by_anothers_transaction(
@@ -119,16 +119,16 @@ class TestWhileNothingIsDecided:
         """The list lagged and showed another's, which failed; ours was named before that look was written down."""
         service.answer_post = lambda: (502, "bad gateway")
         send.send_operation(released.pk)
-        let_pass(Attempt.MAY_TAKE)
+        let_pass(Attempt.EXECUTION_WINDOW)
         others = TransactionRecord(transaction_id="T-OTHER", status="failed", currency="NGN", amount=250_000)
         seen = MatchResult(clock.now(), [others])
         attempt = Attempt.objects.get()
         record_result(attempt.pk, ACCEPTED)
         confirmation._record_check(released.pk, attempt, seen, None)
         attempt.refresh_from_db()
-        assert (status_of(released), attempt.service_transaction_id) == (Status.PROCESSING, "T-1")
+        assert (status_of(released), attempt.provider_transaction_id) == (Status.PROCESSING, "T-1")
 
     def test_an_attempt_that_has_a_transaction_takes_no_other(self, followed: Attempt) -> None:
         assert not claim_transaction(Attempt.objects.get(), "T-2")
         assert claim_transaction(Attempt.objects.get(), "T-OTHER")
-        assert Attempt.objects.get().service_transaction_id == "T-OTHER"
+        assert Attempt.objects.get().provider_transaction_id == "T-OTHER"

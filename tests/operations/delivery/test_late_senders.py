@@ -101,9 +101,9 @@ class PausedAt(PassingAt):
 
 
 def test_a_pause_meanwhile_is_no_slowness(
-    service: StubProvider, released: Operation, maker: User, settings: Settings
+    service: StubProvider, released: Operation, preparer: User, settings: Settings
 ) -> None:
-    settings.FAULT_POINTS = slow = PausedAt("send.before_claim", timedelta(seconds=6), maker)
+    settings.FAULT_POINTS = slow = PausedAt("send.before_claim", timedelta(seconds=6), preparer)
     with clock.use_clock(slow.now):
         send.send_operation(released.pk)
     assert Release.objects.get().blocker is None
@@ -130,7 +130,7 @@ def test_an_answer_after_unknown_still_counts(service: StubProvider, released: O
     record.record_timeout(attempt_id, now=timezone.now() + timedelta(hours=1))
     record_result(attempt_id, NAMED)
     assert reloaded(released).status == Status.PROCESSING
-    assert Attempt.objects.get().service_transaction_id == "T-1"
+    assert Attempt.objects.get().provider_transaction_id == "T-1"
 
 
 def test_proof_after_unknown_that_nothing_left_closes_it_as_failed(
@@ -151,7 +151,7 @@ def test_an_answer_in_review_moves_nothing_and_is_on_record(
     assert confirmation.confirm_operation(released.pk).status == Status.REVIEW
     record_result(attempt_id, NAMED)
     assert reloaded(released).status == Status.REVIEW
-    assert Attempt.objects.get().service_transaction_id == "T-1"
+    assert Attempt.objects.get().provider_transaction_id == "T-1"
     assert Entry.objects.filter(action=Action.OPERATION_ANSWERED_LATE).count() == 1
 
 
@@ -178,6 +178,6 @@ def test_an_answer_after_the_end_does_not_change_whose_transaction_it_was(
     attempt_id = claimed(released).attempt_id
     record_result(attempt_id, NAMED)
     closed = {"closed_at": timezone.now(), "outcome": Outcome.SUCCEEDED, "next_check_at": None}
-    Attempt.objects.update(service_transaction_id="T-7", **closed)
+    Attempt.objects.update(provider_transaction_id="T-7", **closed)
     record_result(attempt_id, NAMED)
-    assert Attempt.objects.get().service_transaction_id == "T-7"
+    assert Attempt.objects.get().provider_transaction_id == "T-7"

@@ -24,9 +24,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def released(service: StubProvider, maker: User, checker: User, second_checker: User) -> Operation:
+def released(service: StubProvider, preparer: User, approver: User, second_approver: User) -> Operation:
     """A withdrawal that one person countersigned and another gave the word to send."""
-    return factories.release(factories.approved(maker, checker), second_checker)
+    return factories.release(factories.approved(preparer, approver), second_approver)
 
 
 def claim(operation: Operation) -> send.SendClaim | None:
@@ -39,38 +39,38 @@ def assert_stays(operation: Operation, service: StubProvider) -> None:
 
 
 def test_who_countersigned_must_still_be_entitled(
-    released: Operation, service: StubProvider, checker: User
+    released: Operation, service: StubProvider, approver: User
 ) -> None:
-    checker.groups.remove(Group.objects.get(name="Approver"))
+    approver.groups.remove(Group.objects.get(name="Approver"))
     with pytest.raises(errors.PermissionMissingError):
         claim(released)
     assert_stays(released, service)
 
 
 def test_who_gave_the_word_must_still_be_entitled(
-    released: Operation, service: StubProvider, second_checker: User
+    released: Operation, service: StubProvider, second_approver: User
 ) -> None:
-    second_checker.groups.remove(Group.objects.get(name="Approver"))
+    second_approver.groups.remove(Group.objects.get(name="Approver"))
     with pytest.raises(errors.PermissionMissingError):
         claim(released)
     assert_stays(released, service)
 
 
-def test_the_word_of_its_maker_is_none(released: Operation, service: StubProvider, maker: User) -> None:
-    maker.groups.add(Group.objects.get(name="Approver"))
-    Release.objects.update(released_by=maker)
+def test_the_word_of_its_maker_is_none(released: Operation, service: StubProvider, preparer: User) -> None:
+    preparer.groups.add(Group.objects.get(name="Approver"))
+    Release.objects.update(released_by=preparer)
     with pytest.raises(errors.SelfApprovalError):
         claim(released)
     assert_stays(released, service)
 
 
 def test_a_countersignature_of_its_maker_counts_for_nothing(
-    released: Operation, service: StubProvider, maker: User, checker: User
+    released: Operation, service: StubProvider, preparer: User, approver: User
 ) -> None:
-    """Whoever lifts the triggers of the database can name another maker; the people who signed are counted anew."""
-    maker.groups.add(Group.objects.get(name="Approver"))
+    """Whoever lifts the triggers of the database can name another preparer; the people who signed are counted anew."""
+    preparer.groups.add(Group.objects.get(name="Approver"))
     with lifted(connection):
-        Approval.objects.update(approver=maker, maker=checker)
+        Approval.objects.update(approver=preparer, preparer=approver)
     with pytest.raises(errors.PermissionMissingError):
         claim(released)
     assert_stays(released, service)
@@ -112,18 +112,18 @@ def test_a_word_that_ran_out_is_none(released: Operation, service: StubProvider)
 
 
 def test_out_of_turn_nothing_is_claimed(
-    service: StubProvider, maker: User, checker: User, released: Operation
+    service: StubProvider, preparer: User, approver: User, released: Operation
 ) -> None:
-    second = factories.release(factories.approved(maker, checker, amount=Decimal(200_000)), checker)
+    second = factories.release(factories.approved(preparer, approver, amount=Decimal(200_000)), approver)
     assert claim(second) is None
     assert_stays(second, service)
     assert claim(released) is not None
 
 
 def test_while_sending_is_paused_nothing_is_claimed(
-    released: Operation, service: StubProvider, checker: User
+    released: Operation, service: StubProvider, approver: User
 ) -> None:
-    pause.pause_payments(actor=checker, reason="A supplier's mailbox was taken over.")
+    pause.pause_payments(actor=approver, reason="A supplier's mailbox was taken over.")
     assert claim(released) is None
     assert_stays(released, service)
 
@@ -151,13 +151,13 @@ def test_what_leaves_is_on_record_before_its_first_byte(released: Operation, ser
     assert seen == [(Status.SENDING, Outcome.OPEN, 0)]
 
 
-def test_an_operation_has_one_open_attempt_at_most(released: Operation, checker: User) -> None:
+def test_an_operation_has_one_open_attempt_at_most(released: Operation, approver: User) -> None:
     assert claim(released) is not None
     now = timezone.now()
     further = Attempt(
         operation=released,
         number=2,
-        released_by=checker,
+        released_by=approver,
         digest=released.digest,
         started_at=now,
         deadline_at=now,

@@ -46,19 +46,19 @@ def refusal() -> str:
 
 @leaves
 def test_nothing_is_sent_if_its_maker_may_not_prepare_it_any_more(
-    service: StubProvider, released: Operation, maker: User, leave: Callable[[User], User]
+    service: StubProvider, released: Operation, preparer: User, leave: Callable[[User], User]
 ) -> None:
-    leave(maker)
+    leave(preparer)
     send.send_operation(released.pk)
     assert (status_of(released), service.posts, Attempt.objects.count()) == (Status.APPROVED, [], 0)
     assert refusal() == errors.Refusal.MAKER_NOT_ENTITLED
 
 
 def test_a_change_is_not_sent_if_its_maker_may_only_move_money_now(
-    service: StubProvider, administrator: User, checker: User
+    service: StubProvider, administrator: User, approver: User
 ) -> None:
     change = factories.prepared_of_kind("bank_account", SAMPLES["bank_account"], administrator)
-    operation = factories.release(factories.approve(change, checker), checker)
+    operation = factories.release(factories.approve(change, approver), approver)
     staff.set_roles(administrator.pk, roles=[Role.PREPARER], actor=None)
     send.send_operation(operation.pk)
     assert (status_of(operation), service.changes) == (Status.APPROVED, [])
@@ -66,55 +66,61 @@ def test_a_change_is_not_sent_if_its_maker_may_only_move_money_now(
 
 @leaves
 def test_its_page_says_why_it_is_not_sent_and_what_to_do(
-    as_checker: Client, service: StubProvider, released: Operation, maker: User, leave: Callable[[User], User]
+    as_approver: Client,
+    service: StubProvider,
+    released: Operation,
+    preparer: User,
+    leave: Callable[[User], User],
 ) -> None:
-    leave(maker)
+    leave(preparer)
     send.send_operation(released.pk)
-    html = text_of(show(as_checker, released))
+    html = text_of(show(as_approver, released))
     assert "Countersigned, but not validly any more" in html
     assert str(errors.Refusal.MAKER_NOT_ENTITLED.label) in html
     assert ">Send now<" not in html
 
 
 def test_an_open_page_learns_that_its_maker_has_left(
-    as_checker: Client, operation: Operation, maker: User
+    as_approver: Client, operation: Operation, preparer: User
 ) -> None:
-    seen = show(as_checker, operation).context["seen"]
-    assert show(as_checker, operation, "live/", seen=seen).status_code == 204
-    staff.deactivate_staff(maker.pk, actor=None)
-    assert show(as_checker, operation, "live/", seen=seen).status_code == 200
+    seen = show(as_approver, operation).context["seen"]
+    assert show(as_approver, operation, "live/", seen=seen).status_code == 204
+    staff.deactivate_staff(preparer.pk, actor=None)
+    assert show(as_approver, operation, "live/", seen=seen).status_code == 200
 
 
 @leaves
 def test_what_somebody_prepared_who_left_is_not_countersigned_but_rejected(
-    as_checker: Client, operation: Operation, maker: User, leave: Callable[[User], User]
+    as_approver: Client, operation: Operation, preparer: User, leave: Callable[[User], User]
 ) -> None:
-    leave(maker)
-    assert str(errors.Refusal.MAKER_NOT_ENTITLED.label) in text_of(show(as_checker, operation))
-    answer = do(as_checker, operation, "approve")
+    leave(preparer)
+    assert str(errors.Refusal.MAKER_NOT_ENTITLED.label) in text_of(show(as_approver, operation))
+    answer = do(as_approver, operation, "approve")
     assert (answer.status_code, status_of(operation)) == (422, Status.PENDING)
-    assert do(as_checker, operation, "reject", reason="Its maker has left").status_code == 302
+    assert do(as_approver, operation, "reject", reason="Its preparer has left").status_code == 302
     assert status_of(operation) == Status.REJECTED
 
 
 def test_somebody_else_who_may_prepare_takes_it_back_once_its_maker_has_left(
-    sign_in: SignIn, released: Operation, maker: User
+    sign_in: SignIn, released: Operation, preparer: User
 ) -> None:
     colleague = factories.person("Kemi Balogun", Role.PREPARER)
     as_colleague = sign_in(Client(), colleague)
     assert "Cancel the operation" not in text_of(show(as_colleague, released))
     do(as_colleague, released, "cancel")
     assert status_of(released) == Status.APPROVED
-    staff.deactivate_staff(maker.pk, actor=None)
+    staff.deactivate_staff(preparer.pk, actor=None)
     assert "Cancel the operation" in text_of(show(as_colleague, released))
     do(as_colleague, released, "cancel")
     assert (status_of(released), Release.objects.count()) == (Status.CANCELLED, 0)
 
 
-def test_nobody_takes_back_what_he_could_not_prepare(released: Operation, maker: User, checker: User) -> None:
-    staff.deactivate_staff(maker.pk, actor=None)
+def test_nobody_takes_back_what_he_could_not_prepare(
+    released: Operation, preparer: User, approver: User
+) -> None:
+    staff.deactivate_staff(preparer.pk, actor=None)
     with pytest.raises(errors.PermissionMissingError):
-        approvals.cancel_operation(released.pk, actor=checker)
+        approvals.cancel_operation(released.pk, actor=approver)
     assert status_of(released) == Status.APPROVED
 
 
@@ -131,11 +137,11 @@ def test_nothing_is_sent_if_its_time_ran_out_after_it_was_released(
 
 
 def test_nothing_is_sent_if_the_release_names_its_maker(
-    service: StubProvider, released: Operation, maker: User
+    service: StubProvider, released: Operation, preparer: User
 ) -> None:
-    staff.set_roles(maker.pk, roles=[Role.PREPARER, Role.APPROVER], actor=None)
+    staff.set_roles(preparer.pk, roles=[Role.PREPARER, Role.APPROVER], actor=None)
     with lifted(connection):
-        Release.objects.update(released_by=maker)
+        Release.objects.update(released_by=preparer)
     send.send_operation(released.pk)
     assert (status_of(released), service.posts, Attempt.objects.count()) == (Status.APPROVED, [], 0)
     assert refusal() == errors.Refusal.SELF_APPROVAL

@@ -58,7 +58,7 @@ def test_an_answer_waits_for_a_database_that_is_busy(
         send.send_operation(released.pk)
     assert [kept.result() for kept in keeping] == [None]
     assert reloaded(released).status == Status.PROCESSING
-    assert Attempt.objects.get().service_transaction_id == "T-1"
+    assert Attempt.objects.get().provider_transaction_id == "T-1"
 
 
 def test_an_answer_waits_for_a_database_that_only_reads(service: StubProvider, released: Operation) -> None:
@@ -104,7 +104,7 @@ def test_an_id_of_any_length_keeps_no_answer_from_being_recorded(
     service.answer_post = lambda: (200, f'{{"data": {{"transactionId": "{named}"}}}}')
     send.send_operation(released.pk)
     assert reloaded(released).status == Status.PROCESSING
-    assert Attempt.objects.get().service_transaction_id == (named if kept else None)
+    assert Attempt.objects.get().provider_transaction_id == (named if kept else None)
 
 
 @pytest.mark.parametrize("length", [120, 5000])

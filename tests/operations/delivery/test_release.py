@@ -34,43 +34,43 @@ def reloaded(operation: Operation) -> Operation:
     return Operation.objects.get(pk=operation.pk)
 
 
-def test_only_one_release_at_a_time(released: Operation, checker: User) -> None:
+def test_only_one_release_at_a_time(released: Operation, approver: User) -> None:
     with pytest.raises(errors.AlreadyReleasedError):
-        factories.release(released, checker)
+        factories.release(released, approver)
 
 
 @pytest.mark.parametrize("token", ["", "   "])
-def test_an_empty_token_is_refused(maker: User, checker: User, token: str) -> None:
+def test_an_empty_token_is_refused(preparer: User, approver: User, token: str) -> None:
     with pytest.raises(errors.OtpMissingError):
-        factories.release(factories.approved(maker, checker), checker, token)
+        factories.release(factories.approved(preparer, approver), approver, token)
 
 
-def test_the_maker_cannot_send_it(maker: User, checker: User) -> None:
-    maker.groups.add(Group.objects.get(name="Approver"))
+def test_the_maker_cannot_send_it(preparer: User, approver: User) -> None:
+    preparer.groups.add(Group.objects.get(name="Approver"))
     with pytest.raises(errors.SelfApprovalError):
-        factories.release(factories.approved(maker, checker), maker)
+        factories.release(factories.approved(preparer, approver), preparer)
 
 
-def test_a_stale_second_factor_cannot_send(maker: User, checker: User) -> None:
+def test_a_stale_second_factor_cannot_send(preparer: User, approver: User) -> None:
     with pytest.raises(errors.SecondFactorStaleError):
         factories.release(
-            factories.approved(maker, checker),
-            checker,
+            factories.approved(preparer, approver),
+            approver,
             second_factor_at=timezone.now() - timedelta(minutes=6),
         )
 
 
-def test_a_pending_operation_cannot_be_released(maker: User, checker: User) -> None:
+def test_a_pending_operation_cannot_be_released(preparer: User, approver: User) -> None:
     with pytest.raises(errors.WrongStatusError):
-        factories.release(factories.prepared(maker), checker)
+        factories.release(factories.prepared(preparer), approver)
 
 
-def test_approve_and_send_in_one_does_both_or_neither(maker: User, checker: User) -> None:
-    operation = factories.prepared(maker, amount=Decimal("20000000.00"))
+def test_approve_and_send_in_one_does_both_or_neither(preparer: User, approver: User) -> None:
+    operation = factories.prepared(preparer, amount=Decimal("20000000.00"))
     with pytest.raises(errors.WrongStatusError):
         approvals.approve_and_release_operation(
             operation.pk,
-            actor=checker,
+            actor=approver,
             digest=operation.digest,
             second_factor_at=timezone.now(),
             token=SecretStr("123456"),
@@ -90,7 +90,7 @@ def test_a_token_that_waited_too_long_is_destroyed(service: StubProvider, releas
 def test_the_token_is_stored_encrypted_and_is_gone_after_the_claim(
     service: StubProvider, released: Operation
 ) -> None:
-    sealed = bytes(Release.objects.get().sealed_token or b"")
+    sealed = bytes(Release.objects.get().sealed_otp or b"")
     assert b"123456" not in sealed
     send.send_operation(released.pk)
     assert not Release.objects.exists()
@@ -98,31 +98,31 @@ def test_the_token_is_stored_encrypted_and_is_gone_after_the_claim(
 
 
 def test_a_token_of_another_operation_opens_nothing(
-    service: StubProvider, released: Operation, checker: User
+    service: StubProvider, released: Operation, approver: User
 ) -> None:
-    other = factories.release(factories.approved(released.maker, checker), checker, "999999")
-    Release.objects.filter(pk=released.pk).update(sealed_token=Release.objects.get(pk=other.pk).sealed_token)
+    other = factories.release(factories.approved(released.preparer, approver), approver, "999999")
+    Release.objects.filter(pk=released.pk).update(sealed_otp=Release.objects.get(pk=other.pk).sealed_otp)
     send.send_operation(released.pk)
     assert (reloaded(released).status, service.posts) == (Status.APPROVED, [])
 
 
 def test_a_release_that_ran_out_gives_way_to_a_new_one(
-    service: StubProvider, released: Operation, checker: User
+    service: StubProvider, released: Operation, approver: User
 ) -> None:
     Release.objects.update(expires_at=timezone.now())
-    send.send_operation(factories.release(released, checker, "654321").pk)
+    send.send_operation(factories.release(released, approver, "654321").pk)
     assert '"token": "654321"' in service.posts[0]
 
 
 def test_where_the_service_wants_no_token_nobody_is_asked_for_one(
-    service: StubProvider, maker: User, checker: User, sign_in: SignIn, settings: Settings, tmp_path: Path
+    service: StubProvider, preparer: User, approver: User, sign_in: SignIn, settings: Settings, tmp_path: Path
 ) -> None:
     file = tmp_path / "profile.toml"
-    file.write_text("token_required = false\n")
+    file.write_text("otp_required = false\n")
     settings.GATEWAY_PROFILE = str(file)
-    operation = factories.approved(maker, checker)
+    operation = factories.approved(preparer, approver)
     address = reverse("operations:release", args=[operation.pk])
-    answer = sign_in(Client(), checker).post(address, {"digest": operation.digest})
+    answer = sign_in(Client(), approver).post(address, {"digest": operation.digest})
     assert answer.status_code == 302
     send.send_operation(operation.pk)
     assert "token" not in json.loads(service.posts[0])

@@ -36,18 +36,18 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def test_a_withdrawal_is_sent_once_and_confirmed_by_the_service(
-    sandbox: SandboxProcess, maker: User, checker: User
+    sandbox: SandboxProcess, preparer: User, approver: User
 ) -> None:
     name = ledger.resolve_account_holder("0123456789", "044").account_name
-    operation = factories.approved(maker, checker, account_name=name, typed_name=name)
-    factories.release(operation, checker, sandbox.token())
+    operation = factories.approved(preparer, approver, account_name=name, typed_name=name)
+    factories.release(operation, approver, sandbox.token())
     send.send_operation(operation.pk)
     assert reloaded(operation).status == Status.PROCESSING
     confirmation.confirm_operation(operation.pk)
     assert reloaded(operation).status == Status.SUCCEEDED
     [withdrawal] = sandbox.ledger()["withdrawals"]
     attempt = Attempt.objects.get()
-    assert attempt.service_transaction_id == withdrawal["transactionId"]
+    assert attempt.provider_transaction_id == withdrawal["transactionId"]
     assert (attempt.outcome, attempt.fee) == (Outcome.SUCCEEDED, Decimal("50"))
     assert Decimal(withdrawal["amount"]) == operation.amount
 
@@ -57,12 +57,12 @@ def test_a_withdrawal_is_sent_once_and_confirmed_by_the_service(
     [
         (200, '{"data": {"transactionId": "T-1"}}', Status.PROCESSING, Outcome.OPEN),
         (200, '{"data": {}}', Status.PROCESSING, Outcome.OPEN),
-        (400, '{"success": false, "message": "Invalid OTP token"}', Status.APPROVED, Outcome.TOKEN_REFUSED),
+        (400, '{"success": false, "message": "Invalid OTP token"}', Status.APPROVED, Outcome.OTP_REFUSED),
         (
             401,
             '{"success": false, "message": "OTP token has expired"}',
             Status.APPROVED,
-            Outcome.TOKEN_REFUSED,
+            Outcome.OTP_REFUSED,
         ),
         (422, '{"success": false, "message": "Insufficient funds"}', Status.FAILED, Outcome.REJECTED),
         (400, '{"success": false, "message": "bankCode is not valid"}', Status.FAILED, Outcome.REJECTED),
@@ -110,15 +110,15 @@ def test_what_is_sent_is_what_was_approved(service: StubProvider, released: Oper
 
 
 def test_after_a_refused_token_a_new_one_sends_it(
-    service: StubProvider, released: Operation, checker: User
+    service: StubProvider, released: Operation, approver: User
 ) -> None:
     service.answer_post = lambda: (400, '{"message": "Invalid OTP token"}')
     send.send_operation(released.pk)
     service.answer_post = lambda: (200, '{"data": {"transactionId": "T-9"}}')
-    send.send_operation(factories.release(reloaded(released), checker, "654321").pk)
+    send.send_operation(factories.release(reloaded(released), approver, "654321").pk)
     assert reloaded(released).status == Status.PROCESSING
     assert [attempt.outcome for attempt in Attempt.objects.order_by("number")] == [
-        Outcome.TOKEN_REFUSED,
+        Outcome.OTP_REFUSED,
         Outcome.OPEN,
     ]
 
@@ -144,7 +144,7 @@ def test_a_request_that_finds_no_connection_is_proven_not_to_be_sent_and_waits_f
     settings: Settings,
     monkeypatch: pytest.MonkeyPatch,
     released: Operation,
-    checker: User,
+    approver: User,
     address: str,
 ) -> None:
     """The service is there until it was claimed, and gone when the request itself is to leave."""
@@ -160,7 +160,7 @@ def test_a_request_that_finds_no_connection_is_proven_not_to_be_sent_and_waits_f
     send.send_operation(released.pk)
     jobs.send_due()
     assert service.posts == []
-    send.send_operation(factories.release(reloaded(released), checker, "654321").pk)
+    send.send_operation(factories.release(reloaded(released), approver, "654321").pk)
     assert (reloaded(released).status, len(service.posts)) == (Status.PROCESSING, 1)
 
 
@@ -187,12 +187,12 @@ def test_content_changed_after_approval_is_not_sent(service: StubProvider, relea
 
 @pytest.mark.parametrize("change", ["deactivated", "role taken away"])
 def test_nothing_is_sent_if_the_approver_is_no_longer_entitled(
-    service: StubProvider, released: Operation, checker: User, change: str
+    service: StubProvider, released: Operation, approver: User, change: str
 ) -> None:
     if change == "deactivated":
-        User.objects.filter(pk=checker.pk).update(is_active=False)
+        User.objects.filter(pk=approver.pk).update(is_active=False)
     else:
-        checker.groups.remove(Group.objects.get(name="Approver"))
+        approver.groups.remove(Group.objects.get(name="Approver"))
     send.send_operation(released.pk)
     assert (reloaded(released).status, service.posts) == (Status.APPROVED, [])
     assert Entry.objects.filter(action=Action.OPERATION_REFUSED).exists()
@@ -201,7 +201,7 @@ def test_nothing_is_sent_if_the_approver_is_no_longer_entitled(
 def test_a_cancelled_operation_is_not_sent_even_if_it_was_released(
     service: StubProvider, released: Operation
 ) -> None:
-    approvals.cancel_operation(released.pk, actor=released.maker)
+    approvals.cancel_operation(released.pk, actor=released.preparer)
     send.send_operation(released.pk)
     assert (reloaded(released).status, service.posts) == (Status.CANCELLED, [])
 
@@ -219,10 +219,10 @@ def test_a_token_waits_for_ninety_seconds_at_most(released: Operation) -> None:
     assert release.expires_at - release.released_at == timedelta(seconds=90)
 
 
-def test_what_stops_one_release_leaves_a_later_one_alone(released: Operation, checker: User) -> None:
+def test_what_stops_one_release_leaves_a_later_one_alone(released: Operation, approver: User) -> None:
     stopped = Release.objects.select_related("operation").get()
     Release.objects.update(expires_at=timezone.now())
-    later = factories.release(released, checker)
+    later = factories.release(released, approver)
     release.withdraw_release(stopped, ContentChangedError())
     assert Release.objects.filter(operation=later).exists()
     assert not Entry.objects.filter(action=Action.OPERATION_REFUSED).exists()
@@ -234,7 +234,7 @@ def test_content_that_cannot_be_read_is_not_sent(service: StubProvider, released
     with lifted(connection):
         Operation.objects.update(payload=payload, digest=digest)
         Approval.objects.update(digest=digest)
-        Release.objects.update(sealed_token=None)
+        Release.objects.update(sealed_otp=None)
     send.send_operation(released.pk)
     assert (reloaded(released).status, Attempt.objects.count(), service.posts) == (Status.APPROVED, 0, [])
 

@@ -53,13 +53,13 @@ def sample(**changes: Any) -> BankAccountPayload:
     return payload
 
 
-def released(maker: User, checker: User, **changes: Any) -> Operation:
-    pending = factories.prepared_of_kind("bank_account", sample(**changes), maker)
-    return factories.release(factories.approve(pending, checker), checker)
+def released(preparer: User, approver: User, **changes: Any) -> Operation:
+    pending = factories.prepared_of_kind("bank_account", sample(**changes), preparer)
+    return factories.release(factories.approve(pending, approver), approver)
 
 
-def sent(maker: User, checker: User, **changes: Any) -> Operation:
-    operation = released(maker, checker, **changes)
+def sent(preparer: User, approver: User, **changes: Any) -> Operation:
+    operation = released(preparer, approver, **changes)
     send.send_operation(operation.pk)
     return Operation.objects.get(pk=operation.pk)
 
@@ -115,9 +115,9 @@ def test_bad_input_is_said_beside_its_field_and_loses_nothing(
 
 
 def test_the_request_is_exactly_what_was_countersigned(
-    administrator: User, checker: User, service: StubProvider
+    administrator: User, approver: User, service: StubProvider
 ) -> None:
-    sent(administrator, checker)
+    sent(administrator, approver)
     assert service.changes == ["PUT /v4/account"]
     assert json.loads(service.posts[0]) == {
         "accountName": "Lagos shop",
@@ -127,9 +127,9 @@ def test_the_request_is_exactly_what_was_countersigned(
 
 
 def test_without_a_preferred_name_none_is_sent(
-    administrator: User, checker: User, service: StubProvider
+    administrator: User, approver: User, service: StubProvider
 ) -> None:
-    sent(administrator, checker, preferred_name="")
+    sent(administrator, approver, preferred_name="")
     assert "preferredAccountName" not in json.loads(service.posts[0])
 
 
@@ -146,17 +146,17 @@ def test_without_a_preferred_name_none_is_sent(
     ],
 )
 def test_every_answer_leads_somewhere(
-    administrator: User, checker: User, service: StubProvider, status: int, body: str, ends: Status
+    administrator: User, approver: User, service: StubProvider, status: int, body: str, ends: Status
 ) -> None:
     service.answer_post = lambda: (status, body)
-    assert sent(administrator, checker).status == ends
+    assert sent(administrator, approver).status == ends
 
 
 def test_the_account_that_was_opened_stands_on_the_operation(
-    administrator: User, checker: User, service: StubProvider, as_administrator: Client
+    administrator: User, approver: User, service: StubProvider, as_administrator: Client
 ) -> None:
     service.answer_post = lambda: (200, ANSWER)
-    operation = sent(administrator, checker)
+    operation = sent(administrator, approver)
     html = as_administrator.get(f"/operations/{operation.pk}/").content.decode()
     for text in ("Account opened", "0455001122", "Wema Bank (035)", "ACTIVE"):
         assert text in html
@@ -185,59 +185,59 @@ def test_every_account_of_an_answer_is_told_in_the_same_order_on_both_engines() 
     ],
 )
 def test_without_an_answer_only_a_new_account_of_this_name_and_currency_proves_it(
-    administrator: User, checker: User, service: StubProvider, accounts: str, ends: Status
+    administrator: User, approver: User, service: StubProvider, accounts: str, ends: Status
 ) -> None:
     service.answer_post = lambda: (500, "")
-    operation = sent(administrator, checker)
+    operation = sent(administrator, approver)
     service.accounts = accounts
     assert confirmation.confirm_operation(operation.pk).status == ends
 
 
 def test_an_account_that_was_there_before_proves_nothing(
-    administrator: User, checker: User, service: StubProvider
+    administrator: User, approver: User, service: StubProvider
 ) -> None:
     service.accounts, service.answer_post = listed("0455000001"), lambda: (500, "")
-    operation = sent(administrator, checker, known_numbers=("0455000001",))
+    operation = sent(administrator, approver, known_numbers=("0455000001",))
     assert confirmation.confirm_operation(operation.pk).status == Status.UNKNOWN
     service.accounts = listed("0455000001", "0455001122")
     assert confirmation.confirm_operation(operation.pk).status == Status.SUCCEEDED
 
 
 def test_where_the_accounts_before_are_not_known_nothing_is_proven(
-    administrator: User, checker: User, service: StubProvider
+    administrator: User, approver: User, service: StubProvider
 ) -> None:
     service.answer_post = lambda: (500, "")
-    operation = sent(administrator, checker, known_numbers=None)
+    operation = sent(administrator, approver, known_numbers=None)
     service.accounts = listed("0455001122")
     assert confirmation.confirm_operation(operation.pk).status == Status.UNKNOWN
 
 
 def test_an_account_that_another_operation_opened_proves_nothing(
-    administrator: User, checker: User, service: StubProvider
+    administrator: User, approver: User, service: StubProvider
 ) -> None:
     service.answer_post = lambda: (500, "")
-    lost = sent(administrator, checker)
+    lost = sent(administrator, approver)
     service.answer_post = lambda: (200, ANSWER)
-    assert sent(administrator, checker, preferred_name="").status == Status.SUCCEEDED
+    assert sent(administrator, approver, preferred_name="").status == Status.SUCCEEDED
     service.accounts = listed("0455001122")
     assert confirmation.confirm_operation(lost.pk).status == Status.UNKNOWN
 
 
 def test_of_two_that_are_unsettled_neither_takes_the_one_new_account(
-    administrator: User, checker: User, service: StubProvider
+    administrator: User, approver: User, service: StubProvider
 ) -> None:
     service.answer_post = lambda: (500, "")
-    both = [sent(administrator, checker), sent(administrator, checker, preferred_name="")]
+    both = [sent(administrator, approver), sent(administrator, approver, preferred_name="")]
     service.accounts = listed("0455001122")
     assert [confirmation.confirm_operation(one.pk).status for one in both] == [Status.UNKNOWN, Status.UNKNOWN]
 
 
 @pytest.mark.parametrize("accounts", [listed("0455000001"), "42"], ids=["changed", "unreadable"])
 def test_it_is_not_sent_unless_the_accounts_are_those_that_were_countersigned(
-    administrator: User, checker: User, service: StubProvider, accounts: str
+    administrator: User, approver: User, service: StubProvider, accounts: str
 ) -> None:
     service.accounts = accounts
-    operation = sent(administrator, checker)
+    operation = sent(administrator, approver)
     assert (operation.status, service.changes) == (Status.APPROVED, [])
     attempt = Attempt.objects.get(operation=operation)
     assert attempt.outcome == Outcome.NOT_SENT
@@ -245,20 +245,20 @@ def test_it_is_not_sent_unless_the_accounts_are_those_that_were_countersigned(
 
 
 def test_two_people_open_one_against_the_service(
-    administrator: User, checker: User, as_administrator: Client, sandbox: SandboxProcess
+    administrator: User, approver: User, as_administrator: Client, sandbox: SandboxProcess
 ) -> None:
     sandbox.kyc(completed=True)
-    operation = sent(administrator, checker)
+    operation = sent(administrator, approver)
     assert operation.status == Status.SUCCEEDED
     number = (Attempt.objects.get(operation=operation).result or {})["number_1"]
     assert number in as_administrator.get(f"/operations/{operation.pk}/").content.decode()
 
 
 def test_without_kyc_the_operation_says_what_to_do(
-    administrator: User, checker: User, as_administrator: Client, sandbox: SandboxProcess
+    administrator: User, approver: User, as_administrator: Client, sandbox: SandboxProcess
 ) -> None:
     sandbox.kyc(completed=False)
-    operation = sent(administrator, checker)
+    operation = sent(administrator, approver)
     assert operation.status == Status.FAILED
     html = as_administrator.get(f"/operations/{operation.pk}/").content.decode()
     assert "before the merchant has completed its KYC" in html
@@ -266,11 +266,11 @@ def test_without_kyc_the_operation_says_what_to_do(
 
 
 def test_an_answer_that_was_lost_is_found_by_reading(
-    administrator: User, checker: User, sandbox: SandboxProcess
+    administrator: User, approver: User, sandbox: SandboxProcess
 ) -> None:
     sandbox.kyc(completed=True)
     sandbox.fault("accounts.create", "drop", when="mid_answer")
-    operation = sent(administrator, checker)
+    operation = sent(administrator, approver)
     assert operation.status == Status.UNKNOWN
     assert confirmation.confirm_operation(operation.pk).status == Status.SUCCEEDED
 

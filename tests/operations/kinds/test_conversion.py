@@ -34,33 +34,33 @@ def review(client: Client, **changes: str) -> Any:
     return client.post(ADDRESS, {**FILLED_IN, **changes, "step": "review"})
 
 
-def released(maker: User, checker: User, payload: ConversionPayload | None = None) -> Operation:
+def released(preparer: User, approver: User, payload: ConversionPayload | None = None) -> Operation:
     content = payload or SAMPLES["conversion"]
-    operation = factories.approve(factories.prepared_of_kind("conversion", content, maker), checker)
+    operation = factories.approve(factories.prepared_of_kind("conversion", content, preparer), approver)
     return release.release_operation(
         operation.pk,
-        actor=checker,
+        actor=approver,
         digest=operation.digest,
         second_factor_at=operation.decided_at,
     )
 
 
-def test_the_review_says_what_the_last_rate_would_bring(as_maker: Client, service: StubProvider) -> None:
+def test_the_review_says_what_the_last_rate_would_bring(as_preparer: Client, service: StubProvider) -> None:
     service.records = f"[{RECEIVED}]"
-    html = review(as_maker).content.decode()
+    html = review(as_preparer).content.decode()
     assert "<h1>Convert NGN 1,540,000.00 to USD</h1>" in html
     assert "USD 1 = NGN 1,600.00" in html
     assert "about USD 962.50" in html
 
 
-def test_the_check_shows_it_while_the_form_is_filled_in(as_maker: Client, service: StubProvider) -> None:
+def test_the_check_shows_it_while_the_form_is_filled_in(as_preparer: Client, service: StubProvider) -> None:
     service.records = f"[{RECEIVED}]"
-    answer = as_maker.post(f"{ADDRESS}check/", FILLED_IN)
+    answer = as_preparer.post(f"{ADDRESS}check/", FILLED_IN)
     assert "about USD 962.50" in answer.content.decode()
 
 
-def test_without_a_known_rate_it_says_so_and_goes_on(as_maker: Client, service: StubProvider) -> None:
-    answer = review(as_maker)
+def test_without_a_known_rate_it_says_so_and_goes_on(as_preparer: Client, service: StubProvider) -> None:
+    answer = review(as_preparer)
     assert answer.status_code == 200
     assert "None is known yet." in answer.content.decode()
 
@@ -101,9 +101,9 @@ def test_the_rate_is_that_of_the_same_direction_where_there_is_one(
     service.records = json.dumps(records)
     rate = rates.last_rate(*pair)
     assert rate is not None
-    assert rate.number == Decimal(number)
-    assert rate.reached == (of["fromCurrency"], of["currency"])
-    assert rate.at == datetime.fromisoformat(str(of["createdAt"]))
+    assert rate.rate == Decimal(number)
+    assert rate.from_conversion == (of["fromCurrency"], of["currency"])
+    assert rate.known_at == datetime.fromisoformat(str(of["createdAt"]))
 
 
 @pytest.mark.parametrize(
@@ -114,24 +114,24 @@ def test_the_rate_is_that_of_the_same_direction_where_there_is_one(
     ],
 )
 def test_the_estimate_says_which_conversion_it_goes_by_and_of_when(
-    as_maker: Client, service: StubProvider, records: list[dict[str, object]], said: str
+    as_preparer: Client, service: StubProvider, records: list[dict[str, object]], said: str
 ) -> None:
     service.records = json.dumps(records)
     for html in (
-        review(as_maker).content.decode(),
-        as_maker.post(f"{ADDRESS}check/", FILLED_IN).content.decode(),
+        review(as_preparer).content.decode(),
+        as_preparer.post(f"{ADDRESS}check/", FILLED_IN).content.decode(),
     ):
         assert said in html
         assert ("the opposite direction" in html) is (records == [BACK])
 
 
 def test_a_rate_that_the_service_tells_goes_before_any_that_was_reached(
-    as_maker: Client, sandbox: SandboxProcess, settings: Settings, tmp_path: Path
+    as_preparer: Client, sandbox: SandboxProcess, settings: Settings, tmp_path: Path
 ) -> None:
     file = tmp_path / "profile.toml"
     file.write_text('capabilities = ["rates"]\n')
     settings.GATEWAY_PROFILE = str(file)
-    assert "told by the service, " in review(as_maker, amount="1000").content.decode()
+    assert "told by the service, " in review(as_preparer, amount="1000").content.decode()
 
 
 @pytest.mark.parametrize(("amount", "about"), [("1599.99", "0.99"), ("15.99", "0.00"), ("1600", "1.00")])
@@ -154,9 +154,9 @@ def test_the_estimate_promises_no_more_than_the_rate_brings(amount: str, about: 
     ],
 )
 def test_bad_input_is_said_beside_its_field_and_loses_nothing(
-    as_maker: Client, service: StubProvider, field: str, typed: str, said: str
+    as_preparer: Client, service: StubProvider, field: str, typed: str, said: str
 ) -> None:
-    answer = review(as_maker, **{field: typed})
+    answer = review(as_preparer, **{field: typed})
     assert answer.status_code == 422
     form = answer.context["form"]
     assert said in " ".join(form.errors[field])
@@ -164,15 +164,15 @@ def test_bad_input_is_said_beside_its_field_and_loses_nothing(
     assert form[other].value() == FILLED_IN[other]
 
 
-def test_it_waits_for_half_an_hour_only(maker: User) -> None:
-    operation = factories.prepared_of_kind("conversion", SAMPLES["conversion"], maker)
+def test_it_waits_for_half_an_hour_only(preparer: User) -> None:
+    operation = factories.prepared_of_kind("conversion", SAMPLES["conversion"], preparer)
     assert operation.expires_at - operation.prepared_at == timedelta(minutes=30)
 
 
 def test_the_request_is_exactly_what_was_countersigned_and_needs_no_token(
-    maker: User, checker: User, service: StubProvider
+    preparer: User, approver: User, service: StubProvider
 ) -> None:
-    operation = released(maker, checker)
+    operation = released(preparer, approver)
     send.send_operation(operation.pk)
     assert service.changes == ["POST /v2/balance/convert"]
     assert json.loads(service.posts[0]) == {
@@ -193,24 +193,24 @@ def test_the_request_is_exactly_what_was_countersigned_and_needs_no_token(
     ],
 )
 def test_every_answer_leads_somewhere(
-    maker: User, checker: User, service: StubProvider, status: int, body: str, ends: Status
+    preparer: User, approver: User, service: StubProvider, status: int, body: str, ends: Status
 ) -> None:
-    operation = released(maker, checker)
+    operation = released(preparer, approver)
     service.answer_post = lambda: (status, body)
     send.send_operation(operation.pk)
     assert Operation.objects.get().status == ends
 
 
 def test_two_people_convert_against_the_service_and_see_what_arrived(
-    maker: User, checker: User, as_maker: Client, sandbox: SandboxProcess
+    preparer: User, approver: User, as_preparer: Client, sandbox: SandboxProcess
 ) -> None:
     before = {code: sandbox.balance(code) for code in ("NGN", "USD")}
-    operation = released(maker, checker)
+    operation = released(preparer, approver)
     send.send_operation(operation.pk)
     assert confirmation.confirm_operation(operation.pk).status == Status.SUCCEEDED
     arrived = sandbox.balance("USD") - before["USD"]
     assert before["NGN"] - sandbox.balance("NGN") == Decimal(1540000)
-    html = as_maker.get(f"/operations/{operation.pk}/").content.decode()
+    html = as_preparer.get(f"/operations/{operation.pk}/").content.decode()
     assert f"USD {arrived:,.2f}" in html
     assert "Rate reached" in html
 
@@ -230,4 +230,4 @@ def test_it_is_recognised_by_the_record_of_what_was_given(changes: dict[str, str
     told = TransactionRecord.model_validate({**record, "amount": "1540000.00", **changes})
     sample = SAMPLES["conversion"]
     assert isinstance(sample, ConversionPayload)
-    assert ConversionKind().recognises(sample, told) is is_ours
+    assert ConversionKind().is_match(sample, told) is is_ours

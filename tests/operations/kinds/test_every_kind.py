@@ -31,7 +31,7 @@ OWN_KINDS = {
 }  # kinds of our own, which call no operation of the service that changes anything
 APPLIED_HERE = {name for name, kind in KINDS.items() if isinstance(kind, LocalKind)}
 SENT = [name for name in KINDS if name not in APPLIED_HERE]
-ROLES = ("maker", "checker", "auditor", "administrator", "outsider")
+ROLES = ("preparer", "approver", "auditor", "administrator", "outsider")
 BEFORE_APPROVAL = (Status.PENDING,)
 AFTER_THE_END = (Status.REJECTED, Status.EXPIRED, Status.CANCELLED)
 
@@ -44,7 +44,7 @@ def person(request: pytest.FixtureRequest) -> Person:
 
 
 def preparer_of(kind: str, person: Person) -> User:
-    names = {"maker": Role.PREPARER, "administrator": Role.ADMINISTRATOR}
+    names = {"preparer": Role.PREPARER, "administrator": Role.ADMINISTRATOR}
     return next(person(n) for n, role in names.items() if KINDS[kind].permission in PERMISSIONS[role])
 
 
@@ -71,7 +71,7 @@ def test_it_says_what_will_happen_in_one_sentence_and_shows_all_that_is_signed(n
     kind, sample = KINDS[name], SAMPLES[name]
     assert 10 < len(kind.sentence(sample)) < 200
     assert all(label and value for label, value in kind.facts(sample))
-    assert kind.counterparty(sample).name
+    assert kind.recipient(sample).name
     assert set(kind.initial(sample)) <= set(kind.form_type.base_fields)
 
 
@@ -96,8 +96,8 @@ SEEN_LATER: dict[str, dict[str, object]] = {
 @pytest.mark.parametrize("name", KINDS)
 def test_the_same_wish_waits_once_whatever_was_seen_meanwhile(name: str, person: Person) -> None:
     preparer, sample = preparer_of(name, person), SAMPLES[name]
-    assert set(SEEN_LATER.get(name, {})) <= sample.SEEN <= set(type(sample).model_fields)
-    assert bool(sample.SEEN) == (name in SEEN_LATER)
+    assert set(SEEN_LATER.get(name, {})) <= sample.OBSERVED <= set(type(sample).model_fields)
+    assert bool(sample.OBSERVED) == (name in SEEN_LATER)
     first = factories.prepared_of_kind(name, sample, preparer)
     again = sample.model_copy(update=SEEN_LATER.get(name, {}))
     with pytest.raises((errors.DuplicatePendingError, errors.PaidBeforeError)):
@@ -137,7 +137,7 @@ def test_nobody_gets_it_sent_after_its_end(
 ) -> None:
     operation = ended(pending(name, person), status, person)
     with pytest.raises(errors.WrongStatusError):
-        give_the_word(operation, person("checker"))
+        give_the_word(operation, person("approver"))
     send.send_operation(operation.pk)
     assert service.changes == []
 
@@ -147,7 +147,7 @@ def test_nobody_gets_it_sent_after_its_end(
 def test_countersigned_it_is_sent_once_by_whoever_may(
     name: str, role: str, person: Person, service: StubProvider
 ) -> None:
-    operation = factories.approve(pending(name, person), person("checker"))
+    operation = factories.approve(pending(name, person), person("approver"))
     somebody = person(role)
     if not somebody.has_perm("operations.release_operation"):
         with pytest.raises(errors.OperationError):
@@ -193,11 +193,11 @@ def test_kinds_are_sent_from_one_place_only() -> None:
 def ended(operation: Operation, status: Status, person: Person) -> Operation:
     """The same, taken to this end by the services."""
     if status == Status.CANCELLED:
-        return approvals.cancel_operation(operation.pk, actor=operation.maker)
+        return approvals.cancel_operation(operation.pk, actor=operation.preparer)
     if status == Status.REJECTED:
         return approvals.reject_operation(
             operation.pk,
-            actor=person("checker"),
+            actor=person("approver"),
             digest=operation.digest,
             second_factor_at=timezone.now(),
             reason="Not now",
@@ -209,7 +209,7 @@ def ended(operation: Operation, status: Status, person: Person) -> Operation:
 
 
 def give_the_word(operation: Operation, somebody: User) -> None:
-    token = SecretStr("123456") if KINDS[operation.kind].needs_token else None
+    token = SecretStr("123456") if KINDS[operation.kind].needs_otp else None
     release.release_operation(
         operation.pk,
         actor=somebody,

@@ -40,14 +40,14 @@ def recorded(name: str, **changes: Any) -> TransactionRecord:
 def traits(name: str, record: TransactionRecord) -> dict[str, FieldMatch]:
     kind = KINDS[name]
     assert isinstance(kind, MoneyKind)
-    found = kind.traits(SAMPLES[name], record)
-    assert kind.recognises(SAMPLES[name], record) == all(trait.fits is not False for trait in found)
+    found = kind.match_fields(SAMPLES[name], record)
+    assert kind.is_match(SAMPLES[name], record) == all(trait.matches is not False for trait in found)
     return {trait.label: trait for trait in found}
 
 
 @pytest.mark.parametrize("name", MONEY)
 def test_its_own_transaction_differs_in_nothing(name: str) -> None:
-    assert {trait.fits for trait in traits(name, recorded(name)).values()} == {True, None}
+    assert {trait.matches for trait in traits(name, recorded(name)).values()} == {True, None}
 
 
 @pytest.mark.parametrize("name", MONEY)
@@ -61,19 +61,19 @@ def test_its_own_transaction_differs_in_nothing(name: str) -> None:
 )
 def test_another_type_currency_or_amount_differs(name: str, label: str, change: dict[str, Any]) -> None:
     found = traits(name, recorded(name, **change))
-    assert [trait.label for trait in found.values() if trait.fits is False] == [label]
+    assert [trait.label for trait in found.values() if trait.matches is False] == [label]
 
 
 @pytest.mark.parametrize(("name", "member"), OTHER_END.items())
 def test_another_counterparty_differs_and_one_that_is_not_told_does_not(name: str, member: str) -> None:
     label = list(traits(name, recorded(name)))[-1]
-    assert traits(name, recorded(name))[label].fits is None
-    assert traits(name, recorded(name, **{member: "somebody.else"}))[label].fits is False
+    assert traits(name, recorded(name))[label].matches is None
+    assert traits(name, recorded(name, **{member: "somebody.else"}))[label].matches is False
 
 
 def attempt() -> Attempt:
     return Attempt(
-        started_at=SENT_AT, watermark_service_time=SENT_AT, watermark_balance=Decimal("5000000.00")
+        started_at=SENT_AT, watermark_provider_time=SENT_AT, watermark_balance=Decimal("5000000.00")
     )
 
 
@@ -83,11 +83,11 @@ def attempt() -> Attempt:
 )
 def test_the_time_fits_from_our_watermark_until_the_service_gives_up(passed: int, fits: bool) -> None:
     record = recorded("withdrawal", createdAt=(SENT_AT + timedelta(seconds=passed)).isoformat())
-    assert attempt_match_fields(attempt(), record)[1].fits is fits
+    assert attempt_match_fields(attempt(), record)[1].matches is fits
 
 
 @pytest.mark.parametrize(
     ("told", "fits"), [({"prevBalance": "5000000"}, True), ({"prevBalance": "4999999.99"}, False), ({}, None)]
 )
 def test_the_balance_before_it_fits_if_nothing_came_between(told: dict[str, Any], fits: bool | None) -> None:
-    assert attempt_match_fields(attempt(), recorded("withdrawal", **told))[0].fits is fits
+    assert attempt_match_fields(attempt(), recorded("withdrawal", **told))[0].matches is fits

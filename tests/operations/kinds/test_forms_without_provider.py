@@ -62,12 +62,12 @@ def silent(settings: Settings, tmp_path: Path) -> Iterator[None]:
 
 
 @pytest.fixture
-def ask(sign_in: SignIn, maker: User, administrator: User) -> Callable[..., tuple[Any, float]]:
+def ask(sign_in: SignIn, preparer: User, administrator: User) -> Callable[..., tuple[Any, float]]:
     """Open a kind's form, or send it with what was typed: the answer, and the seconds that it took."""
-    browsers = {person: sign_in(Client(), person) for person in (maker, administrator)}
+    browsers = {person: sign_in(Client(), person) for person in (preparer, administrator)}
 
     def ask(kind: str, **typed: str) -> tuple[Any, float]:
-        browser = browsers[maker if KINDS[kind].permission == PREPARE else administrator]
+        browser = browsers[preparer if KINDS[kind].permission == PREPARE else administrator]
         address = f"/operations/prepare/{kind}/"
         began = time.monotonic()
         sent = {**typed, "submission": str(uuid.uuid4())}

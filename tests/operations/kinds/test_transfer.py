@@ -28,17 +28,19 @@ ADDRESS = "/operations/prepare/transfer/"
 FILLED_IN = {"receiver_username": "ngozi.eze", "currency": "NGN", "amount": "60000.00", "memo": "week 46"}
 
 
-def released(maker: User, checker: User) -> Operation:
-    operation = factories.approve(factories.prepared_of_kind("transfer", SAMPLES["transfer"], maker), checker)
-    return factories.release(operation, checker)
+def released(preparer: User, approver: User) -> Operation:
+    operation = factories.approve(
+        factories.prepared_of_kind("transfer", SAMPLES["transfer"], preparer), approver
+    )
+    return factories.release(operation, approver)
 
 
 def review(client: Client, **changes: str) -> Any:
     return client.post(ADDRESS, {**FILLED_IN, **changes, "step": "review"})
 
 
-def test_the_review_says_who_receives_what(as_maker: Client, service: StubProvider) -> None:
-    html = review(as_maker).content.decode()
+def test_the_review_says_who_receives_what(as_preparer: Client, service: StubProvider) -> None:
+    html = review(as_preparer).content.decode()
     assert "<h1>Transfer NGN 60,000.00 to user ngozi.eze</h1>" in html
     assert "Transfers need one approver who did not prepare them." in html
 
@@ -60,9 +62,9 @@ def test_the_review_says_who_receives_what(as_maker: Client, service: StubProvid
     ],
 )
 def test_bad_input_is_said_beside_its_field_and_loses_nothing(
-    as_maker: Client, service: StubProvider, field: str, typed: str, said: str
+    as_preparer: Client, service: StubProvider, field: str, typed: str, said: str
 ) -> None:
-    answer = review(as_maker, **{field: typed})
+    answer = review(as_preparer, **{field: typed})
     assert answer.status_code == 422
     form = answer.context["form"]
     assert said in " ".join(form.errors[field])
@@ -72,9 +74,9 @@ def test_bad_input_is_said_beside_its_field_and_loses_nothing(
 
 
 def test_the_request_is_exactly_what_was_countersigned(
-    maker: User, checker: User, service: StubProvider
+    preparer: User, approver: User, service: StubProvider
 ) -> None:
-    operation = released(maker, checker)
+    operation = released(preparer, approver)
     send.send_operation(operation.pk)
     assert service.changes == ["POST /v2/balance/transfer"]
     assert json.loads(service.posts[0]) == {
@@ -100,20 +102,24 @@ def test_the_request_is_exactly_what_was_countersigned(
     ],
 )
 def test_every_answer_leads_somewhere(
-    maker: User, checker: User, service: StubProvider, status: int, body: str, ends: Status
+    preparer: User, approver: User, service: StubProvider, status: int, body: str, ends: Status
 ) -> None:
-    operation = released(maker, checker)
+    operation = released(preparer, approver)
     service.answer_post = lambda: (status, body)
     send.send_operation(operation.pk)
     assert Operation.objects.get().status == ends
 
 
-def test_two_people_transfer_against_the_service(maker: User, checker: User, sandbox: SandboxProcess) -> None:
+def test_two_people_transfer_against_the_service(
+    preparer: User, approver: User, sandbox: SandboxProcess
+) -> None:
     before = sandbox.balance("NGN")
-    operation = factories.approve(factories.prepared_of_kind("transfer", SAMPLES["transfer"], maker), checker)
+    operation = factories.approve(
+        factories.prepared_of_kind("transfer", SAMPLES["transfer"], preparer), approver
+    )
     release.release_operation(
         operation.pk,
-        actor=checker,
+        actor=approver,
         digest=operation.digest,
         second_factor_at=timezone.now(),
         token=SecretStr(sandbox.token()),
@@ -124,11 +130,11 @@ def test_two_people_transfer_against_the_service(maker: User, checker: User, san
 
 
 def test_prepare_again_fills_the_form_with_the_same(
-    as_maker: Client, maker: User, settings: Settings, service: StubProvider
+    as_preparer: Client, preparer: User, settings: Settings, service: StubProvider
 ) -> None:
-    operation = factories.prepared_of_kind("transfer", SAMPLES["transfer"], maker)
-    approvals.cancel_operation(operation.pk, actor=maker)
-    form = as_maker.get(f"{ADDRESS}?copy={operation.pk}").context["form"]
+    operation = factories.prepared_of_kind("transfer", SAMPLES["transfer"], preparer)
+    approvals.cancel_operation(operation.pk, actor=preparer)
+    form = as_preparer.get(f"{ADDRESS}?copy={operation.pk}").context["form"]
     assert {name: str(form[name].value()) for name in FILLED_IN} == FILLED_IN
 
 

@@ -28,10 +28,10 @@ def actions(operation: Operation) -> list[str]:
 
 
 def test_the_same_evidence_is_reported_once_whether_or_not_somebody_took_note(
-    incident: Incident, operation: Operation, checker: User
+    incident: Incident, operation: Operation, approver: User
 ) -> None:
     again = incidents.raise_incident(operation, kind=KIND, evidence={"transaction": "T-1"})
-    incidents.acknowledge_incident(incident.pk, actor=checker, note="Looked at")
+    incidents.acknowledge_incident(incident.pk, actor=approver, note="Looked at")
     once_more = incidents.raise_incident(operation, kind=KIND, evidence={"transaction": "T-1"})
     assert again == once_more == incident
     assert actions(operation) == [
@@ -42,9 +42,9 @@ def test_the_same_evidence_is_reported_once_whether_or_not_somebody_took_note(
 
 
 def test_further_evidence_reaches_those_who_had_taken_note(
-    incident: Incident, operation: Operation, checker: User
+    incident: Incident, operation: Operation, approver: User
 ) -> None:
-    incidents.acknowledge_incident(incident.pk, actor=checker, note="Refunded")
+    incidents.acknowledge_incident(incident.pk, actor=approver, note="Refunded")
     before = Incident.objects.values().get()
     further = incidents.raise_incident(operation, kind=KIND, evidence={"transaction": "T-2"})
     assert (further.is_open, further.further_to, further.evidence) == (True, incident, {"transaction": "T-2"})
@@ -92,30 +92,30 @@ def test_what_no_database_can_hold_does_not_prevent_it(operation: Operation) -> 
     assert told.evidence == {"answer": "a\ufffdb"}
 
 
-def test_an_approver_takes_note_of_it(incident: Incident, checker: User) -> None:
-    seen = incidents.acknowledge_incident(incident.pk, actor=checker, note=" Refunded by the service ")
-    assert (seen.seen_by, seen.note, seen.is_open) == (checker, "Refunded by the service", False)
+def test_an_approver_takes_note_of_it(incident: Incident, approver: User) -> None:
+    seen = incidents.acknowledge_incident(incident.pk, actor=approver, note=" Refunded by the service ")
+    assert (seen.acknowledged_by, seen.note, seen.is_open) == (approver, "Refunded by the service", False)
     entry = Entry.objects.get(action=Action.INCIDENT_ACKNOWLEDGED)
     assert (entry.actor_id, entry.detail) == (
-        checker.pk,
+        approver.pk,
         {"incident": KIND, "note": "Refunded by the service"},
     )
 
 
-def test_nobody_takes_note_of_it_twice(incident: Incident, checker: User, administrator: User) -> None:
-    incidents.acknowledge_incident(incident.pk, actor=checker, note="Looked at")
+def test_nobody_takes_note_of_it_twice(incident: Incident, approver: User, administrator: User) -> None:
+    incidents.acknowledge_incident(incident.pk, actor=approver, note="Looked at")
     with pytest.raises(AlreadyAcknowledgedError):
         incidents.acknowledge_incident(incident.pk, actor=administrator, note="Looked at, too")
     assert Incident.objects.get().note == "Looked at"
 
 
-def test_it_wants_to_know_what_was_found(incident: Incident, checker: User) -> None:
+def test_it_wants_to_know_what_was_found(incident: Incident, approver: User) -> None:
     with pytest.raises(NoteMissingError):
-        incidents.acknowledge_incident(incident.pk, actor=checker, note="  ")
+        incidents.acknowledge_incident(incident.pk, actor=approver, note="  ")
     assert Incident.objects.get().is_open
 
 
-@pytest.mark.parametrize("who", ["maker", "auditor", "outsider"])
+@pytest.mark.parametrize("who", ["preparer", "auditor", "outsider"])
 def test_others_only_read(who: str, incident: Incident, request: pytest.FixtureRequest) -> None:
     with pytest.raises(PermissionMissingError):
         incidents.acknowledge_incident(incident.pk, actor=request.getfixturevalue(who), note="Fine")

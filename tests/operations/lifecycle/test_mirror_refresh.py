@@ -23,11 +23,11 @@ def rung(operation: Operation) -> int:
 
 
 def test_it_rings_when_an_operation_was_sent_and_when_it_settles(
-    sandbox: SandboxProcess, maker: User, checker: User
+    sandbox: SandboxProcess, preparer: User, approver: User
 ) -> None:
     sync.load_all(lambda _: None)
-    operation = factories.approved(maker, checker)
-    factories.release(operation, checker, sandbox.token())
+    operation = factories.approved(preparer, approver)
+    factories.release(operation, approver, sandbox.token())
     assert rung(operation) == 0
     send.send_operation(operation.pk)
     assert rung(operation) == 1
@@ -35,12 +35,12 @@ def test_it_rings_when_an_operation_was_sent_and_when_it_settles(
     assert Operation.objects.get().status == Status.SUCCEEDED
     assert rung(operation) == 2
     sync.sync_now()
-    ours = Transaction.objects.get(transaction_id=Attempt.objects.get().service_transaction_id)
+    ours = Transaction.objects.get(transaction_id=Attempt.objects.get().provider_transaction_id)
     assert (ours.amount, ours.direction, ours.status) == (operation.amount, "out", "fulfilled")
 
 
-def test_it_does_not_ring_for_what_never_reached_the_service(maker: User) -> None:
-    operation = factories.prepared(maker)
-    approvals.cancel_operation(operation.pk, actor=maker)
+def test_it_does_not_ring_for_what_never_reached_the_service(preparer: User) -> None:
+    operation = factories.prepared(preparer)
+    approvals.cancel_operation(operation.pk, actor=preparer)
     assert Operation.objects.get().status == Status.CANCELLED
     assert rung(operation) == 0

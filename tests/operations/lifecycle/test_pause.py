@@ -28,7 +28,7 @@ from tests.stub_provider import StubProvider
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-@pytest.mark.parametrize("name", ["maker", "checker", "administrator"])
+@pytest.mark.parametrize("name", ["preparer", "approver", "administrator"])
 def test_whoever_works_here_stops_all_sending_alone_and_at_once(
     name: str, request: pytest.FixtureRequest
 ) -> None:
@@ -47,33 +47,33 @@ def test_who_only_reads_cannot_pull_it(name: str, request: pytest.FixtureRequest
     assert not monitoring.is_paused()
 
 
-def test_it_is_on_record_with_its_reason(maker: User) -> None:
-    pause.pause_payments(actor=maker, reason="A key has leaked")
+def test_it_is_on_record_with_its_reason(preparer: User) -> None:
+    pause.pause_payments(actor=preparer, reason="A key has leaked")
     entry = Entry.objects.get(action=Action.SENDING_PAUSED)
-    assert (entry.actor_id, entry.detail["reason"]) == (maker.pk, "A key has leaked")
+    assert (entry.actor_id, entry.detail["reason"]) == (preparer.pk, "A key has leaked")
 
 
-def test_a_reason_is_needed(maker: User) -> None:
+def test_a_reason_is_needed(preparer: User) -> None:
     with pytest.raises(errors.ReasonMissingError):
-        pause.pause_payments(actor=maker, reason="  ")
+        pause.pause_payments(actor=preparer, reason="  ")
     assert not monitoring.is_paused()
 
 
-def test_pulled_twice_the_second_one_reads_who_was_first(maker: User, checker: User) -> None:
-    pause.pause_payments(actor=maker, reason="A key has leaked")
+def test_pulled_twice_the_second_one_reads_who_was_first(preparer: User, approver: User) -> None:
+    pause.pause_payments(actor=preparer, reason="A key has leaked")
     with pytest.raises(errors.AlreadyPausedError, match="paused already, by Tunde Bello"):
-        pause.pause_payments(actor=checker, reason="Me too")
+        pause.pause_payments(actor=approver, reason="Me too")
     assert Pause.objects.get().reason == "A key has leaked"
 
 
-def test_the_database_lets_only_one_pause_stand(maker: User) -> None:
-    pause.pause_payments(actor=maker, reason="A key has leaked")
+def test_the_database_lets_only_one_pause_stand(preparer: User) -> None:
+    pause.pause_payments(actor=preparer, reason="A key has leaked")
     with pytest.raises(IntegrityError), transaction.atomic():
-        Pause.objects.create(paused_by=maker, paused_at=timezone.now(), reason="Another")
+        Pause.objects.create(paused_by=preparer, paused_at=timezone.now(), reason="Another")
 
 
-def test_the_database_lets_no_pause_end_without_the_operation_that_two_people_signed(maker: User) -> None:
-    pause.pause_payments(actor=maker, reason="A key has leaked")
+def test_the_database_lets_no_pause_end_without_the_operation_that_two_people_signed(preparer: User) -> None:
+    pause.pause_payments(actor=preparer, reason="A key has leaked")
     with pytest.raises(IntegrityError), transaction.atomic():
         Pause.objects.update(ended_at=timezone.now())
 
@@ -85,71 +85,71 @@ def resumption(person: User) -> Operation:
     return prepare.prepare_operation(uuid.uuid4(), actor=person, kind="resume", payload=form.payload())
 
 
-def test_two_people_let_sending_go_on(maker: User, checker: User) -> None:
-    pulled = pause.pause_payments(actor=checker, reason="A key has leaked")
-    proposal = resumption(maker)
+def test_two_people_let_sending_go_on(preparer: User, approver: User) -> None:
+    pulled = pause.pause_payments(actor=approver, reason="A key has leaked")
+    proposal = resumption(preparer)
     assert monitoring.is_paused()
-    assert factories.approve(proposal, checker).status == Status.SUCCEEDED
+    assert factories.approve(proposal, approver).status == Status.SUCCEEDED
     assert not monitoring.is_paused()
     pulled.refresh_from_db()
     assert pulled.ended_by == proposal
     entry = Entry.objects.get(action=Action.SENDING_RESUMED)
-    assert (entry.actor_id, entry.detail["by"]) == (checker.pk, proposal.reference)
+    assert (entry.actor_id, entry.detail["by"]) == (approver.pk, proposal.reference)
 
 
-def test_nobody_lets_it_go_on_alone(checker: User) -> None:
-    pause.pause_payments(actor=checker, reason="A key has leaked")
+def test_nobody_lets_it_go_on_alone(approver: User) -> None:
+    pause.pause_payments(actor=approver, reason="A key has leaked")
     with pytest.raises(errors.SelfApprovalError):
-        factories.approve(resumption(checker), checker)
+        factories.approve(resumption(approver), approver)
     assert monitoring.is_paused()
 
 
 def test_a_resumption_ends_only_the_pause_that_it_names(
-    maker: User, checker: User, second_checker: User
+    preparer: User, approver: User, second_approver: User
 ) -> None:
-    pause.pause_payments(actor=maker, reason="A key has leaked")
-    first = resumption(maker)
+    pause.pause_payments(actor=preparer, reason="A key has leaked")
+    first = resumption(preparer)
     Pause.objects.update(ended_at=timezone.now(), ended_by=first)
-    pause.pause_payments(actor=maker, reason="Another one has leaked")
+    pause.pause_payments(actor=preparer, reason="Another one has leaked")
     with pytest.raises(errors.NotPausedError, match="does not stand any more"):
-        factories.approve(first, checker)
+        factories.approve(first, approver)
     assert monitoring.is_paused()
 
 
-def test_without_a_pause_there_is_nothing_to_end(as_maker: Client) -> None:
-    answer = as_maker.post("/operations/prepare/resume/", {"reason": "The key is ended", "step": "review"})
+def test_without_a_pause_there_is_nothing_to_end(as_preparer: Client) -> None:
+    answer = as_preparer.post("/operations/prepare/resume/", {"reason": "The key is ended", "step": "review"})
     assert answer.status_code == 422
     assert "Sending is not paused" in text_of(answer)
 
 
 def test_the_switch_is_pulled_on_its_page_and_every_page_says_so(
-    as_maker: Client, as_checker: Client
+    as_preparer: Client, as_approver: Client
 ) -> None:
-    assert "Stop all sending" in text_of(as_maker.get("/"))
-    assert as_maker.post("/operations/pause/", {"reason": "A key has leaked"}).status_code == 302
+    assert "Stop all sending" in text_of(as_preparer.get("/"))
+    assert as_preparer.post("/operations/pause/", {"reason": "A key has leaked"}).status_code == 302
     for address in ("/", "/operations/", "/operations/unknown/", "/transactions/"):
-        html = text_of(as_checker.get(address))
+        html = text_of(as_approver.get(address))
         assert re.search(r"<b>Sending is paused</b> since .* by Tunde Bello, because: A key has leaked", html)
-    assert "Stop all sending…" not in text_of(as_maker.get("/"))
+    assert "Stop all sending…" not in text_of(as_preparer.get("/"))
 
 
 def test_a_pull_without_a_reason_or_while_it_stands_is_told_beside_the_form(
-    as_maker: Client, checker: User
+    as_preparer: Client, approver: User
 ) -> None:
-    answer = as_maker.post("/operations/pause/", {"reason": ""})
+    answer = as_preparer.post("/operations/pause/", {"reason": ""})
     assert (answer.status_code, "Say why. Sending goes on." in text_of(answer)) == (422, True)
-    pause.pause_payments(actor=checker, reason="A key has leaked")
-    answer = as_maker.post("/operations/pause/", {"reason": "Me too"})
+    pause.pause_payments(actor=approver, reason="A key has leaked")
+    answer = as_preparer.post("/operations/pause/", {"reason": "Me too"})
     assert (answer.status_code, "paused already, by Amara Okafor" in text_of(answer)) == (422, True)
 
 
 def test_an_operation_says_that_it_cannot_leave_because_of_the_pause_and_asks_for_no_token(
-    as_checker: Client, maker: User, checker: User
+    as_approver: Client, preparer: User, approver: User
 ) -> None:
-    operation = factories.approved(maker, checker)
-    seen = show(as_checker, operation).context["seen"]
-    pause.pause_payments(actor=maker, reason="A key has leaked")
-    html = text_of(show(as_checker, operation, "live/", seen=seen))
+    operation = factories.approved(preparer, approver)
+    seen = show(as_approver, operation).context["seen"]
+    pause.pause_payments(actor=preparer, reason="A key has leaked")
+    html = text_of(show(as_approver, operation, "live/", seen=seen))
     assert "Cannot leave now: sending is paused" in html
     assert "Tunde Bello paused it: A key has leaked. Nothing leaves before two people let it go on." in html
     assert "Ready to be sent" not in html
@@ -158,51 +158,51 @@ def test_an_operation_says_that_it_cannot_leave_because_of_the_pause_and_asks_fo
 
 
 def test_what_is_pending_can_be_countersigned_but_not_sent_meanwhile(
-    as_checker: Client, operation: Operation, maker: User
+    as_approver: Client, operation: Operation, preparer: User
 ) -> None:
-    pause.pause_payments(actor=maker, reason="A key has leaked")
-    html = text_of(show(as_checker, operation))
+    pause.pause_payments(actor=preparer, reason="A key has leaked")
+    html = text_of(show(as_approver, operation))
     assert ">Approve<" in html
     assert "Approve and send" not in html
 
 
 def test_nothing_is_sent_while_it_stands_and_the_release_waits(
-    service: StubProvider, released: Operation, maker: User
+    service: StubProvider, released: Operation, preparer: User
 ) -> None:
-    pause.pause_payments(actor=maker, reason="A key has leaked")
+    pause.pause_payments(actor=preparer, reason="A key has leaked")
     send.send_operation(released.pk)
     released.refresh_from_db()
     assert (released.status, service.changes) == (Status.APPROVED, [])
     assert hasattr(released, "release")
 
 
-def test_to_ask_whether_it_stands_takes_one_query(maker: User, django_assert_num_queries: object) -> None:
+def test_to_ask_whether_it_stands_takes_one_query(preparer: User, django_assert_num_queries: object) -> None:
     with django_assert_num_queries(1):  # type: ignore[operator]
         monitoring.is_paused()
 
 
 def test_what_is_paused_and_held_as_well_says_both(
-    service: StubProvider, as_checker: Client, maker: User, checker: User
+    service: StubProvider, as_approver: Client, preparer: User, approver: User
 ) -> None:
-    lost(service, maker, checker)
-    waiting = factories.approved(maker, checker, amount=7)
-    pause.pause_payments(actor=checker, reason="Something looks wrong")
+    lost(service, preparer, approver)
+    waiting = factories.approved(preparer, approver, amount=7)
+    pause.pause_payments(actor=approver, reason="Something looks wrong")
     pause.clear_pause_cache()
-    shown = text_of(show(as_checker, waiting))
+    shown = text_of(show(as_approver, waiting))
     assert "Cannot leave now: sending is paused" in shown
     assert "Besides: 1 before this one at the NGN balance" in shown
 
 
 @pytest.mark.parametrize("action", ["release", "approve-and-send"])
 def test_a_page_left_open_gives_no_word_to_send_while_it_stands(
-    operation: Operation, as_checker: Client, maker: User, action: str
+    operation: Operation, as_approver: Client, preparer: User, action: str
 ) -> None:
     """A token that nothing takes up would only wait, and run out."""
     if action == "release":
-        do(as_checker, operation, "approve")
+        do(as_approver, operation, "approve")
     before = status_of(operation)
-    pause.pause_payments(actor=maker, reason="A key has leaked")
-    answer = do(as_checker, operation, action, token="123456", comment="Invoice seen")
+    pause.pause_payments(actor=preparer, reason="A key has leaked")
+    answer = do(as_approver, operation, action, token="123456", comment="Invoice seen")
     assert answer.status_code == 422
     assert "Sending is paused, so nothing was done, and no token was kept." in text_of(answer)
     assert (status_of(operation), Release.objects.count()) == (before, 0)

@@ -12,7 +12,7 @@ from backoffice.operations.outcome import confirmation
 from backoffice.operations.workflow import approvals
 from tests import factories
 from tests.operations import unknown_outcomes
-from tests.operations.provider_list import NAMED, REFUSED, TOKEN_REFUSED, record, sent, shows
+from tests.operations.provider_list import NAMED, OTP_REFUSED, REFUSED, record, sent, shows
 from tests.stub_provider import StubProvider
 
 
@@ -24,51 +24,53 @@ def service(service: StubProvider) -> StubProvider:
 
 
 @pytest.fixture
-def history(service: StubProvider, maker: User, checker: User, second_checker: User) -> dict[str, Operation]:
+def history(
+    service: StubProvider, preparer: User, approver: User, second_approver: User
+) -> dict[str, Operation]:
     """One operation in each status, each brought there by the services."""
     made = {
-        "pending": factories.prepared(maker),
-        "half signed": factories.prepared(maker, amount=20_000_000),
-        "approved": factories.approved(maker, checker),
-        "rejected": factories.prepared(maker),
-        "cancelled": factories.approved(maker, checker),
-        "expired": factories.prepared(maker),
-        "returned": sent(service, maker, checker, TOKEN_REFUSED),
-        "failed": sent(service, maker, checker, REFUSED),
-        "succeeded": sent(service, maker, checker, NAMED),
-        "processing": sent(service, maker, checker, (200, '{"data": {"transactionId": "T-2"}}')),
+        "pending": factories.prepared(preparer),
+        "half signed": factories.prepared(preparer, amount=20_000_000),
+        "approved": factories.approved(preparer, approver),
+        "rejected": factories.prepared(preparer),
+        "cancelled": factories.approved(preparer, approver),
+        "expired": factories.prepared(preparer),
+        "returned": sent(service, preparer, approver, OTP_REFUSED),
+        "failed": sent(service, preparer, approver, REFUSED),
+        "succeeded": sent(service, preparer, approver, NAMED),
+        "processing": sent(service, preparer, approver, (200, '{"data": {"transactionId": "T-2"}}')),
     }
-    factories.approve(made["half signed"], checker)
+    factories.approve(made["half signed"], approver)
     approvals.reject_operation(
         made["rejected"].pk,
-        actor=checker,
+        actor=approver,
         digest=made["rejected"].digest,
         second_factor_at=timezone.now(),
         reason="No",
     )
-    approvals.cancel_operation(made["cancelled"].pk, actor=maker)
+    approvals.cancel_operation(made["cancelled"].pk, actor=preparer)
     Operation.objects.filter(pk=made["expired"].pk).update(expires_at=timezone.now())
     approvals.expire_operation(made["expired"].pk)
     shows(service, record("T-1"))
     confirmation.confirm_operation(made["succeeded"].pk)
-    made["sent twice"] = _sent_after_a_refused_token(service, maker, checker)
-    made["settled"] = _settled_by_two(service, maker, checker, second_checker)
-    made["unknown"] = sent(service, maker, checker, (502, "bad gateway"), account_number="0000000001")
-    made["released"] = factories.release(factories.approved(maker, checker), checker)
+    made["sent twice"] = _sent_after_a_refused_token(service, preparer, approver)
+    made["settled"] = _settled_by_two(service, preparer, approver, second_approver)
+    made["unknown"] = sent(service, preparer, approver, (502, "bad gateway"), account_number="0000000001")
+    made["released"] = factories.release(factories.approved(preparer, approver), approver)
     return {name: Operation.objects.get(pk=each.pk) for name, each in made.items()}
 
 
-def _sent_after_a_refused_token(service: StubProvider, maker: User, checker: User) -> Operation:
-    operation = sent(service, maker, checker, TOKEN_REFUSED)
+def _sent_after_a_refused_token(service: StubProvider, preparer: User, approver: User) -> Operation:
+    operation = sent(service, preparer, approver, OTP_REFUSED)
     service.answer_post = lambda: (200, '{"data": {"transactionId": "T-3"}}')
-    factories.release(operation, checker)
+    factories.release(operation, approver)
     send.send_operation(operation.pk)
     shows(service, record("T-3"), record("T-1"))
     return confirmation.confirm_operation(operation.pk)
 
 
-def _settled_by_two(service: StubProvider, maker: User, checker: User, other: User) -> Operation:
-    operation = sent(service, maker, checker, (502, "bad gateway"), account_number="0000000002")
+def _settled_by_two(service: StubProvider, preparer: User, approver: User, other: User) -> Operation:
+    operation = sent(service, preparer, approver, (502, "bad gateway"), account_number="0000000002")
     Attempt.objects.filter(operation=operation).update(started_at=timezone.now() - timedelta(hours=25))
     confirmation.confirm_operation(operation.pk)
-    return unknown_outcomes.settled(operation, checker, other, "did_not_happen")
+    return unknown_outcomes.settled(operation, approver, other, "did_not_happen")

@@ -25,14 +25,14 @@ def two_breaks() -> None:
 
 
 @pytest.mark.usefixtures("two_breaks")
-def test_the_overview_leads_to_them(as_checker: Client) -> None:
-    shown = as_checker.get("/").content.decode()
+def test_the_overview_leads_to_them(as_approver: Client) -> None:
+    shown = as_approver.get("/").content.decode()
     assert '<a href="/money/continuity/">2 breaks in the balances</a>' in shown
     assert "Nothing. Every operation" not in shown
 
 
-def test_without_a_break_it_says_nothing_of_them(as_checker: Client) -> None:
-    shown = as_checker.get("/").content.decode()
+def test_without_a_break_it_says_nothing_of_them(as_approver: Client) -> None:
+    shown = as_approver.get("/").content.decode()
     assert "in the balances" not in shown
     assert "Nothing. Every operation" in shown
 

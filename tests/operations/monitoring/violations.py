@@ -57,7 +57,7 @@ def unsigned(history: dict[str, Operation]) -> None:
 
 @breaks
 def unsigned__but_by_the_maker(history: dict[str, Operation]) -> None:
-    Approval.objects.filter(operation=history["succeeded"]).update(approver=history["succeeded"].maker)
+    Approval.objects.filter(operation=history["succeeded"]).update(approver=history["succeeded"].preparer)
 
 
 @breaks
@@ -107,7 +107,7 @@ def unfounded_end(history: dict[str, Operation]) -> None:
 
 @breaks
 def unfounded_end__that_names_no_transaction(history: dict[str, Operation]) -> None:
-    Attempt.objects.filter(operation=history["succeeded"]).update(service_transaction_id=None)
+    Attempt.objects.filter(operation=history["succeeded"]).update(provider_transaction_id=None)
 
 
 @breaks
@@ -153,12 +153,14 @@ def kept_secret__in_use(history: dict[str, Operation]) -> None:
         made_by=history["succeeded"].pk,
         state=GatewayKey.State.IN_USE,
         since=timezone.now(),
-        sealed=b"",
+        encrypted_key=b"",
     )
 
 
 def _keep_secret(operation: Operation) -> None:
-    Secret.objects.create(operation=operation, belongs_to=operation.maker, kept_at=timezone.now(), sealed=b"")
+    Secret.objects.create(
+        operation=operation, viewer=operation.preparer, sealed_at=timezone.now(), sealed=b""
+    )
 
 
 @breaks
@@ -175,9 +177,9 @@ def forgotten__for_long(history: dict[str, Operation]) -> None:
 
 @breaks
 def shared_transaction(history: dict[str, Operation]) -> None:
-    Attempt.objects.filter(operation=history["processing"]).update(service_transaction_id="T-1")
+    Attempt.objects.filter(operation=history["processing"]).update(provider_transaction_id="T-1")
 
 
 @breaks
 def balance_in_doubt_twice(history: dict[str, Operation]) -> None:
-    Attempt.objects.filter(operation=history["processing"]).update(service_transaction_id=None)
+    Attempt.objects.filter(operation=history["processing"]).update(provider_transaction_id=None)

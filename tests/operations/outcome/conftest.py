@@ -18,21 +18,21 @@ def service(service: StubProvider) -> StubProvider:
 
 
 @pytest.fixture
-def unknown(service: StubProvider, maker: User, checker: User) -> Operation:
+def unknown(service: StubProvider, preparer: User, approver: User) -> Operation:
     """One whose answer was lost long enough ago for every transaction that could be meant to be in the list."""
-    operation = sent(service, maker, checker, (502, "bad gateway"))
+    operation = sent(service, preparer, approver, (502, "bad gateway"))
     let_pass(listing_delay())
     return operation
 
 
 @pytest.fixture
-def accepted(service: StubProvider, maker: User, checker: User) -> Operation:
+def accepted(service: StubProvider, preparer: User, approver: User) -> Operation:
     """One that the service accepted without a name as long ago."""
-    operation = sent(service, maker, checker, (200, '{"data": {}}'))
+    operation = sent(service, preparer, approver, (200, '{"data": {}}'))
     let_pass(listing_delay())
     return operation
 
 
 @pytest.fixture
-def processing(service: StubProvider, maker: User, checker: User) -> Operation:
-    return sent(service, maker, checker, (200, '{"data": {"transactionId": "T-1"}}'))
+def processing(service: StubProvider, preparer: User, approver: User) -> Operation:
+    return sent(service, preparer, approver, (200, '{"data": {"transactionId": "T-1"}}'))

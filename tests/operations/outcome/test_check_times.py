@@ -86,10 +86,10 @@ def test_a_list_that_cannot_be_read_changes_nothing_and_is_read_again(
 
 
 def test_content_that_cannot_be_read_stops_nobody_else(
-    unknown: Operation, service: StubProvider, maker: User, checker: User
+    unknown: Operation, service: StubProvider, preparer: User, approver: User
 ) -> None:
     dollars = {"currency": "USD", "amount": Decimal(300)}
-    other = sent(service, maker, checker, (200, '{"data": {"transactionId": "T-9"}}'), **dollars)
+    other = sent(service, preparer, approver, (200, '{"data": {"transactionId": "T-9"}}'), **dollars)
     with lifted(connection):
         Operation.objects.filter(pk=unknown.pk).update(kind="from another release")
     service.records = json.dumps([record("T-9")])

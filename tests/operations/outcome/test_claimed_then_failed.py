@@ -22,15 +22,15 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def taken(service: StubProvider, maker: User, checker: User) -> Operation:
+def taken(service: StubProvider, preparer: User, approver: User) -> Operation:
     """The service said yes without a name; what it works on by now was taken for ours, as T-1."""
     shows(service)
     service.answer_post = lambda: (200, '{"data": {}}')
-    operation = factories.release(factories.approved(maker, checker), checker)
+    operation = factories.release(factories.approved(preparer, approver), approver)
     send.send_operation(operation.pk)
     shows(service, record("T-1", "processing"))
     confirmation.confirm_operation(operation.pk)
-    assert Attempt.objects.get().service_transaction_id == "T-1"
+    assert Attempt.objects.get().provider_transaction_id == "T-1"
     return operation
 
 
@@ -41,16 +41,16 @@ def confirmed(operation: Operation, service: StubProvider, *records: dict[str, o
 
 @pytest.mark.parametrize(("answer", "named"), [({"transactionId": "T-1"}, "T-1"), ({}, None)])
 def test_the_attempt_and_the_audit_log_record_whether_the_service_named_it(
-    service: StubProvider, maker: User, checker: User, answer: dict[str, str], named: str | None
+    service: StubProvider, preparer: User, approver: User, answer: dict[str, str], named: str | None
 ) -> None:
     shows(service)
     service.answer_post = lambda: (200, json.dumps({"data": answer}))
-    operation = factories.release(factories.approved(maker, checker), checker)
+    operation = factories.release(factories.approved(preparer, approver), approver)
     send.send_operation(operation.pk)
     shows(service, record("T-1", "processing"))
     confirmation.confirm_operation(operation.pk)
     attempt = Attempt.objects.get()
-    assert attempt.service_transaction_id == "T-1"
+    assert attempt.provider_transaction_id == "T-1"
     assert (attempt.named_at is not None) == (named is not None)
     assert attempt.named_at is None or attempt.started_at <= attempt.named_at <= timezone.now()
     entries = Entry.objects.filter(target_id=str(operation.pk), detail__has_key="named_transaction_id")
@@ -62,7 +62,7 @@ def test_its_failure_proves_nothing_while_ours_may_still_stand_in_the_list(
 ) -> None:
     assert confirmed(taken, service, record("T-1", "failed")) == Status.PROCESSING
     assert "since ours may come yet" in Attempt.objects.get().last_check
-    let_pass(Attempt.MAY_TAKE)
+    let_pass(Attempt.EXECUTION_WINDOW)
     assert confirmed(taken, service, record("T-1", "failed")) == Status.FAILED
 
 
@@ -71,33 +71,33 @@ def test_its_success_is_ours(taken: Operation, service: StubProvider) -> None:
 
 
 def test_the_failure_of_one_that_the_service_named_closes_at_once(
-    service: StubProvider, maker: User, checker: User
+    service: StubProvider, preparer: User, approver: User
 ) -> None:
     shows(service)
     service.answer_post = lambda: (200, '{"data": {"transactionId": "T-1"}}')
-    operation = factories.release(factories.approved(maker, checker), checker)
+    operation = factories.release(factories.approved(preparer, approver), approver)
     send.send_operation(operation.pk)
     assert confirmed(operation, service, record("T-1", "failed"), record("T-2")) == Status.FAILED
 
 
 def test_people_decide_between_it_and_another_that_stands_beside_it(
-    taken: Operation, service: StubProvider, maker: User, checker: User
+    taken: Operation, service: StubProvider, preparer: User, approver: User
 ) -> None:
     both = (record("T-1", "failed"), record("T-2"))
     assert confirmed(taken, service, *both) == Status.PROCESSING
-    let_pass(Attempt.MAY_TAKE + timedelta(minutes=1))
+    let_pass(Attempt.EXECUTION_WINDOW + timedelta(minutes=1))
     shows(service, *both)
     assert confirmed(taken, service, *both) == Status.REVIEW
-    assert settled(taken, maker, checker, "happened", "T-2").status == Status.SUCCEEDED
-    assert Attempt.objects.get().service_transaction_id == "T-2"
+    assert settled(taken, preparer, approver, "happened", "T-2").status == Status.SUCCEEDED
+    assert Attempt.objects.get().provider_transaction_id == "T-2"
 
 
 def test_people_choose_no_other_than_the_one_that_the_service_named(
-    taken: Operation, service: StubProvider, maker: User
+    taken: Operation, service: StubProvider, preparer: User
 ) -> None:
     attempt = Attempt.objects.get()
     Attempt.objects.update(named_at=attempt.started_at)
-    let_pass(Attempt.MAY_TAKE + timedelta(minutes=1))
+    let_pass(Attempt.EXECUTION_WINDOW + timedelta(minutes=1))
     Operation.objects.update(status=Status.REVIEW)
     shows(service, record("T-1", "failed"), record("T-2"))
     form = said(taken, "happened", "T-2")
@@ -108,14 +108,14 @@ def test_people_choose_no_other_than_the_one_that_the_service_named(
     "named", [{}, {"transactionId": "T" * (TRANSACTION_ID_LENGTH + 1)}], ids=["listed", "named"]
 )
 def test_an_id_that_is_too_long_to_be_kept_is_left_to_people(
-    service: StubProvider, maker: User, checker: User, named: dict[str, str]
+    service: StubProvider, preparer: User, approver: User, named: dict[str, str]
 ) -> None:
     shows(service)
     service.answer_post = lambda: (200, json.dumps({"data": named}))
-    operation = factories.release(factories.approved(maker, checker), checker)
+    operation = factories.release(factories.approved(preparer, approver), approver)
     send.send_operation(operation.pk)
     assert status_of(operation) == Status.PROCESSING
     assert confirmed(operation, service, record("T" * (TRANSACTION_ID_LENGTH + 1))) == Status.PROCESSING
     attempt = Attempt.objects.get()
-    assert (attempt.outcome, attempt.service_transaction_id) == (Outcome.OPEN, None)
+    assert (attempt.outcome, attempt.provider_transaction_id) == (Outcome.OPEN, None)
     assert "its id is too long to be kept" in attempt.last_check

@@ -82,7 +82,7 @@ def test_a_status_we_do_not_know_decides_nothing(unknown: Operation, service: St
 
 def test_two_candidates_close_nothing(unknown: Operation, service: StubProvider) -> None:
     assert confirmed(unknown, service, record("T-7"), record("T-8")).status == Status.UNKNOWN
-    assert Attempt.objects.get().service_transaction_id is None
+    assert Attempt.objects.get().provider_transaction_id is None
 
 
 def test_an_equal_twin_by_another_channel_is_left_to_people(
@@ -92,7 +92,7 @@ def test_an_equal_twin_by_another_channel_is_left_to_people(
     let_pass(HORIZON)
     assert confirmed(unknown, service, record("T-7"), record("T-8")).status == Status.REVIEW
     attempt = Attempt.objects.get()
-    assert (attempt.outcome, attempt.service_transaction_id) == (Outcome.OPEN, None)
+    assert (attempt.outcome, attempt.provider_transaction_id) == (Outcome.OPEN, None)
     assert attempt.last_check == "2 transactions in the list could be this one"
     assert len(service.posts) == 1
 
@@ -100,7 +100,7 @@ def test_an_equal_twin_by_another_channel_is_left_to_people(
 def test_without_the_services_own_time_nothing_tells_new_from_old(
     unknown: Operation, service: StubProvider
 ) -> None:
-    Attempt.objects.update(watermark_service_time=None)
+    Attempt.objects.update(watermark_provider_time=None)
     assert confirmed(unknown, service, record("T-7")).status == Status.UNKNOWN
 
 
@@ -111,18 +111,18 @@ def test_the_transaction_at_the_watermark_is_never_ours(unknown: Operation, serv
 
 
 def test_what_the_service_showed_before_we_sent_is_never_ours(
-    service: StubProvider, maker: User, checker: User
+    service: StubProvider, preparer: User, approver: User
 ) -> None:
     """Another channel may have paid the same a moment ago, and something else may be newer than that."""
     minutes_ago, undated = record("T-6", createdAt=ago(minutes=4)), record("T-5", createdAt="last week")
     shown = [record("T-8", type="deposit", amount=1), record("T-7"), minutes_ago, undated]
     service.records = json.dumps(shown)
-    operation = sent(service, maker, checker, (502, "bad gateway"))
-    assert Attempt.objects.get().watermark_shown == ["T-7", "T-6", "T-5"]
+    operation = sent(service, preparer, approver, (502, "bad gateway"))
+    assert Attempt.objects.get().watermark_seen_ids == ["T-7", "T-6", "T-5"]
     let_pass(listing_delay())
     assert confirmed(operation, service, *shown).status == Status.UNKNOWN
     assert confirmed(operation, service, record("T-9"), *shown).status == Status.SUCCEEDED
-    assert Attempt.objects.get().service_transaction_id == "T-9"
+    assert Attempt.objects.get().provider_transaction_id == "T-9"
 
 
 def test_a_look_that_comes_late_leaves_to_people_what_is_theirs_by_now(
@@ -134,14 +134,14 @@ def test_a_look_that_comes_late_leaves_to_people_what_is_theirs_by_now(
 
     service.before_get = escalate
     assert confirmed(unknown, service, record("T-7")).status == Status.REVIEW
-    assert Attempt.objects.get().service_transaction_id is None
+    assert Attempt.objects.get().provider_transaction_id is None
 
 
 def test_a_transaction_that_another_took_since_we_looked_closes_nothing(
-    unknown: Operation, service: StubProvider, maker: User, checker: User
+    unknown: Operation, service: StubProvider, preparer: User, approver: User
 ) -> None:
     """Between the look and its record, which is no time at all unless two sweepers run."""
-    other = sent(service, maker, checker, (502, "bad gateway"), currency="USD", amount=Decimal(300))
+    other = sent(service, preparer, approver, (502, "bad gateway"), currency="USD", amount=Decimal(300))
     service.records = json.dumps([record("T-7")])
     attempt = Attempt.objects.get(operation=unknown)
     seen = find_match(unknown, attempt)
@@ -151,27 +151,27 @@ def test_a_transaction_that_another_took_since_we_looked_closes_nothing(
 
 
 def test_a_twin_whose_transaction_was_named_does_not_stand_in_the_way(
-    service: StubProvider, maker: User, checker: User
+    service: StubProvider, preparer: User, approver: User
 ) -> None:
-    sent(service, maker, checker, (200, '{"data": {"transactionId": "T-8"}}'))
-    unknown = sent(service, maker, checker, (502, "bad gateway"))
+    sent(service, preparer, approver, (200, '{"data": {"transactionId": "T-8"}}'))
+    unknown = sent(service, preparer, approver, (502, "bad gateway"))
     let_pass(listing_delay())
     assert confirmed(unknown, service, record("T-7"), record("T-8")).status == Status.SUCCEEDED
-    assert Attempt.objects.get(operation=unknown).service_transaction_id == "T-7"
+    assert Attempt.objects.get(operation=unknown).provider_transaction_id == "T-7"
 
 
 def test_one_transaction_belongs_to_one_attempt(
-    unknown: Operation, service: StubProvider, maker: User, checker: User
+    unknown: Operation, service: StubProvider, preparer: User, approver: User
 ) -> None:
     assert confirmed(unknown, service, record("T-7")).status == Status.SUCCEEDED
-    twin = sent(service, maker, checker, (502, "bad gateway"))
+    twin = sent(service, preparer, approver, (502, "bad gateway"))
     assert confirmed(twin, service, record("T-7")).status == Status.UNKNOWN
 
 
 def test_an_answer_that_names_anothers_transaction_proves_nothing_and_says_so(
-    unknown: Operation, service: StubProvider, maker: User, checker: User
+    unknown: Operation, service: StubProvider, preparer: User, approver: User
 ) -> None:
     confirmed(unknown, service, record("T-7"))
-    twin = sent(service, maker, checker, (200, '{"data": {"transactionId": "T-7"}}'))
+    twin = sent(service, preparer, approver, (200, '{"data": {"transactionId": "T-7"}}'))
     assert Operation.objects.get(pk=twin.pk).status == Status.UNKNOWN
     assert Entry.objects.filter(action=Action.OPERATION_CONTRADICTED, target_id=str(twin.pk)).exists()

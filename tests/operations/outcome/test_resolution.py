@@ -35,53 +35,53 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def test_what_happened_is_closed_as_the_service_shows_its_transaction(
     service: StubProvider,
     unknown: Operation,
-    maker: User,
-    checker: User,
+    preparer: User,
+    approver: User,
     shown: str,
     status: str,
     outcome: str,
 ) -> None:
     shows(service, record("T-7", shown))
-    let_pass(Attempt.MAY_TAKE)
-    assert settled(unknown, maker, checker, "happened", "T-7").status == status
+    let_pass(Attempt.EXECUTION_WINDOW)
+    assert settled(unknown, preparer, approver, "happened", "T-7").status == status
     attempt = Attempt.objects.get()
-    assert (attempt.outcome, attempt.service_transaction_id, attempt.fee) == (outcome, "T-7", 50)
+    assert (attempt.outcome, attempt.provider_transaction_id, attempt.fee) == (outcome, "T-7", 50)
     assert attempt.resolution is not None
     assert attempt.resolution.kind == "resolution"
     assert attempt.closed_at is not None
 
 
-def test_what_did_not_happen_is_closed_as_failed(review: Operation, maker: User, checker: User) -> None:
-    closed = settled(review, maker, checker, "did_not_happen")
+def test_what_did_not_happen_is_closed_as_failed(review: Operation, preparer: User, approver: User) -> None:
+    closed = settled(review, preparer, approver, "did_not_happen")
     attempt = Attempt.objects.get()
-    assert (closed.status, attempt.outcome, attempt.service_transaction_id) == ("failed", "failed", None)
+    assert (closed.status, attempt.outcome, attempt.provider_transaction_id) == ("failed", "failed", None)
     assert (
         closed.reason
         == f"Settled by {Operation.objects.get(kind='resolution').reference}, which two people signed."
     )
 
 
-def test_a_proposal_alone_changes_nothing(review: Operation, maker: User) -> None:
-    proposed(review, maker, "did_not_happen")
+def test_a_proposal_alone_changes_nothing(review: Operation, preparer: User) -> None:
+    proposed(review, preparer, "did_not_happen")
     review.refresh_from_db()
     assert review.status == Status.REVIEW
     assert Attempt.objects.get().closed_at is None
 
 
-def test_whoever_proposes_it_cannot_countersign_it(review: Operation, checker: User) -> None:
-    resolution = proposed(review, checker, "did_not_happen")
+def test_whoever_proposes_it_cannot_countersign_it(review: Operation, approver: User) -> None:
+    resolution = proposed(review, approver, "did_not_happen")
     with pytest.raises(errors.SelfApprovalError):
-        factories.approve(resolution, checker)
+        factories.approve(resolution, approver)
     review.refresh_from_db()
     assert review.status == Status.REVIEW
 
 
-def test_both_operations_have_it_on_record(review: Operation, maker: User, checker: User) -> None:
-    settled(review, maker, checker, "did_not_happen")
+def test_both_operations_have_it_on_record(review: Operation, preparer: User, approver: User) -> None:
+    settled(review, preparer, approver, "did_not_happen")
     resolution = Operation.objects.get(kind="resolution")
     on_target = Entry.objects.get(action=Action.OPERATION_RESOLVED)
     assert on_target.target_id == str(review.pk)
-    assert (on_target.actor_id, on_target.detail["resolution"]) == (checker.pk, resolution.reference)
+    assert (on_target.actor_id, on_target.detail["resolution"]) == (approver.pk, resolution.reference)
     applied = Entry.objects.get(action=Action.OPERATION_APPLIED)
     assert applied.target_id == str(resolution.pk)
     assert resolution.status == Status.SUCCEEDED
@@ -96,43 +96,43 @@ def test_it_cannot_be_said_not_to_have_happened_while_the_service_may_still_exec
 
 
 def test_it_cannot_be_chosen_before_its_time_and_the_transaction_is_not_optional(
-    unknown: Operation, as_maker: Client
+    unknown: Operation, as_preparer: Client
 ) -> None:
     page = f"/operations/prepare/resolution/?operation={unknown.pk}"
-    html = text_of(as_maker.get(page))
+    html = text_of(as_preparer.get(page))
     assert re.search(r'value="did_not_happen"[^>]* disabled', html)
     assert "can be chosen from" in html
     assert "As which transaction of the service, if it happened</label>" in html
     in_review(unknown)
-    html = text_of(as_maker.get(page))
+    html = text_of(as_preparer.get(page))
     assert "can be chosen from" not in html
     assert " disabled" not in html.split('value="did_not_happen"')[1].split(">")[0]
 
 
 def test_nor_is_it_applied_while_the_service_may_still_execute_it(
-    review: Operation, maker: User, checker: User
+    review: Operation, preparer: User, approver: User
 ) -> None:
-    resolution = proposed(review, maker, "did_not_happen")
+    resolution = proposed(review, preparer, "did_not_happen")
     Attempt.objects.update(started_at=timezone.now() - timedelta(minutes=59))
     with pytest.raises(errors.CannotResolveError, match="may still be executed"):
-        factories.approve(resolution, checker)
+        factories.approve(resolution, approver)
 
 
 def test_nor_once_it_has_a_transaction_that_was_not_part_of_what_was_signed(
-    review: Operation, maker: User, checker: User
+    review: Operation, preparer: User, approver: User
 ) -> None:
     """A late answer may have named it since the resolution was proposed."""
-    resolution = proposed(review, maker, "did_not_happen")
-    Attempt.objects.update(service_transaction_id="T-7")
+    resolution = proposed(review, preparer, "did_not_happen")
+    Attempt.objects.update(provider_transaction_id="T-7")
     with pytest.raises(errors.CannotResolveError, match="may still be executed"):
-        factories.approve(resolution, checker)
+        factories.approve(resolution, approver)
 
 
 @pytest.mark.parametrize("shown", ["fullfiled", "processing"])
 def test_it_cannot_be_said_not_to_have_happened_while_its_transaction_is_executed(
     service: StubProvider, review: Operation, shown: str
 ) -> None:
-    Attempt.objects.update(service_transaction_id="T-7")
+    Attempt.objects.update(provider_transaction_id="T-7")
     shows(service, record("T-7", shown))
     assert "shows transaction T-7" in said(review, "did_not_happen").errors["verdict"][0]
 
@@ -148,14 +148,14 @@ def test_it_cannot_be_said_not_to_have_happened_while_its_transaction_is_execute
 def test_two_people_settle_one_whose_transaction_is_gone_or_not_executed(
     service: StubProvider,
     review: Operation,
-    maker: User,
-    checker: User,
+    preparer: User,
+    approver: User,
     records: list[dict[str, object]],
     fact: str,
 ) -> None:
-    Attempt.objects.update(service_transaction_id="T-7")
+    Attempt.objects.update(provider_transaction_id="T-7")
     shows(service, *records)
-    assert settled(review, maker, checker, "did_not_happen").status == Status.FAILED
+    assert settled(review, preparer, approver, "did_not_happen").status == Status.FAILED
     resolution = Operation.objects.get(kind="resolution")
     named = resolution.payload["named"]
     assert named["transaction_id"] == "T-7"
@@ -167,31 +167,31 @@ def test_two_people_settle_one_whose_transaction_is_gone_or_not_executed(
 def test_without_the_service_nobody_says_that_its_transaction_is_gone(
     service: StubProvider, review: Operation
 ) -> None:
-    Attempt.objects.update(service_transaction_id="T-7")
+    Attempt.objects.update(provider_transaction_id="T-7")
     service.records = '"no list at all"'
     assert "cannot be read now" in said(review, "did_not_happen").errors["verdict"][0]
 
 
 def test_if_the_machine_closes_it_first_the_resolution_is_not_applied_and_says_so(
-    service: StubProvider, unknown: Operation, as_checker: Client, maker: User
+    service: StubProvider, unknown: Operation, as_approver: Client, preparer: User
 ) -> None:
     shows(service, record("T-7"))
-    resolution = proposed(unknown, maker, "happened", "T-7")
+    resolution = proposed(unknown, preparer, "happened", "T-7")
     Attempt.objects.update(started_at=timezone.now() - timedelta(hours=2))
     confirmation.confirm_operation(unknown.pk)
-    answer = do(as_checker, resolution, "approve")
+    answer = do(as_approver, resolution, "approve")
     assert answer.status_code == 422
     assert f"{unknown.reference} is succeeded by now, without this. Nothing was changed." in text_of(answer)
-    assert "cannot be applied any more" in text_of(show(as_checker, resolution))
+    assert "cannot be applied any more" in text_of(show(as_approver, resolution))
     assert not resolution.approvals.exists()
     assert Entry.objects.filter(action=Action.OPERATION_REFUSED, target_id=str(resolution.pk)).exists()
 
 
 def test_the_evidence_is_part_of_what_is_signed(
-    service: StubProvider, unknown: Operation, maker: User
+    service: StubProvider, unknown: Operation, preparer: User
 ) -> None:
     shows(service, record("T-7", amount=250050))
-    resolution = proposed(unknown, maker, "happened", "T-7")
+    resolution = proposed(unknown, preparer, "happened", "T-7")
     seen = resolution.payload["transaction"]
     assert (seen["transaction_id"], seen["amount"], seen["status"]) == ("T-7", "250050", "fulfilled")
     assert seen["differs"] == ["Amount"]
@@ -199,11 +199,11 @@ def test_the_evidence_is_part_of_what_is_signed(
 
 
 def test_one_proposal_about_one_operation_waits_at_a_time(
-    review: Operation, maker: User, checker: User
+    review: Operation, preparer: User, approver: User
 ) -> None:
-    proposed(review, maker, "did_not_happen")
+    proposed(review, preparer, "did_not_happen")
     with pytest.raises(errors.DuplicatePendingError):
-        proposed(review, checker, "did_not_happen")
+        proposed(review, approver, "did_not_happen")
 
 
 def test_without_the_service_nothing_is_proposed(service: StubProvider, unknown: Operation) -> None:
@@ -211,23 +211,23 @@ def test_without_the_service_nothing_is_proposed(service: StubProvider, unknown:
     assert "cannot be read now" in said(unknown, "happened", "T-7").errors["transaction_id"][0]
 
 
-def test_only_an_open_case_can_be_settled(maker: User) -> None:
-    form = said(factories.prepared(maker), "did_not_happen")
+def test_only_an_open_case_can_be_settled(preparer: User) -> None:
+    form = said(factories.prepared(preparer), "did_not_happen")
     assert "never open" in form.errors["__all__"][0]
 
 
 def test_it_is_proposed_and_signed_on_the_pages(
-    review: Operation, as_maker: Client, as_checker: Client
+    review: Operation, as_preparer: Client, as_approver: Client
 ) -> None:
     address = f"/operations/prepare/resolution/?operation={review.pk}&verdict=did_not_happen"
-    assert review.reference in text_of(as_maker.get(address))
+    assert review.reference in text_of(as_preparer.get(address))
     form = {"operation": str(review.pk), "verdict": "did_not_happen", "reason": "I asked the bank"}
     submission = str(uuid.uuid4())
-    reviewed = as_maker.post(address, {**form, "submission": submission, "step": "review"})
+    reviewed = as_preparer.post(address, {**form, "submission": submission, "step": "review"})
     assert "it did not happen" in text_of(reviewed)
     prepare = {"submission": submission, "step": "prepare", "digest": reviewed.context["digest"]}
-    assert as_maker.post(address, {**form, **prepare}).status_code == 302
+    assert as_preparer.post(address, {**form, **prepare}).status_code == 302
     resolution = Operation.objects.get(pk=submission)
-    assert do(as_checker, resolution, "approve", comment="I heard it too").status_code == 302
+    assert do(as_approver, resolution, "approve", comment="I heard it too").status_code == 302
     review.refresh_from_db()
     assert review.status == Status.FAILED

@@ -20,52 +20,52 @@ DESK = "/operations/unknown/"
 
 
 @pytest.fixture
-def accepted(service: StubProvider, maker: User, checker: User) -> Operation:
+def accepted(service: StubProvider, preparer: User, approver: User) -> Operation:
     """Accepted without a name, with two transactions in the list that could be it: the balance is held."""
     shows(service)
     service.answer_post = lambda: (200, '{"data": {}}')
-    operation = factories.release(factories.approved(maker, checker), checker)
+    operation = factories.release(factories.approved(preparer, approver), approver)
     send.send_operation(operation.pk)
     shows(service, record("T-7"), record("T-8"))
     return confirmation.confirm_operation(operation.pk)
 
 
 def test_people_settle_it_only_when_it_can_come_no_more(
-    accepted: Operation, maker: User, checker: User
+    accepted: Operation, preparer: User, approver: User
 ) -> None:
     assert accepted.status == Status.PROCESSING
     assert "never open" in said(accepted, "happened", "T-7").errors["__all__"][0]
-    let_pass(Attempt.MAY_TAKE)
-    assert settled(accepted, maker, checker, "happened", "T-7").status == Status.SUCCEEDED
-    assert not Attempt.objects.in_doubt("NGN").exists()
+    let_pass(Attempt.EXECUTION_WINDOW)
+    assert settled(accepted, preparer, approver, "happened", "T-7").status == Status.SUCCEEDED
+    assert not Attempt.objects.unmatched("NGN").exists()
 
 
-def test_its_page_and_the_desk_offer_it_then(accepted: Operation, as_maker: Client) -> None:
+def test_its_page_and_the_desk_offer_it_then(accepted: Operation, as_preparer: Client) -> None:
     settle = f"/operations/prepare/resolution/?operation={accepted.pk}"
-    assert settle not in text_of(show(as_maker, accepted)) + text_of(as_maker.get(DESK))
-    assert "See the evidence" not in text_of(show(as_maker, accepted))
-    let_pass(Attempt.MAY_TAKE)
-    assert settle in text_of(as_maker.get(DESK))
-    assert "See the evidence and settle it" in text_of(show(as_maker, accepted))
+    assert settle not in text_of(show(as_preparer, accepted)) + text_of(as_preparer.get(DESK))
+    assert "See the evidence" not in text_of(show(as_preparer, accepted))
+    let_pass(Attempt.EXECUTION_WINDOW)
+    assert settle in text_of(as_preparer.get(DESK))
+    assert "See the evidence and settle it" in text_of(show(as_preparer, accepted))
 
 
 def test_it_may_be_settled_while_the_service_cannot_be_read_for_good(
-    service: StubProvider, accepted: Operation, maker: User, checker: User
+    service: StubProvider, accepted: Operation, preparer: User, approver: User
 ) -> None:
-    let_pass(Attempt.MAY_TAKE)
+    let_pass(Attempt.EXECUTION_WINDOW)
     service.records = '"no list at all"'
     assert confirmation.confirm_operation(accepted.pk).status == Status.PROCESSING
-    assert settled(accepted, maker, checker, "did_not_happen").status == Status.FAILED
+    assert settled(accepted, preparer, approver, "did_not_happen").status == Status.FAILED
 
 
 def test_nobody_settles_one_whose_transaction_is_known(
-    accepted: Operation, maker: User, checker: User
+    accepted: Operation, preparer: User, approver: User
 ) -> None:
     """The machine follows it by its id, be it named after the proposal."""
-    let_pass(Attempt.MAY_TAKE)
-    resolution = proposed(accepted, maker, "did_not_happen")
-    Attempt.objects.update(service_transaction_id="T-7")
+    let_pass(Attempt.EXECUTION_WINDOW)
+    resolution = proposed(accepted, preparer, "did_not_happen")
+    Attempt.objects.update(provider_transaction_id="T-7")
     assert "never open" in said(accepted, "happened", "T-7").errors["__all__"][0]
     with pytest.raises(errors.CannotResolveError, match="is processing by now"):
-        factories.approve(resolution, checker)
+        factories.approve(resolution, approver)
     assert reloaded(accepted).status == Status.PROCESSING

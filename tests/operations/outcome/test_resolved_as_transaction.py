@@ -41,13 +41,13 @@ def test_what_happened_needs_a_definite_transaction_that_the_service_shows(
     ("end", "means"), [("succeeded", "it succeeded"), ("failed", "it failed and no money is gone")]
 )
 def test_what_happened_under_a_word_that_is_not_known_ends_as_both_have_signed(
-    service: StubProvider, unknown: Operation, maker: User, checker: User, end: str, means: str
+    service: StubProvider, unknown: Operation, preparer: User, approver: User, end: str, means: str
 ) -> None:
     shows(service, record("T-7", "completed"))
-    let_pass(Attempt.MAY_TAKE)
-    assert settled(unknown, maker, checker, "happened", "T-7", end).status == Status(end)
+    let_pass(Attempt.EXECUTION_WINDOW)
+    assert settled(unknown, preparer, approver, "happened", "T-7", end).status == Status(end)
     attempt = Attempt.objects.get()
-    assert (attempt.outcome, attempt.service_transaction_id) == (Outcome(end), "T-7")
+    assert (attempt.outcome, attempt.provider_transaction_id) == (Outcome(end), "T-7")
     resolution = Operation.objects.get(kind="resolution")
     assert f"as transaction T-7, and “completed” means that {means}" in resolution.sentence
     assert resolution.payload["meaning"] == end
@@ -57,19 +57,19 @@ def test_what_happened_under_a_word_that_is_not_known_ends_as_both_have_signed(
 
 @pytest.mark.parametrize("status", ["completed", "reversed", ""])
 def test_a_word_that_is_not_known_is_asked_about_on_the_page(
-    service: StubProvider, unknown: Operation, as_maker: Client, status: str
+    service: StubProvider, unknown: Operation, as_preparer: Client, status: str
 ) -> None:
-    let_pass(Attempt.MAY_TAKE)
+    let_pass(Attempt.EXECUTION_WINDOW)
     address = "/operations/prepare/resolution/"
     form = {"operation": str(unknown.pk), "verdict": "happened", "transaction_id": "T-7", "reason": "Asked"}
-    assert 'name="meaning"' not in text_of(as_maker.get(address, form))
+    assert 'name="meaning"' not in text_of(as_preparer.get(address, form))
     shows(service, record("T-7", status))
-    asked = as_maker.post(address, {**form, "step": "review"})
+    asked = as_preparer.post(address, {**form, "step": "review"})
     assert asked.status_code == 422
     word = f"“{status}”" if status else "having no status"
     assert f"What {word} means" in text_of(asked)
     assert f"shows it as {word}, which is neither fulfilled nor failed" in text_of(asked)
-    reviewed = as_maker.post(address, {**form, "meaning": "failed", "step": "review"})
+    reviewed = as_preparer.post(address, {**form, "meaning": "failed", "step": "review"})
     assert reviewed.status_code == 200
     assert f"{word} means that it failed and no money is gone" in text_of(reviewed)
     assert "The money did not move, or is back: it failed" in text_of(reviewed)
@@ -85,25 +85,25 @@ def test_nobody_says_what_a_word_means_that_is_known(service: StubProvider, unkn
 
 @pytest.mark.parametrize(("status", "meaning"), [("failed", ""), ("completed", "failed")])
 def test_a_failed_one_may_be_anothers_while_ours_may_come(
-    service: StubProvider, unknown: Operation, maker: User, checker: User, status: str, meaning: str
+    service: StubProvider, unknown: Operation, preparer: User, approver: User, status: str, meaning: str
 ) -> None:
     """Ours may be executed minutes later, by then hidden behind `failed` and prepared again."""
     shows(service, record("T-7", status))
     form = said(unknown, "happened", "T-7", meaning=meaning)
     assert "may execute ours until" in form.errors["meaning" if meaning else "transaction_id"][0]
-    let_pass(Attempt.MAY_TAKE)
-    assert settled(unknown, maker, checker, "happened", "T-7", meaning).status == Status.FAILED
+    let_pass(Attempt.EXECUTION_WINDOW)
+    assert settled(unknown, preparer, approver, "happened", "T-7", meaning).status == Status.FAILED
 
 
 def test_nor_is_it_applied_as_failed_while_ours_may_come(
-    service: StubProvider, unknown: Operation, maker: User, checker: User
+    service: StubProvider, unknown: Operation, preparer: User, approver: User
 ) -> None:
     shows(service, record("T-7", "failed"))
-    let_pass(Attempt.MAY_TAKE)
-    resolution = proposed(unknown, maker, "happened", "T-7")
+    let_pass(Attempt.EXECUTION_WINDOW)
+    resolution = proposed(unknown, preparer, "happened", "T-7")
     Attempt.objects.update(started_at=timezone.now())
     with pytest.raises(errors.CannotResolveError, match="may still be executed"):
-        factories.approve(resolution, checker)
+        factories.approve(resolution, approver)
 
 
 @pytest.mark.parametrize(
@@ -118,35 +118,37 @@ def test_nor_is_it_applied_as_failed_while_ours_may_come(
 def test_a_word_that_has_changed_since_is_not_settled_by_what_it_meant(
     service: StubProvider,
     unknown: Operation,
-    maker: User,
-    checker: User,
+    preparer: User,
+    approver: User,
     now: list[dict[str, object]] | None,
     said_so: str,
 ) -> None:
     shows(service, record("T-7", "pending"))
-    let_pass(Attempt.MAY_TAKE)
-    resolution = proposed(unknown, maker, "happened", "T-7", "failed")
+    let_pass(Attempt.EXECUTION_WINDOW)
+    resolution = proposed(unknown, preparer, "happened", "T-7", "failed")
     shows(service, *now or [])
     if now is None:
         service.records = '"no list at all"'
     with pytest.raises(errors.CannotResolveError, match=said_so):
-        factories.approve(resolution, checker)
+        factories.approve(resolution, approver)
     assert reloaded(unknown).status == Status.UNKNOWN
     assert Entry.objects.filter(action=Action.OPERATION_REFUSED, target_id=str(resolution.pk)).exists()
 
 
 @pytest.mark.parametrize(("status", "meaning"), [("completed", None), ("fulfilled", "failed")])
 def test_content_that_does_not_say_how_it_ended_once_is_unreadable(
-    service: StubProvider, unknown: Operation, maker: User, status: str, meaning: str | None
+    service: StubProvider, unknown: Operation, preparer: User, status: str, meaning: str | None
 ) -> None:
     shows(service, record("T-7"))
-    content = proposed(unknown, maker, "happened", "T-7").payload
+    content = proposed(unknown, preparer, "happened", "T-7").payload
     changed = {"meaning": meaning, "transaction": {**content["transaction"], "status": status}}
     with pytest.raises(ValidationError, match="the end is told by"):
         KINDS["resolution"].read(content | changed)
 
 
-@pytest.mark.parametrize("seen", [{"watermark_transaction_id": "T-7"}, {"watermark_shown": ["T-6", "T-7"]}])
+@pytest.mark.parametrize(
+    "seen", [{"watermark_transaction_id": "T-7"}, {"watermark_seen_ids": ["T-6", "T-7"]}]
+)
 def test_a_transaction_that_was_there_before_ours_is_another(
     service: StubProvider, unknown: Operation, seen: dict[str, object]
 ) -> None:
@@ -156,22 +158,22 @@ def test_a_transaction_that_was_there_before_ours_is_another(
 
 
 def test_a_transaction_of_another_operation_cannot_be_named(
-    service: StubProvider, unknown: Operation, maker: User
+    service: StubProvider, unknown: Operation, preparer: User
 ) -> None:
-    other = factories.prepared_to_another_account(maker)
+    other = factories.prepared_to_another_account(preparer)
     claimed(other, "T-7")
     shows(service, record("T-7"))
     assert f"belongs to {other.reference}" in said(unknown, "happened", "T-7").errors["transaction_id"][0]
 
 
 def test_a_transaction_that_became_anothers_meanwhile_closes_nothing(
-    service: StubProvider, unknown: Operation, maker: User, checker: User
+    service: StubProvider, unknown: Operation, preparer: User, approver: User
 ) -> None:
     shows(service, record("T-7"))
-    resolution = proposed(unknown, maker, "happened", "T-7")
-    claimed(factories.prepared_to_another_account(maker), "T-7")
+    resolution = proposed(unknown, preparer, "happened", "T-7")
+    claimed(factories.prepared_to_another_account(preparer), "T-7")
     with pytest.raises(errors.CannotResolveError, match="another operation's by now"):
-        factories.approve(resolution, checker)
+        factories.approve(resolution, approver)
     unknown.refresh_from_db()
     resolution.refresh_from_db()
     assert (unknown.status, resolution.status) == (Status.UNKNOWN, Status.PENDING)
@@ -181,11 +183,11 @@ def claimed(operation: Operation, transaction_id: str) -> None:
     Attempt.objects.create(
         operation=operation,
         number=1,
-        released_by=operation.maker,
+        released_by=operation.preparer,
         digest=operation.digest,
         started_at=timezone.now(),
         deadline_at=timezone.now(),
         outcome=Outcome.SUCCEEDED,
-        service_transaction_id=transaction_id,
+        provider_transaction_id=transaction_id,
         closed_at=timezone.now(),
     )

@@ -25,14 +25,14 @@ def test_an_unknown_one_is_closed_by_the_one_transaction_that_matches(
     unknown: Operation, service: StubProvider
 ) -> None:
     assert confirmed(unknown, service, record("T-7")).status == Status.SUCCEEDED
-    assert Attempt.objects.get().service_transaction_id == "T-7"
+    assert Attempt.objects.get().provider_transaction_id == "T-7"
 
 
 def test_what_could_be_anothers_is_taken_only_when_ours_has_had_the_time_to_be_there(
-    service: StubProvider, maker: User, checker: User
+    service: StubProvider, preparer: User, approver: User
 ) -> None:
     """The list may lag: another of the same amount may stand in it before ours does."""
-    fresh = sent(service, maker, checker, (502, "bad gateway"))
+    fresh = sent(service, preparer, approver, (502, "bad gateway"))
     assert confirmed(fresh, service, record("T-7")).status == Status.UNKNOWN
     let_pass(listing_delay())
     assert confirmed(fresh, service, record("T-7"), record("T-8")).status == Status.UNKNOWN
@@ -40,17 +40,17 @@ def test_what_could_be_anothers_is_taken_only_when_ours_has_had_the_time_to_be_t
 
 
 def test_what_the_service_accepted_without_a_name_takes_the_only_one_at_once(
-    service: StubProvider, maker: User, checker: User
+    service: StubProvider, preparer: User, approver: User
 ) -> None:
-    accepted = sent(service, maker, checker, (200, '{"data": {}}'))
+    accepted = sent(service, preparer, approver, (200, '{"data": {}}'))
     assert confirmed(accepted, service, record("T-7")).status == Status.SUCCEEDED
 
 
 def test_it_does_not_at_once_where_something_moved_the_balance_in_between(
-    service: StubProvider, maker: User, checker: User
+    service: StubProvider, preparer: User, approver: User
 ) -> None:
     """Ours may not be in the list yet, and this one another's."""
-    accepted = sent(service, maker, checker, (200, '{"data": {}}'))
+    accepted = sent(service, preparer, approver, (200, '{"data": {}}'))
     balance = Attempt.objects.get().watermark_balance
     other = record("T-7", prevBalance=float(balance - 250_000))
     assert confirmed(accepted, service, other).status == Status.PROCESSING
@@ -58,9 +58,9 @@ def test_it_does_not_at_once_where_something_moved_the_balance_in_between(
 
 
 def test_it_does_once_ours_has_had_the_time_to_be_there(
-    service: StubProvider, maker: User, checker: User
+    service: StubProvider, preparer: User, approver: User
 ) -> None:
-    accepted = sent(service, maker, checker, (200, '{"data": {}}'))
+    accepted = sent(service, preparer, approver, (200, '{"data": {}}'))
     let_pass(listing_delay())
     assert confirmed(accepted, service, record("T-7", prevBalance=1)).status == Status.SUCCEEDED
 
@@ -71,7 +71,7 @@ def test_a_transaction_under_way_is_not_taken_while_ours_may_come_and_it_may_fai
     """It would hide ours, if it was another's and failed, and ours was executed after it."""
     assert confirmed(unknown, service, record("T-7", "processing")).status == Status.UNKNOWN
     assert confirmed(unknown, service, record("T-8"), record("T-7", "failed")).status == Status.UNKNOWN
-    assert Attempt.objects.get().service_transaction_id is None
+    assert Attempt.objects.get().provider_transaction_id is None
 
 
 @pytest.mark.parametrize("records", [[("T-7", "processing")], None], ids=["a candidate", "a problem"])
@@ -98,7 +98,7 @@ def test_staff_read_until_when_it_is_not_taken(unknown: Operation, service: Stub
     confirmed(unknown, service, record("T-7", "processing"))
     attempt = Attempt.objects.get()
     assert attempt.last_check == (
-        f"Found as T-7: processing; not taken before {attempt.may_come_until.astimezone(UTC):%H:%M} UTC, "
+        f"Found as T-7: processing; not taken before {attempt.execution_deadline.astimezone(UTC):%H:%M} UTC, "
         "since ours may come yet"
     )
 
@@ -106,9 +106,9 @@ def test_staff_read_until_when_it_is_not_taken(unknown: Operation, service: Stub
 def test_a_transaction_under_way_is_known_by_its_id_from_then_on(
     unknown: Operation, service: StubProvider
 ) -> None:
-    let_pass(Attempt.MAY_TAKE)
+    let_pass(Attempt.EXECUTION_WINDOW)
     assert confirmed(unknown, service, record("T-7", "processing")).status == Status.PROCESSING
-    assert Attempt.objects.get().service_transaction_id == "T-7"
+    assert Attempt.objects.get().provider_transaction_id == "T-7"
     assert (
         confirmed(unknown, service, record("T-8", amount=1), record("T-7", "failed")).status == Status.FAILED
     )
@@ -131,7 +131,7 @@ def test_a_failed_one_proves_failure_only_when_ours_cannot_come_any_more(
     unknown: Operation, service: StubProvider
 ) -> None:
     assert confirmed(unknown, service, record("T-7", "failed")).status == Status.UNKNOWN
-    let_pass(Attempt.MAY_TAKE)
+    let_pass(Attempt.EXECUTION_WINDOW)
     assert confirmed(unknown, service, record("T-7", "failed")).status == Status.FAILED
 
 

@@ -28,14 +28,14 @@ HOURS = timedelta(hours=5)
 
 
 @pytest.fixture
-def under_way(service: StubProvider, maker: User, checker: User) -> list[Operation]:
+def under_way(service: StubProvider, preparer: User, approver: User) -> list[Operation]:
     """Three that the service works on for hours, as T-1, T-2 and T-3, and that are not to be looked at for hours."""
     shows(service, *(record(f"T-{number}", "processing") for number in (1, 2, 3)))
     found = [
         sent(
             service,
-            maker,
-            checker,
+            preparer,
+            approver,
             (200, f'{{"data": {{"transactionId": "T-{number}"}}}}'),
             amount=Decimal(250_000 + number),
         )

@@ -17,11 +17,11 @@ from tests.requirements import opened_by
 
 pytestmark = pytest.mark.django_db
 
-ROLES = ("maker", "checker", "auditor", "administrator", "outsider")
+ROLES = ("preparer", "approver", "auditor", "administrator", "outsider")
 UNREACHABLE = "http://127.0.0.1:9/v2"
 
 # What each role is answered with. Forms are posted empty: 422 and 302 mean that the person may.
-#                     method  maker checker auditor administrator outsider
+#                     method  preparer approver auditor administrator outsider
 ANSWERS = {
     "overview":         ("get",  200, 200, 200, 200, 200),
     "balances":         ("get",  200, 200, 200, 200, 403),
@@ -103,36 +103,36 @@ FORMS = {
 }  # their address is a page as well
 
 
-def address_of(name: str, maker: User) -> str:
+def address_of(name: str, preparer: User) -> str:
     if name == "incident":
         return incidents.raise_incident(
-            factories.prepared(maker), kind=IncidentKind.SECOND_DEBIT, evidence={}
+            factories.prepared(preparer), kind=IncidentKind.SECOND_DEBIT, evidence={}
         ).get_absolute_url()
     if name == "transaction":
         return reverse("operations:transaction", args=[stored().pk])
     if name in WITHOUT_OPERATION:
         return reverse(f"operations:{name}")
-    return reverse(f"operations:{name}", args=KINDS_OF_ADDRESS.get(name) or [factories.prepared(maker).pk])
+    return reverse(f"operations:{name}", args=KINDS_OF_ADDRESS.get(name) or [factories.prepared(preparer).pk])
 
 
 def test_the_table_names_every_address() -> None:
     assert set(ANSWERS) == {pattern.name for pattern in urls.urlpatterns}
 
 
-@pytest.mark.parametrize("role", opened_by(ROLES, on_both_engines="maker"))
+@pytest.mark.parametrize("role", opened_by(ROLES, on_both_engines="preparer"))
 @pytest.mark.parametrize("name", ANSWERS)
 def test_a_role_opens_what_the_table_says(
     sign_in: Callable[[Client, User], Client],
     request: pytest.FixtureRequest,
     settings: Settings,
-    maker: User,
+    preparer: User,
     name: str,
     role: str,
 ) -> None:
     method, *answers = ANSWERS[name]
     client = sign_in(Client(), request.getfixturevalue(role))
     settings.GATEWAY_URL = UNREACHABLE
-    answer = getattr(client, str(method))(address_of(name, maker))
+    answer = getattr(client, str(method))(address_of(name, preparer))
     assert answer.status_code == answers[ROLES.index(role)]
 
 
@@ -140,6 +140,6 @@ def test_a_role_opens_what_the_table_says(
     "name", [name for name, row in ANSWERS.items() if row[0] == "post" and name not in FORMS]
 )
 def test_what_changes_something_is_never_done_by_a_link(
-    sign_in: Callable[[Client, User], Client], maker: User, name: str
+    sign_in: Callable[[Client, User], Client], preparer: User, name: str
 ) -> None:
-    assert sign_in(Client(), maker).get(address_of(name, maker)).status_code == 405
+    assert sign_in(Client(), preparer).get(address_of(name, preparer)).status_code == 405

@@ -50,66 +50,66 @@ def overview(client: Client) -> str:
     return text_of(client.get("/"))
 
 
-def test_the_overview_is_quiet_while_all_is_well(as_checker: Client, operation: Operation) -> None:
-    assert 'role="alert"' not in overview(as_checker)
+def test_the_overview_is_quiet_while_all_is_well(as_approver: Client, operation: Operation) -> None:
+    assert 'role="alert"' not in overview(as_approver)
 
 
-def test_the_overview_says_what_does_not_hold(as_checker: Client) -> None:
+def test_the_overview_says_what_does_not_hold(as_approver: Client) -> None:
     found(unsigned=["W-1"], broken_log=["entry 3: is missing"])
-    shown = overview(as_checker)
+    shown = overview(as_approver)
     for rule in INVARIANTS:
         assert (rule.sentence in shown) == (rule.name in {"unsigned", "broken_log"})
     assert 'href="/operations/incidents/"' in shown
 
 
 @pytest.mark.parametrize("minutes", [4, 6])
-def test_the_overview_says_when_the_mirror_is_late(as_checker: Client, minutes: int) -> None:
+def test_the_overview_says_when_the_mirror_is_late(as_approver: Client, minutes: int) -> None:
     Mirror.objects.update(as_of=timezone.now() - timedelta(minutes=minutes))
-    assert ("The transactions here are not up to date." in overview(as_checker)) == (minutes > 5)
+    assert ("The transactions here are not up to date." in overview(as_approver)) == (minutes > 5)
 
 
-def test_the_overview_says_how_far_the_first_load_is(as_checker: Client) -> None:
+def test_the_overview_says_how_far_the_first_load_is(as_approver: Client) -> None:
     Mirror.objects.update(loaded_at=None, pass_depth="whole", pass_page=41, pass_pages=100, rows=4000)
-    shown = overview(as_checker)
+    shown = overview(as_approver)
     assert "40&nbsp;%, 4,000 transactions so far" in shown
     assert '<progress max="100" value="40" aria-label="Read so far">' in shown
     assert 'role="alert"' not in shown
 
 
-def test_the_overview_says_why_reading_the_list_ended_early(as_checker: Client) -> None:
-    Mirror.objects.update(problem="<b>It</b> answered 500.", problem_at=timezone.now())
-    assert "&lt;b&gt;It&lt;/b&gt; answered 500. It is tried again every minute." in overview(as_checker)
+def test_the_overview_says_why_reading_the_list_ended_early(as_approver: Client) -> None:
+    Mirror.objects.update(error="<b>It</b> answered 500.", error_at=timezone.now())
+    assert "&lt;b&gt;It&lt;/b&gt; answered 500. It is tried again every minute." in overview(as_approver)
 
 
-def test_the_overview_says_that_the_service_counts_others(as_checker: Client) -> None:
-    Mirror.objects.update(rows=10, listed=12)
-    assert "The service counts 12 transactions, and 2 of them are not here." in overview(as_checker)
-    Mirror.objects.update(rows=10, listed=7)
-    assert "The service counts 7 transactions, and 3 fewer than are here." in overview(as_checker)
+def test_the_overview_says_that_the_service_counts_others(as_approver: Client) -> None:
+    Mirror.objects.update(rows=10, provider_count=12)
+    assert "The service counts 12 transactions, and 2 of them are not here." in overview(as_approver)
+    Mirror.objects.update(rows=10, provider_count=7)
+    assert "The service counts 7 transactions, and 3 fewer than are here." in overview(as_approver)
 
 
 @pytest.mark.parametrize("minutes", [4, 6])
-def test_the_overview_says_when_nobody_checks(as_checker: Client, minutes: int) -> None:
+def test_the_overview_says_when_nobody_checks(as_approver: Client, minutes: int) -> None:
     Inspection.objects.update(at=timezone.now() - timedelta(minutes=minutes))
-    assert ("Nobody is checking" in overview(as_checker)) == (minutes > 5)
+    assert ("Nobody is checking" in overview(as_approver)) == (minutes > 5)
 
 
-def test_an_installation_that_was_never_checked_says_so(as_checker: Client) -> None:
+def test_an_installation_that_was_never_checked_says_so(as_approver: Client) -> None:
     Inspection.objects.all().delete()
-    assert "was never checked" in overview(as_checker)
+    assert "was never checked" in overview(as_approver)
 
 
 def test_the_overview_leads_to_open_incidents_only(
-    as_checker: Client, checker: User, incident: Incident
+    as_approver: Client, approver: User, incident: Incident
 ) -> None:
-    assert "1 incident is open" in overview(as_checker)
-    incidents.acknowledge_incident(incident.pk, actor=checker, note="Refunded")
-    assert 'role="alert"' not in overview(as_checker)
+    assert "1 incident is open" in overview(as_approver)
+    incidents.acknowledge_incident(incident.pk, actor=approver, note="Refunded")
+    assert 'role="alert"' not in overview(as_approver)
 
 
-def test_before_the_first_inspection_incidents_show_as_well(as_checker: Client, incident: Incident) -> None:
+def test_before_the_first_inspection_incidents_show_as_well(as_approver: Client, incident: Incident) -> None:
     Inspection.objects.all().delete()
-    assert "1 incident is open" in overview(as_checker)
+    assert "1 incident is open" in overview(as_approver)
 
 
 def test_somebody_without_a_role_reads_nothing_of_it(
@@ -120,60 +120,60 @@ def test_somebody_without_a_role_reads_nothing_of_it(
 
 
 def test_the_overview_asks_eight_questions_at_most(
-    as_checker: Client, incident: Incident, asked_before: None
+    as_approver: Client, incident: Incident, warm_caches: None
 ) -> None:
     found(unsigned=["W-1"])
     with CaptureQueriesContext(connection) as queries:
-        overview(as_checker)
+        overview(as_approver)
     assert len(queries) <= 8
 
 
 def test_the_list_names_every_incident_and_what_breaks_a_rule(
-    as_checker: Client, incident: Incident, operation: Operation
+    as_approver: Client, incident: Incident, operation: Operation
 ) -> None:
     found(unsigned=[operation.reference])
-    shown = text_of(as_checker.get("/operations/incidents/"))
+    shown = text_of(as_approver.get("/operations/incidents/"))
     assert WHAT in shown
     assert f'href="/search/?q={operation.reference}"' in shown
 
 
 def test_the_page_of_the_operation_tells_it(
-    as_checker: Client, checker: User, incident: Incident, operation: Operation
+    as_approver: Client, approver: User, incident: Incident, operation: Operation
 ) -> None:
-    assert incident.get_absolute_url() in text_of(as_checker.get(operation.get_absolute_url()))
-    incidents.acknowledge_incident(incident.pk, actor=checker, note="Refunded by the service")
-    assert "Refunded by the service" in text_of(as_checker.get(operation.get_absolute_url()))
+    assert incident.get_absolute_url() in text_of(as_approver.get(operation.get_absolute_url()))
+    incidents.acknowledge_incident(incident.pk, actor=approver, note="Refunded by the service")
+    assert "Refunded by the service" in text_of(as_approver.get(operation.get_absolute_url()))
 
 
-def test_an_approver_takes_note_on_its_page(as_checker: Client, checker: User, incident: Incident) -> None:
-    shown = text_of(as_checker.get(incident.get_absolute_url()))
+def test_an_approver_takes_note_on_its_page(as_approver: Client, approver: User, incident: Incident) -> None:
+    shown = text_of(as_approver.get(incident.get_absolute_url()))
     assert "T-1 &lt;b&gt;250,000&lt;/b&gt;" in shown
-    answer = as_checker.post(incident.get_absolute_url(), {"note": "Refunded"})
+    answer = as_approver.post(incident.get_absolute_url(), {"note": "Refunded"})
     assert (answer.status_code, answer["Location"]) == (302, "/operations/incidents/")
     incident.refresh_from_db()
-    assert (incident.seen_by, incident.note) == (checker, "Refunded")
+    assert (incident.acknowledged_by, incident.note) == (approver, "Refunded")
 
 
 def test_further_evidence_and_what_was_found_before_stand_side_by_side(
-    as_checker: Client, checker: User, incident: Incident, operation: Operation
+    as_approver: Client, approver: User, incident: Incident, operation: Operation
 ) -> None:
-    incidents.acknowledge_incident(incident.pk, actor=checker, note="Refunded")
+    incidents.acknowledge_incident(incident.pk, actor=approver, note="Refunded")
     further = incidents.raise_incident(operation, kind=KIND, evidence={"named": "T-2"})
-    assert "1 incident is open" in overview(as_checker)
-    before = text_of(as_checker.get(incident.get_absolute_url()))
+    assert "1 incident is open" in overview(as_approver)
+    before = text_of(as_approver.get(incident.get_absolute_url()))
     assert f'<a href="{further.get_absolute_url()}">further evidence</a>' in before
     assert "T-1" in before
-    shown = text_of(as_checker.get(further.get_absolute_url()))
+    shown = text_of(as_approver.get(further.get_absolute_url()))
     assert f'<a href="{incident.get_absolute_url()}">The evidence of' in shown
     assert "Amara Okafor found: Refunded" in shown
-    assert text_of(as_checker.get("/operations/incidents/")).count("further evidence") == 1
+    assert text_of(as_approver.get("/operations/incidents/")).count("further evidence") == 1
 
 
 @pytest.mark.parametrize("note", ["", " ", "x" * 501])
 def test_a_note_that_cannot_be_taken_is_answered_beside_its_field(
-    as_checker: Client, incident: Incident, note: str
+    as_approver: Client, incident: Incident, note: str
 ) -> None:
-    answer = as_checker.post(incident.get_absolute_url(), {"note": note})
+    answer = as_approver.post(incident.get_absolute_url(), {"note": note})
     assert answer.status_code == 422
     assert 'id="id_note_error"' in text_of(answer)
     assert note.strip() in text_of(answer)
@@ -181,17 +181,17 @@ def test_a_note_that_cannot_be_taken_is_answered_beside_its_field(
     assert incident.is_open
 
 
-def test_somebody_who_was_later_is_told(as_checker: Client, administrator: User, incident: Incident) -> None:
+def test_somebody_who_was_later_is_told(as_approver: Client, administrator: User, incident: Incident) -> None:
     incidents.acknowledge_incident(incident.pk, actor=administrator, note="Refunded")
-    answer = as_checker.post(incident.get_absolute_url(), {"note": "Mine"})
+    answer = as_approver.post(incident.get_absolute_url(), {"note": "Mine"})
     assert answer.status_code == 422
     incident.refresh_from_db()
     assert incident.note == "Refunded"
 
 
 @pytest.mark.django_db(transaction=True)  # a stored report is read by a connection of its own
-def test_the_csv_has_every_incident(as_checker: Client, incident: Incident, operation: Operation) -> None:
-    answer = as_checker.get("/reports/incidents.csv")
+def test_the_csv_has_every_incident(as_approver: Client, incident: Incident, operation: Operation) -> None:
+    answer = as_approver.get("/reports/incidents.csv")
     assert answer.status_code == 200
     text = b"".join(answer).decode()
     assert operation.reference in text

@@ -46,29 +46,29 @@ def test_the_list_is_closed_to_somebody_without_a_role(
     ],
 )
 def test_filters_narrow_the_list(
-    client: Client, sign_in: SignIn, maker: User, checker: User, filters: str, found: list[bool]
+    client: Client, sign_in: SignIn, preparer: User, approver: User, filters: str, found: list[bool]
 ) -> None:
     other = factories.person("Ngozi Eze")
-    other.groups.set(maker.groups.all())
-    first = factories.prepared(maker)
+    other.groups.set(preparer.groups.all())
+    first = factories.prepared(preparer)
     second = factories.prepared(
         other, currency="USD", account_name="KOLA VENTURES LTD", account_number="1112220031"
     )
-    third = factories.prepared(maker)
-    approvals.cancel_operation(third.pk, actor=maker)
-    html = page(sign_in(client, maker), f"{LIST}?{filters}")
+    third = factories.prepared(preparer)
+    approvals.cancel_operation(third.pk, actor=preparer)
+    html = page(sign_in(client, preparer), f"{LIST}?{filters}")
     assert references(html, first, second, third) == found
 
 
 def test_the_days_of_a_filter_are_days_of_the_person_who_asks(
-    client: Client, sign_in: SignIn, maker: User
+    client: Client, sign_in: SignIn, preparer: User
 ) -> None:
-    operation = factories.prepared(maker)
+    operation = factories.prepared(preparer)
     with lifted(connection):
         Operation.objects.filter(pk=operation.pk).update(prepared_at="2026-03-01T23:30:00Z")
-    signed_in = sign_in(client, maker)
+    signed_in = sign_in(client, preparer)
     assert references(page(signed_in, f"{LIST}?since=2026-03-02&until=2026-03-02"), operation) == [True]
-    User.objects.filter(pk=maker.pk).update(time_zone="UTC")
+    User.objects.filter(pk=preparer.pk).update(time_zone="UTC")
     assert references(page(signed_in, f"{LIST}?since=2026-03-02&until=2026-03-02"), operation) == [False]
 
 
@@ -81,28 +81,30 @@ def test_the_days_of_a_filter_are_days_of_the_person_who_asks(
     ],
 )
 def test_a_filter_that_cannot_be_is_refused_and_nothing_is_listed(
-    client: Client, sign_in: SignIn, maker: User, filters: str, message: str
+    client: Client, sign_in: SignIn, preparer: User, filters: str, message: str
 ) -> None:
-    operation = factories.prepared(maker)
-    answer = sign_in(client, maker).get(f"{LIST}?{filters}")
+    operation = factories.prepared(preparer)
+    answer = sign_in(client, preparer).get(f"{LIST}?{filters}")
     assert answer.status_code == 422
     assert message in answer.content.decode()
     assert operation.reference not in answer.content.decode()
 
 
 def test_htmx_gets_the_rows_alone_and_a_restored_page_gets_all(
-    client: Client, sign_in: SignIn, maker: User
+    client: Client, sign_in: SignIn, preparer: User
 ) -> None:
-    signed_in = sign_in(client, maker)
+    signed_in = sign_in(client, preparer)
     rows = page(signed_in, LIST, HX_Request="true")
     assert rows.lstrip().startswith('<div id="results">')
     whole = page(signed_in, LIST, HX_Request="true", HX_History_Restore_Request="true")
     assert "<!DOCTYPE html>" in whole
 
 
-def test_pages_follow_each_other_and_keep_the_filters(client: Client, sign_in: SignIn, maker: User) -> None:
-    operations = [factories.prepared(maker) for _ in range(51)]
-    signed_in = sign_in(client, maker)
+def test_pages_follow_each_other_and_keep_the_filters(
+    client: Client, sign_in: SignIn, preparer: User
+) -> None:
+    operations = [factories.prepared(preparer) for _ in range(51)]
+    signed_in = sign_in(client, preparer)
     first = signed_in.get(f"{LIST}?currency=NGN")
     shown = first.context["page"]
     assert len(shown.rows) == 50
@@ -111,13 +113,13 @@ def test_pages_follow_each_other_and_keep_the_filters(client: Client, sign_in: S
     assert [row.pk for row in second.context["page"].rows] == [operations[0].pk]
 
 
-def test_the_export_is_of_what_is_on_screen(client: Client, sign_in: SignIn, maker: User) -> None:
-    factories.prepared(maker)
-    html = page(sign_in(client, maker), f"{LIST}?currency=NGN&mine=on")
+def test_the_export_is_of_what_is_on_screen(client: Client, sign_in: SignIn, preparer: User) -> None:
+    factories.prepared(preparer)
+    html = page(sign_in(client, preparer), f"{LIST}?currency=NGN&mine=on")
     assert f'{reverse("reports:csv", args=["operations"])}?currency=NGN&amp;mine=on&amp;tab=open"' in html
 
 
-@pytest.mark.parametrize("person", ["maker", "checker"])
+@pytest.mark.parametrize("person", ["preparer", "approver"])
 @pytest.mark.parametrize("tab", ["waiting", "open", "done"])
 @pytest.mark.parametrize(
     "filters",
@@ -138,18 +140,20 @@ def test_the_export_is_of_what_is_on_screen(client: Client, sign_in: SignIn, mak
 def test_the_export_holds_the_rows_on_screen_in_their_order(
     client: Client,
     sign_in: SignIn,
-    maker: User,
+    preparer: User,
     request: pytest.FixtureRequest,
     person: str,
     tab: str,
     filters: str,
 ) -> None:
-    checker = request.getfixturevalue("checker")
-    factories.prepared(maker)
-    factories.prepared(maker, currency="USD", account_name="KOLA VENTURES LTD", account_number="1112220031")
-    approvals.cancel_operation(factories.prepared(maker).pk, actor=maker)
-    factories.approved(maker, checker)
-    early = factories.prepared(maker)
+    approver = request.getfixturevalue("approver")
+    factories.prepared(preparer)
+    factories.prepared(
+        preparer, currency="USD", account_name="KOLA VENTURES LTD", account_number="1112220031"
+    )
+    approvals.cancel_operation(factories.prepared(preparer).pk, actor=preparer)
+    factories.approved(preparer, approver)
+    early = factories.prepared(preparer)
     with lifted(connection):
         Operation.objects.filter(pk=early.pk).update(prepared_at="2026-03-01T12:00:00Z")
     signed_in = sign_in(client, request.getfixturevalue(person))
@@ -164,26 +168,26 @@ def test_the_export_holds_the_rows_on_screen_in_their_order(
         ] == on_screen
 
 
-def test_the_export_goes_on_behind_the_page(client: Client, sign_in: SignIn, maker: User) -> None:
+def test_the_export_goes_on_behind_the_page(client: Client, sign_in: SignIn, preparer: User) -> None:
     for _ in range(51):
-        factories.prepared(maker)
-    answer = sign_in(client, maker).get(reverse("reports:csv", args=["operations"]), {"tab": "open"})
+        factories.prepared(preparer)
+    answer = sign_in(client, preparer).get(reverse("reports:csv", args=["operations"]), {"tab": "open"})
     assert len(list(csv.DictReader(answer.getvalue().decode().splitlines()))) == 51
 
 
 def test_a_transaction_of_the_service_finds_its_operation_once(
-    client: Client, sign_in: SignIn, maker: User
+    client: Client, sign_in: SignIn, preparer: User
 ) -> None:
-    operation = factories.prepared(maker)
+    operation = factories.prepared(preparer)
     for number in (1, 2):
         factories.attempt(
             operation,
             number=number,
             outcome="not_sent",
             closed_at=timezone.now(),
-            service_transaction_id=f"TX-{number}",
+            provider_transaction_id=f"TX-{number}",
         )
-    signed_in = sign_in(client, maker)
+    signed_in = sign_in(client, preparer)
     for text in ("TX-2", "CHIDINMA"):
         assert [row.pk for row in signed_in.get(LIST, {"text": text}).context["page"].rows] == [operation.pk]
 
@@ -191,20 +195,20 @@ def test_a_transaction_of_the_service_finds_its_operation_once(
 QUERIES_AT_MOST = {"/": 8, LIST: 7, f"{LIST}?tab=done&text=ada&currency=NGN&since=2026-01-01": 7}
 
 
-@pytest.mark.parametrize("person", ["maker", "checker", "auditor", "administrator"])
+@pytest.mark.parametrize("person", ["preparer", "approver", "auditor", "administrator"])
 @pytest.mark.parametrize("address", QUERIES_AT_MOST)
 def test_a_page_needs_few_queries(
     client: Client,
     sign_in: SignIn,
     request: pytest.FixtureRequest,
     django_assert_max_num_queries: DjangoAssertNumQueries,
-    maker: User,
+    preparer: User,
     person: str,
     address: str,
 ) -> None:
     Inspection.objects.create(pk=1, at=timezone.now())
     for days in range(3):
-        operation = factories.prepared(maker)
+        operation = factories.prepared(preparer)
         with lifted(connection):
             Operation.objects.filter(pk=operation.pk).update(
                 prepared_at=timezone.now() - timedelta(days=days)

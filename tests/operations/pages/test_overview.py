@@ -69,27 +69,27 @@ def tables(html: str) -> list[list[list[str]]]:
     return [[re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in table] for table in rows]
 
 
-def test_behind_each_chart_stands_a_table_of_thirty_days(as_checker: Client) -> None:
+def test_behind_each_chart_stands_a_table_of_thirty_days(as_approver: Client) -> None:
     totals("NGN", "USDT")
-    naira, dollars = tables(page(as_checker))
+    naira, dollars = tables(page(as_approver))
     assert len(naira) == len(dollars) == 30
     today = timezone.now().astimezone(UTC)
     assert naira[-1] == [today.strftime("%-d %b"), "7,407.00", "7,407.00"]
     assert dollars[-1][1:] == ["7,407.000000", "7,407.000000"]
 
 
-def test_a_chart_has_nothing_but_its_table_and_may_load_uplot(as_checker: Client) -> None:
+def test_a_chart_has_nothing_but_its_table_and_may_load_uplot(as_approver: Client) -> None:
     totals("NGN")
-    html = page(as_checker)
+    html = page(as_approver)
     assert html.count('<figure class="chart">') == 1
     assert re.search(r'data-uplot="/static/vendor/uplot-1\.6\.32/uPlot\.iife\.min[^"]*\.js"', html)
     assert re.search(r'<script src="/static/charts[^"]*" type="module"></script>', html)
     assert not re.search(r"<script(?! src)|<style|\sstyle=|application/json", html)
 
 
-def test_volumes_by_type_have_words_numbers_and_bars(as_checker: Client) -> None:
+def test_volumes_by_type_have_words_numbers_and_bars(as_approver: Client) -> None:
     totals("NGN")
-    html = page(as_checker)
+    html = page(as_approver)
     row = re.search(r"<tr><th scope=\"row\">Internal transfers</th>(.*?)</tr>", html)
     assert row is not None
     assert ">120</td>" in row[1]
@@ -97,52 +97,52 @@ def test_volumes_by_type_have_words_numbers_and_bars(as_checker: Client) -> None
     assert '<rect width="100%"' in row[1]
 
 
-def test_a_huge_and_a_tiny_amount_are_written_as_everywhere(as_checker: Client) -> None:
+def test_a_huge_and_a_tiny_amount_are_written_as_everywhere(as_approver: Client) -> None:
     totals("NGN", amount="9999999999999999999999.5")
     totals("USDT", amount="0.000001")
-    naira, dollars = tables(page(as_checker))
+    naira, dollars = tables(page(as_approver))
     assert naira[0][1] == "59,999,999,999,999,999,999,997.00"
     assert dollars[0][1] == "0.000006"
 
 
-def test_the_cards_have_a_trend_of_thirty_days(as_checker: Client) -> None:
+def test_the_cards_have_a_trend_of_thirty_days(as_approver: Client) -> None:
     balance(amount="300")
     midnight = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
     snapshot("100", ago=timezone.now() - (midnight - timedelta(days=20)))
-    html = page(as_checker)
+    html = page(as_approver)
     assert '<polyline points="' in html
     assert "up 200.00, lowest 100.00, highest 300.00" in html
     assert re.search(r"Last (20|21) d:", html)
 
 
-def test_the_balances_that_htmx_brings_have_it_too(as_checker: Client, settings: Settings) -> None:
+def test_the_balances_that_htmx_brings_have_it_too(as_approver: Client, settings: Settings) -> None:
     settings.GATEWAY_URL = "http://127.0.0.1:9/v2"
     balance()
     day_of_snapshots("NGN")
-    assert "<polyline" in as_checker.get("/balances/").content.decode()
+    assert "<polyline" in as_approver.get("/balances/").content.decode()
 
 
-def test_the_urgent_say_when_they_expire(as_checker: Client, maker: User) -> None:
-    calm, urgent = factories.prepared(maker), factories.prepared(maker)
+def test_the_urgent_say_when_they_expire(as_approver: Client, preparer: User) -> None:
+    calm, urgent = factories.prepared(preparer), factories.prepared(preparer)
     with lifted(connection):
         Operation.objects.filter(pk=urgent.pk).update(expires_at=timezone.now() + timedelta(minutes=25))
-    html = page(as_checker)
+    html = page(as_approver)
     assert html.index(urgent.reference) < html.index(calm.reference)
     assert html.count("data-until") == 1
 
 
 def test_states_and_the_time_to_countersign_stand_there(
-    as_checker: Client, maker: User, checker: User
+    as_approver: Client, preparer: User, approver: User
 ) -> None:
-    factories.prepared(maker)
-    factories.approved(maker, checker)
+    factories.prepared(preparer)
+    factories.approved(preparer, approver)
     Inspection.objects.create(
         pk=1,
         at=timezone.now(),
-        countersigned=7,
-        countersigned_within=timedelta(minutes=14),
+        approved_count=7,
+        median_approval_time=timedelta(minutes=14),
     )
-    html = page(as_checker)
+    html = page(as_approver)
     states = html.partition("Operations by state</h2>")[2].partition("</section>")[0]
     assert re.findall(r"status=(\w+)\".*?<td class=\"num\">(\d+)<", states, re.S) == [
         ("pending", "1"),
@@ -152,15 +152,15 @@ def test_states_and_the_time_to_countersign_stand_there(
     assert "of the 7 operations" in states
 
 
-def test_with_nothing_mirrored_yet_the_page_says_so(as_checker: Client) -> None:
-    html = page(as_checker)
+def test_with_nothing_mirrored_yet_the_page_says_so(as_approver: Client) -> None:
+    html = page(as_approver)
     assert "No transaction is known yet" in html
     assert tables(html) == []
 
 
-def test_with_nothing_in_these_days_the_page_says_so(as_checker: Client) -> None:
+def test_with_nothing_in_these_days_the_page_says_so(as_approver: Client) -> None:
     mirrored()
-    assert "No transaction in these days" in page(as_checker)
+    assert "No transaction in these days" in page(as_approver)
 
 
 def test_each_block_is_for_who_may_see_it(client: Client, sign_in: SignIn, outsider: User) -> None:
@@ -187,13 +187,13 @@ def test_somebody_without_any_role_is_told_what_to_do(
     assert "The last 30 days" not in html
 
 
-@pytest.mark.parametrize("person", ["maker", "checker", "auditor", "administrator"])
+@pytest.mark.parametrize("person", ["preparer", "approver", "auditor", "administrator"])
 def test_it_asks_eight_questions_at_most_and_is_small(
     client: Client,
     sign_in: SignIn,
     request: pytest.FixtureRequest,
     django_assert_max_num_queries: DjangoAssertNumQueries,
-    maker: User,
+    preparer: User,
     person: str,
 ) -> None:
     totals("NGN", "USD", "USDT")
@@ -203,7 +203,7 @@ def test_it_asks_eight_questions_at_most_and_is_small(
         balance(currency)
         day_of_snapshots(currency)
     for number in range(12):
-        factories.prepared(maker, account_number=f"{number:010d}", account_name=f"HOLDER {number} LIMITED")
+        factories.prepared(preparer, account_number=f"{number:010d}", account_name=f"HOLDER {number} LIMITED")
     browser = sign_in(client, request.getfixturevalue(person))
     pause.cached_pause()  # asked once a second by each process
     with django_assert_max_num_queries(8):

@@ -31,15 +31,15 @@ from tests.append_only.triggers import lifted
 pytestmark = pytest.mark.django_db
 
 
-def operations(maker: User, count: int = 400) -> list[Operation]:
+def operations(preparer: User, count: int = 400) -> list[Operation]:
     """In every status, of sixty days, a third of them still open; as an import would put them there."""
     chance, now = random.Random(12), timezone.now()  # noqa: S311 - the same every time, no secret
-    made = [_operation(chance, number, now, maker) for number in range(count)]
+    made = [_operation(chance, number, now, preparer) for number in range(count)]
     with lifted(connection):
         return Operation.objects.bulk_create(made)
 
 
-def _operation(chance: random.Random, number: int, now: datetime, maker: User) -> Operation:
+def _operation(chance: random.Random, number: int, now: datetime, preparer: User) -> Operation:
     status = chance.choice(list(Status))
     prepared_at = now - timedelta(minutes=chance.randrange(60 * 24 * 60))
     decided_at = prepared_at + timedelta(microseconds=chance.randrange(10**11))
@@ -56,7 +56,7 @@ def _operation(chance: random.Random, number: int, now: datetime, maker: User) -
         status=status,
         approvals_needed=1,
         rule="One approver.",
-        maker=maker,
+        preparer=preparer,
         prepared_at=prepared_at,
         expires_at=prepared_at + timedelta(days=3),
         decided_at=None if status in {Status.PENDING, Status.EXPIRED, Status.CANCELLED} else decided_at,
@@ -64,16 +64,16 @@ def _operation(chance: random.Random, number: int, now: datetime, maker: User) -
     )
 
 
-def test_each_group_has_its_oldest_and_counts_all(maker: User, checker: User) -> None:
-    made = operations(maker)
+def test_each_group_has_its_oldest_and_counts_all(preparer: User, approver: User) -> None:
+    made = operations(preparer)
     still_open = sorted((one for one in made if not one.is_closed), key=lambda one: one.prepared_at)
     waiting = [one for one in still_open if one.status in {Status.PENDING, Status.APPROVED}]
     attention = [one for one in still_open if one.status in NEEDS_ATTENTION]
     rest = [one for one in still_open if one not in waiting and one not in attention]
     soon = timezone.now() + timedelta(hours=1)
-    assert checker.has_perm(APPROVE)  # permissions are read once
+    assert approver.has_perm(APPROVE)  # permissions are read once
     with CaptureQueriesContext(connection) as queries:
-        found = open_operations(checker)
+        found = open_operations(approver)
     assert len(queries) == 1
     for group, expected in (
         (GroupName.WAITING, waiting),
@@ -81,44 +81,44 @@ def test_each_group_has_its_oldest_and_counts_all(maker: User, checker: User) ->
         (GroupName.UNDER_WAY, rest),
     ):
         urgent_first = sorted(expected, key=lambda one: one not in waiting or one.expires_at > soon)
-        assert found[group].in_all == len(expected) > SHOWN_PER_GROUP
+        assert found[group].total == len(expected) > SHOWN_PER_GROUP
         assert [one.pk for one in found[group].first] == [one.pk for one in urgent_first[:SHOWN_PER_GROUP]]
 
 
-def test_what_runs_out_within_the_hour_comes_first(maker: User, checker: User) -> None:
-    oldest, middle, urgent = (factories.prepared(maker) for _ in range(3))
+def test_what_runs_out_within_the_hour_comes_first(preparer: User, approver: User) -> None:
+    oldest, middle, urgent = (factories.prepared(preparer) for _ in range(3))
     with lifted(connection):
         for number, one in enumerate((oldest, middle, urgent)):
             at = timezone.now() - timedelta(hours=5 - number)
             Operation.objects.filter(pk=one.pk).update(prepared_at=at)
         Operation.objects.filter(pk=urgent.pk).update(expires_at=timezone.now() + timedelta(minutes=20))
-    first = open_operations(checker)[GroupName.WAITING].first
+    first = open_operations(approver)[GroupName.WAITING].first
     assert [one.pk for one in first] == [urgent.pk, oldest.pk, middle.pk]
 
 
-def test_to_somebody_who_decides_nothing_all_of_it_is_under_way(maker: User, auditor: User) -> None:
-    operations(maker, 60)
+def test_to_somebody_who_decides_nothing_all_of_it_is_under_way(preparer: User, auditor: User) -> None:
+    operations(preparer, 60)
     found = open_operations(auditor)
-    assert found[GroupName.WAITING].in_all == 0
+    assert found[GroupName.WAITING].total == 0
     undecided = Operation.objects.filter(closed_at=None).exclude(status__in=NEEDS_ATTENTION)
-    assert found[GroupName.UNDER_WAY].in_all == undecided.count()
+    assert found[GroupName.UNDER_WAY].total == undecided.count()
 
 
-def test_ones_own_is_under_way_and_does_not_wait_for_oneself(maker: User, checker: User) -> None:
-    checker.groups.add(*maker.groups.all())
-    own = factories.prepared(checker)
-    found = open_operations(User.objects.get(pk=checker.pk))
-    assert found[GroupName.WAITING].in_all == 0
+def test_ones_own_is_under_way_and_does_not_wait_for_oneself(preparer: User, approver: User) -> None:
+    approver.groups.add(*preparer.groups.all())
+    own = factories.prepared(approver)
+    found = open_operations(User.objects.get(pk=approver.pk))
+    assert found[GroupName.WAITING].total == 0
     assert [one.pk for one in found[GroupName.UNDER_WAY].first] == [own.pk]
 
 
-def test_somebody_without_a_role_sees_none(outsider: User, maker: User) -> None:
-    factories.prepared(maker)
-    assert {few.in_all for few in open_operations(outsider).values()} == {0}
+def test_somebody_without_a_role_sees_none(outsider: User, preparer: User) -> None:
+    factories.prepared(preparer)
+    assert {few.total for few in open_operations(outsider).values()} == {0}
 
 
-def test_standings_are_the_plain_count(maker: User) -> None:
-    made, now = operations(maker), timezone.now()
+def test_standings_are_the_plain_count(preparer: User) -> None:
+    made, now = operations(preparer), timezone.now()
     expected = Counter(
         one.status for one in made if one.closed_at is None or one.closed_at >= now - ENDED_WITHIN
     )
@@ -134,8 +134,8 @@ def test_no_operation_stands_nowhere(db: None) -> None:
 
 
 @pytest.mark.parametrize("count", [399, 400])
-def test_the_median_is_exact(maker: User, count: int) -> None:
-    made, now = operations(maker, count), timezone.now()
+def test_the_median_is_exact(preparer: User, count: int) -> None:
+    made, now = operations(preparer, count), timezone.now()
     waits = [
         (one.decided_at - one.prepared_at) / timedelta(microseconds=1)
         for one in made
@@ -147,22 +147,22 @@ def test_the_median_is_exact(maker: User, count: int) -> None:
     assert found.median == timedelta(microseconds=statistics.median(waits))
 
 
-def test_a_rejection_is_no_countersignature(maker: User, checker: User) -> None:
-    operation = factories.prepared(maker)
+def test_a_rejection_is_no_countersignature(preparer: User, approver: User) -> None:
+    operation = factories.prepared(preparer)
     approvals.reject_operation(
-        operation.pk, actor=checker, digest=operation.digest, second_factor_at=timezone.now(), reason="No."
+        operation.pk, actor=approver, digest=operation.digest, second_factor_at=timezone.now(), reason="No."
     )
     assert approval_time(timezone.now()) is None
 
 
-def test_the_inspection_keeps_how_long_it_takes(maker: User, checker: User) -> None:
+def test_the_inspection_keeps_how_long_it_takes(preparer: User, approver: User) -> None:
     inspect(full=False)
-    assert system_health().tempo is None
-    operation = factories.approved(maker, checker)
+    assert system_health().approval_time is None
+    operation = factories.approved(preparer, approver)
     inspect(full=False)
     operation.refresh_from_db()
     assert operation.decided_at is not None
-    assert system_health().tempo == ApprovalTime(1, operation.decided_at - operation.prepared_at)
+    assert system_health().approval_time == ApprovalTime(1, operation.decided_at - operation.prepared_at)
 
 
 @pytest.mark.parametrize(

@@ -42,16 +42,16 @@ def can_be_asked(settings: Settings, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def make(maker: User, checker: User) -> Make:
+def make(preparer: User, approver: User) -> Make:
     """A payment that two people created."""
 
     def make(**changes: Any) -> Operation:
         further = {"repeat_reason": f"Order {next(_NUMBERS)}"}
         payload = SAMPLES["payment"].model_copy(update=further | changes)
-        operation = factories.approve(factories.prepared_of_kind("payment", payload, maker), checker)
+        operation = factories.approve(factories.prepared_of_kind("payment", payload, preparer), approver)
         release.release_operation(
             operation.pk,
-            actor=checker,
+            actor=approver,
             digest=operation.digest,
             second_factor_at=timezone.now(),
             token=None,
@@ -91,20 +91,20 @@ def text(client: Client, address: str) -> str:
 
 
 def test_a_payment_that_nobody_has_paid_is_created_and_no_more(
-    as_checker: Client, service: StubProvider, make: Make
+    as_approver: Client, service: StubProvider, make: Make
 ) -> None:
     answered(service)
-    html = text(as_checker, make().get_absolute_url())
+    html = text(as_approver, make().get_absolute_url())
     assert '<h2 id="decision-title">Created</h2>' in html
     assert "The service created the payment. What the customer pays in is shown below." in html
     assert "The service itself confirms it." not in html
 
 
 def test_the_page_of_the_operation_shows_what_the_customer_needs(
-    as_checker: Client, service: StubProvider, make: Make
+    as_approver: Client, service: StubProvider, make: Make
 ) -> None:
     answered(service)
-    html = text(as_checker, make().get_absolute_url())
+    html = text(as_approver, make().get_absolute_url())
     for shown in (
         f'alt="QR code of {TRON}"',
         f'data-copy="{TRON}"',
@@ -119,70 +119,72 @@ def test_the_page_of_the_operation_shows_what_the_customer_needs(
         assert shown in html
 
 
-def test_what_the_service_did_not_tell_is_said(as_checker: Client, service: StubProvider, make: Make) -> None:
+def test_what_the_service_did_not_tell_is_said(
+    as_approver: Client, service: StubProvider, make: Make
+) -> None:
     service.answer_post = lambda: (200, '{"data": {"_id": "P-9"}}')
     operation = make()
-    html = text(as_checker, operation.get_absolute_url())
+    html = text(as_approver, operation.get_absolute_url())
     assert "The service told none" in html
     assert "The service told no time" in html
-    assert "Not told" in text(as_checker, LIST)
+    assert "Not told" in text(as_approver, LIST)
 
 
-def test_an_operation_of_another_kind_shows_no_payment(as_checker: Client, operation: Operation) -> None:
-    assert 'id="payment"' not in text(as_checker, operation.get_absolute_url())
-    assert as_checker.get(f"{operation.get_absolute_url()}payment/").status_code == 404
+def test_an_operation_of_another_kind_shows_no_payment(as_approver: Client, operation: Operation) -> None:
+    assert 'id="payment"' not in text(as_approver, operation.get_absolute_url())
+    assert as_approver.get(f"{operation.get_absolute_url()}payment/").status_code == 404
 
 
 def test_a_payment_of_unknown_outcome_is_not_listed(
-    as_checker: Client, service: StubProvider, make: Make
+    as_approver: Client, service: StubProvider, make: Make
 ) -> None:
     service.answer_post = lambda: (500, "{}")
     operation = make()
     assert operation.status == Status.UNKNOWN
-    assert operation.reference not in text(as_checker, LIST)
-    assert 'id="payment"' not in text(as_checker, operation.get_absolute_url())
+    assert operation.reference not in text(as_approver, LIST)
+    assert 'id="payment"' not in text(as_approver, operation.get_absolute_url())
 
 
 def test_the_list_shows_what_was_told_and_says_that_it_cannot_be_asked_again(
-    as_checker: Client, service: StubProvider, make: Make
+    as_approver: Client, service: StubProvider, make: Make
 ) -> None:
     answered(service)
     operation = make()
-    html = text(as_checker, LIST)
+    html = text(as_approver, LIST)
     for shown in (operation.reference, "Waiting for funds", "USDT 100.000000", "cannot be asked"):
         assert shown in html
     assert "hx-get" not in html.partition('id="payments"')[2].partition(">")[0]
 
 
 def test_where_it_can_be_asked_the_state_is_the_services_present_one(
-    as_checker: Client, sandbox: SandboxProcess, can_be_asked: None, make: Make
+    as_approver: Client, sandbox: SandboxProcess, can_be_asked: None, make: Make
 ) -> None:
     operation = make()
     reference = operation.payload["reference"]
-    assert ">pending<" in text(as_checker, LIST)
-    assert "being asked" in text(as_checker, LIST)
+    assert ">pending<" in text(as_approver, LIST)
+    assert "being asked" in text(as_approver, LIST)
     sandbox.pay_in(reference)
-    assert ">pending<" in text(as_checker, LIST)
-    assert ">unconfirmed<" in text(as_checker, NOW)
-    assert ">unconfirmed<" in text(as_checker, LIST)
-    page = text(as_checker, f"{operation.get_absolute_url()}payment/")
+    assert ">pending<" in text(as_approver, LIST)
+    assert ">unconfirmed<" in text(as_approver, NOW)
+    assert ">unconfirmed<" in text(as_approver, LIST)
+    page = text(as_approver, f"{operation.get_absolute_url()}payment/")
     assert ">unconfirmed<" in page
     assert "when it was created" not in page
 
 
 def test_a_silent_service_leaves_what_is_known_and_says_so(
-    as_checker: Client, sandbox: SandboxProcess, can_be_asked: None, settings: Settings, make: Make
+    as_approver: Client, sandbox: SandboxProcess, can_be_asked: None, settings: Settings, make: Make
 ) -> None:
     operation = make()
     settings.GATEWAY_URL = "http://127.0.0.1:9/v2"
-    assert "does not tell it now" in text(as_checker, f"{operation.get_absolute_url()}payment/")
-    html = text(as_checker, NOW)
+    assert "does not tell it now" in text(as_approver, f"{operation.get_absolute_url()}payment/")
+    html = text(as_approver, NOW)
     assert ">pending<" in html
     assert "not told now" in html
 
 
 def test_what_expired_long_ago_is_not_asked_for_any_more(
-    as_checker: Client, sandbox: SandboxProcess, can_be_asked: None, make: Make
+    as_approver: Client, sandbox: SandboxProcess, can_be_asked: None, make: Make
 ) -> None:
     make()
     attempt = Attempt.objects.get()
@@ -192,33 +194,33 @@ def test_what_expired_long_ago_is_not_asked_for_any_more(
         "state": "as created",
     }
     attempt.save()
-    assert "as created" in text(as_checker, NOW)
+    assert "as created" in text(as_approver, NOW)
 
 
 @pytest.mark.usefixtures("can_be_asked")
 def test_what_was_told_half_a_minute_ago_is_not_asked_again(
-    checker: User, sandbox: SandboxProcess, make: Make
+    approver: User, sandbox: SandboxProcess, make: Make
 ) -> None:
     make()
-    (first,) = payments.created_payments(list(payments.payment_operations(checker)), ask=True)
-    (second,) = payments.created_payments(list(payments.payment_operations(checker)), ask=True)
-    assert first.is_reread
-    assert second.at == first.at
+    (first,) = payments.created_payments(list(payments.payment_operations(approver)), ask=True)
+    (second,) = payments.created_payments(list(payments.payment_operations(approver)), ask=True)
+    assert first.was_refreshed
+    assert second.reported_at == first.reported_at
 
 
 @pytest.mark.usefixtures("can_be_asked")
-def test_a_page_asks_for_ten_payments_at_most(checker: User, service: StubProvider, make: Make) -> None:
+def test_a_page_asks_for_ten_payments_at_most(approver: User, service: StubProvider, make: Make) -> None:
     for number in range(12):
         answered(service, _id=f"P-{number}")
         make(customer_email=f"customer{number}@example.com")
-    made = payments.created_payments(list(payments.payment_operations(checker)), ask=True)
+    made = payments.created_payments(list(payments.payment_operations(approver)), ask=True)
     assert len(made) == 12
     assert len([payment for payment in made if payment.problem]) == 10  # the stub tells of none
 
 
 @pytest.mark.parametrize("count", [0, 25])
 def test_the_list_keeps_to_its_queries_and_bytes(
-    as_checker: Client,
+    as_approver: Client,
     service: StubProvider,
     make: Make,
     django_assert_max_num_queries: DjangoAssertNumQueries,
@@ -228,24 +230,24 @@ def test_the_list_keeps_to_its_queries_and_bytes(
     for number in range(count):
         make(customer_email=f"customer{number}@example.com")
     with django_assert_max_num_queries(8):
-        answer = as_checker.get(LIST)
+        answer = as_approver.get(LIST)
     assert len(gzip.compress(answer.content)) <= 14 * 1024
     assert answer.content.decode().count('class="row"') == min(count, 20)
     assert ("Older →" in answer.content.decode()) is (count > 20)
 
 
 def test_the_page_of_the_operation_keeps_to_its_bytes(
-    as_checker: Client, service: StubProvider, make: Make
+    as_approver: Client, service: StubProvider, make: Make
 ) -> None:
     answered(service)
-    answer = as_checker.get(make().get_absolute_url())
+    answer = as_approver.get(make().get_absolute_url())
     assert len(gzip.compress(answer.content)) <= 14 * 1024
 
 
-def test_the_csv_tells_the_same(as_checker: Client, service: StubProvider, make: Make) -> None:
+def test_the_csv_tells_the_same(as_approver: Client, service: StubProvider, make: Make) -> None:
     answered(service)
     operation = make()
-    answer: Any = as_checker.get("/reports/payments.csv")
+    answer: Any = as_approver.get("/reports/payments.csv")
     (row,) = csv.DictReader(b"".join(answer.streaming_content).decode("utf-8-sig").splitlines())
     assert (row["reference"], row["state"], row["address"]) == (
         operation.reference,

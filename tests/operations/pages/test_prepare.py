@@ -25,8 +25,8 @@ NUMBER, BANK = "0123456789", "044"
 
 
 @pytest.fixture
-def as_maker(sign_in: SignIn, maker: User) -> Client:
-    return sign_in(Client(), maker)
+def as_preparer(sign_in: SignIn, preparer: User) -> Client:
+    return sign_in(Client(), preparer)
 
 
 @pytest.fixture
@@ -63,8 +63,8 @@ def text_of(answer: Any) -> str:
     return str(answer.content.decode())
 
 
-def test_the_review_says_what_will_happen_and_who_must_countersign(as_maker: Client, holder: str) -> None:
-    answer = review(as_maker, filled_in(holder))
+def test_the_review_says_what_will_happen_and_who_must_countersign(as_preparer: Client, holder: str) -> None:
+    answer = review(as_preparer, filled_in(holder))
     html = text_of(answer)
     assert f"<h1>Withdraw NGN 250,000.00 to {holder}, Access Bank ••6789</h1>" in html
     assert "Withdrawals need one approver who did not prepare them." in html
@@ -72,71 +72,71 @@ def test_the_review_says_what_will_happen_and_who_must_countersign(as_maker: Cli
     assert not Operation.objects.exists()
 
 
-def test_what_was_reviewed_is_prepared(as_maker: Client, maker: User, holder: str) -> None:
+def test_what_was_reviewed_is_prepared(as_preparer: Client, preparer: User, holder: str) -> None:
     values = filled_in(holder)
-    digest = review(as_maker, values).context["digest"]
-    answer = as_maker.post(ADDRESS, {**values, "digest": digest, "step": "prepare"})
+    digest = review(as_preparer, values).context["digest"]
+    answer = as_preparer.post(ADDRESS, {**values, "digest": digest, "step": "prepare"})
     operation = Operation.objects.get()
     assert answer["Location"] == f"/operations/{operation.pk}/"
-    assert (operation.digest, operation.maker, operation.amount) == (digest, maker, Decimal(250000))
+    assert (operation.digest, operation.preparer, operation.amount) == (digest, preparer, Decimal(250000))
     assert str(operation.pk) == values["submission"]
 
 
-def test_the_same_form_sent_twice_is_one_operation(as_maker: Client, holder: str) -> None:
+def test_the_same_form_sent_twice_is_one_operation(as_preparer: Client, holder: str) -> None:
     values = filled_in(holder)
-    first, second = prepare(as_maker, values), prepare(as_maker, values)
+    first, second = prepare(as_preparer, values), prepare(as_preparer, values)
     assert first["Location"] == second["Location"]
     assert Operation.objects.count() == 1
 
 
 def test_the_same_form_sent_again_while_the_service_is_down_finds_its_operation(
-    as_maker: Client, settings: Settings, holder: str
+    as_preparer: Client, settings: Settings, holder: str
 ) -> None:
     values = filled_in(holder)
-    digest = review(as_maker, values).context["digest"]
-    first = as_maker.post(ADDRESS, {**values, "digest": digest, "step": "prepare"})
+    digest = review(as_preparer, values).context["digest"]
+    first = as_preparer.post(ADDRESS, {**values, "digest": digest, "step": "prepare"})
     forget_reads()
     settings.GATEWAY_URL = "http://127.0.0.1:9/v2"
-    again = as_maker.post(ADDRESS, {**values, "digest": digest, "step": "prepare"}, follow=True)
+    again = as_preparer.post(ADDRESS, {**values, "digest": digest, "step": "prepare"}, follow=True)
     assert again.redirect_chain == [(first["Location"], 302)]
     assert "This form had been sent before. It was prepared once." in text_of(again)
     assert Operation.objects.count() == 1
 
 
 def test_a_form_with_the_number_of_somebody_elses_operation_shows_nothing_of_it(
-    as_maker: Client, settings: Settings
+    as_preparer: Client, settings: Settings
 ) -> None:
     other = factories.person("Ngozi Eze", Role.PREPARER)
     operation = factories.prepared(other)
     settings.GATEWAY_URL = "http://127.0.0.1:9/v2"
     values = filled_in("Somebody Else", submission=str(operation.pk), amount="1")
-    answer = as_maker.post(ADDRESS, {**values, "digest": operation.digest, "step": "prepare"})
+    answer = as_preparer.post(ADDRESS, {**values, "digest": operation.digest, "step": "prepare"})
     assert answer.status_code == 422
     assert operation.reference not in text_of(answer)
     assert operation.sentence not in text_of(answer)
 
 
-def test_a_form_sent_again_with_other_content_is_refused(as_maker: Client, holder: str) -> None:
+def test_a_form_sent_again_with_other_content_is_refused(as_preparer: Client, holder: str) -> None:
     values = filled_in(holder)
-    prepare(as_maker, values)
-    answer = prepare(as_maker, {**values, "amount": "999"})
+    prepare(as_preparer, values)
+    answer = prepare(as_preparer, {**values, "amount": "999"})
     assert answer.status_code == 422
     assert "submitted before with other content" in text_of(answer)
     assert Operation.objects.get().amount == Decimal(250000)
 
 
-def test_content_that_was_not_reviewed_is_not_prepared(as_maker: Client, holder: str) -> None:
+def test_content_that_was_not_reviewed_is_not_prepared(as_preparer: Client, holder: str) -> None:
     values = filled_in(holder)
-    digest = review(as_maker, values).context["digest"]
-    answer = as_maker.post(ADDRESS, {**values, "amount": "999", "digest": digest, "step": "prepare"})
+    digest = review(as_preparer, values).context["digest"]
+    answer = as_preparer.post(ADDRESS, {**values, "amount": "999", "digest": digest, "step": "prepare"})
     assert answer.status_code == 422
     assert "not the one you reviewed" in text_of(answer)
     assert not Operation.objects.exists()
 
 
-def test_changing_keeps_what_was_typed(as_maker: Client, holder: str) -> None:
+def test_changing_keeps_what_was_typed(as_preparer: Client, holder: str) -> None:
     values = filled_in(holder)
-    html = text_of(as_maker.post(ADDRESS, {**values, "step": "change"}))
+    html = text_of(as_preparer.post(ADDRESS, {**values, "step": "change"}))
     assert 'value="250000.00"' in html
     assert f'value="{values["submission"]}"' in html
 
@@ -163,9 +163,9 @@ def test_changing_keeps_what_was_typed(as_maker: Client, holder: str) -> None:
     ],
 )
 def test_bad_input_gets_a_message_and_stays_typed(
-    as_maker: Client, holder: str, field: str, typed: str, message: str
+    as_preparer: Client, holder: str, field: str, typed: str, message: str
 ) -> None:
-    answer = review(as_maker, filled_in(holder, **{field: typed}))
+    answer = review(as_preparer, filled_in(holder, **{field: typed}))
     html = text_of(answer)
     beside = "name_reason" if typed == "Somebody Else" else field
     assert answer.status_code == 422
@@ -176,29 +176,29 @@ def test_bad_input_gets_a_message_and_stays_typed(
 
 
 def test_another_name_is_prepared_with_a_reason_that_the_checker_reads(
-    as_maker: Client, sign_in: SignIn, checker: User, holder: str
+    as_preparer: Client, sign_in: SignIn, approver: User, holder: str
 ) -> None:
     reason = "Trades under a short name"
-    answer = prepare(as_maker, filled_in(holder, typed_name="Somebody Else", name_reason=reason))
-    html = text_of(sign_in(Client(), checker).get(answer["Location"]))
+    answer = prepare(as_preparer, filled_in(holder, typed_name="Somebody Else", name_reason=reason))
+    html = text_of(sign_in(Client(), approver).get(answer["Location"]))
     assert f"Somebody Else · the bank&#x27;s name differs: {reason}" in html
 
 
-def test_the_holder_appears_while_typing(as_maker: Client, holder: str) -> None:
-    html = text_of(as_maker.post(f"{ADDRESS}check/", filled_in("", amount="")))
+def test_the_holder_appears_while_typing(as_preparer: Client, holder: str) -> None:
+    html = text_of(as_preparer.post(f"{ADDRESS}check/", filled_in("", amount="")))
     assert f"<b>{holder}</b>" in html
     assert "This field is required" not in html
     assert "<!DOCTYPE" not in html
 
 
-def test_a_name_that_differs_is_warned_of_while_typing(as_maker: Client, holder: str) -> None:
-    html = text_of(as_maker.post(f"{ADDRESS}check/", filled_in("Somebody Else", amount="")))
+def test_a_name_that_differs_is_warned_of_while_typing(as_preparer: Client, holder: str) -> None:
+    html = text_of(as_preparer.post(f"{ADDRESS}check/", filled_in("Somebody Else", amount="")))
     assert f"The names differ: the money would go to {holder}." in html
     assert 'name="name_reason"' in html
 
 
-def test_the_account_is_checked_without_javascript(as_maker: Client, holder: str) -> None:
-    answer = as_maker.post(ADDRESS, {**filled_in(holder, amount=""), "step": "check"})
+def test_the_account_is_checked_without_javascript(as_preparer: Client, holder: str) -> None:
+    answer = as_preparer.post(ADDRESS, {**filled_in(holder, amount=""), "step": "check"})
     html = text_of(answer)
     assert answer.status_code == 200
     assert "The names agree." in html
@@ -207,54 +207,54 @@ def test_the_account_is_checked_without_javascript(as_maker: Client, holder: str
 
 
 def test_a_service_that_is_down_prepares_nothing_and_keeps_what_was_typed(
-    as_maker: Client, settings: Settings
+    as_preparer: Client, settings: Settings
 ) -> None:
     settings.GATEWAY_URL = "http://127.0.0.1:9/v2"
-    answer = review(as_maker, filled_in("Ada Obi"))
+    answer = review(as_preparer, filled_in("Ada Obi"))
     assert answer.status_code == 422
     assert "the service does not answer. Nothing was prepared; try again." in text_of(answer)
     assert 'value="Ada Obi"' in text_of(answer)
 
 
-def test_a_service_that_answers_nonsense_prepares_nothing(as_maker: Client, settings: Settings) -> None:
+def test_a_service_that_answers_nonsense_prepares_nothing(as_preparer: Client, settings: Settings) -> None:
     with stub_provider.running() as stub:
         settings.GATEWAY_URL = stub.url
         stub.answer_post = lambda: (200, "<html>Welcome</html>")
-        answer = review(as_maker, filled_in("Ada Obi"))
+        answer = review(as_preparer, filled_in("Ada Obi"))
     assert answer.status_code == 422
     assert "Nothing was prepared" in text_of(answer)
 
 
-def test_the_same_is_prepared_again_from_a_copy(as_maker: Client, maker: User, holder: str) -> None:
-    first = Operation.objects.get(pk=prepare(as_maker, filled_in(holder))["Location"].split("/")[2])
-    as_maker.post(f"/operations/{first.pk}/cancel/")
+def test_the_same_is_prepared_again_from_a_copy(as_preparer: Client, preparer: User, holder: str) -> None:
+    first = Operation.objects.get(pk=prepare(as_preparer, filled_in(holder))["Location"].split("/")[2])
+    as_preparer.post(f"/operations/{first.pk}/cancel/")
     copy = f"{ADDRESS}?copy={first.pk}"
-    html = text_of(as_maker.get(copy))
+    html = text_of(as_preparer.get(copy))
     assert 'value="week 46"' in html
     assert first.reference in html
     values = filled_in(holder)
-    digest = as_maker.post(copy, {**values, "step": "review"}).context["digest"]
-    as_maker.post(copy, {**values, "digest": digest, "step": "prepare"})
+    digest = as_preparer.post(copy, {**values, "step": "review"}).context["digest"]
+    as_preparer.post(copy, {**values, "digest": digest, "step": "prepare"})
     assert Operation.objects.get(pk=values["submission"]).prepared_from == first
 
 
-def test_a_copy_of_nothing_is_not_found(as_maker: Client) -> None:
-    assert as_maker.get(f"{ADDRESS}?copy={uuid.uuid4()}").status_code == 404
-    assert as_maker.get(f"{ADDRESS}?copy=nonsense").status_code == 200
+def test_a_copy_of_nothing_is_not_found(as_preparer: Client) -> None:
+    assert as_preparer.get(f"{ADDRESS}?copy={uuid.uuid4()}").status_code == 404
+    assert as_preparer.get(f"{ADDRESS}?copy=nonsense").status_code == 200
 
 
-def test_a_kind_that_does_not_exist_is_not_found(as_maker: Client) -> None:
-    assert as_maker.get("/operations/prepare/lottery/").status_code == 404
+def test_a_kind_that_does_not_exist_is_not_found(as_preparer: Client) -> None:
+    assert as_preparer.get("/operations/prepare/lottery/").status_code == 404
 
 
 @pytest.mark.parametrize("address", [ADDRESS, f"{ADDRESS}check/"])
-def test_who_may_not_prepare_is_turned_away(sign_in: SignIn, checker: User, address: str) -> None:
-    assert sign_in(Client(), checker).post(address, filled_in("Ada Obi")).status_code == 403
+def test_who_may_not_prepare_is_turned_away(sign_in: SignIn, approver: User, address: str) -> None:
+    assert sign_in(Client(), approver).post(address, filled_in("Ada Obi")).status_code == 403
 
 
 def test_the_form_needs_seven_queries_at_most(
-    as_maker: Client, maker: User, django_assert_max_num_queries: DjangoAssertNumQueries
+    as_preparer: Client, preparer: User, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
-    copied = factories.prepared(maker)
+    copied = factories.prepared(preparer)
     with django_assert_max_num_queries(7):
-        as_maker.get(f"{ADDRESS}?copy={copied.pk}")
+        as_preparer.get(f"{ADDRESS}?copy={copied.pk}")

@@ -38,7 +38,7 @@ PAYLOAD = factories.payload().stored()
 NOBODYS_ACCOUNT = "0000000000"
 
 
-def seed(maker: User, releaser: User) -> None:
+def seed(preparer: User, releaser: User) -> None:
     """Withdrawals of two years, most of them done; as an import would put them there, past the services."""
     chance, now = random.Random(SEED), timezone.now()  # noqa: S311 - the same every time, no secret
     operations = [_operation(chance, number, now) for number in range(HOW_MANY)]
@@ -46,7 +46,7 @@ def seed(maker: User, releaser: User) -> None:
     rule = "Withdrawals need one approver who did not prepare them."
     with lifted(connection):
         insert(
-            Operation(kind="withdrawal", currency="NGN", approvals_needed=1, rule=rule, maker=maker),
+            Operation(kind="withdrawal", currency="NGN", approvals_needed=1, rule=rule, preparer=preparer),
             operations,
         )
         insert(Attempt(number=1, released_by=releaser, outcome="succeeded"), map(_attempt, sent))
@@ -90,9 +90,9 @@ def _operation(chance: random.Random, number: int, now: datetime) -> dict[str, A
         "sentence": f"Withdraw NGN {amount:,.2f} to {_name(person)}, {bank} ••{account[-4:]}",
         "amount": amount,
         "counterparty": _name(person),
-        "counterparty_detail": f"{bank} ••{account[-4:]}",
-        "beneficiary_key": f"bank:044:{account}",
-        "beneficiary_account": account,
+        "recipient_detail": f"{bank} ••{account[-4:]}",
+        "recipient_key": f"bank:044:{account}",
+        "recipient_account": account,
         "status": status,
         "prepared_at": prepared_at,
         "expires_at": prepared_at + timedelta(days=3),
@@ -113,7 +113,7 @@ def _attempt(operation: dict[str, Any]) -> dict[str, Any]:
         "started_at": at,
         "deadline_at": at,
         "closed_at": at,
-        "service_transaction_id": f"tx{operation['id'].hex}",
+        "provider_transaction_id": f"tx{operation['id'].hex}",
     }
 
 
@@ -134,7 +134,7 @@ def addresses() -> Iterator[str]:
         yield f"/operations/?tab=done&{filters}"
     yield "/operations/?tab=all&text=kola"
     yield "/operations/?tab=done&since=2020-01-01&until=2020-12-31"
-    for text in ("kola", "nobody at all", oldest.beneficiary_account, NOBODYS_ACCOUNT, "W-7Q", "txnone"):
+    for text in ("kola", "nobody at all", oldest.recipient_account, NOBODYS_ACCOUNT, "W-7Q", "txnone"):
         yield f"/search/ {text}"
 
 
@@ -159,7 +159,7 @@ def plans(person: User) -> Iterator[tuple[str, str]]:
         yield index, first_page(person, TABS[tab][1](person)).explain()
     yield "operation_by_status", first_page(person, Q(status=Status.FAILED)).explain()
     yield "operation_ended", plan_of_standings()
-    yield "operation_by_account", first_page(person, Q(beneficiary_account=NOBODYS_ACCOUNT)).explain()
+    yield "operation_by_account", first_page(person, Q(recipient_account=NOBODYS_ACCOUNT)).explain()
 
 
 def plan_of_standings() -> str:
@@ -177,18 +177,18 @@ def first_page(person: User, within: Q) -> QuerySet[Operation]:
 
 
 def test_lists_and_search_stay_within_their_queries_and_bytes_and_read_indexes(
-    as_checker: Client, maker: User, checker: User, asked_before: None
+    as_approver: Client, preparer: User, approver: User, warm_caches: None
 ) -> None:
-    seed(maker, checker)
+    seed(preparer, approver)
     Inspection.objects.create(pk=1, at=timezone.now())
-    come(as_checker, "/account/")  # once a minute, whatever the page, it is noted that the session is in use
+    come(as_approver, "/account/")  # once a minute, whatever the page, it is noted that the session is in use
     for address in addresses():
         with CaptureQueriesContext(connection) as queries:
-            answer = come(as_checker, address)
+            answer = come(as_approver, address)
         assert answer.status_code == 200, address
         assert answer["Content-Encoding"] == "gzip"
         assert (address, len(queries) <= QUERIES_AT_MOST) == (address, True)
         assert (address, len(answer.content) <= HTML_AT_MOST) == (address, True)
-    for index, plan in plans(checker):
+    for index, plan in plans(approver):
         assert index in plan
         assert re.search(r"Seq Scan on operations_operation|SCAN operations_operation$", plan, re.M) is None

@@ -32,52 +32,54 @@ def change(client: Client, saved: SavedFilter, action: str, **typed: str) -> Any
     return client.post(f"{FILTERS}{saved.pk}/{action}/", typed, follow=True)
 
 
-def test_the_list_offers_to_save_what_it_is_narrowed_to(as_maker: Client, operation: Operation) -> None:
-    assert "Save these filters" not in text_of(as_maker.get("/operations/?tab=open"))
-    html = text_of(as_maker.get("/operations/?tab=open&currency=NGN&cursor=x"))
+def test_the_list_offers_to_save_what_it_is_narrowed_to(as_preparer: Client, operation: Operation) -> None:
+    assert "Save these filters" not in text_of(as_preparer.get("/operations/?tab=open"))
+    html = text_of(as_preparer.get("/operations/?tab=open&currency=NGN&cursor=x"))
     assert f'href="{FILTERS}?tab=open&amp;currency=NGN"' in html
 
 
-def test_the_form_says_what_it_saves(as_maker: Client) -> None:
+def test_the_form_says_what_it_saves(as_preparer: Client) -> None:
     address = f"{FILTERS}?tab=done&kind=withdrawal&mine=on&since=2026-03-01"
-    assert "From: 1 Mar 2026 · Done · Withdrawal · Prepared by me" in text_of(as_maker.get(address))
+    assert "From: 1 Mar 2026 · Done · Withdrawal · Prepared by me" in text_of(as_preparer.get(address))
 
 
-def test_what_was_saved_opens_as_it_was(as_maker: Client) -> None:
-    answer = save(as_maker, "Naira, done")
+def test_what_was_saved_opens_as_it_was(as_preparer: Client) -> None:
+    answer = save(as_preparer, "Naira, done")
     assert answer.status_code == 302
     opened = urlsplit(answer["Location"])
     assert opened.path == "/operations/"
     assert parse_qs(opened.query) == {"tab": ["done"], "currency": ["NGN"], "text": ["50% & é"]}
-    html = text_of(as_maker.get(answer["Location"]))
+    html = text_of(as_preparer.get(answer["Location"]))
     assert "Saved as “Naira, done”." in html
-    assert names(as_maker) == ["Naira, done"]
+    assert names(as_preparer) == ["Naira, done"]
 
 
 def test_ones_own_is_seen_by_nobody_else_and_a_shared_one_by_everybody(
-    as_maker: Client, as_checker: Client
+    as_preparer: Client, as_approver: Client
 ) -> None:
-    save(as_maker, "Mine")
-    save(as_maker, "Ours", is_shared="on")
-    assert names(as_maker) == ["Mine", "Ours"]
-    assert names(as_checker) == ["Ours"]
-    html = text_of(as_checker.get(FILTERS))
+    save(as_preparer, "Mine")
+    save(as_preparer, "Ours", is_shared="on")
+    assert names(as_preparer) == ["Mine", "Ours"]
+    assert names(as_approver) == ["Ours"]
+    html = text_of(as_approver.get(FILTERS))
     assert "Tunde Bello" in html
     assert "/rename/" not in html
 
 
-def test_what_a_person_shared_goes_with_the_person(as_maker: Client, as_checker: Client, maker: User) -> None:
-    save(as_maker, "Ours", is_shared="on")
-    User.objects.filter(pk=maker.pk).update(is_active=False)
-    assert names(as_checker) == []
+def test_what_a_person_shared_goes_with_the_person(
+    as_preparer: Client, as_approver: Client, preparer: User
+) -> None:
+    save(as_preparer, "Ours", is_shared="on")
+    User.objects.filter(pk=preparer.pk).update(is_active=False)
+    assert names(as_approver) == []
 
 
-def test_a_name_stands_for_one_filter_of_a_person(as_maker: Client, as_checker: Client) -> None:
-    save(as_maker, "Naira")
-    again = save(as_maker, "Naira", f"{FILTERS}?currency=USD")
+def test_a_name_stands_for_one_filter_of_a_person(as_preparer: Client, as_approver: Client) -> None:
+    save(as_preparer, "Naira")
+    again = save(as_preparer, "Naira", f"{FILTERS}?currency=USD")
     assert again.status_code == 422
     assert "You have a filter called “Naira” already" in text_of(again)
-    assert save(as_checker, "Naira").status_code == 302
+    assert save(as_approver, "Naira").status_code == 302
     assert SavedFilter.objects.filter(name="Naira").count() == 2
 
 
@@ -90,76 +92,76 @@ def test_a_name_stands_for_one_filter_of_a_person(as_maker: Client, as_checker: 
         ("Nonsense", f"{FILTERS}?status=lost"),
     ],
 )
-def test_what_is_no_name_or_no_filter_is_not_saved(as_maker: Client, name: str, address: str) -> None:
-    assert save(as_maker, name, address).status_code == 422
+def test_what_is_no_name_or_no_filter_is_not_saved(as_preparer: Client, name: str, address: str) -> None:
+    assert save(as_preparer, name, address).status_code == 422
     assert not SavedFilter.objects.exists()
 
 
-def test_a_person_keeps_a_bounded_number(as_maker: Client, maker: User) -> None:
+def test_a_person_keeps_a_bounded_number(as_preparer: Client, preparer: User) -> None:
     SavedFilter.objects.bulk_create(
-        SavedFilter(person=maker, name=f"{number}", filters={"tab": "done"})
+        SavedFilter(person=preparer, name=f"{number}", filters={"tab": "done"})
         for number in range(MAX_SAVED_FILTERS)
     )
-    refused = save(as_maker, "One more")
+    refused = save(as_preparer, "One more")
     assert refused.status_code == 422
     assert "Delete one" in text_of(refused)
 
 
-def test_a_filter_is_renamed_shared_and_deleted(as_maker: Client, as_checker: Client) -> None:
-    save(as_maker, "Before")
+def test_a_filter_is_renamed_shared_and_deleted(as_preparer: Client, as_approver: Client) -> None:
+    save(as_preparer, "Before")
     saved = SavedFilter.objects.get()
-    change(as_maker, saved, "rename", name="After", is_shared="on")
-    assert names(as_checker) == ["After"]
-    change(as_maker, saved, "delete")
-    assert names(as_maker) == []
+    change(as_preparer, saved, "rename", name="After", is_shared="on")
+    assert names(as_approver) == ["After"]
+    change(as_preparer, saved, "delete")
+    assert names(as_preparer) == []
 
 
-def test_a_name_that_is_taken_or_none_renames_nothing(as_maker: Client) -> None:
-    save(as_maker, "One")
-    save(as_maker, "Two")
+def test_a_name_that_is_taken_or_none_renames_nothing(as_preparer: Client) -> None:
+    save(as_preparer, "One")
+    save(as_preparer, "Two")
     two = SavedFilter.objects.get(name="Two")
     for typed, said in (
         ("One", "You have a filter called “One” already"),
         (" ", "This field is required."),
         ("x" * 61, "at most 60 characters"),
     ):
-        answer = change(as_maker, two, "rename", name=typed, is_shared="on")
+        answer = change(as_preparer, two, "rename", name=typed, is_shared="on")
         assert answer.status_code == 422
         [form] = [form for one, _, form in answer.context["saved"] if one == two]
         assert said in " ".join(form.errors["name"])
         assert (form["name"].value(), form["is_shared"].value()) == (typed, True)
         assert f'id="filter_{two.pk}_name_error"' in text_of(answer)
-    assert names(as_maker) == ["One", "Two"]
+    assert names(as_preparer) == ["One", "Two"]
 
 
-def test_each_form_on_the_page_of_filters_has_labels_of_its_own(as_maker: Client) -> None:
-    save(as_maker, "One")
-    save(as_maker, "Two")
-    ids = re.findall(r' id="([^"]+)"', text_of(as_maker.get(DONE_IN_NAIRA)))
+def test_each_form_on_the_page_of_filters_has_labels_of_its_own(as_preparer: Client) -> None:
+    save(as_preparer, "One")
+    save(as_preparer, "Two")
+    ids = re.findall(r' id="([^"]+)"', text_of(as_preparer.get(DONE_IN_NAIRA)))
     assert len(ids) == len(set(ids))
 
 
-def test_nobody_changes_what_another_saved(as_maker: Client, as_checker: Client) -> None:
-    save(as_maker, "Ours", is_shared="on")
+def test_nobody_changes_what_another_saved(as_preparer: Client, as_approver: Client) -> None:
+    save(as_preparer, "Ours", is_shared="on")
     saved = SavedFilter.objects.get()
-    assert change(as_checker, saved, "rename", name="Theirs").status_code == 404
-    change(as_checker, saved, "delete")
-    assert names(as_maker) == ["Ours"]
+    assert change(as_approver, saved, "rename", name="Theirs").status_code == 404
+    change(as_approver, saved, "delete")
+    assert names(as_preparer) == ["Ours"]
 
 
-def test_what_no_longer_fits_says_so_and_can_be_deleted(as_maker: Client, maker: User) -> None:
-    saved = SavedFilter.objects.create(person=maker, name="Lottery", filters={"kind": "lottery"})
-    assert "Does not fit this version" in text_of(as_maker.get(FILTERS))
-    assert as_maker.get(saved.get_absolute_url()).status_code == 422
-    change(as_maker, saved, "delete")
+def test_what_no_longer_fits_says_so_and_can_be_deleted(as_preparer: Client, preparer: User) -> None:
+    saved = SavedFilter.objects.create(person=preparer, name="Lottery", filters={"kind": "lottery"})
+    assert "Does not fit this version" in text_of(as_preparer.get(FILTERS))
+    assert as_preparer.get(saved.get_absolute_url()).status_code == 422
+    change(as_preparer, saved, "delete")
     assert not SavedFilter.objects.exists()
 
 
 def test_the_page_of_filters_needs_six_queries(
-    as_checker: Client, maker: User, django_assert_max_num_queries: DjangoAssertNumQueries
+    as_approver: Client, preparer: User, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     SavedFilter.objects.bulk_create(
-        SavedFilter(person=maker, name=f"{n}", filters={"tab": "done"}, is_shared=True) for n in range(5)
+        SavedFilter(person=preparer, name=f"{n}", filters={"tab": "done"}, is_shared=True) for n in range(5)
     )
     with django_assert_max_num_queries(6):
-        assert len(as_checker.get(FILTERS).context["saved"]) == 5
+        assert len(as_approver.get(FILTERS).context["saved"]) == 5

@@ -49,39 +49,39 @@ def test_a_service_that_is_down_leaves_the_last_known_balances_and_says_so(
 
 
 def test_what_waits_for_a_person_is_never_what_this_person_prepared(
-    client: Client, sign_in: SignIn, maker: User, checker: User
+    client: Client, sign_in: SignIn, preparer: User, approver: User
 ) -> None:
-    theirs = factories.prepared(maker)
-    checker.groups.add(*maker.groups.all())
-    own = factories.prepared(checker)
-    assert references(page(sign_in(client, checker), LIST), theirs, own) == [True, False]
+    theirs = factories.prepared(preparer)
+    approver.groups.add(*preparer.groups.all())
+    own = factories.prepared(approver)
+    assert references(page(sign_in(client, approver), LIST), theirs, own) == [True, False]
 
 
 def test_what_one_has_countersigned_no_longer_waits(
-    client: Client, sign_in: SignIn, maker: User, checker: User
+    client: Client, sign_in: SignIn, preparer: User, approver: User
 ) -> None:
-    operation = factories.prepared(maker, amount=Decimal("10000001"))
+    operation = factories.prepared(preparer, amount=Decimal("10000001"))
     approvals.approve_operation(
-        operation.pk, actor=checker, digest=operation.digest, second_factor_at=timezone.now()
+        operation.pk, actor=approver, digest=operation.digest, second_factor_at=timezone.now()
     )
-    assert references(page(sign_in(client, checker), LIST), operation) == [False]
+    assert references(page(sign_in(client, approver), LIST), operation) == [False]
 
 
 def test_the_number_waiting_stands_on_every_page(
-    client: Client, sign_in: SignIn, maker: User, checker: User
+    client: Client, sign_in: SignIn, preparer: User, approver: User
 ) -> None:
-    factories.prepared(maker)
-    html = page(sign_in(client, checker), "/account/")
+    factories.prepared(preparer)
+    html = page(sign_in(client, approver), "/account/")
     assert '<b class="count">1</b> <span>waiting for you</span>' in html
 
 
 def test_the_overview_counts_all_that_waits_and_shows_the_first(
-    client: Client, sign_in: SignIn, maker: User, checker: User
+    client: Client, sign_in: SignIn, preparer: User, approver: User
 ) -> None:
     balance()
     for _ in range(8):
-        factories.prepared(maker)
-    html = page(sign_in(client, checker), "/")
+        factories.prepared(preparer)
+    html = page(sign_in(client, approver), "/")
     waiting = html.partition("Waiting for you</h2>")[2].partition("</section>")[0]
     assert waiting.count('class="row"') == 6
     assert '<a href="/operations/?tab=waiting">All 8</a>' in waiting
@@ -89,18 +89,18 @@ def test_the_overview_counts_all_that_waits_and_shows_the_first(
 
 
 def test_nothing_waits_for_somebody_who_takes_no_decisions(
-    client: Client, sign_in: SignIn, maker: User, auditor: User
+    client: Client, sign_in: SignIn, preparer: User, auditor: User
 ) -> None:
-    factories.prepared(maker)
+    factories.prepared(preparer)
     html = page(sign_in(client, auditor), LIST)
     assert "waiting for you" not in html
     assert "Waiting for me" not in html
 
 
 def test_an_unknown_outcome_needs_attention(
-    client: Client, sign_in: SignIn, maker: User, auditor: User
+    client: Client, sign_in: SignIn, preparer: User, auditor: User
 ) -> None:
-    operation = factories.prepared(maker)
+    operation = factories.prepared(preparer)
     Operation.objects.filter(pk=operation.pk).update(status="approved")
     Operation.objects.filter(pk=operation.pk).update(status="sending")
     Operation.objects.filter(pk=operation.pk).update(status="unknown")
@@ -110,9 +110,9 @@ def test_an_unknown_outcome_needs_attention(
 
 
 def test_somebody_without_a_role_finds_out_what_to_do(
-    client: Client, sign_in: SignIn, outsider: User, maker: User
+    client: Client, sign_in: SignIn, outsider: User, preparer: User
 ) -> None:
-    operation = factories.prepared(maker)
+    operation = factories.prepared(preparer)
     html = page(sign_in(client, outsider), "/")
     assert "You have no role yet" in html
     assert references(html, operation) == [False]

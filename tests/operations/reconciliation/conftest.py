@@ -25,8 +25,8 @@ def as_auditor(sign_in: Callable[[Client, User], Client], auditor: User) -> Clie
 
 
 @pytest.fixture
-def matched(maker: User) -> Attempt:
-    attempt = sent(maker, "T-1")
+def matched(preparer: User) -> Attempt:
+    attempt = sent(preparer, "T-1")
     listed("T-1")
     return attempt
 

@@ -20,22 +20,22 @@ from tests.ledger.stored_transactions import stored
 AMOUNT = Decimal("250000.00")
 
 
-def sent(maker: User, transaction_id: str | None = "T-1", **changes: Any) -> Attempt:
+def sent(preparer: User, transaction_id: str | None = "T-1", **changes: Any) -> Attempt:
     """A withdrawal of NGN 250,000.00 that succeeded a moment ago as this transaction; on record as the services do."""
-    operation = factories.prepared(maker)
+    operation = factories.prepared(preparer)
     now = timezone.now()
     usual = {"balance": "NGN", "outcome": Outcome.SUCCEEDED, "closed_at": now, "fee": Decimal(50)}
-    attempt = factories.attempt(operation, service_transaction_id=transaction_id, **usual | changes)
+    attempt = factories.attempt(operation, provider_transaction_id=transaction_id, **usual | changes)
     on_record(attempt)
     return attempt
 
 
-def in_doubt(maker: User, **changes: Any) -> Attempt:
+def in_doubt(preparer: User, **changes: Any) -> Attempt:
     """One that left just now, and of which nobody knows anything."""
     nothing_known = {"outcome": Outcome.OPEN, "closed_at": None, "fee": None}
     now = timezone.now()
     return sent(
-        maker, None, **nothing_known | {"watermark_service_time": now, "watermark_shown": []} | changes
+        preparer, None, **nothing_known | {"watermark_provider_time": now, "watermark_seen_ids": []} | changes
     )
 
 
@@ -66,8 +66,8 @@ def told_anew(row: Transaction, **changes: Any) -> None:
 
 def read_until(moment: datetime, *, whole_took: timedelta = timedelta(hours=24)) -> None:
     """The mirror has read the list back a day, and the whole of it in so long, and ended at this moment."""
-    times = {"loaded_at": moment, "as_of": moment, "day_at": moment, "whole_at": moment}
-    Mirror.objects.update_or_create(pk=1, defaults={**times, "whole_begun_at": moment - whole_took})
+    times = {"loaded_at": moment, "as_of": moment, "day_pass_begun_at": moment, "full_pass_ended_at": moment}
+    Mirror.objects.update_or_create(pk=1, defaults={**times, "full_pass_begun_at": moment - whole_took})
 
 
 def long_since() -> datetime:

@@ -30,14 +30,14 @@ pytestmark = pytest.mark.django_db
 
 
 def test_a_movement_that_nobody_prepared_raises_one_incident_for_good_as_long_as_it_stays_the_same(
-    unknown_movement: Transaction, checker: User
+    unknown_movement: Transaction, approver: User
 ) -> None:
     incident = Incident.objects.get()
-    assert (incident.about, incident.kind) == (unknown_movement, IncidentKind.UNRECOGNISED)
+    assert (incident.subject, incident.kind) == (unknown_movement, IncidentKind.UNRECOGNISED)
     assert ("amount", "NGN 250,000.00") in incident.facts
     told_anew(unknown_movement, fee=Decimal(75), counterparty="Somebody else")
     reconcile()
-    acknowledge_incident(incident.pk, actor=checker, note="The shop's own integration")
+    acknowledge_incident(incident.pk, actor=approver, note="The shop's own integration")
     told_anew(unknown_movement, occurred_at=timezone.now())
     ReconciliationState.objects.all().delete()
     reconcile()
@@ -53,19 +53,19 @@ def test_a_movement_that_nobody_prepared_raises_one_incident_for_good_as_long_as
     ],
 )
 def test_a_movement_that_is_another_since_it_was_noted_is_told_of_again_and_once(
-    matched: Attempt, checker: User, as_auditor: Client, noted: dict[str, Any], since: dict[str, Any]
+    matched: Attempt, approver: User, as_auditor: Client, noted: dict[str, Any], since: dict[str, Any]
 ) -> None:
     row = listed("X-1", **noted)
     reconcile()
     first = Incident.objects.get()
-    acknowledge_incident(first.pk, actor=checker, note="It is nothing")
+    acknowledge_incident(first.pk, actor=approver, note="It is nothing")
     for told in (since, noted, since):
         told_anew(row, **told)
         reconcile()
     ReconciliationState.objects.all().delete()
     reconcile()
     further = Incident.objects.get(further_to=first)
-    assert (further.about, further.is_open, Incident.objects.count()) == (row, True, 2)
+    assert (further.subject, further.is_open, Incident.objects.count()) == (row, True, 2)
     selectors.clear_count_cache()
     assert selectors.cached_unrecognised_count() == 1
     assert "Open incident" in text_of(as_auditor.get("/reconciliation/"))
@@ -90,17 +90,17 @@ def test_two_open_incidents_of_one_movement_are_one_movement_to_look_at(matched:
     assert (Incident.objects.count(), selectors.unrecognised_count()) == (2, 1)
 
 
-def test_it_is_on_record_with_who_took_note_of_it(unknown_movement: Transaction, checker: User) -> None:
-    acknowledge_incident(Incident.objects.get().pk, actor=checker, note="The shop's own integration")
+def test_it_is_on_record_with_who_took_note_of_it(unknown_movement: Transaction, approver: User) -> None:
+    acknowledge_incident(Incident.objects.get().pk, actor=approver, note="The shop's own integration")
     entries = Entry.objects.filter(target_type="ledger.transaction", target_id=str(unknown_movement.pk))
     raised, noted = entries.order_by("position")
     assert (raised.action, noted.action) == (Action.INCIDENT_RAISED, Action.INCIDENT_ACKNOWLEDGED)
-    assert (noted.actor_id, noted.detail["note"]) == (checker.pk, "The shop's own integration")
+    assert (noted.actor_id, noted.detail["note"]) == (approver.pk, "The shop's own integration")
     assert noted.target_url == f"/transactions/{unknown_movement.pk}/"
 
 
-def test_what_matches_or_is_too_early_raises_nothing(matched: Attempt, maker: User) -> None:
-    sent(maker, "T-9", outcome="open", closed_at=None)
+def test_what_matches_or_is_too_early_raises_nothing(matched: Attempt, preparer: User) -> None:
+    sent(preparer, "T-9", outcome="open", closed_at=None)
     reconcile()
     assert set(Comparison.objects.values_list("verdict", flat=True)) == {
         ReconciliationResult.MATCHED,
@@ -109,8 +109,8 @@ def test_what_matches_or_is_too_early_raises_nothing(matched: Attempt, maker: Us
     assert not Incident.objects.exists()
 
 
-def test_a_record_that_differs_or_is_missing_raises_one_about_the_operation(maker: User) -> None:
-    different, missing = sent(maker, "T-1"), sent(maker, "T-2")
+def test_a_record_that_differs_or_is_missing_raises_one_about_the_operation(preparer: User) -> None:
+    different, missing = sent(preparer, "T-1"), sent(preparer, "T-2")
     listed("T-1", amount=Decimal(1))
     read_until(long_since())
     for _ in range(3):
@@ -144,9 +144,9 @@ def test_a_record_that_differs_or_is_missing_raises_one_about_the_operation(make
     ],
 )
 def test_an_incident_says_what_contradicts_the_record(
-    maker: User, outcome: str, told: dict[str, Any], whats: set[str]
+    preparer: User, outcome: str, told: dict[str, Any], whats: set[str]
 ) -> None:
-    sent(maker, outcome=outcome)
+    sent(preparer, outcome=outcome)
     listed(**told)
     read_until(long_since())
     reconcile()
@@ -157,10 +157,10 @@ def test_one_whose_incident_was_not_raised_yet_is_told_of_in_the_next_round(matc
     row = listed("X-1")
     reconcile()
     Incident.objects.all().delete()
-    Comparison.objects.filter(transaction=row).update(needs_telling=True)  # as if killed in between
+    Comparison.objects.filter(transaction=row).update(needs_incident=True)  # as if killed in between
     reconcile()
     reconcile()
-    assert Incident.objects.get().about == row
+    assert Incident.objects.get().subject == row
 
 
 def test_however_many_cannot_be_told_the_others_are(
@@ -178,8 +178,8 @@ def test_however_many_cannot_be_told_the_others_are(
 
     with connection.execute_wrapper(refuses):
         reconcile()
-    assert {one.about for one in Incident.objects.all()} == {*rows[4:]}
-    assert Comparison.objects.filter(needs_telling=True).count() == 4
+    assert {one.subject for one in Incident.objects.all()} == {*rows[4:]}
+    assert Comparison.objects.filter(needs_incident=True).count() == 4
 
 
 def test_the_database_holds_one_of_each_movement_and_one_thing_itself(
@@ -223,14 +223,14 @@ def _compare() -> None:
 
 
 def test_every_page_counts_them_until_somebody_took_note(
-    unknown_movement: Transaction, as_auditor: Client, checker: User
+    unknown_movement: Transaction, as_auditor: Client, approver: User
 ) -> None:
     selectors.clear_count_cache()
     assert '<span class="count" aria-label="1 unknown to us">1</span>' in text_of(as_auditor.get("/reports/"))
     shown = text_of(as_auditor.get("/"))
     assert "1 movement that nobody prepared here" in shown
     assert "It is about a movement at the service that nobody prepared here; " in shown
-    acknowledge_incident(Incident.objects.get().pk, actor=checker, note="The shop's own integration")
+    acknowledge_incident(Incident.objects.get().pk, actor=approver, note="The shop's own integration")
     selectors.clear_count_cache()
     assert "unknown to us" not in text_of(as_auditor.get("/reports/"))
     assert "nobody prepared here" not in text_of(as_auditor.get("/"))
@@ -248,15 +248,15 @@ def test_the_overview_tells_movements_from_other_incidents(
     assert "1 is about a movement at the service that nobody prepared here; " in shown
 
 
-def test_an_approver_takes_note_on_its_page(unknown_movement: Transaction, as_checker: Client) -> None:
+def test_an_approver_takes_note_on_its_page(unknown_movement: Transaction, as_approver: Client) -> None:
     incident = Incident.objects.get()
-    shown = text_of(as_checker.get(incident.get_absolute_url()))
+    shown = text_of(as_approver.get(incident.get_absolute_url()))
     assert f'href="/transactions/{unknown_movement.pk}/"' in shown
     assert "&lt;b&gt;Somebody&lt;/b&gt;" in shown
-    answer = as_checker.post(incident.get_absolute_url(), {"note": "The shop's own integration"})
+    answer = as_approver.post(incident.get_absolute_url(), {"note": "The shop's own integration"})
     assert answer.status_code == 302
-    assert "X-1" in text_of(as_checker.get("/operations/incidents/"))
-    shown = text_of(as_checker.get(f"/transactions/{unknown_movement.pk}/"))
+    assert "X-1" in text_of(as_approver.get("/operations/incidents/"))
+    shown = text_of(as_approver.get(f"/transactions/{unknown_movement.pk}/"))
     assert "The shop&#x27;s own integration" in shown
 
 

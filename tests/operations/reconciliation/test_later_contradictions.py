@@ -21,7 +21,7 @@ from backoffice.operations.outcome import confirmation
 from backoffice.operations.reconciliation.runner import reconcile
 from backoffice.operations.states import Outcome, Status
 from tests import factories
-from tests.operations.provider_list import NAMED, NAMELESS, REFUSED, TOKEN_REFUSED, record, sent, shows
+from tests.operations.provider_list import NAMED, NAMELESS, OTP_REFUSED, REFUSED, record, sent, shows
 from tests.operations.reconciliation.steps import AMOUNT, listed, on_record, told_anew
 from tests.operations.reconciliation.steps import sent as closed_attempt
 from tests.stub_provider import Answer, StubProvider
@@ -55,9 +55,9 @@ def found(service: StubProvider, *records: dict[str, object]) -> set[str]:
 
 
 @pytest.fixture
-def succeeded(service: StubProvider, maker: User, checker: User) -> Operation:
+def succeeded(service: StubProvider, preparer: User, approver: User) -> Operation:
     """Closed as succeeded by a transaction that the service named."""
-    operation = closed_by_list(service, sent(service, maker, checker, NAMED), record("T-1"))
+    operation = closed_by_list(service, sent(service, preparer, approver, NAMED), record("T-1"))
     assert operation.status == Status.SUCCEEDED
     return operation
 
@@ -78,19 +78,19 @@ def test_a_success_that_the_service_calls_failed_by_now(succeeded: Operation, se
 
 
 def test_a_failure_that_the_service_calls_executed_by_now(
-    service: StubProvider, maker: User, checker: User
+    service: StubProvider, preparer: User, approver: User
 ) -> None:
-    operation = closed_by_list(service, sent(service, maker, checker, NAMED), record("T-1", "failed"))
+    operation = closed_by_list(service, sent(service, preparer, approver, NAMED), record("T-1", "failed"))
     assert operation.status == Status.FAILED
     assert found(service, record("T-1", "failed")) == set()
     assert found(service, record("T-1")) == {IncidentKind.NOW_EXECUTED}
 
 
-@pytest.mark.parametrize("answer", [REFUSED, TOKEN_REFUSED])
+@pytest.mark.parametrize("answer", [REFUSED, OTP_REFUSED])
 def test_a_debit_of_what_is_on_record_as_not_executed(
-    answer: Answer, service: StubProvider, maker: User, checker: User
+    answer: Answer, service: StubProvider, preparer: User, approver: User
 ) -> None:
-    operation = sent(service, maker, checker, answer)
+    operation = sent(service, preparer, approver, answer)
     assert operation.status in {Status.FAILED, Status.APPROVED}
     assert found(service) == set()
     assert found(service, record("T-6", amount=250001)) == set()
@@ -101,42 +101,42 @@ def test_a_debit_of_what_is_on_record_as_not_executed(
     assert about.evidence["in_list"]["transaction"] == "T-7"
 
 
-def test_a_debit_of_what_never_left_us(service: StubProvider, maker: User, checker: User) -> None:
-    operation = sent(service, maker, checker, NAMED)
+def test_a_debit_of_what_never_left_us(service: StubProvider, preparer: User, approver: User) -> None:
+    operation = sent(service, preparer, approver, NAMED)
     Attempt.objects.update(
-        outcome=Outcome.NOT_SENT, closed_at=timezone.now(), service_transaction_id=None, named_at=None
+        outcome=Outcome.NOT_SENT, closed_at=timezone.now(), provider_transaction_id=None, named_at=None
     )
     assert found(service, record("T-7")) == {IncidentKind.EXECUTED_AFTER_ALL}
     assert Incident.objects.get(**ABOUT_OPERATIONS).operation == operation
 
 
 def test_a_debit_that_is_anothers_is_none_of_a_refused_one(
-    service: StubProvider, succeeded: Operation, maker: User, checker: User
+    service: StubProvider, succeeded: Operation, preparer: User, approver: User
 ) -> None:
-    sent(service, maker, checker, REFUSED)
+    sent(service, preparer, approver, REFUSED)
     assert found(service, record("T-1")) == set()
 
 
 def test_what_may_belong_to_one_whose_outcome_is_open_waits(
-    service: StubProvider, maker: User, checker: User
+    service: StubProvider, preparer: User, approver: User
 ) -> None:
-    refused = sent(service, maker, checker, REFUSED)
-    doubtful = sent(service, maker, checker, (502, "bad gateway"))
+    refused = sent(service, preparer, approver, REFUSED)
+    doubtful = sent(service, preparer, approver, (502, "bad gateway"))
     assert found(service, record("T-7")) == set()
     on_record(
         doubtful.attempts.get(),
         closed_at=timezone.now(),
         outcome=Outcome.SUCCEEDED,
-        service_transaction_id="T-6",
+        provider_transaction_id="T-6",
     )
     assert found(service, record("T-7"), record("T-6")) >= {IncidentKind.EXECUTED_AFTER_ALL}
     assert Incident.objects.get(kind=IncidentKind.EXECUTED_AFTER_ALL).operation == refused
 
 
 def test_a_second_candidate_where_the_first_was_taken_from_the_list(
-    service: StubProvider, maker: User, checker: User
+    service: StubProvider, preparer: User, approver: User
 ) -> None:
-    operation = closed_by_list(service, sent(service, maker, checker, NAMELESS), record("T-7"))
+    operation = closed_by_list(service, sent(service, preparer, approver, NAMELESS), record("T-7"))
     assert operation.status == Status.SUCCEEDED
     assert found(service, record("T-8"), record("T-7")) == {IncidentKind.SECOND_DEBIT}
 
@@ -151,10 +151,10 @@ def test_a_second_debit_also_where_the_service_named_the_first(
 
 
 def test_a_second_debit_that_was_listed_before_the_end(
-    service: StubProvider, maker: User, checker: User
+    service: StubProvider, preparer: User, approver: User
 ) -> None:
     """The movement is compared while the operation is processing; its end makes it a second debit."""
-    operation = sent(service, maker, checker, NAMED)
+    operation = sent(service, preparer, approver, NAMED)
     both = record("T-2"), record("T-1", "processing")
     assert found(service, *both) == set()
     told = (both[0], both[1] | {"status": "fullfiled"})
@@ -180,10 +180,10 @@ def test_what_debits_nothing_more_or_cannot_be_caused_by_it(
 
 
 def test_another_of_ours_with_the_same_content_is_no_second_debit(
-    succeeded: Operation, service: StubProvider, maker: User, checker: User
+    succeeded: Operation, service: StubProvider, preparer: User, approver: User
 ) -> None:
     """Neither while it is on its way and nobody knows its transaction, nor when it has claimed it."""
-    other = sent(service, maker, checker, NAMELESS, memo="the next one")
+    other = sent(service, preparer, approver, NAMELESS, memo="the next one")
     both = (record("T-2"), record("T-1"))
     assert found(service, *both) == set()
     assert closed_by_list(service, other, *both).status == Status.SUCCEEDED
@@ -192,14 +192,14 @@ def test_another_of_ours_with_the_same_content_is_no_second_debit(
 
 
 def test_each_further_debit_reaches_people_who_had_taken_note_of_the_one_before(
-    succeeded: Operation, service: StubProvider, checker: User
+    succeeded: Operation, service: StubProvider, approver: User
 ) -> None:
     first, second = record("T-1"), record("T-2")
     found(service, second, first)
     noted = Incident.objects.get(**ABOUT_OPERATIONS)
-    incidents.acknowledge_incident(noted.pk, actor=checker, note="Asked the service")
+    incidents.acknowledge_incident(noted.pk, actor=approver, note="Asked the service")
     found(service, record("T-3"), second, first)
-    further = Incident.objects.get(**ABOUT_OPERATIONS, seen_at=None)
+    further = Incident.objects.get(**ABOUT_OPERATIONS, acknowledged_at=None)
     assert further.evidence["in_list"]["transaction"] == "T-3"
     assert further.further_to == noted
 
@@ -215,19 +215,19 @@ def executed_after_all() -> set[str]:
     return set(Incident.objects.filter(**ABOUT_OPERATIONS).values_list("kind", flat=True))
 
 
-def rejected(maker: User, **changes: Any) -> Attempt:
+def rejected(preparer: User, **changes: Any) -> Attempt:
     now = timezone.now()
-    return closed_attempt(maker, None, outcome=Outcome.REJECTED, watermark_service_time=now, **changes)
+    return closed_attempt(preparer, None, outcome=Outcome.REJECTED, watermark_provider_time=now, **changes)
 
 
-def test_an_open_one_of_another_kind_does_not_explain_it(maker: User) -> None:
+def test_an_open_one_of_another_kind_does_not_explain_it(preparer: User) -> None:
     """It keeps the movement from being unrecognised, but not from contradicting the closed one."""
-    rejected(maker)
+    rejected(preparer)
     to_emeka = TransferPayload(receiver_username="emeka", currency="NGN", amount=AMOUNT, memo="")
     factories.attempt(
-        factories.prepared_of_kind("transfer", to_emeka, maker),
+        factories.prepared_of_kind("transfer", to_emeka, preparer),
         balance="NGN",
-        watermark_service_time=timezone.now(),
+        watermark_provider_time=timezone.now(),
     )
     listed("T-7")
     reconcile()
@@ -236,8 +236,8 @@ def test_an_open_one_of_another_kind_does_not_explain_it(maker: User) -> None:
     assert not Incident.objects.filter(transaction__isnull=False).exists()
 
 
-def test_a_debit_that_left_the_list_is_none(maker: User) -> None:
-    rejected(maker)
+def test_a_debit_that_left_the_list_is_none(preparer: User) -> None:
+    rejected(preparer)
     row = listed("T-7", status="failed")
     told_anew(row, missing_since=timezone.now(), status="fulfilled")
     reconcile()
@@ -247,18 +247,18 @@ def test_a_debit_that_left_the_list_is_none(maker: User) -> None:
     assert executed_after_all() == {IncidentKind.EXECUTED_AFTER_ALL}
 
 
-def test_without_the_services_time_at_sending_nothing_looks_like_it(maker: User) -> None:
-    closed_attempt(maker, None, outcome=Outcome.REJECTED)
+def test_without_the_services_time_at_sending_nothing_looks_like_it(preparer: User) -> None:
+    closed_attempt(preparer, None, outcome=Outcome.REJECTED)
     listed("T-7")
     reconcile()
     assert executed_after_all() == set()
 
 
-def test_a_service_whose_clock_is_behind_ours_hides_none(maker: User) -> None:
+def test_a_service_whose_clock_is_behind_ours_hides_none(preparer: User) -> None:
     """By its times, the debit is older than the first operation here."""
     earlier = timezone.now() - timedelta(hours=3)
-    attempt = rejected(maker)
-    Attempt.objects.filter(pk=attempt.pk).update(watermark_service_time=earlier)
+    attempt = rejected(preparer)
+    Attempt.objects.filter(pk=attempt.pk).update(watermark_provider_time=earlier)
     reconcile()
     listed("T-6", occurred_at=earlier, amount=AMOUNT + 1)
     listed("T-7", occurred_at=earlier)
@@ -267,14 +267,14 @@ def test_a_service_whose_clock_is_behind_ours_hides_none(maker: User) -> None:
     assert not Incident.objects.filter(transaction__transaction_id="T-6").exists()
 
 
-def test_the_daily_pass_finds_what_the_feeds_missed(maker: User) -> None:
-    rejected(maker)
+def test_the_daily_pass_finds_what_the_feeds_missed(preparer: User) -> None:
+    rejected(preparer)
     reconcile()
     row = listed("T-7", status="failed")
     reconcile()
     Transaction.objects.filter(pk=row.pk).update(status="fulfilled")  # by no merge, so nothing was recorded
     reconcile()
     assert executed_after_all() == set()
-    ReconciliationState.objects.update(walk_begun_at=timezone.now() - timedelta(days=1))
+    ReconciliationState.objects.update(full_pass_begun_at=timezone.now() - timedelta(days=1))
     reconcile()
     assert executed_after_all() == {IncidentKind.EXECUTED_AFTER_ALL}

@@ -53,10 +53,10 @@ def test_it_lists_what_matches_and_what_nobody_prepared(
     ],
 )
 def test_filters_narrow_the_list(
-    as_auditor: Client, maker: User, query: dict[str, str], is_there: bool
+    as_auditor: Client, preparer: User, query: dict[str, str], is_there: bool
 ) -> None:
     with clock.use_clock(lambda: datetime(2026, 1, 1, tzinfo=UTC)):
-        sent(maker, "T-1")
+        sent(preparer, "T-1")
     listed("T-1", currency="USD", amount=Decimal(1))
     listed("X-1", occurred_at=datetime(2026, 3, 1, 23, 59, 59, tzinfo=UTC))
     reconcile()
@@ -109,10 +109,10 @@ def test_a_wrong_filter_is_told_beside_its_field(as_auditor: Client) -> None:
 
 
 def test_it_asks_eight_questions_at_most(
-    as_auditor: Client, maker: User, django_assert_max_num_queries: DjangoAssertNumQueries
+    as_auditor: Client, preparer: User, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     for number in range(5):
-        sent(maker, f"T-{number}")
+        sent(preparer, f"T-{number}")
         listed(f"T-{number}")
         listed(f"X-{number}")
     reconcile()

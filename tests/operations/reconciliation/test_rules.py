@@ -32,8 +32,8 @@ from tests.operations.reconciliation.steps import (
 pytestmark = pytest.mark.django_db
 
 
-def test_an_operation_whose_record_says_the_same_is_matched(maker: User) -> None:
-    attempt = sent(maker)
+def test_an_operation_whose_record_says_the_same_is_matched(preparer: User) -> None:
+    attempt = sent(preparer)
     listed()
     reconcile()
     assert verdicts() == {reference(attempt): ReconciliationResult.MATCHED}
@@ -53,9 +53,9 @@ def test_an_operation_whose_record_says_the_same_is_matched(maker: User) -> None
     ],
 )
 def test_an_operation_whose_record_says_something_else_is_different(
-    maker: User, told: dict[str, Any], words: str
+    preparer: User, told: dict[str, Any], words: str
 ) -> None:
-    attempt = sent(maker)
+    attempt = sent(preparer)
     listed(**told)
     reconcile()
     assert verdicts() == {reference(attempt): ReconciliationResult.MISMATCHED}
@@ -63,10 +63,10 @@ def test_an_operation_whose_record_says_something_else_is_different(
 
 
 def test_a_failed_operation_is_matched_by_its_failed_record_and_differs_from_a_fulfilled_one(
-    maker: User,
+    preparer: User,
 ) -> None:
-    sent(maker, "T-1", outcome=Outcome.FAILED)
-    sent(maker, "T-2", outcome=Outcome.FAILED)
+    sent(preparer, "T-1", outcome=Outcome.FAILED)
+    sent(preparer, "T-2", outcome=Outcome.FAILED)
     listed("T-1", status="failed")
     listed("T-2", status="fulfilled")
     reconcile()
@@ -75,26 +75,26 @@ def test_a_failed_operation_is_matched_by_its_failed_record_and_differs_from_a_f
     assert [ends] in Comparison.objects.values_list("differences", flat=True)
 
 
-def test_a_fee_that_was_not_on_record_is_no_difference(maker: User) -> None:
-    sent(maker, fee=None)
+def test_a_fee_that_was_not_on_record_is_no_difference(preparer: User) -> None:
+    sent(preparer, fee=None)
     listed(fee=Decimal(75))
     reconcile()
     assert list(verdicts().values()) == [ReconciliationResult.MATCHED]
 
 
 def test_one_that_the_service_still_works_on_is_matched_whatever_its_record_says_of_the_end(
-    maker: User,
+    preparer: User,
 ) -> None:
-    sent(maker, outcome=Outcome.OPEN, closed_at=None)
+    sent(preparer, outcome=Outcome.OPEN, closed_at=None)
     listed(status="processing")
     reconcile()
     assert list(verdicts().values()) == [ReconciliationResult.MATCHED]
 
 
 def test_one_that_is_not_in_the_mirror_is_missing_only_once_the_list_was_read_an_hour_later(
-    maker: User,
+    preparer: User,
 ) -> None:
-    attempt = sent(maker)
+    attempt = sent(preparer)
     assert attempt.closed_at is not None
     reconcile()
     assert list(verdicts().values()) == [ReconciliationResult.PENDING]  # never read at all
@@ -106,8 +106,8 @@ def test_one_that_is_not_in_the_mirror_is_missing_only_once_the_list_was_read_an
     assert list(verdicts().values()) == [ReconciliationResult.MISSING_AT_PROVIDER]
 
 
-def test_it_is_never_missing_while_it_is_open_or_the_first_load_is_under_way(maker: User) -> None:
-    attempt = sent(maker, outcome=Outcome.OPEN, closed_at=None)
+def test_it_is_never_missing_while_it_is_open_or_the_first_load_is_under_way(preparer: User) -> None:
+    attempt = sent(preparer, outcome=Outcome.OPEN, closed_at=None)
     read_until(long_since())
     reconcile()
     assert list(verdicts().values()) == [ReconciliationResult.PENDING]
@@ -117,17 +117,17 @@ def test_it_is_never_missing_while_it_is_open_or_the_first_load_is_under_way(mak
     assert list(verdicts().values()) == [ReconciliationResult.PENDING]
 
 
-def test_one_that_the_service_lists_no_more_is_missing(maker: User) -> None:
-    attempt = sent(maker)
+def test_one_that_the_service_lists_no_more_is_missing(preparer: User) -> None:
+    attempt = sent(preparer)
     listed(missing_since=timezone.now())
     reconcile()
     assert verdicts() == {reference(attempt): ReconciliationResult.MISSING_AT_PROVIDER}
     assert difference().startswith("the service listed it, and lists it no more since ")
 
 
-def test_what_failed_without_a_transaction_is_not_looked_for(maker: User) -> None:
-    sent(maker, None, outcome=Outcome.REJECTED, fee=None)
-    in_doubt(maker)
+def test_what_failed_without_a_transaction_is_not_looked_for(preparer: User) -> None:
+    sent(preparer, None, outcome=Outcome.REJECTED, fee=None)
+    in_doubt(preparer)
     read_until(long_since())
     reconcile()
     assert verdicts() == {}
@@ -164,8 +164,8 @@ def test_before_the_first_operation_everything_is_before_our_time(db: None) -> N
     assert verdicts() == {}
 
 
-def test_a_movement_that_may_be_one_of_ours_in_doubt_is_too_early_to_tell(maker: User) -> None:
-    attempt = in_doubt(maker)
+def test_a_movement_that_may_be_one_of_ours_in_doubt_is_too_early_to_tell(preparer: User) -> None:
+    attempt = in_doubt(preparer)
     listed("X-1")
     reconcile()
     assert verdicts() == {"X-1": ReconciliationResult.PENDING}
@@ -183,18 +183,18 @@ def test_a_movement_that_may_be_one_of_ours_in_doubt_is_too_early_to_tell(maker:
     ],
 )
 def test_a_movement_that_cannot_be_the_one_in_doubt_is_unknown_to_us(
-    maker: User, told: dict[str, Any]
+    preparer: User, told: dict[str, Any]
 ) -> None:
-    in_doubt(maker, watermark_shown=["SEEN-BEFORE"])
+    in_doubt(preparer, watermark_seen_ids=["SEEN-BEFORE"])
     listed(**{"transaction_id": "X-1"} | told)
     reconcile()
     assert list(verdicts().values()) == [ReconciliationResult.UNRECOGNISED]
 
 
-def test_what_was_taken_for_ours_explains_another_only_while_ours_may_come(maker: User) -> None:
+def test_what_was_taken_for_ours_explains_another_only_while_ours_may_come(preparer: User) -> None:
     """The service said yes without a name, and works for days on what was taken for ours."""
-    attempt = in_doubt(maker)
-    on_record(attempt, service_transaction_id="T-1")
+    attempt = in_doubt(preparer)
+    on_record(attempt, provider_transaction_id="T-1")
     listed("T-1", status="processing")
     twin = listed("X-1")
     reconcile()
@@ -202,20 +202,20 @@ def test_what_was_taken_for_ours_explains_another_only_while_ours_may_come(maker
         reference(attempt): ReconciliationResult.MATCHED,
         "X-1": ReconciliationResult.PENDING,
     }
-    begun = timezone.now() - Attempt.MAY_TAKE - Attempt.SKEW
+    begun = timezone.now() - Attempt.EXECUTION_WINDOW - Attempt.CLOCK_SKEW
     Attempt.objects.update(started_at=begun)
     Transaction.objects.filter(pk=twin.pk).update(first_seen_at=timezone.now())
     reconcile()
     assert verdicts()["X-1"] == ReconciliationResult.UNRECOGNISED
 
 
-def test_one_that_went_to_somebody_else_than_was_signed_is_different(maker: User) -> None:
+def test_one_that_went_to_somebody_else_than_was_signed_is_different(preparer: User) -> None:
     transfer = prepare.prepare_operation(
-        uuid.uuid4(), actor=maker, kind="transfer", payload=SAMPLES["transfer"]
+        uuid.uuid4(), actor=preparer, kind="transfer", payload=SAMPLES["transfer"]
     )
     attempt = factories.attempt(
         transfer,
-        service_transaction_id="T-1",
+        provider_transaction_id="T-1",
         balance=transfer.currency,
         outcome=Outcome.SUCCEEDED,
         closed_at=timezone.now(),
@@ -228,8 +228,8 @@ def test_one_that_went_to_somebody_else_than_was_signed_is_different(maker: User
     assert difference().endswith("here, mallory there")
 
 
-def test_a_word_that_is_no_end_differs_once_the_list_was_read_again(maker: User) -> None:
-    attempt = sent(maker)
+def test_a_word_that_is_no_end_differs_once_the_list_was_read_again(preparer: User) -> None:
+    attempt = sent(preparer)
     assert attempt.closed_at is not None
     listed(status="reversed")
     reconcile()
@@ -240,8 +240,8 @@ def test_a_word_that_is_no_end_differs_once_the_list_was_read_again(maker: User)
     assert difference() == "fulfilled here, reversed there"
 
 
-def test_one_that_was_settled_days_later_is_missing_only_once_the_whole_list_was_read(maker: User) -> None:
-    attempt = sent(maker, started_at=timezone.now() - timedelta(days=3))
+def test_one_that_was_settled_days_later_is_missing_only_once_the_whole_list_was_read(preparer: User) -> None:
+    attempt = sent(preparer, started_at=timezone.now() - timedelta(days=3))
     assert attempt.closed_at is not None
     read_until(attempt.closed_at + timedelta(hours=2))
     reconcile()

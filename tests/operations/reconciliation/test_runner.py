@@ -51,9 +51,9 @@ def from_scratch() -> tuple[object, ...]:
 class History:
     """Whatever can happen, at random."""
 
-    def __init__(self, seed: int, maker: User) -> None:
+    def __init__(self, seed: int, preparer: User) -> None:
         self.random = random.Random(seed)  # noqa: S311 - the same history each time
-        self.maker, self.read_at = maker, timezone.now()
+        self.preparer, self.read_at = preparer, timezone.now()
         self.ids = [f"T-{number}" for number in range(12)]
 
     def go_on(self) -> None:
@@ -70,18 +70,18 @@ class History:
         self.random.choice([*happening, self.read_the_list, reconcile, reconcile])()
 
     def send(self) -> None:
-        free = set(self.ids) - set(Attempt.objects.values_list("service_transaction_id", flat=True))
+        free = set(self.ids) - set(Attempt.objects.values_list("provider_transaction_id", flat=True))
         if not free or self.random.random() < 0.3:
-            if not Attempt.objects.in_doubt("NGN").exists():
-                in_doubt(self.maker)
+            if not Attempt.objects.unmatched("NGN").exists():
+                in_doubt(self.preparer)
             return
-        sent(self.maker, self.random.choice(sorted(free)), outcome=self.outcome(), **self.watermark())
+        sent(self.preparer, self.random.choice(sorted(free)), outcome=self.outcome(), **self.watermark())
 
     def outcome(self) -> str:
         return self.random.choice([Outcome.SUCCEEDED, Outcome.FAILED])
 
     def watermark(self) -> dict[str, object]:
-        return {"watermark_service_time": self.random.choice([None, timezone.now()])}
+        return {"watermark_provider_time": self.random.choice([None, timezone.now()])}
 
     def list_one(self) -> None:
         here = set(Transaction.objects.values_list("transaction_id", flat=True))
@@ -115,15 +115,15 @@ class History:
 
     def bind(self) -> None:
         """An attempt learns its transaction, or that it was another one: of an open one no entry tells."""
-        claimed = set(Attempt.objects.values_list("service_transaction_id", flat=True))
+        claimed = set(Attempt.objects.values_list("provider_transaction_id", flat=True))
         free, attempts = sorted(set(self.ids) - claimed), list(Attempt.objects.order_by("pk"))
         if not free or not attempts:
             return
         attempt, name = self.random.choice(attempts), self.random.choice(free)
-        if attempt.closed_at is None and attempt.service_transaction_id is None:
-            Attempt.objects.filter(pk=attempt.pk).update(service_transaction_id=name)
+        if attempt.closed_at is None and attempt.provider_transaction_id is None:
+            Attempt.objects.filter(pk=attempt.pk).update(provider_transaction_id=name)
         else:
-            on_record(attempt, service_transaction_id=name)
+            on_record(attempt, provider_transaction_id=name)
 
     def read_the_list(self) -> None:
         self.read_at = max(self.read_at, self.random.choice([timezone.now(), long_since()]))
@@ -131,10 +131,10 @@ class History:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_kept_is_the_same_as_from_scratch(maker: User, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kept_is_the_same_as_from_scratch(preparer: User, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "BATCH_SIZE", 3)  # so that every feed is read in several steps
     monkeypatch.setattr(runner, "ROWS_PER_STEP", 2)
-    history = History(seed, maker)
+    history = History(seed, preparer)
     for _ in range(60):
         history.go_on()
     read_until(
@@ -156,24 +156,24 @@ def summed_up() -> set[tuple[object, ...]]:
     return {(*key, int(count), amount, fee) for key, (count, amount, fee) in sums.items()}
 
 
-def test_a_movement_becomes_ours_when_its_attempt_is_known(maker: User) -> None:
-    attempt = in_doubt(maker)
+def test_a_movement_becomes_ours_when_its_attempt_is_known(preparer: User) -> None:
+    attempt = in_doubt(preparer)
     row = listed("T-1")
     reconcile()
     assert verdicts() == {"T-1": ReconciliationResult.PENDING}
-    on_record(attempt, service_transaction_id="T-1", outcome=Outcome.SUCCEEDED, closed_at=timezone.now())
+    on_record(attempt, provider_transaction_id="T-1", outcome=Outcome.SUCCEEDED, closed_at=timezone.now())
     reconcile()
     assert verdicts() == {reference(attempt): ReconciliationResult.MATCHED}
     assert totals() == {(row.occurred_at.date(), "NGN", "matched", 1, AMOUNT, Decimal(50))}
 
 
-def test_of_twins_the_one_that_is_not_ours_is_unknown_as_soon_as_ours_is_known(maker: User) -> None:
-    attempt = in_doubt(maker)
+def test_of_twins_the_one_that_is_not_ours_is_unknown_as_soon_as_ours_is_known(preparer: User) -> None:
+    attempt = in_doubt(preparer)
     listed("T-1")
     listed("T-2")
     reconcile()
     assert set(verdicts().values()) == {ReconciliationResult.PENDING}
-    on_record(attempt, service_transaction_id="T-2", outcome=Outcome.SUCCEEDED, closed_at=timezone.now())
+    on_record(attempt, provider_transaction_id="T-2", outcome=Outcome.SUCCEEDED, closed_at=timezone.now())
     reconcile()
     assert verdicts() == {
         reference(attempt): ReconciliationResult.MATCHED,
@@ -182,9 +182,9 @@ def test_of_twins_the_one_that_is_not_ours_is_unknown_as_soon_as_ours_is_known(m
 
 
 def test_a_record_that_vanishes_after_it_was_matched_is_missing_and_matched_when_it_is_back(
-    maker: User,
+    preparer: User,
 ) -> None:
-    sent(maker)
+    sent(preparer)
     row = listed()
     reconcile()
     assert list(verdicts().values()) == [ReconciliationResult.MATCHED]
@@ -196,22 +196,22 @@ def test_a_record_that_vanishes_after_it_was_matched_is_missing_and_matched_when
     assert list(verdicts().values()) == [ReconciliationResult.MATCHED]
 
 
-def test_what_no_feed_tells_is_found_within_a_day(maker: User) -> None:
-    attempt = sent(maker)
+def test_what_no_feed_tells_is_found_within_a_day(preparer: User) -> None:
+    attempt = sent(preparer)
     row = listed()
     reconcile()
     Transaction.objects.filter(pk=row.pk).update(amount=Decimal(1))  # past the sync
     Attempt.objects.filter(pk=attempt.pk).update(fee=None)  # past the services
     reconcile()
     assert list(verdicts().values()) == [ReconciliationResult.MATCHED]
-    ReconciliationState.objects.update(walk_begun_at=timezone.now() - timedelta(days=1))
+    ReconciliationState.objects.update(full_pass_begun_at=timezone.now() - timedelta(days=1))
     reconcile()
     assert list(verdicts().values()) == [ReconciliationResult.MISMATCHED]
     assert len(totals()) == 1
 
 
-def test_nothing_is_written_twice(maker: User) -> None:
-    sent(maker)
+def test_nothing_is_written_twice(preparer: User) -> None:
+    sent(preparer)
     listed()
     listed("X-1")
     reconcile()
@@ -221,23 +221,23 @@ def test_nothing_is_written_twice(maker: User) -> None:
     assert (set(Comparison.objects.values_list("pk", flat=True)), everything_kept()) == before
 
 
-def test_ids_with_wide_gaps_cost_no_steps(maker: User, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ids_with_wide_gaps_cost_no_steps(preparer: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "ROWS_PER_STEP", 2)
     monkeypatch.setattr(runner, "TIME_BUDGET_SECONDS", 0.5)
-    in_doubt(maker)  # so that something was prepared here before
+    in_doubt(preparer)  # so that something was prepared here before
     for number in range(5):
         listed(f"X-{number}", pk=10**9 * number + 1, amount=Decimal(number + 1))
     reconcile()
     assert set(verdicts()) == {f"X-{number}" for number in range(5)}
-    assert ReconciliationState.objects.get().walk_rows_to is None
+    assert ReconciliationState.objects.get().full_pass_rows_to is None
 
 
 def test_what_is_open_is_walked_through_in_bounds_up_to_the_last(
-    maker: User, monkeypatch: pytest.MonkeyPatch
+    preparer: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As after an upgrade: everything that is here is too early at first, and nothing of it is news later."""
     for number in range(7):
-        sent(maker, f"T-{number}")
+        sent(preparer, f"T-{number}")
     reconcile()
     assert list(verdicts().values()) == [ReconciliationResult.PENDING] * 7
     monkeypatch.setattr(runner, "BATCH_SIZE", 2)
@@ -251,12 +251,12 @@ def test_what_is_open_is_walked_through_in_bounds_up_to_the_last(
 
 
 def test_open_ones_beyond_the_bound_are_looked_at_in_turn(
-    maker: User, monkeypatch: pytest.MonkeyPatch
+    preparer: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    attempts = [sent(maker, None, outcome=Outcome.OPEN, closed_at=None, balance=None) for _ in range(5)]
+    attempts = [sent(preparer, None, outcome=Outcome.OPEN, closed_at=None, balance=None) for _ in range(5)]
     reconcile()
     for attempt in attempts:  # no entry tells of it
-        Attempt.objects.filter(pk=attempt.pk).update(service_transaction_id=f"T-{attempt.pk}")
+        Attempt.objects.filter(pk=attempt.pk).update(provider_transaction_id=f"T-{attempt.pk}")
     monkeypatch.setattr(runner, "BATCH_SIZE", 2)
     monkeypatch.setattr(runner, "TIME_BUDGET_SECONDS", 0.0)
     for known in (2, 4, 5):
@@ -271,9 +271,9 @@ def test_a_round_is_due_some_seconds_after_the_last(operation: Operation) -> Non
 
 
 @pytest.mark.django_db(transaction=True)
-def test_several_at_once_come_to_what_one_does(maker: User) -> None:
+def test_several_at_once_come_to_what_one_does(preparer: User) -> None:
     for number in range(40):
-        sent(maker, f"T-{number}")
+        sent(preparer, f"T-{number}")
         listed(f"T-{number}")
         listed(f"X-{number}")
     failures: list[BaseException] = []

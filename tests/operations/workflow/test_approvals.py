@@ -47,8 +47,8 @@ def last_entry() -> Entry:
     return entry
 
 
-def test_preparing_stores_exactly_the_content_and_says_so(maker: User) -> None:
-    operation = factories.prepared(maker, amount=Decimal("12345678901234567.89"))
+def test_preparing_stores_exactly_the_content_and_says_so(preparer: User) -> None:
+    operation = factories.prepared(preparer, amount=Decimal("12345678901234567.89"))
     operation.refresh_from_db()
     assert operation.status == Status.PENDING
     assert operation.amount == Decimal("12345678901234567.89")
@@ -59,70 +59,74 @@ def test_preparing_stores_exactly_the_content_and_says_so(maker: User) -> None:
     entry = last_entry()
     assert (entry.action, entry.actor, entry.target_id) == (
         Action.OPERATION_PREPARED,
-        maker,
+        preparer,
         str(operation.pk),
     )
     assert entry.detail["digest"] == operation.digest
 
 
-def test_the_same_form_sent_twice_is_one_operation(maker: User) -> None:
-    first = factories.prepared(maker, repeat_reason="")
-    again = prepare.prepare_operation(first.pk, actor=maker, kind="withdrawal", payload=factories.payload())
+def test_the_same_form_sent_twice_is_one_operation(preparer: User) -> None:
+    first = factories.prepared(preparer, repeat_reason="")
+    again = prepare.prepare_operation(
+        first.pk, actor=preparer, kind="withdrawal", payload=factories.payload()
+    )
     assert again == first
     assert Operation.objects.count() == 1
     assert Entry.objects.filter(action=Action.OPERATION_PREPARED).count() == 1
 
 
-def test_the_same_form_with_other_content_is_refused(maker: User) -> None:
-    first = factories.prepared(maker)
+def test_the_same_form_with_other_content_is_refused(preparer: User) -> None:
+    first = factories.prepared(preparer)
     with pytest.raises(errors.SubmissionReusedError):
         prepare.prepare_operation(
-            first.pk, actor=maker, kind="withdrawal", payload=factories.payload(amount=Decimal("9.00"))
+            first.pk, actor=preparer, kind="withdrawal", payload=factories.payload(amount=Decimal("9.00"))
         )
     assert Operation.objects.get().amount == Decimal("250000.00")
 
 
-def test_a_second_person_makes_it_approved(maker: User, checker: User) -> None:
-    operation = approve(factories.prepared(maker), checker, comment="Matches invoice 118")
+def test_a_second_person_makes_it_approved(preparer: User, approver: User) -> None:
+    operation = approve(factories.prepared(preparer), approver, comment="Matches invoice 118")
     assert status_of(operation) == Status.APPROVED
     entry = last_entry()
-    assert (entry.action, entry.actor) == (Action.OPERATION_COUNTERSIGNED, checker)
+    assert (entry.action, entry.actor) == (Action.OPERATION_COUNTERSIGNED, approver)
     assert entry.detail["comment"] == "Matches invoice 118"
 
 
-def test_the_maker_cannot_approve(maker: User) -> None:
-    maker.groups.add(Group.objects.get(name="Approver"))
-    operation = factories.prepared(maker)
+def test_the_maker_cannot_approve(preparer: User) -> None:
+    preparer.groups.add(Group.objects.get(name="Approver"))
+    operation = factories.prepared(preparer)
     with pytest.raises(errors.SelfApprovalError):
-        approve(operation, maker)
+        approve(operation, preparer)
     assert status_of(operation) == Status.PENDING
     entry = last_entry()
-    assert (entry.action, entry.actor) == (Action.OPERATION_REFUSED, maker)
+    assert (entry.action, entry.actor) == (Action.OPERATION_REFUSED, preparer)
     assert entry.detail["attempted"] == "approve"
 
 
-def test_a_superuser_cannot_approve_what_he_prepared(maker: User) -> None:
-    User.objects.filter(pk=maker.pk).update(is_superuser=True)
-    operation = factories.prepared(maker)
+def test_a_superuser_cannot_approve_what_he_prepared(preparer: User) -> None:
+    User.objects.filter(pk=preparer.pk).update(is_superuser=True)
+    operation = factories.prepared(preparer)
     with pytest.raises(errors.OperationError):
-        approve(operation, maker)
+        approve(operation, preparer)
     assert status_of(operation) == Status.PENDING
 
 
-def test_a_large_amount_needs_two_distinct_people(maker: User, checker: User, second_checker: User) -> None:
-    operation = approve(factories.prepared(maker, amount=Decimal("10000000.01")), checker)
+def test_a_large_amount_needs_two_distinct_people(
+    preparer: User, approver: User, second_approver: User
+) -> None:
+    operation = approve(factories.prepared(preparer, amount=Decimal("10000000.01")), approver)
     assert status_of(operation) == Status.PENDING
     with pytest.raises(errors.AlreadyApprovedError):
-        approve(operation, checker)
-    approve(operation, second_checker)
+        approve(operation, approver)
+    approve(operation, second_approver)
     assert status_of(operation) == Status.APPROVED
 
 
-@pytest.mark.parametrize("role", ["maker", "auditor", "administrator", "outsider"])
-def test_only_an_approver_may_decide(request: pytest.FixtureRequest, maker: User, role: str) -> None:
+@pytest.mark.parametrize("role", ["preparer", "auditor", "administrator", "outsider"])
+def test_only_an_approver_may_decide(request: pytest.FixtureRequest, preparer: User, role: str) -> None:
     other = factories.person("Ngozi Eze", email="ngozi@countersign.example")
-    operation = factories.prepared(maker)
-    person = request.getfixturevalue(role) if role != "maker" else other
+    operation = factories.prepared(preparer)
+    person = request.getfixturevalue(role) if role != "preparer" else other
     for act in (approve, reject):
         with pytest.raises(errors.PermissionMissingError):
             act(operation, person)
@@ -130,114 +134,116 @@ def test_only_an_approver_may_decide(request: pytest.FixtureRequest, maker: User
 
 
 @pytest.mark.parametrize("minutes", [None, 6])
-def test_a_stale_second_factor_is_not_enough(maker: User, checker: User, minutes: int | None) -> None:
+def test_a_stale_second_factor_is_not_enough(preparer: User, approver: User, minutes: int | None) -> None:
     confirmed = timezone.now() - timedelta(minutes=minutes) if minutes else None
-    operation = factories.prepared(maker)
+    operation = factories.prepared(preparer)
     for act in (approve, reject):
         with pytest.raises(errors.SecondFactorStaleError):
-            act(operation, checker, second_factor_at=confirmed)
+            act(operation, approver, second_factor_at=confirmed)
     assert status_of(operation) == Status.PENDING
 
 
-def test_content_that_differs_from_what_was_shown_is_not_approved(maker: User, checker: User) -> None:
-    operation = factories.prepared(maker)
+def test_content_that_differs_from_what_was_shown_is_not_approved(preparer: User, approver: User) -> None:
+    operation = factories.prepared(preparer)
     with pytest.raises(errors.ContentChangedError):
-        approve(operation, checker, digest="0" * 64)
+        approve(operation, approver, digest="0" * 64)
     assert status_of(operation) == Status.PENDING
 
 
-def test_content_edited_in_the_database_is_not_approved(maker: User, checker: User) -> None:
-    operation = factories.prepared(maker)
+def test_content_edited_in_the_database_is_not_approved(preparer: User, approver: User) -> None:
+    operation = factories.prepared(preparer)
     with lifted(connection):
         Operation.objects.update(payload={**operation.payload, "account_number": "9999999999"})
     with pytest.raises(errors.ContentChangedError):
-        approve(operation, checker)
+        approve(operation, approver)
     assert status_of(operation) == Status.PENDING
 
 
-def test_a_rejection_needs_a_reason_and_keeps_it(maker: User, checker: User) -> None:
-    operation = factories.prepared(maker)
+def test_a_rejection_needs_a_reason_and_keeps_it(preparer: User, approver: User) -> None:
+    operation = factories.prepared(preparer)
     with pytest.raises(errors.ReasonMissingError):
-        reject(operation, checker, reason="  ")
-    reject(operation, checker, reason="The invoice says 25,000")
+        reject(operation, approver, reason="  ")
+    reject(operation, approver, reason="The invoice says 25,000")
     operation.refresh_from_db()
     assert (operation.status, operation.reason) == (Status.REJECTED, "The invoice says 25,000")
 
 
-def test_the_maker_takes_it_back(maker: User, checker: User) -> None:
-    operation = factories.prepared(maker)
+def test_the_maker_takes_it_back(preparer: User, approver: User) -> None:
+    operation = factories.prepared(preparer)
     with pytest.raises(errors.PermissionMissingError):
-        approvals.cancel_operation(operation.pk, actor=checker)
-    approvals.cancel_operation(operation.pk, actor=maker)
+        approvals.cancel_operation(operation.pk, actor=approver)
+    approvals.cancel_operation(operation.pk, actor=preparer)
     assert status_of(operation) == Status.CANCELLED
 
 
 @pytest.mark.parametrize("act", [approve, reject])
-def test_nothing_can_be_decided_after_it_was_decided(maker: User, checker: User, act: object) -> None:
-    operation = factories.prepared(maker)
-    approvals.cancel_operation(operation.pk, actor=maker)
+def test_nothing_can_be_decided_after_it_was_decided(preparer: User, approver: User, act: object) -> None:
+    operation = factories.prepared(preparer)
+    approvals.cancel_operation(operation.pk, actor=preparer)
     with pytest.raises(errors.WrongStatusError):
-        act(operation, checker)  # type: ignore[operator]
+        act(operation, approver)  # type: ignore[operator]
     assert status_of(operation) == Status.CANCELLED
 
 
-def test_an_operation_out_of_time_cannot_be_approved_and_is_closed(maker: User, checker: User) -> None:
-    operation = factories.prepared(maker)
+def test_an_operation_out_of_time_cannot_be_approved_and_is_closed(preparer: User, approver: User) -> None:
+    operation = factories.prepared(preparer)
     Operation.objects.filter(pk=operation.pk).update(expires_at=timezone.now())
     with pytest.raises(errors.ExpiredError):
-        approve(operation, checker)
+        approve(operation, approver)
     assert jobs.expire_due() == 1
     assert status_of(operation) == Status.EXPIRED
     assert last_entry().action == Action.OPERATION_EXPIRED
 
 
-def test_expiry_comes_when_the_deployment_says(maker: User, settings: Settings) -> None:
+def test_expiry_comes_when_the_deployment_says(preparer: User, settings: Settings) -> None:
     settings.PENDING_LIFETIME_HOURS = 5
-    operation = factories.prepared(maker)
+    operation = factories.prepared(preparer)
     assert operation.expires_at - operation.prepared_at == timedelta(hours=5)
     assert approvals.expire_operation(operation.pk) is None
     assert status_of(operation) == Status.PENDING
 
 
-def test_an_unknown_operation_is_refused_and_recorded(checker: User) -> None:
+def test_an_unknown_operation_is_refused_and_recorded(approver: User) -> None:
     with pytest.raises(Operation.DoesNotExist):
-        approvals.approve_operation(uuid.uuid4(), actor=checker, digest="", second_factor_at=timezone.now())
+        approvals.approve_operation(uuid.uuid4(), actor=approver, digest="", second_factor_at=timezone.now())
     assert not Release.objects.exists()
 
 
 @pytest.mark.django_db
-def test_only_a_preparer_prepares(outsider: User, checker: User) -> None:
-    for person in (outsider, checker):
+def test_only_a_preparer_prepares(outsider: User, approver: User) -> None:
+    for person in (outsider, approver):
         with pytest.raises(errors.PermissionMissingError):
             factories.prepared(person)
     assert not Operation.objects.exists()
 
 
 @pytest.mark.django_db
-def test_the_form_of_somebody_else_finds_nothing(maker: User) -> None:
-    operation = factories.prepared(maker)
+def test_the_form_of_somebody_else_finds_nothing(preparer: User) -> None:
+    operation = factories.prepared(preparer)
     other = factories.person("Ngozi Eze", Role.PREPARER)
     with pytest.raises(errors.SubmissionReusedError):
         prepare.prepare_operation(operation.pk, actor=other, kind="withdrawal", payload=factories.payload())
 
 
 @pytest.mark.django_db
-def test_a_token_goes_with_its_operation(maker: User, checker: User) -> None:
-    cancelled, expired = (factories.release(factories.approved(maker, checker), checker) for _ in range(2))
+def test_a_token_goes_with_its_operation(preparer: User, approver: User) -> None:
+    cancelled, expired = (
+        factories.release(factories.approved(preparer, approver), approver) for _ in range(2)
+    )
     assert Release.objects.count() == 2
-    approvals.cancel_operation(cancelled.pk, actor=maker)
+    approvals.cancel_operation(cancelled.pk, actor=preparer)
     Operation.objects.filter(pk=expired.pk).update(expires_at=timezone.now())
     assert approvals.expire_operation(expired.pk) is not None
     assert not Release.objects.exists()
 
 
 @pytest.mark.parametrize("status", [status for status in Status if status != Status.PENDING])
-def test_only_what_is_pending_is_decided(operation: Operation, second_checker: User, status: Status) -> None:
+def test_only_what_is_pending_is_decided(operation: Operation, second_approver: User, status: Status) -> None:
     """What is being sent could become approved again, but not by a page that was left open."""
     closed_at = timezone.now() if status in CLOSED else None
     with lifted(connection):
         Operation.objects.filter(pk=operation.pk).update(status=status, closed_at=closed_at)
     for decide in (approve, reject):
         with pytest.raises(errors.WrongStatusError):
-            decide(operation, second_checker)
+            decide(operation, second_approver)
     assert status_of(operation) == status

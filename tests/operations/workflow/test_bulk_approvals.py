@@ -28,20 +28,20 @@ from tests.operations.steps import status_of
     ],
 )
 def test_the_same_form_at_the_same_moment_decides_each_once(
-    maker: User,
-    checker: User,
+    preparer: User,
+    approver: User,
     decide: Callable[..., list[BulkResult]],
     typed: dict[str, str],
     action: Action,
     status: str,
 ) -> None:
-    operations = [factories.prepared_to_another_account(maker) for _ in range(5)]
+    operations = [factories.prepared_to_another_account(preparer) for _ in range(5)]
     choices = [SelectedOperation(operation, operation.digest) for operation in operations]
     barrier, lines = threading.Barrier(3), list[BulkResult]()
 
     def run() -> None:
         barrier.wait(120)
-        lines.extend(decide(choices, actor=checker, second_factor_at=timezone.now(), **typed))
+        lines.extend(decide(choices, actor=approver, second_factor_at=timezone.now(), **typed))
         connection.close()
 
     threads = [threading.Thread(target=run) for _ in range(3)]
@@ -55,8 +55,8 @@ def test_the_same_form_at_the_same_moment_decides_each_once(
 
 
 @pytest.mark.django_db
-def test_a_database_that_fails_for_one_is_told_and_stops_no_other(maker: User, checker: User) -> None:
-    first, second, third = [factories.prepared_to_another_account(maker) for _ in range(3)]
+def test_a_database_that_fails_for_one_is_told_and_stops_no_other(preparer: User, approver: User) -> None:
+    first, second, third = [factories.prepared_to_another_account(preparer) for _ in range(3)]
 
     written = {second.pk, second.pk.hex}  # as PostgreSQL and SQLite are told
 
@@ -68,7 +68,7 @@ def test_a_database_that_fails_for_one_is_told_and_stops_no_other(maker: User, c
     with connection.execute_wrapper(fail_for_the_second):
         lines = approvals.approve_operations(
             [SelectedOperation(operation, operation.digest) for operation in (first, second, third)],
-            actor=checker,
+            actor=approver,
             second_factor_at=timezone.now(),
         )
     assert [line.result for line in lines] == [BulkOutcome.DONE, BulkOutcome.REFUSED, BulkOutcome.DONE]

@@ -22,11 +22,11 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def test_the_next_one_may_leave_the_balance_once_it_is_settled(
-    review: Operation, maker: User, checker: User
+    review: Operation, preparer: User, approver: User
 ) -> None:
-    assert Attempt.objects.in_doubt("NGN").exists()
-    settled(review, maker, checker, "did_not_happen")
-    assert not Attempt.objects.in_doubt("NGN").exists()
+    assert Attempt.objects.unmatched("NGN").exists()
+    settled(review, preparer, approver, "did_not_happen")
+    assert not Attempt.objects.unmatched("NGN").exists()
 
 
 # The same again
@@ -34,56 +34,56 @@ def test_the_next_one_may_leave_the_balance_once_it_is_settled(
 
 @pytest.mark.parametrize("status", [Status.UNKNOWN, Status.REVIEW, Status.SENDING])
 def test_the_same_is_not_prepared_while_nobody_knows_whether_it_happened(
-    unknown: Operation, maker: User, status: str
+    unknown: Operation, preparer: User, status: str
 ) -> None:
     if status == Status.REVIEW:
         in_review(unknown)
     elif status == Status.SENDING:
         put_past_the_rules(unknown, status)
     with pytest.raises(errors.DuplicateUnknownError, match=f"{unknown.reference} is the same, was sent"):
-        factories.prepared(maker, memo="another memo")
+        factories.prepared(preparer, memo="another memo")
     assert Operation.objects.count() == 1
 
 
 def test_the_form_that_would_prepare_the_same_leads_to_the_one_in_doubt(
-    service: StubProvider, as_maker: Client, maker: User, checker: User
+    service: StubProvider, as_preparer: Client, preparer: User, approver: User
 ) -> None:
     service.answer_post = lambda: (502, "bad gateway")
-    pending = factories.prepared_of_kind("transfer", SAMPLES["transfer"], maker)
-    operation = factories.release(factories.approve(pending, checker), checker)
+    pending = factories.prepared_of_kind("transfer", SAMPLES["transfer"], preparer)
+    operation = factories.release(factories.approve(pending, approver), approver)
     send.send_operation(operation.pk)
     form = {"receiver_username": "ngozi.eze", "currency": "NGN", "amount": "60000.00", "memo": "week 47"}
-    answer = as_maker.post("/operations/prepare/transfer/", {**form, "step": "review"})
+    answer = as_preparer.post("/operations/prepare/transfer/", {**form, "step": "review"})
     assert answer.status_code == 422
     assert f'<a href="/operations/{operation.pk}/">Look at it</a>' in text_of(answer)
 
 
-def test_another_amount_or_beneficiary_is_not_the_same(unknown: Operation, maker: User) -> None:
-    factories.prepared(maker, amount="250000.01")
-    factories.prepared(maker, account_number="9876543210")
+def test_another_amount_or_beneficiary_is_not_the_same(unknown: Operation, preparer: User) -> None:
+    factories.prepared(preparer, amount="250000.01")
+    factories.prepared(preparer, account_number="9876543210")
     assert Operation.objects.count() == 3
 
 
 def test_once_settled_the_new_one_names_the_old_also_from_a_fresh_form(
-    review: Operation, maker: User, checker: User, service: StubProvider
+    review: Operation, preparer: User, approver: User, service: StubProvider
 ) -> None:
-    settled(review, maker, checker, "did_not_happen")
-    anew = factories.prepared(maker)
+    settled(review, preparer, approver, "did_not_happen")
+    anew = factories.prepared(preparer)
     assert anew.prepared_from == review
-    approvals.cancel_operation(anew.pk, actor=maker)
-    again = factories.approved(maker, checker)
+    approvals.cancel_operation(anew.pk, actor=preparer)
+    again = factories.approved(preparer, approver)
     assert again.prepared_from == review
     service.answer_post = lambda: (200, '{"data": {"transactionId": "T-9"}}')
-    send.send_operation(factories.release(again, checker).pk)
-    assert factories.prepared(maker).prepared_from is None
+    send.send_operation(factories.release(again, approver).pk)
+    assert factories.prepared(preparer).prepared_from is None
 
 
 def test_what_happened_is_not_named_by_a_further_payment(
-    service: StubProvider, unknown: Operation, maker: User, checker: User
+    service: StubProvider, unknown: Operation, preparer: User, approver: User
 ) -> None:
     shows(service, record("T-7"))
-    settled(unknown, maker, checker, "happened", "T-7")
-    assert factories.prepared(maker).prepared_from is None
+    settled(unknown, preparer, approver, "happened", "T-7")
+    assert factories.prepared(preparer).prepared_from is None
 
 
 def put_past_the_rules(operation: Operation, status: str) -> None:

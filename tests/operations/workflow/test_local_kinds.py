@@ -30,42 +30,42 @@ def test_every_effect_is_some_kinds_and_can_be_applied() -> None:
 
 
 def test_nothing_that_is_applied_here_is_ever_sent(
-    service: StubProvider, review: Operation, maker: User, checker: User
+    service: StubProvider, review: Operation, preparer: User, approver: User
 ) -> None:
-    resolution = proposed(review, maker, "did_not_happen")
+    resolution = proposed(review, preparer, "did_not_happen")
     before = list(service.changes)
     now = timezone.now()
     with pytest.raises(errors.WrongStatusError, match="nothing to send"):
         approvals.approve_and_release_operation(
-            resolution.pk, actor=checker, digest=resolution.digest, second_factor_at=now
+            resolution.pk, actor=approver, digest=resolution.digest, second_factor_at=now
         )
     resolution.refresh_from_db()
     assert resolution.status == Status.PENDING
-    factories.approve(resolution, checker)
+    factories.approve(resolution, approver)
     send.send_operation(resolution.pk)
     assert service.changes == before
     assert not resolution.attempts.exists()
 
 
 def test_the_page_speaks_of_applying_and_not_of_sending(
-    review: Operation, as_checker: Client, maker: User
+    review: Operation, as_approver: Client, preparer: User
 ) -> None:
-    resolution = proposed(review, maker, "did_not_happen")
-    html = text_of(show(as_checker, resolution))
+    resolution = proposed(review, preparer, "did_not_happen")
+    html = text_of(show(as_approver, resolution))
     assert "Countersign and apply" in html
     assert "Approve and send" not in html
     assert html.index("Prepared<small>") < html.index("Countersigned<small>") < html.index("Applied<small>")
-    assert do(as_checker, resolution, "approve").status_code == 302
-    html = text_of(show(as_checker, resolution))
+    assert do(as_approver, resolution, "approve").status_code == 302
+    html = text_of(show(as_approver, resolution))
     assert "It was applied here with the last countersignature. Nothing was sent." in html
-    assert "which two people signed" in text_of(show(as_checker, review))
+    assert "which two people signed" in text_of(show(as_approver, review))
 
 
-def test_it_is_decided_alone(review: Operation, maker: User, checker: User) -> None:
-    resolution = proposed(review, maker, "did_not_happen")
+def test_it_is_decided_alone(review: Operation, preparer: User, approver: User) -> None:
+    resolution = proposed(review, preparer, "did_not_happen")
     line = approvals.approve_operations(
         [approvals.SelectedOperation(resolution, resolution.digest)],
-        actor=checker,
+        actor=approver,
         second_factor_at=timezone.now(),
     )[0]
     assert "one by one" in line.text
@@ -74,9 +74,9 @@ def test_it_is_decided_alone(review: Operation, maker: User, checker: User) -> N
 
 
 def test_the_database_lets_nothing_be_applied_that_was_sent_once(
-    service: StubProvider, review: Operation, maker: User
+    service: StubProvider, review: Operation, preparer: User
 ) -> None:
-    resolution = proposed(review, maker, "did_not_happen")
+    resolution = proposed(review, preparer, "did_not_happen")
     put(resolution, Status.APPROVED)
     attempt = Attempt.objects.get()
     attempt.pk, attempt.operation, attempt.balance = None, resolution, None

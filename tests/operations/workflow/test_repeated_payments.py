@@ -25,9 +25,9 @@ A_DAY = timedelta(hours=24)
 A_MOMENT = timedelta(minutes=5)
 
 
-def again(maker: User) -> Operation:
+def again(preparer: User) -> Operation:
     """The same withdrawal once more, with another memo and no reason."""
-    return factories.prepared(maker, repeat_reason="", memo="once more")
+    return factories.prepared(preparer, repeat_reason="", memo="once more")
 
 
 def age(operation: Operation, *, prepared: timedelta) -> None:
@@ -35,22 +35,22 @@ def age(operation: Operation, *, prepared: timedelta) -> None:
         Operation.objects.filter(pk=operation.pk).update(prepared_at=timezone.now() - prepared)
 
 
-def test_what_still_waits_counts_however_long_ago_it_was_prepared(maker: User) -> None:
-    age(factories.prepared(maker, repeat_reason=""), prepared=timedelta(hours=71))
+def test_what_still_waits_counts_however_long_ago_it_was_prepared(preparer: User) -> None:
+    age(factories.prepared(preparer, repeat_reason=""), prepared=timedelta(hours=71))
     with pytest.raises(errors.PaidBeforeError):
-        again(maker)
+        again(preparer)
 
 
 @pytest.mark.parametrize("status", [Status.UNKNOWN, Status.REVIEW])
 def test_what_nobody_knows_the_end_of_counts_however_long_ago_it_was_sent(
-    service: StubProvider, released: Operation, maker: User, status: Status
+    service: StubProvider, released: Operation, preparer: User, status: Status
 ) -> None:
     service.answer_post = lambda: (500, "")
     send.send_operation(released.pk)
     put(released, *([] if status == Status.UNKNOWN else [status]))
     Attempt.objects.update(started_at=timezone.now() - 3 * A_DAY)
     with pytest.raises(errors.DuplicateUnknownError):
-        again(maker)
+        again(preparer)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_what_nobody_knows_the_end_of_counts_however_long_ago_it_was_sent(
 def test_what_was_paid_counts_for_a_day_from_when_it_was_sent(
     service: StubProvider,
     released: Operation,
-    maker: User,
+    preparer: User,
     sent: timedelta,
     prepared: timedelta,
     counts: bool,
@@ -73,12 +73,12 @@ def test_what_was_paid_counts_for_a_day_from_when_it_was_sent(
     age(released, prepared=prepared)
     if counts:
         with pytest.raises(errors.PaidBeforeError):
-            again(maker)
+            again(preparer)
     else:
-        assert again(maker).status == Status.PENDING
+        assert again(preparer).status == Status.PENDING
 
 
-def test_of_two_people_at_once_the_second_must_say_why(maker: User) -> None:
+def test_of_two_people_at_once_the_second_must_say_why(preparer: User) -> None:
     """The first has stored it and not committed it yet when the second one asks what there is."""
     colleague, outcome = factories.person("Kemi Balogun", Role.PREPARER), list[str]()
     asks = threading.Event()
@@ -94,7 +94,7 @@ def test_of_two_people_at_once_the_second_must_say_why(maker: User) -> None:
 
     second = threading.Thread(target=prepare_too)
     with transaction.atomic():
-        factories.prepared(maker, repeat_reason="")
+        factories.prepared(preparer, repeat_reason="")
         second.start()
         assert asks.wait(30)
         wait_until(lambda: bool(outcome) or somebody_waits())
@@ -119,13 +119,13 @@ def somebody_waits() -> bool:
     ("kind", "member"), [("transfer", "receiver_username"), ("payment", "service_username")]
 )
 def test_a_user_in_capitals_is_the_same_user_and_is_sent_as_typed(
-    maker: User, kind: str, member: str
+    preparer: User, kind: str, member: str
 ) -> None:
     to_a_user = {"payment_type": "profile"} if kind == "payment" else {}
     first = SAMPLES[kind].model_copy(update={**to_a_user, member: "ngozi.eze"})
-    factories.prepared_of_kind(kind, first, maker)
+    factories.prepared_of_kind(kind, first, preparer)
     second = first.model_copy(update={member: "Ngozi.Eze"})
     with pytest.raises(errors.PaidBeforeError):
-        factories.prepared_of_kind(kind, second, maker)
+        factories.prepared_of_kind(kind, second, preparer)
     meant = second.model_copy(update={"repeat_reason": "Second part"})
-    assert factories.prepared_of_kind(kind, meant, maker).payload[member] == "Ngozi.Eze"
+    assert factories.prepared_of_kind(kind, meant, preparer).payload[member] == "Ngozi.Eze"

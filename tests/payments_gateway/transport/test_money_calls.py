@@ -103,7 +103,7 @@ def test_a_redirect_is_not_even_looked_at(serve: Serve, gateway: Gateway, locati
     """`requests` would parse the address and read the body to its end, even where it may not follow."""
     body = stub.drip(stub.message(302, b" " * 2000, (f"Location: {location}",)), every=0)
     server = serve(body)
-    error = refused(gateway(server.url, answer_limit=1000))
+    error = refused(gateway(server.url, response_limit=1000))
     assert type(error) is OutcomeUnknownError
     assert error.status == 302
     assert len(server.requests) == server.connections == 1
@@ -184,7 +184,7 @@ def test_a_slow_answer_is_waited_for_until_the_deadline(
 def test_reading_stops_at_the_limit(serve: Serve, gateway: Gateway) -> None:
     endless = b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 20_000_000
     server = serve(stub.raw(endless))
-    error = refused(gateway(server.url, answer_limit=1000))
+    error = refused(gateway(server.url, response_limit=1000))
     assert type(error) is OutcomeUnknownError
     assert "longer" in str(error)
 

@@ -19,10 +19,10 @@ VECTORS = json.loads((FOLDER / "deliveries.json").read_text())
 def test_every_vector_gets_its_verdict(vector: dict[str, Any]) -> None:
     body = vector["body"].encode() if "body" in vector else base64.b64decode(vector["body_base64"])
     found = verify_webhook(body, [KEYS[name] for name in vector["keys"]])
-    assert found.verdict is SignatureVerdict(vector["verdict"])
+    assert found.signature_status is SignatureVerdict(vector["verdict"])
     assert found.event == vector["event"]
     assert found.key == KEYS.get(vector["signed_by"])
-    assert bool(found.error) is (found.verdict is SignatureVerdict.MALFORMED)
+    assert bool(found.error) is (found.signature_status is SignatureVerdict.MALFORMED)
     assert found.identity == webhook_identity(body)
 
 
@@ -67,7 +67,11 @@ def test_texts_are_handed_over_fit_to_be_stored() -> None:
 
 def test_what_could_be_read_is_handed_over_although_it_is_not_valid() -> None:
     forged = verify_webhook(written(b'{"amount":1}', b"AAAA"), BOTH)
-    assert (forged.verdict, forged.data, forged.key) == (SignatureVerdict.INVALID, {"amount": 1}, None)
+    assert (forged.signature_status, forged.data, forged.key) == (
+        SignatureVerdict.INVALID,
+        {"amount": 1},
+        None,
+    )
 
 
 @pytest.mark.parametrize("count", [0, 3])
@@ -102,7 +106,7 @@ def test_kinds_are_compared_without_case_and_unknown_ones_are_kept(
 
 def test_news_of_a_transaction() -> None:
     data = b'{"transactionId":"65f1","amount":"10.50","status":"failed","failureReason":"closed","newMember":[1]}'
-    news = verify_webhook(delivery(data), BOTH).news()
+    news = verify_webhook(delivery(data), BOTH).typed_data()
     assert isinstance(news, TransactionUpdate)
     assert (news.transaction_id, news.amount, news.failure_reason) == ("65f1", Decimal("10.50"), "closed")
     assert (news.session_id, news.reference) == ("", "")
@@ -115,10 +119,10 @@ OTHER_NAMES = ProviderProfile().overridden(
         "delivery_data_member": "payload",
         "delivery_signature_member": "sig",
         "event_kinds": {"txn.changed": "transaction updated", "order.new": "payment created"},
-        "news_session_members": ["session"],
-        "news_reference_members": ["ref"],
-        "news_failure_members": ["reason", "failureReason"],
-        "news_resolution_members": ["resolution"],
+        "delivery_session_members": ["session"],
+        "delivery_reference_members": ["ref"],
+        "delivery_failure_members": ["reason", "failureReason"],
+        "delivery_resolution_members": ["resolution"],
     }
 )
 
@@ -133,21 +137,21 @@ def renamed(body: bytes) -> bytes:
 def test_the_members_of_a_delivery_and_the_kinds_of_event_are_open_points() -> None:
     data = b'{"transactionId":"65f1","amount":1,"session":"S1","ref":"R1","reason":"closed"}'
     found = verify_webhook(renamed(delivery(data, event=b"TXN.changed")), BOTH, OTHER_NAMES)
-    assert (found.verdict, found.kind) == (SignatureVerdict.VALID, EventKind.TRANSACTION_UPDATED)
-    news = found.news()
+    assert (found.signature_status, found.kind) == (SignatureVerdict.VALID, EventKind.TRANSACTION_UPDATED)
+    news = found.typed_data()
     assert isinstance(news, TransactionUpdate)
     assert (news.session_id, news.reference, news.failure_reason) == ("S1", "R1", "closed")
     paid = b'{"ref":"INV-1","resolution":"r1"}'
-    about = verify_webhook(renamed(delivery(paid, event=b"order.new")), BOTH, OTHER_NAMES).news()
+    about = verify_webhook(renamed(delivery(paid, event=b"order.new")), BOTH, OTHER_NAMES).typed_data()
     assert isinstance(about, PaymentUpdate)
     assert (about.reference, about.resolve_id) == ("INV-1", "r1")
 
 
 def test_a_delivery_in_other_words_than_the_dialect_s_is_not_taken_for_one() -> None:
-    assert verify_webhook(delivery(), BOTH, OTHER_NAMES).verdict is SignatureVerdict.MALFORMED
-    assert verify_webhook(renamed(delivery()), BOTH).verdict is SignatureVerdict.MALFORMED
+    assert verify_webhook(delivery(), BOTH, OTHER_NAMES).signature_status is SignatureVerdict.MALFORMED
+    assert verify_webhook(renamed(delivery()), BOTH).signature_status is SignatureVerdict.MALFORMED
     unknown = verify_webhook(renamed(delivery()), BOTH, OTHER_NAMES)
-    assert (unknown.verdict, unknown.event, unknown.kind) == (
+    assert (unknown.signature_status, unknown.event, unknown.kind) == (
         SignatureVerdict.VALID,
         "Transaction updated",
         None,
@@ -156,12 +160,12 @@ def test_a_delivery_in_other_words_than_the_dialect_s_is_not_taken_for_one() -> 
 
 def test_a_changed_byte_is_found_under_any_name_of_the_data() -> None:
     body = renamed(delivery()).replace(b"250000.5", b"250000.6")
-    assert verify_webhook(body, BOTH, OTHER_NAMES).verdict is SignatureVerdict.INVALID
+    assert verify_webhook(body, BOTH, OTHER_NAMES).signature_status is SignatureVerdict.INVALID
 
 
 def test_news_of_a_payment() -> None:
     data = b'{"reference":"INV-1","state":"completed","resolveId":"r1","incomingAmount":1.5}'
-    news = verify_webhook(delivery(data, event=b"Payment updated"), BOTH).news()
+    news = verify_webhook(delivery(data, event=b"Payment updated"), BOTH).typed_data()
     assert isinstance(news, PaymentUpdate)
     assert (news.reference, news.state, news.resolve_id) == ("INV-1", "completed", "r1")
     assert (news.incoming_amount, news.outgoing_amount) == (Decimal("1.5"), None)
@@ -178,7 +182,7 @@ def test_news_of_a_payment() -> None:
 )
 def test_there_is_no_news_of_another_kind_or_another_shape(event: bytes, data: bytes) -> None:
     found = verify_webhook(delivery(data, event=event), BOTH)
-    assert (found.verdict, found.news()) == (SignatureVerdict.VALID, None)
+    assert (found.signature_status, found.typed_data()) == (SignatureVerdict.VALID, None)
 
 
 def test_an_honest_delivery_has_no_problem() -> None:

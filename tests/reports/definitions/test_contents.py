@@ -34,18 +34,20 @@ def _reader(client: Client, auditor: User, sign_in: Callable[[Client, User], Cli
     sign_in(client, auditor)
 
 
-def test_an_operation_is_told_with_its_people_and_times(download: Get, maker: User, checker: User) -> None:
-    operation = factories.approved(maker, checker, amount=Decimal("250000.5"))
+def test_an_operation_is_told_with_its_people_and_times(
+    download: Get, preparer: User, approver: User
+) -> None:
+    operation = factories.approved(preparer, approver, amount=Decimal("250000.5"))
 
     (row,) = download("operations").rows
 
     assert (row["reference"], row["status"], row["kind"]) == (operation.reference, "approved", "withdrawal")
     assert (row["direction"], row["currency"], row["amount"]) == ("out", "NGN", "250000.5")
-    assert (row["prepared_by"], row["approved_by"]) == (maker.full_name, checker.full_name)
+    assert (row["prepared_by"], row["approved_by"]) == (preparer.full_name, approver.full_name)
     assert datetime.fromisoformat(row["prepared_at"]) == operation.prepared_at
-    assert datetime.fromisoformat(row["approved_at"]) == operation.approvals.get().at
+    assert datetime.fromisoformat(row["approved_at"]) == operation.approvals.get().approved_at
     assert row["prepared_at"].endswith("+01:00")
-    assert (row["sent_at"], row["sent_by"], row["service_transaction_id"], row["fee"]) == ("", "", "", "")
+    assert (row["sent_at"], row["sent_by"], row["provider_transaction_id"], row["fee"]) == ("", "", "", "")
     assert row["digest"] == operation.digest
 
 
@@ -60,18 +62,18 @@ def test_an_operation_is_told_with_its_people_and_times(download: Get, maker: Us
     ],
 )
 def test_only_what_debits_a_balance_goes_out(
-    download: Get, maker: User, administrator: User, kind: str, direction: str
+    download: Get, preparer: User, administrator: User, kind: str, direction: str
 ) -> None:
-    factories.prepared_of_kind(kind, SAMPLES[kind], administrator if kind == "callback_url" else maker)
+    factories.prepared_of_kind(kind, SAMPLES[kind], administrator if kind == "callback_url" else preparer)
 
     (row,) = download("operations").rows
 
     assert (row["kind"], row["direction"]) == (kind, direction)
 
 
-def test_operations_are_told_newest_first_and_narrowed(download: Get, maker: User, checker: User) -> None:
-    first = factories.prepared(maker, currency="USD")
-    second = factories.approved(maker, checker)
+def test_operations_are_told_newest_first_and_narrowed(download: Get, preparer: User, approver: User) -> None:
+    first = factories.prepared(preparer, currency="USD")
+    second = factories.approved(preparer, approver)
 
     def references(**filters: str) -> list[str]:
         return [row["reference"] for row in download("operations", **filters).rows]
@@ -85,11 +87,11 @@ def test_operations_are_told_newest_first_and_narrowed(download: Get, maker: Use
 
 
 def test_every_operation_stands_in_the_file_once_however_many_batches_it_takes(
-    download: Get, maker: User, monkeypatch: pytest.MonkeyPatch
+    download: Get, preparer: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(report, "BATCH", 2)
     for _ in range(5):
-        factories.prepared(maker)
+        factories.prepared(preparer)
 
     references = [row["reference"] for row in download("operations").rows]
 
@@ -99,17 +101,17 @@ def test_every_operation_stands_in_the_file_once_however_many_batches_it_takes(
     assert len(references) == 5
 
 
-def test_a_text_that_looks_like_a_formula_is_disarmed(download: Get, maker: User) -> None:
-    factories.prepared(maker, account_name='=HYPERLINK("http://example.com")')
+def test_a_text_that_looks_like_a_formula_is_disarmed(download: Get, preparer: User) -> None:
+    factories.prepared(preparer, account_name='=HYPERLINK("http://example.com")')
 
     (row,) = download("operations").rows
 
     assert row["counterparty"] == '\'=HYPERLINK("http://example.com")'
 
 
-def test_the_audit_log_is_told_so_that_others_can_verify_it(download: Get, maker: User) -> None:
+def test_the_audit_log_is_told_so_that_others_can_verify_it(download: Get, preparer: User) -> None:
     with transaction.atomic():
-        first = record(Action.OPERATION_PREPARED, actor=maker, target="W-1", amount=Decimal("1.50"))
+        first = record(Action.OPERATION_PREPARED, actor=preparer, target="W-1", amount=Decimal("1.50"))
         second = record(Action.OPERATION_CANCELLED, actor=None, target="=1+1")
 
     rows = download("audit-log").rows
@@ -117,18 +119,18 @@ def test_the_audit_log_is_told_so_that_others_can_verify_it(download: Get, maker
     assert [row["position"] for row in rows] == ["2", "1"]
     assert [row["hash"] for row in rows] == [second.hash, first.hash]
     assert [row["previous_hash"] for row in rows] == [first.hash, GENESIS]
-    assert (rows[1]["actor"], rows[1]["actor_id"]) == (str(maker), str(maker.pk))
+    assert (rows[1]["actor"], rows[1]["actor_id"]) == (str(preparer), str(preparer.pk))
     assert json.loads(rows[1]["detail"]) == {"amount": "1.50"}
     assert datetime.fromisoformat(rows[1]["at"]) == first.at
     assert rows[0]["target"] == "'=1+1"
 
 
-def test_the_audit_log_is_narrowed(download: Get, maker: User, checker: User) -> None:
+def test_the_audit_log_is_narrowed(download: Get, preparer: User, approver: User) -> None:
     with transaction.atomic():
-        record(Action.OPERATION_PREPARED, actor=maker)
-        record(Action.OPERATION_CANCELLED, actor=checker)
+        record(Action.OPERATION_PREPARED, actor=preparer)
+        record(Action.OPERATION_CANCELLED, actor=approver)
 
-    assert [row["action"] for row in download("audit-log", actor=checker.pk).rows] == ["operation.cancelled"]
+    assert [row["action"] for row in download("audit-log", actor=approver.pk).rows] == ["operation.cancelled"]
 
 
 def test_transactions_are_those_of_the_mirror(download: Get) -> None:
@@ -163,29 +165,29 @@ def test_transactions_are_narrowed(download: Get) -> None:
 
 
 def test_a_countersignature_is_told_with_how_long_it_had_waited(
-    download: Get, maker: User, checker: User
+    download: Get, preparer: User, approver: User
 ) -> None:
-    operation = factories.approved(maker, checker)
+    operation = factories.approved(preparer, approver)
     waited = timedelta(seconds=90, milliseconds=900)
-    Approval.objects.update(at=operation.prepared_at + waited)
+    Approval.objects.update(approved_at=operation.prepared_at + waited)
 
     (row,) = download("approvals").rows
 
     assert (row["reference"], row["approved_by"], row["prepared_by"]) == (
         operation.reference,
-        checker.full_name,
-        maker.full_name,
+        approver.full_name,
+        preparer.full_name,
     )
     assert (row["waited_seconds"], row["amount"], row["status"]) == ("90", "250000", "approved")
 
 
-def test_an_attempt_is_told_with_its_outcome(download: Get, maker: User, checker: User) -> None:
-    operation = factories.approved(maker, checker)
+def test_an_attempt_is_told_with_its_outcome(download: Get, preparer: User, approver: User) -> None:
+    operation = factories.approved(preparer, approver)
     now = timezone.now()
     Attempt.objects.create(
         operation=operation,
         number=1,
-        released_by=checker,
+        released_by=approver,
         digest=operation.digest,
         started_at=now,
         deadline_at=now,
@@ -198,24 +200,28 @@ def test_an_attempt_is_told_with_its_outcome(download: Get, maker: User, checker
 
     (row,) = download("attempts").rows
 
-    assert (row["reference"], row["number"], row["sent_by"]) == (operation.reference, "1", checker.full_name)
+    assert (row["reference"], row["number"], row["sent_by"]) == (operation.reference, "1", approver.full_name)
     assert (row["outcome"], row["answer_status"], row["answer"]) == ("rejected", "422", "'-no")
-    assert (row["fee"], row["service_transaction_id"]) == ("0.5", "")
+    assert (row["fee"], row["provider_transaction_id"]) == ("0.5", "")
 
 
 def test_staff_are_told_with_their_roles(
-    client: Client, administrator: User, maker: User, sign_in: Callable[[Client, User], Client], download: Get
+    client: Client,
+    administrator: User,
+    preparer: User,
+    sign_in: Callable[[Client, User], Client],
+    download: Get,
 ) -> None:
     sign_in(client, administrator)
 
     rows = {row["name"]: row for row in download("staff").rows}
 
-    assert rows[maker.full_name]["roles"] == "Preparer"
-    assert rows[maker.full_name]["is_active"] == "true"
+    assert rows[preparer.full_name]["roles"] == "Preparer"
+    assert rows[preparer.full_name]["is_active"] == "true"
 
 
-def test_columns_are_chosen_and_stand_in_their_order(download: Get, maker: User) -> None:
-    factories.prepared(maker)
+def test_columns_are_chosen_and_stand_in_their_order(download: Get, preparer: User) -> None:
+    factories.prepared(preparer)
 
     (row,) = download("operations", columns=["status", "reference"]).rows
 

@@ -125,14 +125,14 @@ def test_no_rows_are_a_line_of_headings(auditor: User, way: Callable[[ExportRequ
     assert by_the_database(wanted(report, auditor)) == b"id,fee\r\n"
 
 
-def test_json_is_the_same_text_on_both_engines(auditor: User, maker: User) -> None:
+def test_json_is_the_same_text_on_both_engines(auditor: User, preparer: User) -> None:
     detail = {"zz": [1, {"b": None, "a": True}], "b": 'x"\n\u20a6\x01', "a": {}, "é": "1.50", "amount": -2}
     Entry.objects.bulk_create(
         [
             Entry(
                 position=1,
                 at=timezone.now(),
-                actor=maker,
+                actor=preparer,
                 actor_label="",
                 action="x",
                 detail=detail,

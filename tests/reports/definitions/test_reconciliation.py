@@ -53,11 +53,11 @@ WAYS = (by_the_database, by_its_texts, by_values)
 
 
 @pytest.fixture
-def reconciled(maker: User, checker: User) -> None:
+def reconciled(preparer: User, approver: User) -> None:
     """One of each result, at times that are always the same and never at the same one: no order is left to chance."""
     with clock.use_clock(lambda: BEGINNING):
         attempts = [
-            sent(maker, f"T-{minute}", started_at=began, closed_at=began)
+            sent(preparer, f"T-{minute}", started_at=began, closed_at=began)
             for minute, began in ((n, BEGINNING + timedelta(minutes=n)) for n in (1, 2, 3))
         ]
         later = BEGINNING + timedelta(hours=1)
@@ -74,7 +74,7 @@ def reconciled(maker: User, checker: User) -> None:
         Attempt.objects.filter(pk=attempts[2].pk).update(fee=None)
         reconcile()
         acknowledge_incident(
-            Incident.objects.get(transaction=movement).pk, actor=checker, note="@our shop\nasked"
+            Incident.objects.get(transaction=movement).pk, actor=approver, note="@our shop\nasked"
         )
 
 
@@ -82,7 +82,7 @@ def without_references(content: bytes) -> bytes:
     """References are drawn at random."""
     for attempt in Attempt.objects.select_related("operation"):
         content = content.replace(
-            attempt.operation.reference.encode(), f"W-{attempt.service_transaction_id}".encode()
+            attempt.operation.reference.encode(), f"W-{attempt.provider_transaction_id}".encode()
         )
     return content
 

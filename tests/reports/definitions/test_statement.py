@@ -39,7 +39,7 @@ def _books() -> None:
         record("H", 6, "9", "1", status="processing"),
         record("X", 0, "0", "5", currency="USD"),
     )
-    BalanceBreak.objects.update(noticed_at="2026-03-04T06:00:00Z")
+    BalanceBreak.objects.update(detected_at="2026-03-04T06:00:00Z")
 
 
 @pytest.mark.parametrize("name", ["statement", "continuity"])
@@ -78,7 +78,7 @@ def test_who_takes_the_lines_may_write_meanwhile_and_leave_no_connection(auditor
     usual = connection.connection
     with closing(csv_chunks(wanted(REPORTS["statement"], auditor), at_most=LONG)) as pieces:
         next(pieces)
-        BalanceBreak.objects.update(noticed_at="2026-03-04T07:00:00Z")
+        BalanceBreak.objects.update(detected_at="2026-03-04T07:00:00Z")
 
     assert connection.connection is usual
     assert until(lambda: transactions_of_others() == 0), "a server ends what was closed a moment later"

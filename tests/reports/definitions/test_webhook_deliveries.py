@@ -33,7 +33,7 @@ def _deliveries() -> None:
             digest=f"{number:064x}",
             received_at=at,
             last_at=at + timedelta(minutes=number),
-            times=number + 1,
+            received_count=number + 1,
             verdict=verdict,
             error=error,
             event=event,
@@ -41,7 +41,7 @@ def _deliveries() -> None:
             reference=reference,
             key="ab" * 32 if verdict == "valid" else "",
             valid_at=at if verdict == "valid" else None,
-            looked_at=at if verdict == "valid" else None,
+            checked_at=at if verdict == "valid" else None,
             body=b"{}",
         )
 

@@ -50,7 +50,7 @@ def test_what_killed_workers_left_is_removed_and_nothing_else(auditor: User) -> 
 
 @pytest.fixture
 def killed_at_rows() -> Iterator[Path]:
-    """What a killed maker of an Excel file leaves: a folder with its rows, from long ago."""
+    """What a killed preparer of an Excel file leaves: a folder with its rows, from long ago."""
     rows = encode_xlsx(["a", "b"], ([str(number), ""] for number in range(2500)), folder=str(export_folder()))
     next(rows)
     (room,) = export_folder().iterdir()

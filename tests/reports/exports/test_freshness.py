@@ -88,11 +88,11 @@ def test_the_days_end_in_the_zone_in_which_they_are_read(auditor: User) -> None:
 
 
 def test_where_the_clock_of_the_service_is_behind_its_days_end_later(auditor: User) -> None:
-    read_up_to(MIDNIGHT + 30 * SECOND, service_time=MIDNIGHT - 30 * SECOND)
+    read_up_to(MIDNIGHT + 30 * SECOND, provider_time=MIDNIGHT - 30 * SECOND)
     job = of_yesterday(auditor)
     assert runner.run_next_export() == 0
 
-    read_up_to(MIDNIGHT + 60 * SECOND, service_time=MIDNIGHT)
+    read_up_to(MIDNIGHT + 60 * SECOND, provider_time=MIDNIGHT)
     assert runner.run_next_export() == 1
     assert now(job).as_of == MIDNIGHT
 
@@ -197,7 +197,7 @@ def test_the_page_of_a_report_says_how_fresh_the_list_is(
     browser = sign_in(client, auditor)
     for name, report in REPORTS.items():
         told = browser.get(reverse("reports:report", args=[name])).content.decode()
-        assert ('id="mirror"' in told) == (report.told_up_to is not None), name
+        assert ('id="mirror"' in told) == (report.synced_until is not None), name
 
 
 @pytest.mark.parametrize("name", REPORTS)
@@ -207,4 +207,4 @@ def test_every_report_of_the_list_says_that_it_is(auditor: User, name: str) -> N
     if isinstance(report, StoredReport):
         model = report.query(auditor, wanted(report, auditor).form).model
     reads_it = model in {Transaction, BalanceBreak, Comparison, VerdictTotal} or name == "statement"
-    assert (report.told_up_to is not None) == reads_it
+    assert (report.synced_until is not None) == reads_it

@@ -70,9 +70,9 @@ def test_the_database_refuses_a_finished_export_without_a_file(auditor: User) ->
         ExportJob.objects.filter(pk=job.pk).update(state=ExportState.DONE)
 
 
-def test_who_may_not_read_a_report_cannot_ask_for_it(maker: User) -> None:
+def test_who_may_not_read_a_report_cannot_ask_for_it(preparer: User) -> None:
     with pytest.raises(ReportNotAllowedError):
-        asked_for(maker)
+        asked_for(preparer)
 
     assert not ExportJob.objects.exists()
 
@@ -135,7 +135,7 @@ def test_the_same_can_be_asked_for_again(auditor: User) -> None:
     again = services.repeat_export(job, actor=auditor)
 
     assert again.pk != job.pk
-    assert again.wish == job.wish
+    assert again.request_fields == job.request_fields
     with pytest.raises(ExportGoneError):
         services.repeat_export(again, actor=auditor)
 

@@ -68,7 +68,7 @@ def test_who_reads_slowly_but_steadily_gets_the_whole_file(
     for piece in export:
         pieces.append(piece)
         clock(downloads.PIECE_TIME_LIMIT.total_seconds() - 1)
-        export.break_off_if_late()
+        export.stop_if_slow()
 
     assert len(pieces) > 5
     assert b"".join(pieces).count(b"\r\n") == 5001
@@ -86,7 +86,7 @@ def test_who_takes_no_piece_for_a_minute_is_broken_off(
     assert places(settings) == settings.EXPORT_STREAMS - 1
 
     clock(downloads.PIECE_TIME_LIMIT.total_seconds() + 1)
-    export.break_off_if_late()
+    export.stop_if_slow()
 
     assert hung_up == [True]
     assert places(settings) == settings.EXPORT_STREAMS
@@ -102,7 +102,7 @@ def test_a_download_that_nobody_begins_to_read_is_broken_off(
 ) -> None:
     export = begin(endless, auditor)
     clock(downloads.PIECE_TIME_LIMIT.total_seconds() + 1)
-    export.break_off_if_late()
+    export.stop_if_slow()
     assert places(settings) == settings.EXPORT_STREAMS
 
 

@@ -20,25 +20,25 @@ pytestmark = pytest.mark.django_db(transaction=True)  # a report reads by a conn
 SignIn = Callable[[Client, User], Client]
 LIST = reverse("reports:list")
 READERS = {
-    "approvals": {"maker", "checker", "auditor", "administrator"},
-    "attempts": {"maker", "checker", "auditor", "administrator"},
+    "approvals": {"preparer", "approver", "auditor", "administrator"},
+    "attempts": {"preparer", "approver", "auditor", "administrator"},
     "staff": {"administrator"},
-    "operations": {"maker", "checker", "auditor", "administrator"},
-    "transactions": {"maker", "checker", "auditor", "administrator"},
-    "statement": {"maker", "checker", "auditor", "administrator"},
-    "continuity": {"maker", "checker", "auditor", "administrator"},
-    "balances": {"maker", "checker", "auditor", "administrator"},
-    "bank-accounts": {"maker", "checker", "auditor", "administrator"},
-    "payments": {"maker", "checker", "auditor", "administrator"},
-    "wallets": {"maker", "checker", "auditor", "administrator"},
-    "api-keys": {"maker", "checker", "auditor", "administrator"},
-    "reconciliation": {"maker", "checker", "auditor", "administrator"},
-    "reconciliation-by-day": {"maker", "checker", "auditor", "administrator"},
-    "webhook-deliveries": {"maker", "checker", "auditor", "administrator"},
-    "incidents": {"maker", "checker", "auditor", "administrator"},
+    "operations": {"preparer", "approver", "auditor", "administrator"},
+    "transactions": {"preparer", "approver", "auditor", "administrator"},
+    "statement": {"preparer", "approver", "auditor", "administrator"},
+    "continuity": {"preparer", "approver", "auditor", "administrator"},
+    "balances": {"preparer", "approver", "auditor", "administrator"},
+    "bank-accounts": {"preparer", "approver", "auditor", "administrator"},
+    "payments": {"preparer", "approver", "auditor", "administrator"},
+    "wallets": {"preparer", "approver", "auditor", "administrator"},
+    "api-keys": {"preparer", "approver", "auditor", "administrator"},
+    "reconciliation": {"preparer", "approver", "auditor", "administrator"},
+    "reconciliation-by-day": {"preparer", "approver", "auditor", "administrator"},
+    "webhook-deliveries": {"preparer", "approver", "auditor", "administrator"},
+    "incidents": {"preparer", "approver", "auditor", "administrator"},
     "audit-log": {"auditor", "administrator"},
 }
-CAST = ("maker", "checker", "auditor", "administrator", "outsider")
+CAST = ("preparer", "approver", "auditor", "administrator", "outsider")
 
 
 def page_of(name: str) -> str:
@@ -211,7 +211,7 @@ def test_where_all_places_are_taken_the_background_is_offered_at_once(
 
     response = reader.get(address("operations"))
     for place in held:
-        place.leave()
+        place.release()
 
     assert response.status_code == 503
     assert "Other files are being sent" in response.content.decode()

@@ -180,7 +180,7 @@ def test_the_same_is_made_again(reader: Client, auditor: User) -> None:
 
     reader.post(address("again", job))
 
-    assert ExportJob.objects.filter(state=ExportState.WAITING).get().wish == job.wish
+    assert ExportJob.objects.filter(state=ExportState.WAITING).get().request_fields == job.request_fields
 
 
 def test_a_file_that_is_no_longer_there_is_told(reader: Client, auditor: User) -> None:

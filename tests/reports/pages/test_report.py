@@ -54,8 +54,8 @@ def test_excel_gets_a_file_of_its_own_kind(reader: Client) -> None:
     assert (entry.detail["rows"], entry.detail["complete"]) == (len(odd_values.TEXTS), True)
 
 
-def test_the_page_says_about_how_many_rows_there_are(reader: Client, maker: User) -> None:
-    factories.prepared(maker)
+def test_the_page_says_about_how_many_rows_there_are(reader: Client, preparer: User) -> None:
+    factories.prepared(preparer)
 
     answer = reader.get(reverse("reports:size", args=["operations"]), {"status": "pending"})
 

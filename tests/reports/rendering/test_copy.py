@@ -154,19 +154,19 @@ def test_an_export_ends_while_the_server_finds_no_row(
         finally:
             connection.close()
 
-    maker = threading.Thread(target=make)
-    maker.start()
+    preparer = threading.Thread(target=make)
+    preparer.start()
     try:
         assert until(lambda: at_work() == 1)
         if end == "cancel":
             services.cancel_export(job.pk, actor=auditor)
         else:
             background.stop_requested.set()
-        maker.join(10)
-        assert not maker.is_alive()
+        preparer.join(10)
+        assert not preparer.is_alive()
     finally:
         background.stop_requested.clear()
-        maker.join()
+        preparer.join()
 
     assert at_work() == 0
     assert now(job).state == (ExportState.CANCELLED if end == "cancel" else ExportState.WAITING)

@@ -46,11 +46,11 @@ def test_a_message_that_cannot_be_sent_is_tried_again(auditor: User, settings: S
 
     assert messages.send_due_messages() == 0
 
-    kept_at = ExportJob.objects.get(pk=job.pk).mail_at
+    kept_at = ExportJob.objects.get(pk=job.pk).mail_due_at
     assert kept_at is not None
     assert kept_at > clock.now() + messages.MAIL_RETRY_AFTER - timedelta(minutes=1)
     settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
-    ExportJob.objects.filter(pk=job.pk).update(mail_at=clock.now())
+    ExportJob.objects.filter(pk=job.pk).update(mail_due_at=clock.now())
     assert messages.send_due_messages() == 1
 
 
@@ -65,7 +65,7 @@ def test_a_message_that_cannot_be_sent_is_given_up_after_seven_days(
     for days, is_kept in ((6, True), (8, False), (9, False)):
         with clock.use_clock(partial(later_by, timedelta(days=days))):
             assert messages.send_due_messages() == 0
-        assert (ExportJob.objects.get(pk=job.pk).mail_at is not None) is is_kept
+        assert (ExportJob.objects.get(pk=job.pk).mail_due_at is not None) is is_kept
 
     assert caplog.text.count("could not be sent") == 1
     assert caplog.text.count("given up") == 1

@@ -146,11 +146,11 @@ def test_without_a_public_address_there_is_no_schedule_whose_messages_lead_nowhe
     assert Schedule.objects.get().is_paused
 
 
-def test_nobody_receives_what_they_may_not_read(auditor: User, maker: User) -> None:
+def test_nobody_receives_what_they_may_not_read(auditor: User, preparer: User) -> None:
     with pytest.raises(ReportNotAllowedError):
-        kept(auditor, auditor, maker)
+        kept(auditor, auditor, preparer)
     with pytest.raises(ReportNotAllowedError):
-        kept(maker, auditor)
+        kept(preparer, auditor)
 
     assert not Schedule.objects.exists()
 

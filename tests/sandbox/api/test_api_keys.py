@@ -77,7 +77,7 @@ def test_a_token_makes_one_key(service: Service) -> None:
 @pytest.mark.parametrize("paths", SPELLINGS.values(), ids=SPELLINGS.keys())
 def test_a_key_lives_and_ends_at_both_spellings(service: Service, paths: tuple[str, ...]) -> None:
     one, many, scopes, end = paths
-    service.process.options(token_required=False)
+    service.process.options(otp_required=False)
     response = call(service, "POST", one, MASTER)
     assert response.status_code == 200
     key = response.json()["data"]["apikey"]

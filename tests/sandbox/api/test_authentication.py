@@ -9,7 +9,7 @@ from tests.sandbox.v4_calls import generated
 from tests.sandbox_process import SandboxProcess
 
 V2_ONLY = "X-User-Version"
-GUARDED = [operation for operation in OPERATIONS if operation.door is not Endpoint.V2_OPEN]
+GUARDED = [operation for operation in OPERATIONS if operation.endpoint is not Endpoint.V2_OPEN]
 READS = {
     "balances.list",
     "wallets.get",
@@ -36,7 +36,7 @@ def nothing_planned(process: SandboxProcess) -> None:
 
 def send(process: SandboxProcess, operation: ApiOperation, headers: dict[str, str]) -> requests.Response:
     """The operation with an empty body: whoever is let in is told what is missing, and nothing happens."""
-    base = "/v4" if operation.door is Endpoint.V4 else "/v2"
+    base = "/v4" if operation.endpoint is Endpoint.V4 else "/v2"
     url = process.address + base + operation.path
     body: dict[str, object] | None = None if operation.method == "GET" else {}
     return requests.request(operation.method, url, json=body, headers=headers, timeout=30)
@@ -45,7 +45,7 @@ def send(process: SandboxProcess, operation: ApiOperation, headers: dict[str, st
 def headers_of(process: SandboxProcess, operation: ApiOperation) -> dict[str, str]:
     """The headers that the specification names for the operation, and no other."""
     headers = process.headers
-    if operation.door is Endpoint.V4:
+    if operation.endpoint is Endpoint.V4:
         del headers[V2_ONLY]
     return headers
 

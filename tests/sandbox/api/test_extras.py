@@ -20,7 +20,7 @@ def client(service: Service) -> Iterator[PaymentsGateway]:
         base_url_v4=service.process.url.replace("/v2", "/v4"),
         api_key=SecretStr(service.process.api_key),
         api_user=service.process.api_user,
-        dialect=ProviderProfile(capabilities=CAPABILITIES),
+        profile=ProviderProfile(capabilities=CAPABILITIES),
     )
     with PaymentsGateway(config) as gateway:
         yield gateway

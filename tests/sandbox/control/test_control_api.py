@@ -8,7 +8,7 @@ from tests.sandbox_process import SandboxProcess
 
 DEFAULTS = {
     "settle_after": 0,
-    "token_required": True,
+    "otp_required": True,
     "token_reuse": False,
     "fail_next": 0,
     "customer_pays_after": None,
@@ -88,7 +88,7 @@ def test_options_change_only_what_is_given(service: Service) -> None:
         ("fail_next", -1),
         ("fail_next", None),
         ("token_reuse", 1),
-        ("token_required", "no"),
+        ("otp_required", "no"),
         ("speed", 1),
     ],
 )

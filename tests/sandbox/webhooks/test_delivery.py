@@ -37,7 +37,10 @@ def test_a_withdrawal_is_announced_and_its_settlement_without_anybody_asking(
     receiver = receive()
     transaction_id = service.withdraw().json()["data"]["transactionId"]
     accepted, settled = judged(service.process, arrived(receiver, 2))
-    assert [accepted.verdict, settled.verdict] == [SignatureVerdict.VALID, SignatureVerdict.VALID]
+    assert [accepted.signature_status, settled.signature_status] == [
+        SignatureVerdict.VALID,
+        SignatureVerdict.VALID,
+    ]
     assert (accepted.event, settled.event) == ("Transaction updated", "Transaction updated")
     assert (accepted.data["status"], settled.data["status"]) == ("processing", "fullfiled")
     assert settled.data == service.record(transaction_id)
@@ -233,7 +236,9 @@ def test_what_waits_is_delivered_after_the_next_start_with_the_same_key(tmp_path
         with SandboxProcess(database=database) as second:
             (delivery,) = in_state(second, "delivered")
             assert keys(second) == before
-            assert verify_webhook(delivery["body"].encode(), before).verdict is SignatureVerdict.VALID
+            assert (
+                verify_webhook(delivery["body"].encode(), before).signature_status is SignatureVerdict.VALID
+            )
 
 
 def test_an_error_in_the_courier_ends_no_delivery(tmp_path: Path) -> None:
@@ -258,7 +263,7 @@ def test_what_is_sent_can_be_read_as_news(service: Service, receive: Receive) ->
     receiver = receive()
     transaction_id = service.process.deposit("NGN", "1000.50")
     (found,) = judged(service.process, arrived(receiver, 1))
-    news = found.news()
+    news = found.typed_data()
     assert isinstance(news, TransactionUpdate)
     assert (news.transaction_id, news.amount) == (transaction_id, Decimal("1000.5"))
     assert news.created_at is not None
@@ -286,7 +291,7 @@ def test_a_payment_is_announced_when_it_is_made_and_when_it_changes(
     created, changed = judged(service.process, [request.body for request in receiver.requests[:2]])
     assert (created.event, changed.event) == ("Payment created", "Payment updated")
     assert "_id" not in created.data
-    news = changed.news()
+    news = changed.typed_data()
     assert isinstance(news, PaymentUpdate)
     assert (news.reference, news.incoming_amount) == ("INV-77", Decimal(25))
 

@@ -99,7 +99,7 @@ def test_every_forgery_is_what_it_says(
     deposit(service, 1, 2)
     bodies = arrived(receiver, 2)
     forged, honest = judged(service.process, bodies)
-    assert (forged.verdict, honest.verdict) == (verdict, SignatureVerdict.VALID)
+    assert (forged.signature_status, honest.signature_status) == (verdict, SignatureVerdict.VALID)
     assert (honest.event, honest.data["amount"]) == ("Transaction updated", 2)
     assert [each["forgery"] for each in service.process.deliveries()] == ["", forgery]
     assert faults(service.process)["forge"] == {"left": 0, "applied": 1, "forgery": forgery}
@@ -134,7 +134,9 @@ def test_several_faults_may_meet_in_one_delivery(service: Service, receive: Rece
     in_state(service.process, "delivered", 2)
     bodies = arrived(receiver, 4)
     assert amounts(service, bodies) == [2, 2, 1, 1]
-    assert {found.verdict for found in judged(service.process, bodies)} == {SignatureVerdict.UNSIGNED}
+    assert {found.signature_status for found in judged(service.process, bodies)} == {
+        SignatureVerdict.UNSIGNED
+    }
 
 
 def test_after_a_rotation_either_key_signs_for_an_hour(service: Service, receive: Receive) -> None:
@@ -146,7 +148,7 @@ def test_after_a_rotation_either_key_signs_for_an_hour(service: Service, receive
     assert second == old != new
     deposit(service, 1, 2, 3, 4)
     found = judged(process, arrived(receiver, 4))
-    assert {each.verdict for each in found} == {SignatureVerdict.VALID}
+    assert {each.signature_status for each in found} == {SignatureVerdict.VALID}
     assert {each.key for each in found} == {old, new}
     process.advance(3600)
     assert keys(process) == [new]
@@ -164,7 +166,8 @@ def test_a_second_rotation_forgets_the_oldest_key(service: Service, receive: Rec
     receiver = receive()
     deposit(service, 1, 2)
     assert not any(
-        verify_webhook(body, before).verdict is SignatureVerdict.VALID for body in arrived(receiver, 2)
+        verify_webhook(body, before).signature_status is SignatureVerdict.VALID
+        for body in arrived(receiver, 2)
     )
 
 

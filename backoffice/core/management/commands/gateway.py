@@ -202,8 +202,8 @@ def _row_of(operation: ApiOperation) -> tuple[str, ...]:
         operation.name,
         operation.method,
         operation.path_in(provider_profile()),
-        operation.door_in(provider_profile()).name[:2].lower(),
+        operation.endpoint_in(provider_profile()).name[:2].lower(),
         operation.effect.value,
-        "needs token" if operation.needs_token else "",
+        "needs token" if operation.needs_otp else "",
         operation.kind,
     )

@@ -22,7 +22,7 @@ class Command(BaseCommand):
 
     def handle(self, *_args: Any, **_options: Any) -> None:
         newest = encryption.newest_key_id()
-        older = [row for row in _encrypted_rows() if row.sealed_under != newest]
+        older = [row for row in _encrypted_rows() if row.encryption_key_id != newest]
         lost = [row for row in older if not _is_reencrypted(row)]
         self.stdout.write(f"Sealed {len(older) - len(lost)} secrets anew under the key {newest}.")
         if lost:
@@ -38,7 +38,7 @@ def _encrypted_rows() -> list[EncryptedRow]:
 
 def _is_reencrypted(row: EncryptedRow) -> bool:
     try:
-        row.reseal()
+        row.reencrypt()
     except encryption.DecryptionError:
         return False
     return True

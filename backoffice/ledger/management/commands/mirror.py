@@ -54,7 +54,9 @@ class Command(BaseCommand):
             raise CommandError(f"{exc} What was read is kept; run this again to go on.") from exc
         bar.end()
         state = mirror_state()
-        self.stdout.write(f"{state.rows:,} transactions are here; the service counts {state.listed:,}.")
+        self.stdout.write(
+            f"{state.rows:,} transactions are here; the service counts {state.provider_count:,}."
+        )
 
     def _verify(self) -> None:
         with consistent_read():

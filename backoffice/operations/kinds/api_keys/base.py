@@ -145,7 +145,7 @@ class RotationForm(KindForm):
 class KeyChoiceForm(RotationForm):
     """Asks for one of the provider's keys. Only listed keys can be chosen."""
 
-    ended_too = False  # whether invalidated keys can be chosen, too
+    includes_ended = False  # whether invalidated keys can be chosen, too
 
     short_hash = forms.ChoiceField(
         label="API key",
@@ -165,7 +165,7 @@ class KeyChoiceForm(RotationForm):
             self.is_readable = False
             listed = []
         self.knows_own_key = any(key.is_in_use for key in listed)
-        self.keys = {key.short_hash: key for key in listed if self.ended_too or key.ended_at is None}
+        self.keys = {key.short_hash: key for key in listed if self.includes_ended or key.ended_at is None}
         self._offer([(key.short_hash, key.label) for key in self.keys.values()])
 
     def clean(self) -> dict[str, Any]:
@@ -176,7 +176,7 @@ class KeyChoiceForm(RotationForm):
         return values
 
     @property
-    def chosen(self) -> ListedKey:
+    def selected_key(self) -> ListedKey:
         """The key that was chosen. Call only on a valid form."""
         return self.keys[self.cleaned_data["short_hash"]]
 
@@ -194,7 +194,7 @@ class KeyChoiceForm(RotationForm):
 class KeyEndPayload(Payload):
     """The key that ends, as the provider listed it when this was prepared."""
 
-    SEEN = frozenset({"name", "scope", "expires", "is_known_here", "knows_own_key"})
+    OBSERVED = frozenset({"name", "scope", "expires", "is_known_here", "knows_own_key"})
 
     short_hash: str
     name: str
@@ -209,7 +209,7 @@ class KeyEndForm(KeyChoiceForm):
     """The choice of the key that is to end."""
 
     def content(self) -> KeyEndPayload:
-        key = self.chosen
+        key = self.selected_key
         return KeyEndPayload(
             short_hash=key.short_hash,
             name=key.name,
@@ -226,9 +226,9 @@ class KeyEndKind(ChangeKind[KeyEndPayload]):
 
     payload_type = KeyEndPayload
     form_type = KeyEndForm
-    is_decided_alone = True
+    excluded_from_bulk = True
 
-    def counterparty(self, payload: KeyEndPayload) -> Recipient:
+    def recipient(self, payload: KeyEndPayload) -> Recipient:
         return Recipient(payload.name or "API key", payload.short_hash)
 
     def facts(self, payload: KeyEndPayload) -> Facts:

@@ -35,12 +35,12 @@ _ALL_RIGHTS = describe_scope("Master")
 class ApiKeyCreatePayload(Payload):
     """The key to create. `keys_before` (short hashes) allow the new key to be recognised."""
 
-    SEEN = frozenset({"keys_before"})
+    OBSERVED = frozenset({"keys_before"})
 
-    way: CreationMethod
+    method: CreationMethod
     key_name: str = ""
     scope: str = ""
-    scope_words: str = ""
+    scope_text: str = ""
     expires_in: int | None = None
     expires_unit: Literal["", "days", "months"] = ""
     keys_before: tuple[str, ...] = ()
@@ -50,7 +50,7 @@ class ApiKeyCreatePayload(Payload):
 class ApiKeyCreateForm(RotationForm):
     """Asks which way to create it, and for a named key its name, scope and expiry."""
 
-    way = forms.ChoiceField(label="Which kind of key", choices=_METHODS, initial="named")
+    method = forms.ChoiceField(label="Which kind of key", choices=_METHODS, initial="named")
     key_name = forms.CharField(
         label="Name",
         required=False,
@@ -94,16 +94,16 @@ class ApiKeyCreateForm(RotationForm):
         values = self.cleaned_data
         if values["way"] == "full":
             return ApiKeyCreatePayload(
-                way="full",
-                scope_words=_ALL_RIGHTS,
+                method="full",
+                scope_text=_ALL_RIGHTS,
                 keys_before=self.keys_before,
                 rotation=values["rotation"],
             )
         return ApiKeyCreatePayload(
-            way="named",
+            method="named",
             key_name=values["key_name"],
             scope=values["scope"],
-            scope_words=self.scopes[values["scope"]],
+            scope_text=self.scopes[values["scope"]],
             expires_in=values["expires_in"],
             expires_unit=values["expires_unit"] if values["expires_in"] else "",
             keys_before=self.keys_before,
@@ -142,25 +142,25 @@ class ApiKeyCreateKind(ChangeKind[ApiKeyCreatePayload]):
     verb = "Create API key"
     payload_type = ApiKeyCreatePayload
     form_type = ApiKeyCreateForm
-    is_decided_alone = True
+    excluded_from_bulk = True
 
     @property
-    def needs_token(self) -> bool:
-        return provider_profile().token_required
+    def needs_otp(self) -> bool:
+        return provider_profile().otp_required
 
     def sentence(self, payload: ApiKeyCreatePayload) -> str:
-        if payload.way == "full":
+        if payload.method == "full":
             return "Create an API key with all rights"
-        return f"Create the API key “{payload.key_name}”, which may: {_lower_first(payload.scope_words)}"
+        return f"Create the API key “{payload.key_name}”, which may: {_lower_first(payload.scope_text)}"
 
-    def counterparty(self, payload: ApiKeyCreatePayload) -> Recipient:
-        return Recipient(payload.key_name or "Key with all rights", payload.scope_words)
+    def recipient(self, payload: ApiKeyCreatePayload) -> Recipient:
+        return Recipient(payload.key_name or "Key with all rights", payload.scope_text)
 
     def facts(self, payload: ApiKeyCreatePayload) -> Facts:
-        path = "/user/api-key" if payload.way == "named" else "/auth/api-key"
+        path = "/user/api-key" if payload.method == "named" else "/auth/api-key"
         return [
             ("Name", payload.key_name or "as the service decides"),
-            ("It may", payload.scope_words),
+            ("It may", payload.scope_text),
             ("Ends", _expiry_text(payload)),
             ("Made by", f"POST {path}"),
             ("Keys until now", str(len(payload.keys_before))),
@@ -173,7 +173,7 @@ class ApiKeyCreateKind(ChangeKind[ApiKeyCreatePayload]):
         )
 
     def cautions(self, payload: ApiKeyCreatePayload) -> list[str]:
-        if payload.scope_words != _ALL_RIGHTS:
+        if payload.scope_text != _ALL_RIGHTS:
             return []
         return ["Whoever holds this key may move all the money, and make and end keys."]
 
@@ -182,7 +182,7 @@ class ApiKeyCreateKind(ChangeKind[ApiKeyCreatePayload]):
     ) -> SendReceipt:
         created = (
             gateway.api_keys.create(token=token)
-            if payload.way == "full"
+            if payload.method == "full"
             else gateway.api_keys.generate(_request(payload), otp=token)
         )
         return SendReceipt(is_final=True, result=_result(payload, created), secret=created.key)
@@ -191,7 +191,7 @@ class ApiKeyCreateKind(ChangeKind[ApiKeyCreatePayload]):
         """Whether the list has the key; if it has no name, whether exactly one new key is unaccounted for."""
         return _find_created_key(payload, gateway.api_keys.list()) is not None
 
-    def told_besides(self, gateway: PaymentsGateway, payload: ApiKeyCreatePayload) -> dict[str, str]:
+    def fetch_details(self, gateway: PaymentsGateway, payload: ApiKeyCreatePayload) -> dict[str, str]:
         """The details of the key that the answer did not include, from the list of keys."""
         return details_from_list(payload, gateway.api_keys.list())
 
@@ -215,7 +215,7 @@ def _result(payload: ApiKeyCreatePayload, created: CreatedKey) -> dict[str, str]
     return {
         "name": payload.key_name,
         "short_hash": "",
-        "scope": payload.scope_words,
+        "scope": payload.scope_text,
         "expires": _iso_or_empty(created.expires),
     }
 
@@ -236,7 +236,7 @@ def _find_created_key(payload: ApiKeyCreatePayload, listed: list[KeyInfo]) -> Ke
     """The only listed key that is new and can be this one."""
     explained = {*payload.keys_before, *scopes_of_own_keys()}
     new = [key for key in listed if key.short_hash not in explained]
-    if payload.way == "named":
+    if payload.method == "named":
         new = [key for key in new if key.name == payload.key_name]
     return new[0] if len(new) == 1 else None
 

@@ -10,7 +10,7 @@ from payments_gateway import PaymentsGateway
 class ApiKeyDeleteForm(KeyEndForm):
     """Invalidated keys can be deleted, too."""
 
-    ended_too = True
+    includes_ended = True
 
 
 class ApiKeyDeleteKind(KeyEndKind):

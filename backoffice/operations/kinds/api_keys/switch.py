@@ -24,7 +24,7 @@ _GONE = "The key is not kept here any more: it was shown to a person or taken in
 class ApiKeySwitchPayload(Payload):
     """The key to switch to: `made:` and the creating operation, or `kept:` and a former key."""
 
-    SEEN = frozenset({"key_name", "short_hash", "scope", "replaced_name", "replaced_hash"})
+    OBSERVED = frozenset({"key_name", "short_hash", "scope", "replaced_name", "replaced_hash"})
 
     target: str
     key_name: str
@@ -81,13 +81,13 @@ class ApiKeySwitchKind(ChangeKind[ApiKeySwitchPayload]):
     verb = "Switch API key"
     payload_type = ApiKeySwitchPayload
     form_type = ApiKeySwitchForm
-    is_decided_alone = True
-    is_sent_blindly = True  # the remedy if the provider refuses the key in use
+    excluded_from_bulk = True
+    skips_preflight = True  # the remedy if the provider refuses the key in use
 
     def sentence(self, payload: ApiKeySwitchPayload) -> str:
         return f"Let Countersign call the service with the API key {_key_label(payload.key_name, payload.short_hash)}"
 
-    def counterparty(self, payload: ApiKeySwitchPayload) -> Recipient:
+    def recipient(self, payload: ApiKeySwitchPayload) -> Recipient:
         return Recipient(payload.key_name or "API key", payload.short_hash)
 
     def facts(self, payload: ApiKeySwitchPayload) -> Facts:
@@ -115,7 +115,7 @@ class ApiKeySwitchKind(ChangeKind[ApiKeySwitchPayload]):
         gone.
         """
         row = _sealed_row(payload)
-        try_key(SecretStr(row.unsealed()))
+        try_key(SecretStr(row.decrypted()))
         try:
             with transaction.atomic():
                 credentials.switch_to_key(row)
@@ -164,7 +164,7 @@ def try_key(key: SecretStr) -> list[str]:
 def sealed_keys() -> list[ApiKeySwitchPayload]:
     """Every key stored here and not in use: created and not shown yet, or a former one."""
     waiting = Secret.objects.filter(operation__kind=CREATING_KIND).select_related("operation")
-    made = [_created_target(secret) for secret in waiting.order_by("-kept_at")]
+    made = [_created_target(secret) for secret in waiting.order_by("-sealed_at")]
     kept = [_target(f"{FORMER}:{row.pk}", row.name, row.short_hash, "") for row in credentials.former_keys()]
     return [*made, *kept]
 
@@ -172,14 +172,14 @@ def sealed_keys() -> list[ApiKeySwitchPayload]:
 def _created_target(secret: Secret) -> ApiKeySwitchPayload:
     attempt = secret.operation.attempts.exclude(result=None).last()
     result = (attempt.result if attempt else None) or {}
-    named = str(result.get("name") or secret.operation.counterparty)
+    named = str(result.get("name") or secret.operation.recipient)
     known = str(result.get("short_hash") or _likely_hash(secret))
     return _target(f"{CREATED}:{secret.operation_id}", named, known, str(result.get("scope", "")))
 
 
 def _likely_hash(secret: Secret) -> str:
     try:
-        return credentials.probable_short_hash(SecretStr(secret.unsealed()))
+        return credentials.probable_short_hash(SecretStr(secret.decrypted()))
     except DecryptionError:
         return ""
 
@@ -201,7 +201,7 @@ def _sealed_row(payload: ApiKeySwitchPayload) -> GatewayKey:
     try:
         if where == FORMER:
             row = GatewayKey.objects.get(pk=UUID(pk), state=GatewayKey.State.FORMER)
-            row.unsealed()
+            row.decrypted()
             return row
         secret = Secret.objects.get(operation=UUID(pk))
         row = GatewayKey(
@@ -210,7 +210,7 @@ def _sealed_row(payload: ApiKeySwitchPayload) -> GatewayKey:
             made_by=secret.operation_id,
             since=timezone.now(),
         )
-        row.seal(secret.unsealed())
+        row.encrypt(secret.decrypted())
     except (GatewayKey.DoesNotExist, Secret.DoesNotExist, ValueError) as exc:
         raise NotSentError(_GONE) from exc
     except DecryptionError as exc:

@@ -17,8 +17,8 @@ from backoffice.operations.states import NEEDS_ATTENTION, Status
 
 
 class ResolutionChoice(StrEnum):
-    HAPPENED = "happened"
-    ABSENT = "did_not_happen"
+    EXECUTED = "happened"
+    NOT_EXECUTED = "did_not_happen"
 
 
 class ResolvedEnd(StrEnum):
@@ -49,10 +49,10 @@ class TransactionEvidence(BaseModel):
     counterparty: str
     previous_balance: Decimal | None
     created_at: datetime | None
-    differs: tuple[str, ...]
+    mismatched: tuple[str, ...]
 
     @property
-    def word(self) -> str:
+    def quoted_status(self) -> str:
         """The provider's status, as sentences quote it."""
         return f"“{self.status}”" if self.status else "having no status"
 
@@ -81,7 +81,7 @@ class ResolutionPayload(Payload):
     sent_at: datetime
     verdict: ResolutionChoice
     transaction: TransactionEvidence | None
-    named: ClaimedTransaction | None = None
+    claimed: ClaimedTransaction | None = None
     meaning: ResolvedEnd | None = None
     reason: str
 
@@ -96,13 +96,13 @@ class ResolutionPayload(Payload):
     @property
     def end(self) -> ResolvedEnd:
         """The outcome, by the provider's status or by the meaning that people give it."""
-        if self.verdict == ResolutionChoice.ABSENT:
+        if self.verdict == ResolutionChoice.NOT_EXECUTED:
             return ResolvedEnd.FAILED
         if self.transaction is None:
             return ResolvedEnd.SUCCEEDED
         return self.meaning or KNOWN_ENDS[self.transaction.status]
 
-    def compared(self) -> dict[str, Any]:
+    def identity(self) -> dict[str, Any]:
         """Only one resolution of an operation may be pending, whatever its verdict."""
         return {"operation": str(self.operation)}
 
@@ -124,8 +124,8 @@ def may_be_resolved(operation: Operation, attempt: Attempt) -> bool:
     A `processing` operation is followed automatically, unless the provider named no transaction and ours can
     no longer be executed: then it blocks its balance, and no check may ever close it.
     """
-    is_nameless = operation.status == Status.PROCESSING and attempt.service_transaction_id is None
-    return operation.status in NEEDS_ATTENTION or (is_nameless and clock.now() >= attempt.may_come_until)
+    is_nameless = operation.status == Status.PROCESSING and attempt.provider_transaction_id is None
+    return operation.status in NEEDS_ATTENTION or (is_nameless and clock.now() >= attempt.execution_deadline)
 
 
 def money_kind(operation: Operation) -> tuple[MoneyKind[Any], Any] | None:
@@ -141,9 +141,9 @@ def claim_problem(attempt: Attempt, transaction_id: str) -> str:
     """Why this transaction cannot be the attempt's, as far as is known here; empty if it can."""
     if not transaction_id:
         return "Name the transaction: money moved only if the service shows it."
-    named = attempt.service_transaction_id
+    named = attempt.provider_transaction_id
     if attempt.named_at and named != transaction_id:
         return f"The service named transaction {named} as this one."
-    other = Attempt.objects.filter(service_transaction_id=transaction_id).exclude(pk=attempt.pk)
+    other = Attempt.objects.filter(provider_transaction_id=transaction_id).exclude(pk=attempt.pk)
     claimed = other.select_related("operation").first()
     return f"This transaction belongs to {claimed.operation.reference}." if claimed else ""

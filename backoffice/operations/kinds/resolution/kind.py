@@ -40,8 +40,8 @@ PROCESSING = "processing"  # the status of a transaction that is still being exe
 
 _LIST_UNREADABLE = "The service's list cannot be read now. Nothing was prepared; try again."
 _VERDICT_LABELS = {
-    ResolutionChoice.HAPPENED: "It happened",
-    ResolutionChoice.ABSENT: "It did not happen, and it can no longer happen",
+    ResolutionChoice.EXECUTED: "It happened",
+    ResolutionChoice.NOT_EXECUTED: "It did not happen, and it can no longer happen",
 }
 MEANINGS = {
     ResolvedEnd.SUCCEEDED: "The money moved: it succeeded",
@@ -54,7 +54,7 @@ class _VerdictSelect(forms.RadioSelect):
 
     def create_option(self, name: str, value: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
         option = super().create_option(name, value, *args, **kwargs)
-        if value == ResolutionChoice.ABSENT:
+        if value == ResolutionChoice.NOT_EXECUTED:
             option["attrs"]["disabled"] = True
         return option
 
@@ -95,14 +95,14 @@ class ResolutionForm(KindForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         _, attempt = open_attempt(_uuid(self["operation"].value()))
-        if attempt is not None and clock.now() < attempt.may_come_until:
-            self._offer_absent_only_from(attempt.may_come_until)
+        if attempt is not None and clock.now() < attempt.execution_deadline:
+            self._offer_absent_only_from(attempt.execution_deadline)
 
     def _offer_absent_only_from(self, moment: datetime) -> None:
-        label = f"{_VERDICT_LABELS[ResolutionChoice.ABSENT]} (can be chosen from {local_time(moment)})"
+        label = f"{_VERDICT_LABELS[ResolutionChoice.NOT_EXECUTED]} (can be chosen from {local_time(moment)})"
         verdict = self.fields["verdict"]
         verdict.widget = _VerdictSelect(
-            choices=list({**_VERDICT_LABELS, ResolutionChoice.ABSENT: label}.items())
+            choices=list({**_VERDICT_LABELS, ResolutionChoice.NOT_EXECUTED: label}.items())
         )
 
     @property
@@ -122,9 +122,9 @@ class ResolutionForm(KindForm):
         self.settled, self.attempt = open_attempt(values.get("operation"))
         if self.settled is None or self.attempt is None:
             self.add_error(None, "Its outcome is known by now, or it was never open. Nothing was prepared.")
-        elif values.get("verdict") == ResolutionChoice.HAPPENED:
+        elif values.get("verdict") == ResolutionChoice.EXECUTED:
             self._check_happened(self.settled, self.attempt, values)
-        elif values.get("verdict") == ResolutionChoice.ABSENT:
+        elif values.get("verdict") == ResolutionChoice.NOT_EXECUTED:
             self._check_absent(self.settled, self.attempt, values)
         return values
 
@@ -140,7 +140,7 @@ class ResolutionForm(KindForm):
             sent_at=self.attempt.started_at,
             verdict=ResolutionChoice(values["verdict"]),
             transaction=self.seen,
-            named=self.named,
+            claimed=self.named,
             meaning=ResolvedEnd(values["meaning"]) if self.asks_for_meaning else None,
             reason=values["reason"],
         )
@@ -148,23 +148,23 @@ class ResolutionForm(KindForm):
     def _check_absent(self, operation: Operation, attempt: Attempt, values: dict[str, Any]) -> None:
         if values.get("transaction_id"):
             self.add_error("transaction_id", "Leave it empty: what did not happen has no transaction.")
-        if clock.now() < attempt.may_come_until:
+        if clock.now() < attempt.execution_deadline:
             self.add_error(
                 "verdict",
-                f"The service may execute it until {local_time(attempt.may_come_until)}. Say so only after that.",
+                f"The service may execute it until {local_time(attempt.execution_deadline)}. Say so only after that.",
             )
-        elif attempt.service_transaction_id:
-            self._check_not_executed(operation, attempt, attempt.service_transaction_id)
+        elif attempt.provider_transaction_id:
+            self._check_not_executed(operation, attempt, attempt.provider_transaction_id)
 
     def _check_not_executed(self, operation: Operation, attempt: Attempt, transaction_id: str) -> None:
         """Read how the claimed transaction is listed; this becomes part of what is approved."""
         try:
-            listed = provider_list.transactions_since(operation.currency, attempt.named_sought_from)
+            listed = provider_list.transactions_since(operation.currency, attempt.named_search_from)
         except GatewayError:
             self.add_error("verdict", _LIST_UNREADABLE)
             return
         record = _record_with_id(listed.records, transaction_id)
-        if record is None and not listed.is_whole:
+        if record is None and not listed.is_complete:
             self.add_error("verdict", _LIST_UNREADABLE)
         elif record is not None and record.status in {"fulfilled", PROCESSING}:
             self.add_error(
@@ -209,28 +209,28 @@ class ResolutionForm(KindForm):
         """Require a meaning if the provider's status does not give the outcome, and only then."""
         self.asks_for_meaning = seen.status not in KNOWN_ENDS
         if self.asks_for_meaning:
-            self["meaning"].label = f"What {seen.word} means"
+            self["meaning"].label = f"What {seen.quoted_status} means"
             if not meaning:
                 self.add_error(
                     "meaning",
-                    f"The service shows it as {seen.word}, which is neither fulfilled nor failed: "
+                    f"The service shows it as {seen.quoted_status}, which is neither fulfilled nor failed: "
                     "say what it means.",
                 )
         elif meaning:
             self.add_error(
                 None,
-                f"The service shows it as {seen.word} by now, and that tells how it ended. Nothing was "
+                f"The service shows it as {seen.quoted_status} by now, and that tells how it ended. Nothing was "
                 "prepared; send the form again if that is what you say.",
             )
 
     def _check_failed(self, seen: TransactionEvidence, attempt: Attempt, meaning: str) -> None:
         """Refuse a failed transaction while ours may still be executed: `failed` would hide a debit."""
         end = meaning if self.asks_for_meaning else KNOWN_ENDS[seen.status]
-        if end == ResolvedEnd.FAILED and clock.now() < attempt.may_come_until:
+        if end == ResolvedEnd.FAILED and clock.now() < attempt.execution_deadline:
             self.add_error(
                 "meaning" if self.asks_for_meaning else "transaction_id",
                 f"If this one failed, it may be another's, and the service may execute ours until "
-                f"{local_time(attempt.may_come_until)}. Say so only after that.",
+                f"{local_time(attempt.execution_deadline)}. Say so only after that.",
             )
 
 
@@ -238,7 +238,7 @@ def _listed_transaction(
     operation: Operation, attempt: Attempt, transaction_id: str
 ) -> TransactionRecord | None:
     """The transaction as the provider lists it now. Raises GatewayError."""
-    listed = provider_list.transactions_since(operation.currency, attempt.sought_from)
+    listed = provider_list.transactions_since(operation.currency, attempt.search_from)
     return _record_with_id(listed.records, transaction_id)
 
 
@@ -251,17 +251,19 @@ def _mismatched_labels(operation: Operation, attempt: Attempt, record: Transacti
     of_attempt = attempt_match_fields(attempt, record)
     kind_and_payload = money_kind(operation)
     if kind_and_payload is None:
-        return [trait.label for trait in of_attempt if trait.fits is False]
+        return [trait.label for trait in of_attempt if trait.matches is False]
     kind, payload = kind_and_payload
-    return [trait.label for trait in [*kind.traits(payload, record), *of_attempt] if trait.fits is False]
+    return [
+        trait.label for trait in [*kind.match_fields(payload, record), *of_attempt] if trait.matches is False
+    ]
 
 
 def _evidence_problem(attempt: Attempt, record: TransactionRecord | None) -> str:
     """Why the provider's record is no evidence for the resolution; empty if it is."""
     if record is None:
         return "The service's list does not show this transaction in the time after it was sent. Nothing was prepared."
-    if not attempt.is_new_since(record.transaction_id) or (
-        record.created_at is not None and record.created_at < attempt.sought_from
+    if not attempt.is_after_watermark(record.transaction_id) or (
+        record.created_at is not None and record.created_at < attempt.search_from
     ):
         return "The service showed this transaction before ours was sent, so it is another one."
     if record.status == PROCESSING:
@@ -280,7 +282,7 @@ def _transaction_evidence(record: TransactionRecord, differs: list[str]) -> Tran
         counterparty=record.username,
         previous_balance=record.previous_balance,
         created_at=record.created_at,
-        differs=tuple(differs),
+        mismatched=tuple(differs),
     )
 
 
@@ -300,14 +302,14 @@ class ResolutionKind(LocalKind[ResolutionPayload]):
     letter = "R"
     verb = "Settle an outcome"
     permission = RESOLVE
-    effect = LocalEffect.SETTLES
+    effect = LocalEffect.RESOLVES_OPERATION
     payload_type = ResolutionPayload
     form_type = ResolutionForm
 
     def sentence(self, payload: ResolutionPayload) -> str:
         return f"Settle {payload.reference}: {_verdict_text(payload)}"
 
-    def counterparty(self, payload: ResolutionPayload) -> Recipient:
+    def recipient(self, payload: ResolutionPayload) -> Recipient:
         return Recipient(payload.reference, "Outcome of an operation")
 
     def facts(self, payload: ResolutionPayload) -> Facts:
@@ -317,7 +319,7 @@ class ResolutionKind(LocalKind[ResolutionPayload]):
             ("What became of it", _verdict_text(payload)),
             *(_transaction_facts(payload.transaction) if payload.transaction else []),
             *_meaning_facts(payload),
-            *(_claimed_facts(payload.named) if payload.named else []),
+            *(_claimed_facts(payload.claimed) if payload.claimed else []),
             ("How that is known", payload.reason),
         ]
 
@@ -332,11 +334,13 @@ class ResolutionKind(LocalKind[ResolutionPayload]):
 
     def cautions(self, payload: ResolutionPayload) -> list[str]:
         """The fields that do not match, and a warning if the outcome is known by now."""
-        seen = payload.transaction or (payload.named.shown if payload.named else None)
-        differs = [f"Does not fit what was sent: {', '.join(seen.differs)}."] if seen and seen.differs else []
+        seen = payload.transaction or (payload.claimed.shown if payload.claimed else None)
+        differs = (
+            [f"Does not fit what was sent: {', '.join(seen.mismatched)}."] if seen and seen.mismatched else []
+        )
         if seen and payload.meaning:
             differs.append(
-                f"Nobody here knows the service's word for it, {seen.word}: ask the service yourself."
+                f"Nobody here knows the service's word for it, {seen.quoted_status}: ask the service yourself."
             )
         _, attempt = open_attempt(payload.operation)
         if attempt is not None and attempt.number == payload.attempt:
@@ -348,8 +352,8 @@ class ResolutionKind(LocalKind[ResolutionPayload]):
 
 
 def _verdict_text(payload: ResolutionPayload) -> str:
-    if payload.verdict == ResolutionChoice.ABSENT:
-        taken = payload.named
+    if payload.verdict == ResolutionChoice.NOT_EXECUTED:
+        taken = payload.claimed
         return f"it did not happen{f', though it had transaction {taken.transaction_id}' if taken else ''}"
     seen = payload.transaction
     if seen is None:
@@ -360,14 +364,16 @@ def _verdict_text(payload: ResolutionPayload) -> str:
             if payload.end == ResolvedEnd.SUCCEEDED
             else "that it failed and no money is gone"
         )
-        return f"it happened, as transaction {seen.transaction_id}, and {seen.word} means {means}"
+        return f"it happened, as transaction {seen.transaction_id}, and {seen.quoted_status} means {means}"
     failed = ", which failed" if payload.end == ResolvedEnd.FAILED else ""
     return f"it happened, as transaction {seen.transaction_id}{failed}"
 
 
 def _meaning_facts(payload: ResolutionPayload) -> Facts:
     seen = payload.transaction
-    return [(f"What {seen.word} means", MEANINGS[payload.meaning])] if seen and payload.meaning else []
+    return (
+        [(f"What {seen.quoted_status} means", MEANINGS[payload.meaning])] if seen and payload.meaning else []
+    )
 
 
 def _claimed_facts(taken: ClaimedTransaction) -> Facts:
@@ -400,4 +406,4 @@ def _transaction_facts(seen: TransactionEvidence) -> Facts:
         facts.append(
             ("Balance before it", f"{seen.currency} {format_amount(seen.previous_balance, seen.currency)}")
         )
-    return [*facts, ("Does not fit", ", ".join(seen.differs))] if seen.differs else facts
+    return [*facts, ("Does not fit", ", ".join(seen.mismatched))] if seen.mismatched else facts

@@ -166,7 +166,7 @@ def decision_requirements(operation: Operation) -> DecisionRequirements:
         kind, payload = read_content(operation)
     except UnreadableContentError:
         return DecisionRequirements()
-    return DecisionRequirements(token=kind.needs_token, confirmation=kind.confirmation(payload))
+    return DecisionRequirements(otp=kind.needs_otp, confirmation=kind.confirmation(payload))
 
 
 def _form(
@@ -343,7 +343,7 @@ def _released_message(_operation: Operation) -> str:
 
 
 def _rejected_message(operation: Operation) -> str:
-    return f"Rejected. {operation.maker} will read your reason; nothing was sent."
+    return f"Rejected. {operation.preparer} will read your reason; nothing was sent."
 
 
 @require_POST

@@ -16,7 +16,7 @@ from backoffice.operations.kinds.base import TypedConfirmation
 class DecisionRequirements:
     """What a decision about one operation requires, besides the user's own second factor."""
 
-    token: bool = False
+    otp: bool = False
     confirmation: TypedConfirmation | None = None
 
 
@@ -37,7 +37,7 @@ class BaseDecisionForm(forms.Form):
     def __init__(self, *args: Any, request: StaffRequest, wants: DecisionRequirements, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.request = request
-        if not wants.token:
+        if not wants.otp:
             self.fields.pop("token", None)
         if has_fresh_second_factor(request):
             del self.fields["code"]

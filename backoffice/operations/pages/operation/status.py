@@ -91,7 +91,7 @@ def has_approval_lost_validity(operation: Operation) -> bool:
 
 def needs_otp(operation: Operation) -> bool:
     """Whether the provider requires its one-time code; False for a kind that this release does not know."""
-    return operation.kind in KINDS and KINDS[operation.kind].needs_token
+    return operation.kind in KINDS and KINDS[operation.kind].needs_otp
 
 
 def is_applied_here(operation: Operation) -> bool:
@@ -111,8 +111,8 @@ def fingerprint(operation: Operation, turn: QueuePosition | None) -> str:
         int(has_approval_lost_validity(operation)),
         len(attempts),
         checks,
-        turn.before if turn else 0,
-        turn.held_by.reference if turn and turn.held_by else "",
+        turn.ahead if turn else 0,
+        turn.blocked_by.reference if turn and turn.blocked_by else "",
         _text_hash(operation),
     )
     return "-".join(map(str, parts))
@@ -139,7 +139,7 @@ def _labelled_notes(operation: Operation, turn: QueuePosition | None) -> list[tu
 
 
 def _prepared_note(operation: Operation) -> str:
-    return f"{operation.maker}, {local_time(operation.prepared_at)}"
+    return f"{operation.preparer}, {local_time(operation.prepared_at)}"
 
 
 def _approved_note(operation: Operation) -> str:
@@ -157,7 +157,7 @@ def _sent_note(operation: Operation, turn: QueuePosition | None) -> str:
     attempt = last_attempt(operation)
     if operation.status == Status.APPROVED:
         if is_released(operation):
-            return "handed to the worker" if turn is None or turn.is_now else "waits for its turn"
+            return "handed to the worker" if turn is None or turn.is_next else "waits for its turn"
         return "needs the service's token" if needs_otp(operation) else "waits for the word to send"
     if operation.status == Status.SENDING:
         return "being sent now"
@@ -190,12 +190,12 @@ class DecisionPanel:
     title: str
     text: str
     may_decide: bool = False
-    may_send_at_once: bool = False
+    may_approve_and_send: bool = False
     may_release: bool = False
     may_cancel: bool = False
     may_check: bool = False
     may_repeat: bool = False
-    may_settle: bool = False
+    may_resolve: bool = False
     is_applied_here: bool = False
 
 
@@ -241,7 +241,7 @@ def panel_for(person: User, operation: Operation, turn: QueuePosition | None) ->
         title,
         text,
         may_decide=decides,
-        may_send_at_once=decides
+        may_approve_and_send=decides
         and _is_last_approval(operation)
         and person.has_perm(permissions.RELEASE)
         and not is_applied_here(operation)
@@ -250,7 +250,7 @@ def panel_for(person: User, operation: Operation, turn: QueuePosition | None) ->
         may_cancel=policy.may_cancel(person, operation),
         may_check=may_check_status(person) and operation.status in AWAITING_PROVIDER,
         may_repeat=_may_repeat(person, operation),
-        may_settle=_may_be_resolved(operation) and person.has_perm(permissions.RESOLVE),
+        may_resolve=_may_be_resolved(operation) and person.has_perm(permissions.RESOLVE),
         is_applied_here=is_applied_here(operation),
     )
 
@@ -265,7 +265,7 @@ def without_decisions(panel: DecisionPanel) -> DecisionPanel:
     if panel.may_decide or panel.may_release:
         title, text = "Nothing can be decided", "Nobody can see what would be signed or sent."
         panel = replace(panel, title=title, text=text, may_decide=False, may_release=False)
-    return replace(panel, may_send_at_once=False, may_repeat=False)
+    return replace(panel, may_approve_and_send=False, may_repeat=False)
 
 
 def reason_not_sent(operation: Operation, timeline: Sequence[Entry], turn: QueuePosition | None) -> str:
@@ -310,9 +310,7 @@ def _failed_attempt_text(operation: Operation, turn: QueuePosition | None) -> st
     attempt = last_attempt(operation)
     if attempt is None:
         return ""
-    reason = (
-        "the service refused the token" if attempt.outcome == Outcome.TOKEN_REFUSED else "nothing left us"
-    )
+    reason = "the service refused the token" if attempt.outcome == Outcome.OTP_REFUSED else "nothing left us"
     again = _advice_if_sendable(turn, "It can be sent again.")
     return f"It was tried and not executed: {reason} ({attempt.answer}).{again}"
 
@@ -339,7 +337,7 @@ def _cannot_be_sent_now(operation: Operation, turn: QueuePosition | None) -> boo
 
 def _blocking_operation(turn: QueuePosition | None) -> Operation | None:
     """The operation whose open outcome blocks the balance."""
-    return turn.held_by if turn else None
+    return turn.blocked_by if turn else None
 
 
 def _title_and_text(person: User, operation: Operation, turn: QueuePosition | None) -> tuple[str, str]:
@@ -351,12 +349,12 @@ def _title_and_text(person: User, operation: Operation, turn: QueuePosition | No
     if status == Status.SUCCEEDED and is_applied_here(operation):
         return _APPLIED
     if status == Status.SUCCEEDED and operation.kind in KINDS:
-        return KINDS[operation.kind].done or _TEXTS[status]
+        return KINDS[operation.kind].success_texts or _TEXTS[status]
     return _TEXTS[status]
 
 
 def _pending_text(person: User, operation: Operation) -> tuple[str, str]:
-    if person.pk == operation.maker_id:
+    if person.pk == operation.preparer_id:
         return (
             "Waiting for another person",
             f"You prepared this, so somebody else has to sign. {operation.rule}",
@@ -395,7 +393,7 @@ def _invalid_text(operation: Operation) -> str:
 
 def _released_text(operation: Operation, turn: QueuePosition | None) -> tuple[str, str]:
     until, since = local_time(operation.release.expires_at), operation.release.blocked_since
-    if turn is not None and not turn.is_now:
+    if turn is not None and not turn.is_next:
         return "Waits for its turn", f"{turn} The word to send is given, and stands until {until}."
     if since is not None:
         why = f"{operation.release.blocker_sentence} It has been so since {local_time(since)}, and nothing has left."

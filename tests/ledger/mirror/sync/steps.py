@@ -25,7 +25,7 @@ def load() -> list[int]:
 def come_by(after: timedelta) -> None:
     """Somebody comes by so much later, again and again until nothing is due."""
     with clock.use_clock(lambda: timezone.now() + after):
-        turns = sum(1 for _ in iter(sync.sync_if_due, 0) if not Mirror.objects.get().problem)
+        turns = sum(1 for _ in iter(sync.sync_if_due, 0) if not Mirror.objects.get().error)
     assert turns < 20, "there is always something due"
 
 

@@ -35,14 +35,14 @@ def test_a_reading_that_broke_off_goes_on_where_it_was(service: LongList) -> Non
         load()
     assert Transaction.objects.count() == 1300  # those too that stood before the page that failed
     assert state().percent == 52
-    assert "500" in state().problem
+    assert "500" in state().error
     service.spoilt.clear()
     service.asked.clear()
     load()
     assert here() == service.names()
     # The newest pages, then the page before the place that was reached, for overlap.
     assert service.asked[:4] == [1, 2, 13, 14]
-    assert state().problem == ""
+    assert state().error == ""
 
 
 def test_below_a_round_that_broke_off_nothing_is_left_unread(service: LongList) -> None:
@@ -52,7 +52,7 @@ def test_below_a_round_that_broke_off_nothing_is_left_unread(service: LongList) 
     service.spoilt = {5: (500, "{}")}
     come_by(MINUTE)
     assert Transaction.objects.count() == 900 + 400
-    assert state().problem
+    assert state().error
     service.spoilt.clear()
     service.grow("newest")
     come_by(2 * MINUTE)
@@ -65,7 +65,7 @@ def test_a_service_that_shows_one_page_for_ever_is_told_as_a_problem(service: Lo
     service.spoilt = {1: page, 2: page, 3: page}
     with pytest.raises(GatewayError, match="once more"):
         load()
-    assert "once more" in state().problem
+    assert "once more" in state().error
     assert not state().is_loaded
 
 
@@ -79,16 +79,16 @@ def test_a_service_that_cannot_be_reached_leaves_what_is_here_and_is_asked_once_
     with clock.use_clock(lambda: timezone.now() + MINUTE):
         for _ in range(2):
             assert sync.sync_if_due() == 0
-            moments.add(Mirror.objects.get().problem_at)
+            moments.add(Mirror.objects.get().error_at)
     found = state(MINUTE)
     assert len(moments) == 1
-    assert found.problem
+    assert found.error
     assert found.rows == 10
     assert not found.is_late
     assert state(timedelta(minutes=5)).is_late
     settings.GATEWAY_URL = address
     come_by(3 * MINUTE)
-    assert state().problem == ""
+    assert state().error == ""
 
 
 @pytest.mark.parametrize("answer", [(200, "{"), (200, '{"data": {"data": [{}], "total": 1}}'), (403, "{}")])
@@ -101,18 +101,18 @@ def test_a_page_that_cannot_be_read_whole_is_a_problem_and_the_newest_go_on(
     service.grow("A")
     come_by(DAY)
     assert "A" in here()
-    assert state().problem
+    assert state().error
     assert not state(DAY).is_late
     service.spoilt.clear()
     come_by(DAY + MINUTE)
-    assert state().problem == ""
+    assert state().error == ""
 
 
 def test_a_record_that_the_tables_have_no_room_for_is_named(service: LongList) -> None:
     service.listed = [member("A", currency="N" * 3000), *numbered(3)]
     come_by(timedelta())
     assert (
-        state().problem
+        state().error
         == "Transaction A cannot be kept: its id, or its currency, type and status, are too long"
     )
     assert here() == set()

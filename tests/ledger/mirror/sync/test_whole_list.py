@@ -19,11 +19,11 @@ def test_the_whole_list_is_here_after_a_load(service: LongList) -> None:
     assert here() == service.names()
     assert steps[:3] == [11, 21, 24]
     found = state()
-    assert (found.rows, found.listed, found.missing, found.difference) == (2345, 2345, 0, 0)
+    assert (found.rows, found.provider_count, found.missing, found.difference) == (2345, 2345, 0, 0)
     assert found.is_loaded
     assert not found.is_loading
     assert not found.is_late
-    assert found.service_time is not None
+    assert found.provider_time is not None
 
 
 def test_the_simulated_service_is_mirrored_member_by_member(sandbox: SandboxProcess) -> None:

@@ -25,10 +25,10 @@ NEW = "key-that-nobody-has-seen-yet-0001"
 OLD_HASH, NEW_HASH = "3f2a91bc", "0a1b2c3d"
 
 CREATE = ApiKeyCreatePayload(
-    way="named", key_name="till", scope="G", scope_words="Read only (GetOnly)", keys_before=(OLD_HASH,)
+    method="named", key_name="till", scope="G", scope_text="Read only (GetOnly)", keys_before=(OLD_HASH,)
 )
 
-FULL = ApiKeyCreatePayload(way="full", scope_words="Everything (Master)", keys_before=(OLD_HASH,))
+FULL = ApiKeyCreatePayload(method="full", scope_text="Everything (Master)", keys_before=(OLD_HASH,))
 
 END = SAMPLES["api_key_invalidate"]
 
@@ -54,15 +54,15 @@ def answer(service: StubProvider, body: object, *, status: int = 200, listed: st
     service.keys = listed
 
 
-def sent(kind: str, payload: Payload, administrator: User, checker: User) -> Operation:
+def sent(kind: str, payload: Payload, administrator: User, approver: User) -> Operation:
     """Prepared, countersigned, released and sent."""
-    operation = factories.approve(factories.prepared_of_kind(kind, payload, administrator), checker)
+    operation = factories.approve(factories.prepared_of_kind(kind, payload, administrator), approver)
     release.release_operation(
         operation.pk,
-        actor=checker,
+        actor=approver,
         digest=operation.digest,
         second_factor_at=timezone.now(),
-        token=SecretStr("123456") if KINDS[kind].needs_token else None,
+        token=SecretStr("123456") if KINDS[kind].needs_otp else None,
     )
     send.send_operation(operation.pk)
     return Operation.objects.get(pk=operation.pk)

@@ -42,22 +42,22 @@ pytestmark = pytest.mark.django_db(transaction=True)
     ],
 )
 def test_an_unknown_creation_is_closed_by_the_list_where_that_leaves_no_doubt(
-    service: StubProvider, administrator: User, checker: User, payload: Payload, listed: str, ends: Status
+    service: StubProvider, administrator: User, approver: User, payload: Payload, listed: str, ends: Status
 ) -> None:
     answer(service, {"message": "down"}, status=500, listed=listed)
-    operation = sent("api_key_create", payload, administrator, checker)
+    operation = sent("api_key_create", payload, administrator, approver)
     assert operation.status == Status.UNKNOWN
     assert confirmation.confirm_operation(operation.pk).status == ends
 
 
 def test_a_key_that_another_operation_made_closes_no_second_one(
-    service: StubProvider, administrator: User, checker: User
+    service: StubProvider, administrator: User, approver: User
 ) -> None:
     both = listing((OLD_HASH, "old"), (NEW_HASH, "any"))
     answer(service, {"data": {"key": NEW}}, listed=both)
-    sent("api_key_create", FULL, administrator, checker)
+    sent("api_key_create", FULL, administrator, approver)
     answer(service, {"message": "down"}, status=500, listed=both)
-    operation = sent("api_key_create", FULL, administrator, checker)
+    operation = sent("api_key_create", FULL, administrator, approver)
     assert confirmation.confirm_operation(operation.pk).status == Status.UNKNOWN
 
 
@@ -72,10 +72,10 @@ def test_a_key_that_another_operation_made_closes_no_second_one(
     ],
 )
 def test_an_unknown_end_of_a_key_is_closed_by_the_list(
-    service: StubProvider, administrator: User, checker: User, kind: str, listed: str, ends: Status
+    service: StubProvider, administrator: User, approver: User, kind: str, listed: str, ends: Status
 ) -> None:
     answer(service, {"message": "down"}, status=500, listed=listed)
-    operation = sent(kind, END, administrator, checker)
+    operation = sent(kind, END, administrator, approver)
     assert operation.status == Status.UNKNOWN
     assert confirmation.confirm_operation(operation.pk).status == ends
 
@@ -88,6 +88,6 @@ def test_an_unknown_switch_is_closed_by_the_key_in_use(service: StubProvider) ->
     kind: Any = KINDS["api_key_switch"]
     assert not kind.is_done(None, payload)
     key = GatewayKey(name="till", made_by=made_by)
-    key.seal(NEW)
+    key.encrypt(NEW)
     credentials.switch_to_key(key)
     assert kind.is_done(None, payload)

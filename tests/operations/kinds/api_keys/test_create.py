@@ -20,7 +20,7 @@ from tests.stub_provider import StubProvider
 pytestmark = pytest.mark.django_db(transaction=True)
 
 ENDS: list[tuple[int, object, Status, Outcome]] = [
-    (400, {"message": "Invalid OTP token"}, Status.APPROVED, Outcome.TOKEN_REFUSED),
+    (400, {"message": "Invalid OTP token"}, Status.APPROVED, Outcome.OTP_REFUSED),
     (400, {"message": "invalid API scope"}, Status.FAILED, Outcome.REJECTED),
     (401, {"message": "X-Api-Key is not valid"}, Status.FAILED, Outcome.REJECTED),
     (500, {"message": "internal error"}, Status.UNKNOWN, Outcome.OPEN),
@@ -33,13 +33,13 @@ ENDS: list[tuple[int, object, Status, Outcome]] = [
 def test_each_answer_to_a_creation_leads_to_what_it_proves(
     service: StubProvider,
     administrator: User,
-    checker: User,
+    approver: User,
     payload: Payload,
     end: tuple[int, object, Status, Outcome],
 ) -> None:
     status, body, ends, outcome = end
     answer(service, body, status=status)
-    assert sent("api_key_create", payload, administrator, checker).status == ends
+    assert sent("api_key_create", payload, administrator, approver).status == ends
     assert Attempt.objects.get().outcome == outcome
     assert not Secret.objects.exists()
 
@@ -56,19 +56,19 @@ def test_each_answer_to_a_creation_leads_to_what_it_proves(
 def test_what_the_service_made_is_sealed_and_told_by_its_short_hash_only(
     service: StubProvider,
     administrator: User,
-    checker: User,
+    approver: User,
     payload: Payload,
     listed: str,
     short_hash: str,
 ) -> None:
     answer(service, {"data": {"apikey": NEW}}, listed=listed)
-    operation = sent("api_key_create", payload, administrator, checker)
+    operation = sent("api_key_create", payload, administrator, approver)
     assert operation.status == Status.SUCCEEDED
     result = Attempt.objects.get().result or {}
     assert set(result) == {"name", "short_hash", "scope", "expires"}
     assert result["short_hash"] == short_hash
     secret = Secret.objects.get()
-    assert (secret.belongs_to, secret.unsealed()) == (checker, NEW)
+    assert (secret.viewer, secret.decrypted()) == (approver, NEW)
     assert NEW not in json.dumps([operation.payload, result])
 
 
@@ -80,7 +80,7 @@ class Killed(BaseException):
 def test_a_worker_that_is_killed_right_after_the_answer_has_kept_the_key(
     service: StubProvider,
     administrator: User,
-    checker: User,
+    approver: User,
     payload: Payload,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -92,9 +92,9 @@ def test_a_worker_that_is_killed_right_after_the_answer_has_kept_the_key(
     with monkeypatch.context() as patch:
         patch.setattr(ApiKeys, "list", die)
         with pytest.raises(Killed):
-            sent("api_key_create", payload, administrator, checker)
+            sent("api_key_create", payload, administrator, approver)
     assert Operation.objects.get().status == Status.SUCCEEDED
-    assert Secret.objects.get().unsealed() == NEW
+    assert Secret.objects.get().decrypted() == NEW
     assert (Attempt.objects.get().result or {})["short_hash"] == ""
     refresh_keys()
     result = Attempt.objects.get().result or {}
@@ -103,25 +103,25 @@ def test_a_worker_that_is_killed_right_after_the_answer_has_kept_the_key(
 
 
 def test_an_answer_recorded_twice_keeps_one_secret(
-    service: StubProvider, administrator: User, checker: User
+    service: StubProvider, administrator: User, approver: User
 ) -> None:
     answer(service, {"data": {"apikey": NEW}}, listed="{}")
-    sent("api_key_create", CREATE, administrator, checker)
+    sent("api_key_create", CREATE, administrator, approver)
     attempt = Attempt.objects.get()
     late = send_and_classify(
         lambda: SendReceipt(is_final=True, result={"name": "other"}, secret=SecretStr("another"))
     )
     record_result(attempt.pk, late)
-    assert Secret.objects.get().unsealed() == NEW
+    assert Secret.objects.get().decrypted() == NEW
     assert Attempt.objects.get().result == attempt.result
 
 
 def test_a_key_whose_answer_came_late_is_not_called_lost(
-    service: StubProvider, administrator: User, checker: User
+    service: StubProvider, administrator: User, approver: User
 ) -> None:
     listed = listing((OLD_HASH, "old"), (NEW_HASH, "till"))
     answer(service, {"message": "down"}, status=500, listed=listed)
-    operation = sent("api_key_create", CREATE, administrator, checker)
+    operation = sent("api_key_create", CREATE, administrator, approver)
     confirmation.confirm_operation(operation.pk)
     result = {"name": "till", "short_hash": "", "scope": "Read only (GetOnly)", "expires": ""}
     late = send_and_classify(lambda: SendReceipt(is_final=True, result=result, secret=SecretStr(NEW)))
@@ -129,12 +129,12 @@ def test_a_key_whose_answer_came_late_is_not_called_lost(
     refresh_keys()
     known = KnownKey.objects.get(short_hash=NEW_HASH)
     assert (known.is_lost, known.scope) == (False, "Read only (GetOnly)")
-    assert Secret.objects.get().unsealed() == NEW
+    assert Secret.objects.get().decrypted() == NEW
 
 
 def test_a_hostile_list_does_not_lose_the_new_key(
-    service: StubProvider, administrator: User, checker: User
+    service: StubProvider, administrator: User, approver: User
 ) -> None:
     answer(service, {"data": {"key": NEW}}, listed=listing((OLD_HASH, "old"), ("a\x00b" * 200, "\x00" * 900)))
-    assert sent("api_key_create", FULL, administrator, checker).status == Status.SUCCEEDED
-    assert Secret.objects.get().unsealed() == NEW
+    assert sent("api_key_create", FULL, administrator, approver).status == Status.SUCCEEDED
+    assert Secret.objects.get().decrypted() == NEW

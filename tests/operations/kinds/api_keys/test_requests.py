@@ -35,50 +35,50 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def test_a_new_key_is_asked_for_in_exactly_these_words(
     service: StubProvider,
     administrator: User,
-    checker: User,
+    approver: User,
     payload: Payload,
     path: str,
     body: dict[str, object],
 ) -> None:
     answer(service, {"data": {"apikey": NEW}})
-    sent("api_key_create", payload, administrator, checker)
+    sent("api_key_create", payload, administrator, approver)
     assert service.changes == [f"POST {path}"]
     assert json.loads(service.posts[0]) == body
 
 
 def test_a_key_is_invalidated_by_its_short_hash(
-    service: StubProvider, administrator: User, checker: User
+    service: StubProvider, administrator: User, approver: User
 ) -> None:
     answer(service, {"message": "done"})
-    operation = sent("api_key_invalidate", END, administrator, checker)
+    operation = sent("api_key_invalidate", END, administrator, approver)
     assert service.changes == ["POST /v4/user/api-key/invalidate"]
     assert json.loads(service.posts[0]) == {"apikey": NEW_HASH}
     assert operation.status == Status.SUCCEEDED
 
 
 def test_a_key_that_is_kept_here_is_invalidated_by_itself(
-    service: StubProvider, administrator: User, checker: User
+    service: StubProvider, administrator: User, approver: User
 ) -> None:
     kept = GatewayKey(name="till", short_hash=NEW_HASH, state="former", since=timezone.now())
-    kept.seal(NEW)
+    kept.encrypt(NEW)
     kept.save()
     answer(service, {"message": "done"})
     known = END.model_copy(update={"is_known_here": True})
-    sent("api_key_invalidate", known, administrator, checker)
+    sent("api_key_invalidate", known, administrator, approver)
     assert json.loads(service.posts[0]) == {"apikey": NEW}
 
 
 def test_a_key_that_is_no_longer_kept_is_not_invalidated_by_something_else(
-    service: StubProvider, administrator: User, checker: User
+    service: StubProvider, administrator: User, approver: User
 ) -> None:
     known = END.model_copy(update={"is_known_here": True})
-    operation = sent("api_key_invalidate", known, administrator, checker)
+    operation = sent("api_key_invalidate", known, administrator, approver)
     assert (operation.status, service.changes) == (Status.APPROVED, [])
 
 
 def test_a_key_is_deleted_by_its_short_hash(
-    service: StubProvider, administrator: User, checker: User
+    service: StubProvider, administrator: User, approver: User
 ) -> None:
     answer(service, {"message": "done"})
-    assert sent("api_key_delete", END, administrator, checker).status == Status.SUCCEEDED
+    assert sent("api_key_delete", END, administrator, approver).status == Status.SUCCEEDED
     assert service.changes == [f"DELETE /v4/user/api-key?apikeyHash={NEW_HASH}"]

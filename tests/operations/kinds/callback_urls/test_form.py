@@ -84,7 +84,7 @@ def test_the_longest_address_fits_into_every_column(
     assert len(longest) == 2048
     operation = factories.prepared_of_kind("callback_url", sample(url=longest), administrator)
     assert len(operation.sentence) <= 200
-    assert len(operation.counterparty) <= 200
+    assert len(operation.recipient) <= 200
     assert longest in as_administrator.get(f"/operations/{operation.pk}/").content.decode()
 
 

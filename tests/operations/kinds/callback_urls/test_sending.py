@@ -21,17 +21,17 @@ from tests.stub_provider import StubProvider
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def sent(maker: User, checker: User, **changes: Any) -> Operation:
-    pending = factories.prepared_of_kind("callback_url", sample(**changes), maker)
-    operation = factories.release(factories.approve(pending, checker), checker)
+def sent(preparer: User, approver: User, **changes: Any) -> Operation:
+    pending = factories.prepared_of_kind("callback_url", sample(**changes), preparer)
+    operation = factories.release(factories.approve(pending, approver), approver)
     send.send_operation(operation.pk)
     return Operation.objects.get(pk=operation.pk)
 
 
 def test_the_request_is_exactly_what_was_countersigned(
-    administrator: User, checker: User, service: StubProvider
+    administrator: User, approver: User, service: StubProvider
 ) -> None:
-    sent(administrator, checker)
+    sent(administrator, approver)
     assert service.changes == ["PUT /v2/callbackurl"]
     assert json.loads(service.posts[0]) == {"callbackUrl": AFTER}
 
@@ -46,10 +46,10 @@ def test_the_request_is_exactly_what_was_countersigned(
     ],
 )
 def test_every_answer_leads_somewhere(
-    administrator: User, checker: User, service: StubProvider, status: int, body: str, ends: Status
+    administrator: User, approver: User, service: StubProvider, status: int, body: str, ends: Status
 ) -> None:
     service.answer_post = lambda: (status, body)
-    assert sent(administrator, checker).status == ends
+    assert sent(administrator, approver).status == ends
 
 
 @pytest.mark.parametrize(
@@ -58,20 +58,20 @@ def test_every_answer_leads_somewhere(
     ids=["other", "new", "none", "odd"],
 )
 def test_it_is_not_sent_unless_the_old_address_is_the_one_that_was_countersigned(
-    administrator: User, checker: User, as_administrator: Client, service: StubProvider, told: str
+    administrator: User, approver: User, as_administrator: Client, service: StubProvider, told: str
 ) -> None:
     service.callback = told
-    operation = sent(administrator, checker)
+    operation = sent(administrator, approver)
     assert (operation.status, service.changes) == (Status.APPROVED, [])
     assert Attempt.objects.get(operation=operation).outcome == Outcome.NOT_SENT
     assert "Nothing was changed" in as_administrator.get(f"/operations/{operation.pk}/").content.decode()
 
 
 def test_the_old_address_in_another_spelling_is_the_one_that_was_countersigned(
-    administrator: User, checker: User, service: StubProvider
+    administrator: User, approver: User, service: StubProvider
 ) -> None:
     service.callback = f'"{BEFORE.replace("https://", "HTTPS://").replace(".com", ".COM:443")}"'
-    sent(administrator, checker)
+    sent(administrator, approver)
     assert service.changes == ["PUT /v2/callbackurl"]
 
 
@@ -95,17 +95,17 @@ def test_it_is_countersigned_on_its_own_page_only(administrator: User) -> None:
     ],
 )
 def test_only_the_same_address_read_back_proves_it(
-    administrator: User, checker: User, service: StubProvider, status: int, told: str, proven: bool
+    administrator: User, approver: User, service: StubProvider, status: int, told: str, proven: bool
 ) -> None:
     service.answer_post = lambda: (status, '{"success": true, "message": "ok"}')
-    operation = sent(administrator, checker)
+    operation = sent(administrator, approver)
     service.callback = told
     assert (confirmation.confirm_operation(operation.pk).status == Status.SUCCEEDED) is proven
 
 
 def test_two_people_set_it_against_the_service(
-    administrator: User, checker: User, sandbox: SandboxProcess
+    administrator: User, approver: User, sandbox: SandboxProcess
 ) -> None:
-    operation = sent(administrator, checker, previous="")
+    operation = sent(administrator, approver, previous="")
     assert operation.status == Status.PROCESSING
     assert confirmation.confirm_operation(operation.pk).status == Status.SUCCEEDED

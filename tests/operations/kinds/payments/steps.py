@@ -42,11 +42,11 @@ def post(client: Client, typed: dict[str, str], step: str = "review", **more: st
     return client.post(ADDRESS, {**typed, "submission": SUBMISSION, "step": step, **more})
 
 
-def sent(maker: User, checker: User, payload: PaymentPayload) -> Operation:
+def sent(preparer: User, approver: User, payload: PaymentPayload) -> Operation:
     """A payment that was sent, with whatever came of it."""
-    operation = factories.approve(factories.prepared_of_kind("payment", payload, maker), checker)
+    operation = factories.approve(factories.prepared_of_kind("payment", payload, preparer), approver)
     release.release_operation(
-        operation.pk, actor=checker, digest=operation.digest, second_factor_at=timezone.now(), token=None
+        operation.pk, actor=approver, digest=operation.digest, second_factor_at=timezone.now(), token=None
     )
     send.send_operation(operation.pk)
     operation.refresh_from_db()

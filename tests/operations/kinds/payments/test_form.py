@@ -23,8 +23,8 @@ from tests.stub_provider import StubProvider
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_the_review_shows_who_pays_what_and_who_is_paid(as_maker: Client, bank: dict[str, str]) -> None:
-    html = post(as_maker, bank).content.decode()
+def test_the_review_shows_who_pays_what_and_who_is_paid(as_preparer: Client, bank: dict[str, str]) -> None:
+    html = post(as_preparer, bank).content.decode()
     assert "<h1>Take USDT 100.000000 in, pay NGN out to" in html
     for shown in (REFERENCE, BUSINESS, "customer@example.com", "Payments need one approver", "Access Bank"):
         assert shown in html
@@ -56,9 +56,9 @@ def test_the_review_shows_who_pays_what_and_who_is_paid(as_maker: Client, bank: 
     ],
 )
 def test_bad_input_is_said_beside_its_field_and_loses_nothing(
-    as_maker: Client, bank: dict[str, str], field: str, typed: str, said: str
+    as_preparer: Client, bank: dict[str, str], field: str, typed: str, said: str
 ) -> None:
-    answer = post(as_maker, {**bank, field: typed})
+    answer = post(as_preparer, {**bank, field: typed})
     assert answer.status_code == 422
     form = answer.context["form"]
     assert said in " ".join(form.errors[field])
@@ -67,61 +67,63 @@ def test_bad_input_is_said_beside_its_field_and_loses_nothing(
     assert not Operation.objects.exists()
 
 
-def test_another_name_than_the_banks_needs_a_reason(as_maker: Client, bank: dict[str, str]) -> None:
-    answer = post(as_maker, {**bank, "typed_name": "Somebody Else"})
+def test_another_name_than_the_banks_needs_a_reason(as_preparer: Client, bank: dict[str, str]) -> None:
+    answer = post(as_preparer, {**bank, "typed_name": "Somebody Else"})
     assert "Say why this is the right account" in " ".join(answer.context["form"].errors["name_reason"])
 
 
 @pytest.mark.parametrize("typed", ["", "two words"])
-def test_a_user_needs_a_username(as_maker: Client, sandbox: SandboxProcess, typed: str) -> None:
-    answer = post(as_maker, {**TO_USER, "service_username": typed})
+def test_a_user_needs_a_username(as_preparer: Client, sandbox: SandboxProcess, typed: str) -> None:
+    answer = post(as_preparer, {**TO_USER, "service_username": typed})
     assert list(answer.context["form"].errors) == ["service_username"]
 
 
 def test_what_belongs_to_the_other_way_of_paying_out_does_not_count(
-    as_maker: Client, sandbox: SandboxProcess
+    as_preparer: Client, sandbox: SandboxProcess
 ) -> None:
-    answer = post(as_maker, {**TO_USER, "account_number": "12", "bank_code": "none", "country": "x" * 70})
+    answer = post(as_preparer, {**TO_USER, "account_number": "12", "bank_code": "none", "country": "x" * 70})
     assert answer.status_code == 200
     payload = answer.context["form"].payload()
     assert (payload.account_number, payload.bank_code, payload.country) == ("", "", "")
 
 
-def test_one_of_the_two_amounts_is_enough(as_maker: Client, bank: dict[str, str]) -> None:
-    html = post(as_maker, {**bank, "incoming_amount": "", "outgoing_amount": "150000"}).content.decode()
+def test_one_of_the_two_amounts_is_enough(as_preparer: Client, bank: dict[str, str]) -> None:
+    html = post(as_preparer, {**bank, "incoming_amount": "", "outgoing_amount": "150000"}).content.decode()
     assert "<h1>Take USDT in, pay NGN 150,000.00 out to" in html
 
 
 def test_the_same_form_sent_twice_is_one_payment_with_one_reference(
-    as_maker: Client, bank: dict[str, str]
+    as_preparer: Client, bank: dict[str, str]
 ) -> None:
-    digest = post(as_maker, bank).context["digest"]
+    digest = post(as_preparer, bank).context["digest"]
     for _ in range(2):
-        assert post(as_maker, bank, "prepare", digest=digest).status_code == 302
+        assert post(as_preparer, bank, "prepare", digest=digest).status_code == 302
     assert Operation.objects.get().payload["reference"] == REFERENCE
 
 
-def test_another_form_has_another_reference(as_maker: Client, bank: dict[str, str]) -> None:
-    other = as_maker.post(ADDRESS, {**bank, "submission": str(uuid.uuid4()), "step": "review"})
+def test_another_form_has_another_reference(as_preparer: Client, bank: dict[str, str]) -> None:
+    other = as_preparer.post(ADDRESS, {**bank, "submission": str(uuid.uuid4()), "step": "review"})
     reference = other.context["form"].payload().reference
     assert reference.startswith("CS-")
     assert reference != REFERENCE
 
 
-def test_the_same_payment_cannot_wait_twice_although_its_reference_is_new(maker: User) -> None:
-    factories.prepared_of_kind("payment", of(repeat_reason="Second part"), maker)
+def test_the_same_payment_cannot_wait_twice_although_its_reference_is_new(preparer: User) -> None:
+    factories.prepared_of_kind("payment", of(repeat_reason="Second part"), preparer)
     with pytest.raises(errors.DuplicatePendingError):
-        factories.prepared_of_kind("payment", of(repeat_reason="Second part", reference="CS-ANOTHER"), maker)
+        factories.prepared_of_kind(
+            "payment", of(repeat_reason="Second part", reference="CS-ANOTHER"), preparer
+        )
 
 
-def test_the_same_amount_to_the_same_receiver_within_a_day_wants_a_reason(maker: User) -> None:
-    first = factories.prepared_of_kind("payment", of(), maker)
-    approvals.cancel_operation(first.pk, actor=maker)
-    second = factories.prepared_of_kind("payment", of(reference="CS-SECOND"), maker)
+def test_the_same_amount_to_the_same_receiver_within_a_day_wants_a_reason(preparer: User) -> None:
+    first = factories.prepared_of_kind("payment", of(), preparer)
+    approvals.cancel_operation(first.pk, actor=preparer)
+    second = factories.prepared_of_kind("payment", of(reference="CS-SECOND"), preparer)
     assert (second.currency, second.amount) == ("USDT", Decimal(100))
     with pytest.raises(errors.PaidBeforeError):
         factories.prepared_of_kind(
-            "payment", of(reference="CS-THIRD", customer_email="other@example.com"), maker
+            "payment", of(reference="CS-THIRD", customer_email="other@example.com"), preparer
         )
 
 
@@ -137,12 +139,12 @@ def test_the_same_amount_to_the_same_receiver_within_a_day_wants_a_reason(maker:
         ({"incoming_amount": Decimal(100), "outgoing_amount": Decimal(100)}, 1),
     ],
 )
-def test_a_large_payment_needs_two_people(maker: User, changes: dict[str, Any], needed: int) -> None:
-    assert factories.prepared_of_kind("payment", of(**changes), maker).approvals_needed == needed
+def test_a_large_payment_needs_two_people(preparer: User, changes: dict[str, Any], needed: int) -> None:
+    assert factories.prepared_of_kind("payment", of(**changes), preparer).approvals_needed == needed
 
 
-def test_a_form_without_its_number_is_refused(as_maker: Client, bank: dict[str, str]) -> None:
-    answer = as_maker.post(ADDRESS, {**bank, "step": "review"})
+def test_a_form_without_its_number_is_refused(as_preparer: Client, bank: dict[str, str]) -> None:
+    answer = as_preparer.post(ADDRESS, {**bank, "step": "review"})
     assert answer.status_code == 422
     assert "lost its number" in " ".join(answer.context["form"].non_field_errors())
 
@@ -166,39 +168,39 @@ def test_the_business_is_as_configured_or_as_the_newest_transaction_says(
     assert business_id() == "configured"
 
 
-def test_without_a_business_nothing_is_prepared(as_maker: Client, service: StubProvider) -> None:
-    said = " ".join(post(as_maker, TO_USER).context["form"].non_field_errors())
+def test_without_a_business_nothing_is_prepared(as_preparer: Client, service: StubProvider) -> None:
+    said = " ".join(post(as_preparer, TO_USER).context["form"].non_field_errors())
     assert "set COUNTERSIGN_GATEWAY_BUSINESS_ID" in said
 
 
-def test_a_silent_service_is_said(as_maker: Client, settings: Settings) -> None:
+def test_a_silent_service_is_said(as_preparer: Client, settings: Settings) -> None:
     settings.GATEWAY_URL = "http://127.0.0.1:9/v2"
-    said = " ".join(post(as_maker, TO_USER).context["form"].non_field_errors())
+    said = " ".join(post(as_preparer, TO_USER).context["form"].non_field_errors())
     assert "does not answer" in said
 
 
-def test_prepare_again_fills_the_form_and_takes_a_new_reference(as_maker: Client, maker: User) -> None:
-    operation = factories.prepared_of_kind("payment", of(), maker)
-    approvals.cancel_operation(operation.pk, actor=maker)
-    form = as_maker.get(f"{ADDRESS}?copy={operation.pk}").context["form"]
+def test_prepare_again_fills_the_form_and_takes_a_new_reference(as_preparer: Client, preparer: User) -> None:
+    operation = factories.prepared_of_kind("payment", of(), preparer)
+    approvals.cancel_operation(operation.pk, actor=preparer)
+    form = as_preparer.get(f"{ADDRESS}?copy={operation.pk}").context["form"]
     assert str(form["incoming_amount"].value()) == "100.000000"
     assert form["account_number"].value() == "0123456789"
     assert "reference" not in form.initial
 
 
 def test_the_check_tells_the_holder_and_the_rate_with_its_key(
-    as_maker: Client, bank: dict[str, str], settings: Settings, tmp_path: Any
+    as_preparer: Client, bank: dict[str, str], settings: Settings, tmp_path: Any
 ) -> None:
     profile = tmp_path / "profile.toml"
     profile.write_text('capabilities = ["rates"]')
     settings.GATEWAY_PROFILE = str(profile)
-    html = as_maker.post(f"{ADDRESS}check/", {**bank, "submission": SUBMISSION}).content.decode()
+    html = as_preparer.post(f"{ADDRESS}check/", {**bank, "submission": SUBMISSION}).content.decode()
     assert bank["typed_name"] in html
     assert "USDT 1 = NGN" in html
     key = html.partition('data-copy="')[2].partition('"')[0]
-    assert post(as_maker, {**bank, "rate_key": key}).status_code == 200
+    assert post(as_preparer, {**bank, "rate_key": key}).status_code == 200
 
 
-def test_without_the_capability_no_rate_is_asked_for(as_maker: Client, bank: dict[str, str]) -> None:
-    html = as_maker.post(f"{ADDRESS}check/", {**bank, "submission": SUBMISSION}).content.decode()
+def test_without_the_capability_no_rate_is_asked_for(as_preparer: Client, bank: dict[str, str]) -> None:
+    html = as_preparer.post(f"{ADDRESS}check/", {**bank, "submission": SUBMISSION}).content.decode()
     assert "rate now" not in html

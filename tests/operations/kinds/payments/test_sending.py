@@ -21,9 +21,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def test_the_request_to_a_bank_is_exactly_what_was_countersigned(
-    maker: User, checker: User, service: StubProvider
+    preparer: User, approver: User, service: StubProvider
 ) -> None:
-    sent(maker, checker, of(outgoing_amount=Decimal("150000.00"), rate_key="k-1"))
+    sent(preparer, approver, of(outgoing_amount=Decimal("150000.00"), rate_key="k-1"))
     assert service.changes == ["POST /v2/payment"]
     assert json.loads(service.posts[0], parse_float=Decimal) == {
         "businessId": BUSINESS,
@@ -43,11 +43,13 @@ def test_the_request_to_a_bank_is_exactly_what_was_countersigned(
     }
 
 
-def test_the_request_to_a_user_names_no_account(maker: User, checker: User, service: StubProvider) -> None:
+def test_the_request_to_a_user_names_no_account(
+    preparer: User, approver: User, service: StubProvider
+) -> None:
     nothing = dict.fromkeys(
         ("country", "bank", "bank_code", "account_number", "account_name", "typed_name"), ""
     )
-    sent(maker, checker, of(payment_type="profile", service_username="ngozi.eze", **nothing))
+    sent(preparer, approver, of(payment_type="profile", service_username="ngozi.eze", **nothing))
     assert json.loads(service.posts[0], parse_float=Decimal) == {
         "businessId": BUSINESS,
         "reference": "CS-7D0C1E2F3A4B5C6D7E8F",
@@ -75,14 +77,14 @@ def test_the_request_to_a_user_names_no_account(maker: User, checker: User, serv
     ],
 )
 def test_every_answer_leads_somewhere(
-    maker: User, checker: User, service: StubProvider, status: int, body: str, ends: Status
+    preparer: User, approver: User, service: StubProvider, status: int, body: str, ends: Status
 ) -> None:
     service.answer_post = lambda: (status, body)
-    assert sent(maker, checker, of()).status == ends
+    assert sent(preparer, approver, of()).status == ends
 
 
 def test_what_the_service_made_is_kept_as_it_told_it(
-    maker: User, checker: User, service: StubProvider
+    preparer: User, approver: User, service: StubProvider
 ) -> None:
     made = {
         "_id": "P-9",
@@ -99,7 +101,7 @@ def test_what_the_service_made_is_kept_as_it_told_it(
         "threadTS": "1.2",
     }
     service.answer_post = lambda: (200, json.dumps({"data": made}))
-    sent(maker, checker, of())
+    sent(preparer, approver, of())
     assert Attempt.objects.get().result == {
         "id": "P-9",
         "reference": "CS-7D0C1E2F3A4B5C6D7E8F",
@@ -116,10 +118,10 @@ def test_what_the_service_made_is_kept_as_it_told_it(
 
 
 def test_a_lost_answer_is_never_guessed_and_people_are_asked_at_once(
-    maker: User, checker: User, sandbox: SandboxProcess
+    preparer: User, approver: User, sandbox: SandboxProcess
 ) -> None:
     sandbox.fault("payments.create", "drop", when="after_execution")
-    operation = sent(maker, checker, of())
+    operation = sent(preparer, approver, of())
     assert operation.status == Status.UNKNOWN
     assert confirmation.confirm_operation(operation.pk).status == Status.REVIEW
     assert Attempt.objects.get().last_check.startswith("No read of the service shows what became of it")
@@ -127,14 +129,14 @@ def test_a_lost_answer_is_never_guessed_and_people_are_asked_at_once(
 
 
 def test_two_people_create_a_payment_against_the_service(
-    as_maker: Client, checker: User, bank: dict[str, str], sandbox: SandboxProcess
+    as_preparer: Client, approver: User, bank: dict[str, str], sandbox: SandboxProcess
 ) -> None:
     before = sandbox.balance("USDT")
-    digest = post(as_maker, bank).context["digest"]
-    post(as_maker, bank, "prepare", digest=digest)
-    operation = factories.approve(Operation.objects.get(), checker)
+    digest = post(as_preparer, bank).context["digest"]
+    post(as_preparer, bank, "prepare", digest=digest)
+    operation = factories.approve(Operation.objects.get(), approver)
     release.release_operation(
-        operation.pk, actor=checker, digest=operation.digest, second_factor_at=timezone.now(), token=None
+        operation.pk, actor=approver, digest=operation.digest, second_factor_at=timezone.now(), token=None
     )
     send.send_operation(operation.pk)
     assert Operation.objects.get().status == Status.SUCCEEDED

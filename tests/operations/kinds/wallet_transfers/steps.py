@@ -32,22 +32,22 @@ def of(**changes: Any) -> WalletTransferPayload:
     return SAMPLES["wallet_transfer"].model_copy(update=changes)  # type: ignore[return-value]
 
 
-def prepared(maker: User, **changes: Any) -> Operation:
-    return factories.prepared_of_kind("wallet_transfer", of(**changes), maker)
+def prepared(preparer: User, **changes: Any) -> Operation:
+    return factories.prepared_of_kind("wallet_transfer", of(**changes), preparer)
 
 
-def released(maker: User, checker: User, **changes: Any) -> Operation:
-    return factories.release(factories.approve(prepared(maker, **changes), checker), checker)
+def released(preparer: User, approver: User, **changes: Any) -> Operation:
+    return factories.release(factories.approve(prepared(preparer, **changes), approver), approver)
 
 
 def review(client: Client, **changes: str) -> Any:
     return client.post(ADDRESS, {**FILLED_IN, **changes, "step": "review"})
 
 
-def sign(operation: Operation, checker: User, typed: str) -> Operation:
+def sign(operation: Operation, approver: User, typed: str) -> Operation:
     return approvals.approve_operation(
         operation.pk,
-        actor=checker,
+        actor=approver,
         digest=operation.digest,
         second_factor_at=timezone.now(),
         confirmation=typed,

@@ -26,73 +26,79 @@ from tests.stub_provider import StubProvider
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def paid(maker: User, checker: User, service: StubProvider, **changes: Any) -> Operation:
+def paid(preparer: User, approver: User, service: StubProvider, **changes: Any) -> Operation:
     """A wallet transfer that the service has accepted."""
-    operation = released(maker, checker, **changes)
+    operation = released(preparer, approver, **changes)
     send.send_operation(operation.pk)
     operation.refresh_from_db()
     assert operation.status == Status.PROCESSING
     return operation
 
 
-def test_whoever_countersigns_types_the_end_of_the_address(maker: User, checker: User) -> None:
-    operation = prepared(maker)
+def test_whoever_countersigns_types_the_end_of_the_address(preparer: User, approver: User) -> None:
+    operation = prepared(preparer)
     for typed in ("", "gjLj6T", "jLj6t", "TR7NHq", TRON):
         with pytest.raises(errors.ConfirmationWrongError):
-            sign(operation, checker, typed)
-    assert sign(operation, checker, " gjLj6t ").status == Status.APPROVED
+            sign(operation, approver, typed)
+    assert sign(operation, approver, " gjLj6t ").status == Status.APPROVED
 
 
-def test_the_page_asks_for_the_end_of_the_address_and_takes_no_other(as_checker: Client, maker: User) -> None:
-    operation = prepared(maker)
-    assert "Last 6 characters of the address" in as_checker.get(operation.get_absolute_url()).content.decode()
-    refused = as_checker.post(
+def test_the_page_asks_for_the_end_of_the_address_and_takes_no_other(
+    as_approver: Client, preparer: User
+) -> None:
+    operation = prepared(preparer)
+    assert (
+        "Last 6 characters of the address" in as_approver.get(operation.get_absolute_url()).content.decode()
+    )
+    refused = as_approver.post(
         f"{operation.get_absolute_url()}approve/", {"digest": operation.digest, "confirmation": "gjLj6x"}
     )
     assert refused.status_code == 422
     assert Operation.objects.get().status == Status.PENDING
 
 
-def test_it_cannot_be_countersigned_among_many(maker: User) -> None:
+def test_it_cannot_be_countersigned_among_many(preparer: User) -> None:
     with pytest.raises(errors.NotInBulkError):
-        policy.check_may_approve_in_bulk(prepared(maker))
+        policy.check_may_approve_in_bulk(prepared(preparer))
 
 
 def test_the_first_time_is_said_until_the_address_was_paid(
-    maker: User, checker: User, service: StubProvider
+    preparer: User, approver: User, service: StubProvider
 ) -> None:
     assert any("First time" in caution for caution in KIND.cautions(of()))
-    operation = prepared(maker)
+    operation = prepared(preparer)
     assert any("First time" in caution for caution in KIND.cautions(of()))
-    approvals.cancel_operation(operation.pk, actor=maker)
+    approvals.cancel_operation(operation.pk, actor=preparer)
     assert any("First time" in caution for caution in KIND.cautions(of()))
-    paid(maker, checker, service)
+    paid(preparer, approver, service)
     assert KIND.cautions(of()) == []
 
 
 def test_a_failed_transfer_does_not_make_an_address_known(
-    maker: User, checker: User, service: StubProvider
+    preparer: User, approver: User, service: StubProvider
 ) -> None:
     service.answer_post = lambda: (400, '{"message": "no"}')
-    send.send_operation(released(maker, checker).pk)
+    send.send_operation(released(preparer, approver).pk)
     assert any("First time" in caution for caution in KIND.cautions(of()))
 
 
 def test_an_address_that_looks_like_one_paid_before_is_shown_beside_it(
-    as_maker: Client, maker: User, checker: User, service: StubProvider
+    as_preparer: Client, preparer: User, approver: User, service: StubProvider
 ) -> None:
     known = "0xabc1112223334445556667778889990001112def"
     poison = "0xabc9992223334445556667778889990001112def"
-    before = paid(maker, checker, service, network="ERC20", address=known)
-    html = review(as_maker, network="ERC20", address=poison).content.decode()
+    before = paid(preparer, approver, service, network="ERC20", address=known)
+    html = review(as_preparer, network="ERC20", address=poison).content.decode()
     assert "First time" in html
     assert f"paid with {before.reference}" in html
     assert "0xabc[111]222333" in html
     assert "0xabc[999]222333" in html
 
 
-def test_addresses_that_are_unlike_are_not_shown(maker: User, checker: User, service: StubProvider) -> None:
-    paid(maker, checker, service)
+def test_addresses_that_are_unlike_are_not_shown(
+    preparer: User, approver: User, service: StubProvider
+) -> None:
+    paid(preparer, approver, service)
     cautions = KIND.cautions(of(network="ERC20", address=EVM))
     assert [caution for caution in cautions if "Looks like" in caution] == []
 

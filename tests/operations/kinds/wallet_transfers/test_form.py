@@ -25,9 +25,9 @@ BITCOIN = "bc1qar0srrr7xfkvy5l643lydnw9re59gtzzwf5mdq"
 
 
 def test_the_review_shows_all_of_the_address_and_what_was_proven(
-    as_maker: Client, service: StubProvider
+    as_preparer: Client, service: StubProvider
 ) -> None:
-    answer = review(as_maker)
+    answer = review(as_preparer)
     html = answer.content.decode()
     assert "<h1>Send USDT 150.250000 on TRC20 to TR7NHq…gjLj6t</h1>" in html
     assert f'data-copy="{TRON}"' in html
@@ -40,9 +40,9 @@ def test_the_review_shows_all_of_the_address_and_what_was_proven(
     ("network", "address"), [("ERC20", EVM), ("trc 20", TRON), ("BTC", BITCOIN), ("Lightning", "lnbc1")]
 )
 def test_addresses_of_every_network_pass(
-    as_maker: Client, service: StubProvider, network: str, address: str
+    as_preparer: Client, service: StubProvider, network: str, address: str
 ) -> None:
-    assert review(as_maker, network=network, address=address).status_code == 200
+    assert review(as_preparer, network=network, address=address).status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -70,9 +70,9 @@ def test_addresses_of_every_network_pass(
     ],
 )
 def test_bad_input_is_said_beside_its_field_and_loses_nothing(
-    as_maker: Client, service: StubProvider, field: str, typed: str, said: str
+    as_preparer: Client, service: StubProvider, field: str, typed: str, said: str
 ) -> None:
-    answer = review(as_maker, **{field: typed})
+    answer = review(as_preparer, **{field: typed})
     assert answer.status_code == 422
     form = answer.context["form"]
     beside = "address" if (field, typed) == ("network", "ERC20") else field
@@ -90,8 +90,8 @@ def test_the_address_is_shown_in_groups_and_copied_exactly() -> None:
     assert "".join(value.groups) == TRON
 
 
-def test_prepare_again_fills_the_form_with_the_same(as_maker: Client, maker: User) -> None:
-    operation = prepared(maker)
-    approvals.cancel_operation(operation.pk, actor=maker)
-    form = as_maker.get(f"{ADDRESS}?copy={operation.pk}").context["form"]
+def test_prepare_again_fills_the_form_with_the_same(as_preparer: Client, preparer: User) -> None:
+    operation = prepared(preparer)
+    approvals.cancel_operation(operation.pk, actor=preparer)
+    form = as_preparer.get(f"{ADDRESS}?copy={operation.pk}").context["form"]
     assert {name: str(form[name].value()) for name in FILLED_IN} == FILLED_IN

@@ -23,9 +23,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def test_the_request_is_exactly_what_was_countersigned(
-    maker: User, checker: User, service: StubProvider
+    preparer: User, approver: User, service: StubProvider
 ) -> None:
-    send.send_operation(released(maker, checker, wallet_type="main").pk)
+    send.send_operation(released(preparer, approver, wallet_type="main").pk)
     assert service.changes == ["POST /v2/wallet/transfer"]
     assert '"amount": 150.250000' in service.posts[0]
     assert json.loads(service.posts[0], parse_float=Decimal) == {
@@ -38,8 +38,8 @@ def test_the_request_is_exactly_what_was_countersigned(
     }
 
 
-def test_what_is_not_given_is_not_sent(maker: User, checker: User, service: StubProvider) -> None:
-    send.send_operation(released(maker, checker, memo="").pk)
+def test_what_is_not_given_is_not_sent(preparer: User, approver: User, service: StubProvider) -> None:
+    send.send_operation(released(preparer, approver, memo="").pk)
     assert set(json.loads(service.posts[0])) == {"network", "currency", "address", "amount"}
 
 
@@ -62,26 +62,26 @@ def test_what_is_not_given_is_not_sent(maker: User, checker: User, service: Stub
     ],
 )
 def test_every_answer_leads_somewhere(
-    maker: User, checker: User, service: StubProvider, status: int, body: str, ends: Status
+    preparer: User, approver: User, service: StubProvider, status: int, body: str, ends: Status
 ) -> None:
-    operation = released(maker, checker)
+    operation = released(preparer, approver)
     service.answer_post = lambda: (status, body)
     send.send_operation(operation.pk)
     assert Operation.objects.get().status == ends
 
 
 def test_an_unknown_one_is_recognised_in_the_list(
-    maker: User, checker: User, sandbox: SandboxProcess
+    preparer: User, approver: User, sandbox: SandboxProcess
 ) -> None:
     sandbox.fault("wallets.transfer", "drop", when="after_execution")
-    operation = released(maker, checker)
+    operation = released(preparer, approver)
     send.send_operation(operation.pk)
     operation.refresh_from_db()
     assert operation.status == Status.UNKNOWN
     sandbox.settle("fullfiled")
     let_pass(listing_delay())
     assert confirmation.confirm_operation(operation.pk).status == Status.SUCCEEDED
-    assert Attempt.objects.get().service_transaction_id
+    assert Attempt.objects.get().provider_transaction_id
 
 
 @pytest.mark.parametrize(
@@ -102,24 +102,24 @@ def test_an_unknown_one_is_recognised_in_the_list(
 def test_it_is_recognised_by_type_currency_amount_and_address(changes: dict[str, Any], is_ours: bool) -> None:
     told = {"transactionId": "T-1", "type": "sent", "currency": "USDT", "amount": Decimal("150.25")}
     record = TransactionRecord.model_validate({**told, **changes})
-    assert KIND.recognises(of(), record) is is_ours  # type: ignore[union-attr]
+    assert KIND.is_match(of(), record) is is_ours  # type: ignore[union-attr]
 
 
 def test_capitals_do_not_make_another_address_where_the_network_knows_none() -> None:
     told = {"transactionId": "T-1", "type": "sent", "currency": "USDT", "amount": 5, "username": EVM.lower()}
     record = TransactionRecord.model_validate(told)
-    assert KIND.recognises(of(network="ERC20", address=EVM, amount=Decimal(5)), record)  # type: ignore[union-attr]
-    assert KIND.counterparty(of(address=EVM)).key == KIND.counterparty(of(address=EVM.lower())).key
+    assert KIND.is_match(of(network="ERC20", address=EVM, amount=Decimal(5)), record)  # type: ignore[union-attr]
+    assert KIND.recipient(of(address=EVM)).key == KIND.recipient(of(address=EVM.lower())).key
 
 
 def test_two_people_send_crypto_against_the_service(
-    maker: User, checker: User, sandbox: SandboxProcess
+    preparer: User, approver: User, sandbox: SandboxProcess
 ) -> None:
     before = sandbox.balance("USDT")
-    operation = prepared(maker)
-    operation = sign(operation, checker, "gjLj6t")
+    operation = prepared(preparer)
+    operation = sign(operation, approver, "gjLj6t")
     release.release_operation(
-        operation.pk, actor=checker, digest=operation.digest, second_factor_at=timezone.now(), token=None
+        operation.pk, actor=approver, digest=operation.digest, second_factor_at=timezone.now(), token=None
     )
     send.send_operation(operation.pk)
     assert confirmation.confirm_operation(operation.pk).status == Status.SUCCEEDED

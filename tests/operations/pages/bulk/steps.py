@@ -28,7 +28,7 @@ def send(client: Client, address: str, *operations: Operation, **typed: str) -> 
 
 
 def obstacles(answer: Any) -> dict[str, str]:
-    return {row.operation.reference: row.obstacle for row in answer.context["left_out"]}
+    return {row.operation.reference: row.skip_reason for row in answer.context["left_out"]}
 
 
 def expired(operation: Operation) -> Operation:

@@ -27,35 +27,35 @@ def lines(answer: Any) -> dict[str, str]:
 
 
 def test_what_two_people_must_countersign_can_be_rejected_with_others(
-    as_checker: Client, maker: User, checker: User
+    as_approver: Client, preparer: User, approver: User
 ) -> None:
-    two = factories.prepared_to_another_account(maker, amount=LIMIT + 1)
-    assert obstacles(confirm(as_checker, REJECT, two)) == {}
-    send(as_checker, REJECT, two, reason="Not ours")
+    two = factories.prepared_to_another_account(preparer, amount=LIMIT + 1)
+    assert obstacles(confirm(as_approver, REJECT, two)) == {}
+    send(as_approver, REJECT, two, reason="Not ours")
     assert status_of(two) == "rejected"
 
 
 def test_each_is_countersigned_on_its_own_and_nothing_is_sent(
-    as_checker: Client, maker: User, checker: User
+    as_approver: Client, preparer: User, approver: User
 ) -> None:
-    operations = [factories.prepared_to_another_account(maker) for _ in range(3)]
-    answer = send(as_checker, APPROVE, *operations, comment="Compared with the invoices")
+    operations = [factories.prepared_to_another_account(preparer) for _ in range(3)]
+    answer = send(as_approver, APPROVE, *operations, comment="Compared with the invoices")
     assert answer.status_code == 200
     assert set(lines(answer)) == {operation.reference for operation in operations}
     for operation in operations:
         assert status_of(operation) == "approved"
         signed = Approval.objects.get(operation=operation)
-        assert (signed.approver, signed.digest) == (checker, operation.digest)
+        assert (signed.approver, signed.digest) == (approver, operation.digest)
         assert signed.comment == "Compared with the invoices"
         entry = Entry.objects.get(target_id=str(operation.pk), action=Action.OPERATION_COUNTERSIGNED)
-        assert entry.actor_id == checker.pk
+        assert entry.actor_id == approver.pk
         assert not operation.attempts.exists()
         assert not hasattr(Operation.objects.get(pk=operation.pk), "release")
 
 
-def test_each_is_rejected_with_the_reason(as_checker: Client, maker: User) -> None:
-    operations = [factories.prepared_to_another_account(maker) for _ in range(2)]
-    answer = send(as_checker, REJECT, *operations, reason="The invoices are withdrawn")
+def test_each_is_rejected_with_the_reason(as_approver: Client, preparer: User) -> None:
+    operations = [factories.prepared_to_another_account(preparer) for _ in range(2)]
+    answer = send(as_approver, REJECT, *operations, reason="The invoices are withdrawn")
     assert "2 of 2 rejected" in text_of(answer)
     for operation in operations:
         assert status_of(operation) == "rejected"
@@ -63,13 +63,13 @@ def test_each_is_rejected_with_the_reason(as_checker: Client, maker: User) -> No
 
 
 def test_what_cannot_be_decided_says_so_and_stops_no_other(
-    as_checker: Client, maker: User, checker: User
+    as_approver: Client, preparer: User, approver: User
 ) -> None:
-    first, late, cancelled, last = [factories.prepared_to_another_account(maker) for _ in range(4)]
-    two = factories.prepared_to_another_account(maker, amount=LIMIT + 1)
+    first, late, cancelled, last = [factories.prepared_to_another_account(preparer) for _ in range(4)]
+    two = factories.prepared_to_another_account(preparer, amount=LIMIT + 1)
     expired(late)
-    approvals.cancel_operation(cancelled.pk, actor=maker)
-    answer = send(as_checker, APPROVE, first, late, two, cancelled, last)
+    approvals.cancel_operation(cancelled.pk, actor=preparer)
+    answer = send(as_approver, APPROVE, first, late, two, cancelled, last)
     result = lines(answer)
     assert "2 of 5 countersigned" in text_of(answer)
     assert "has expired" in result[late.reference]
@@ -82,28 +82,28 @@ def test_what_cannot_be_decided_says_so_and_stops_no_other(
         "cancelled",
         "approved",
     ]
-    refused = Entry.objects.filter(action=Action.OPERATION_REFUSED, actor=checker)
+    refused = Entry.objects.filter(action=Action.OPERATION_REFUSED, actor=approver)
     assert {entry.target_id for entry in refused} == {str(one.pk) for one in (late, two, cancelled)}
 
 
-def test_only_the_content_that_was_shown_is_signed(as_checker: Client, maker: User) -> None:
-    operation = factories.prepared_to_another_account(maker)
-    answer = as_checker.post(APPROVE, {"operation": [f"{operation.reference}:{'0' * 64}"]})
+def test_only_the_content_that_was_shown_is_signed(as_approver: Client, preparer: User) -> None:
+    operation = factories.prepared_to_another_account(preparer)
+    answer = as_approver.post(APPROVE, {"operation": [f"{operation.reference}:{'0' * 64}"]})
     assert "not the one you saw" in lines(answer)[operation.reference]
     assert status_of(operation) == "pending"
 
 
-def test_a_row_without_a_digest_signs_nothing(as_checker: Client, operation: Operation) -> None:
-    as_checker.post(APPROVE, {"operation": [operation.reference]})
+def test_a_row_without_a_digest_signs_nothing(as_approver: Client, operation: Operation) -> None:
+    as_approver.post(APPROVE, {"operation": [operation.reference]})
     assert status_of(operation) == "pending"
 
 
 def test_ones_own_is_refused_even_if_the_form_names_it(
-    sign_in: Callable[[Client, User], Client], maker: User, checker: User
+    sign_in: Callable[[Client, User], Client], preparer: User, approver: User
 ) -> None:
-    checker.groups.add(*maker.groups.all())
-    own = factories.prepared_to_another_account(checker)
-    answer = send(sign_in(Client(), checker), APPROVE, own)
+    approver.groups.add(*preparer.groups.all())
+    own = factories.prepared_to_another_account(approver)
+    answer = send(sign_in(Client(), approver), APPROVE, own)
     assert "somebody else has to countersign" in lines(answer)[own.reference]
     assert status_of(own) == "pending"
 
@@ -112,12 +112,12 @@ def test_ones_own_is_refused_even_if_the_form_names_it(
     ("address", "typed", "status"), [(APPROVE, {}, "approved"), (REJECT, {"reason": "No"}, "rejected")]
 )
 def test_the_same_form_sent_again_finds_what_was_done(
-    as_checker: Client, maker: User, address: str, typed: dict[str, str], status: str
+    as_approver: Client, preparer: User, address: str, typed: dict[str, str], status: str
 ) -> None:
-    operations = [factories.prepared_to_another_account(maker) for _ in range(2)]
-    send(as_checker, address, *operations, **typed)
+    operations = [factories.prepared_to_another_account(preparer) for _ in range(2)]
+    send(as_approver, address, *operations, **typed)
     entries = Entry.objects.count()
-    again = send(as_checker, address, *operations, **typed)
+    again = send(as_approver, address, *operations, **typed)
     assert all("before. Nothing was changed." in text for text in lines(again).values())
     assert "2 decided by you before" in text_of(again)
     assert [status_of(operation) for operation in operations] == [status, status]
@@ -126,36 +126,38 @@ def test_the_same_form_sent_again_finds_what_was_done(
 
 
 def test_what_another_person_rejected_is_not_said_to_be_ones_own_doing(
-    as_checker: Client, operation: Operation, second_checker: User
+    as_approver: Client, operation: Operation, second_approver: User
 ) -> None:
     approvals.reject_operation(
         operation.pk,
-        actor=second_checker,
+        actor=second_approver,
         digest=operation.digest,
         second_factor_at=timezone.now(),
         reason="No",
     )
     assert (
-        "is rejected by now" in lines(send(as_checker, REJECT, operation, reason="No"))[operation.reference]
+        "is rejected by now" in lines(send(as_approver, REJECT, operation, reason="No"))[operation.reference]
     )
 
 
 def test_an_old_second_factor_is_asked_for_and_used_once_for_all(
-    as_checker: Client, maker: User, checker: User
+    as_approver: Client, preparer: User, approver: User
 ) -> None:
-    operations = [factories.prepared_to_another_account(maker) for _ in range(3)]
-    let_second_factor_age(as_checker)
-    assert 'name="code"' in text_of(confirm(as_checker, APPROVE, *operations))
-    without = send(as_checker, APPROVE, *operations)
+    operations = [factories.prepared_to_another_account(preparer) for _ in range(3)]
+    let_second_factor_age(as_approver)
+    assert 'name="code"' in text_of(confirm(as_approver, APPROVE, *operations))
+    without = send(as_approver, APPROVE, *operations)
     assert without.status_code == 422
     assert "Nothing was done" in text_of(without)
     assert {status_of(operation) for operation in operations} == {"pending"}
-    send(as_checker, APPROVE, *operations, code=code_of(checker))
+    send(as_approver, APPROVE, *operations, code=code_of(approver))
     assert {status_of(operation) for operation in operations} == {"approved"}
 
 
-def test_rejecting_wants_a_reason_and_keeps_what_was_chosen(as_checker: Client, operation: Operation) -> None:
-    answer = send(as_checker, REJECT, operation, reason="  ")
+def test_rejecting_wants_a_reason_and_keeps_what_was_chosen(
+    as_approver: Client, operation: Operation
+) -> None:
+    answer = send(as_approver, REJECT, operation, reason="  ")
     assert answer.status_code == 422
     assert "Say why" in text_of(answer)
     assert f"{operation.reference}:{operation.digest}" in text_of(answer)
@@ -163,7 +165,7 @@ def test_rejecting_wants_a_reason_and_keeps_what_was_chosen(as_checker: Client, 
 
 
 @pytest.mark.parametrize("address", [APPROVE, REJECT])
-@pytest.mark.parametrize("role", ["maker", "auditor", "administrator", "outsider"])
+@pytest.mark.parametrize("role", ["preparer", "auditor", "administrator", "outsider"])
 def test_only_who_may_approve_decides(
     sign_in: Callable[[Client, User], Client],
     request: pytest.FixtureRequest,
@@ -178,30 +180,30 @@ def test_only_who_may_approve_decides(
 
 
 def test_what_has_to_be_read_alone_is_countersigned_alone(
-    as_checker: Client, maker: User, administrator: User
+    as_approver: Client, preparer: User, administrator: User
 ) -> None:
     differs = factories.prepared_to_another_account(
-        maker, typed_name="Adaobi Traders", name_reason="Trades under it"
+        preparer, typed_name="Adaobi Traders", name_reason="Trades under it"
     )
-    again = factories.prepared_to_another_account(maker, repeat_reason="Second delivery")
+    again = factories.prepared_to_another_account(preparer, repeat_reason="Second delivery")
     keys = [name for name in KINDS if name.startswith("api_key_")]
     changes = [factories.prepared_of_kind(name, SAMPLES[name], administrator) for name in keys]
     alone = [differs, again, *changes]
-    found = obstacles(confirm(as_checker, APPROVE, *alone))
+    found = obstacles(confirm(as_approver, APPROVE, *alone))
     assert "Its page warns of something" in found[differs.reference]
     assert "The same was paid before" in found[again.reference]
     assert len(keys) == 4
     assert all("one by one" in found[change.reference] for change in changes)
-    refused = lines(send(as_checker, APPROVE, *alone))
+    refused = lines(send(as_approver, APPROVE, *alone))
     assert refused == found
     assert {status_of(operation) for operation in alone} == {"pending"}
-    assert obstacles(confirm(as_checker, REJECT, *alone)) == {}
+    assert obstacles(confirm(as_approver, REJECT, *alone)) == {}
 
 
 def test_a_payment_to_a_bank_tells_of_another_holder_too(
-    as_checker: Client, maker: User, administrator: User
+    as_approver: Client, preparer: User, administrator: User
 ) -> None:
     told = {"account_name": "OTHER NAME", "typed_name": "Ada Obi", "name_reason": "Married since"}
-    payment = factories.prepared_of_kind("payment", SAMPLES["payment"].model_copy(update=told), maker)
-    assert "Its page warns" in obstacles(confirm(as_checker, APPROVE, payment))[payment.reference]
-    assert "held by OTHER NAME" in text_of(as_checker.get(f"/operations/{payment.pk}/"))
+    payment = factories.prepared_of_kind("payment", SAMPLES["payment"].model_copy(update=told), preparer)
+    assert "Its page warns" in obstacles(confirm(as_approver, APPROVE, payment))[payment.reference]
+    assert "held by OTHER NAME" in text_of(as_approver.get(f"/operations/{payment.pk}/"))

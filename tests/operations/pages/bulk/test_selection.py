@@ -28,67 +28,71 @@ pytestmark = pytest.mark.django_db
 
 
 def test_the_list_lets_pending_operations_be_chosen_and_no_others(
-    as_checker: Client, maker: User, checker: User
+    as_approver: Client, preparer: User, approver: User
 ) -> None:
-    pending, approved = factories.prepared_to_another_account(maker), factories.approved(maker, checker)
-    html = text_of(as_checker.get("/operations/?tab=waiting"))
+    pending, approved = (
+        factories.prepared_to_another_account(preparer),
+        factories.approved(preparer, approver),
+    )
+    html = text_of(as_approver.get("/operations/?tab=waiting"))
     assert re.findall(r'name="operation" value="([^"]+)"', html) == [pending.reference]
     assert approved.reference in html
     assert 'formaction="/operations/reject/"' in html
 
 
 @pytest.mark.parametrize("tab", ["open", "done"])
-def test_nothing_can_be_chosen_in_another_tab(as_checker: Client, operation: Operation, tab: str) -> None:
-    assert 'name="operation"' not in text_of(as_checker.get(f"/operations/?tab={tab}"))
+def test_nothing_can_be_chosen_in_another_tab(as_approver: Client, operation: Operation, tab: str) -> None:
+    assert 'name="operation"' not in text_of(as_approver.get(f"/operations/?tab={tab}"))
 
 
 @pytest.mark.parametrize("address", [APPROVE, REJECT])
 def test_the_confirmation_shows_count_totals_and_each_with_its_code(
-    as_checker: Client, maker: User, address: str
+    as_approver: Client, preparer: User, address: str
 ) -> None:
     naira = [
-        factories.prepared_to_another_account(maker, amount=Decimal(amount)) for amount in ("250000.10", "3")
+        factories.prepared_to_another_account(preparer, amount=Decimal(amount))
+        for amount in ("250000.10", "3")
     ]
-    dollars = factories.prepared_to_another_account(maker, currency="USD", amount=Decimal("99.95"))
-    answer = confirm(as_checker, address, *naira, dollars)
+    dollars = factories.prepared_to_another_account(preparer, currency="USD", amount=Decimal("99.95"))
+    answer = confirm(as_approver, address, *naira, dollars)
     assert answer.status_code == 200
     assert answer.context["totals"] == [("NGN", Decimal("250003.10")), ("USD", Decimal("99.95"))]
     html = text_of(answer)
     assert "250,003.10" in html
     for operation in (*naira, dollars):
         assert operation.sentence in html
-        assert operation.code in html
+        assert operation.verification_code in html
         assert f"{operation.reference}:{operation.digest}" in html
         assert status_of(operation) == "pending"
 
 
 @pytest.mark.parametrize("address", [APPROVE, REJECT])
 def test_payments_which_debit_nothing_are_added_up_apart(
-    as_checker: Client, maker: User, address: str
+    as_approver: Client, preparer: User, address: str
 ) -> None:
-    payment = factories.prepared_of_kind("payment", SAMPLES["payment"], maker)
+    payment = factories.prepared_of_kind("payment", SAMPLES["payment"], preparer)
     dollars = [
-        factories.prepared_to_another_account(maker, currency="USD", amount=Decimal(amount))
+        factories.prepared_to_another_account(preparer, currency="USD", amount=Decimal(amount))
         for amount in ("5", "6")
     ]
-    answer = confirm(as_checker, address, payment, *dollars)
+    answer = confirm(as_approver, address, payment, *dollars)
     assert answer.context["totals"] == [("USD", Decimal(11))]
     assert answer.context["not_debited"] == [("USDT", Decimal(100))]
     assert "USDT, of payments" in text_of(answer)
 
 
 def test_the_confirmation_says_what_is_left_out_and_why(
-    as_checker: Client, maker: User, checker: User, second_checker: User
+    as_approver: Client, preparer: User, approver: User, second_approver: User
 ) -> None:
-    checker.groups.add(*maker.groups.all())
-    own = factories.prepared_to_another_account(checker)
-    late = expired(factories.prepared_to_another_account(maker))
-    two = factories.prepared_to_another_account(maker, amount=LIMIT + 1)
-    signed = factories.approve(factories.prepared_to_another_account(maker, amount=LIMIT + 2), checker)
-    gone = factories.approved(maker, second_checker)
-    strange = unreadable(maker)
-    touched = with_other_content(factories.prepared_to_another_account(maker))
-    answer = confirm(as_checker, APPROVE, own, late, two, signed, gone, strange, touched)
+    approver.groups.add(*preparer.groups.all())
+    own = factories.prepared_to_another_account(approver)
+    late = expired(factories.prepared_to_another_account(preparer))
+    two = factories.prepared_to_another_account(preparer, amount=LIMIT + 1)
+    signed = factories.approve(factories.prepared_to_another_account(preparer, amount=LIMIT + 2), approver)
+    gone = factories.approved(preparer, second_approver)
+    strange = unreadable(preparer)
+    touched = with_other_content(factories.prepared_to_another_account(preparer))
+    answer = confirm(as_approver, APPROVE, own, late, two, signed, gone, strange, touched)
     found = obstacles(answer)
     assert "You prepared this operation" in found[own.reference]
     assert "has expired" in found[late.reference]
@@ -103,17 +107,17 @@ def test_the_confirmation_says_what_is_left_out_and_why(
 
 @pytest.mark.parametrize("given", [[], [f"W-{number:06d}" for number in range(BULK_LIMIT + 1)]])
 @pytest.mark.parametrize("method", ["get", "post"])
-def test_none_and_too_many_lead_back_to_the_list(as_checker: Client, method: str, given: list[str]) -> None:
-    answer = getattr(as_checker, method)(APPROVE, {"operation": given}, follow=True)
+def test_none_and_too_many_lead_back_to_the_list(as_approver: Client, method: str, given: list[str]) -> None:
+    answer = getattr(as_approver, method)(APPROVE, {"operation": given}, follow=True)
     assert answer.redirect_chain == [("/operations/?tab=waiting", 302)]
     assert f"Choose between 1 and {BULK_LIMIT} operations. Nothing was decided." in text_of(answer)
 
 
-def test_what_is_not_there_is_counted(as_checker: Client, maker: User) -> None:
-    operation = factories.prepared_to_another_account(maker)
-    answer = as_checker.get(APPROVE, {"operation": [operation.reference, "W-NOBODY", "'; DROP"]})
+def test_what_is_not_there_is_counted(as_approver: Client, preparer: User) -> None:
+    operation = factories.prepared_to_another_account(preparer)
+    answer = as_approver.get(APPROVE, {"operation": [operation.reference, "W-NOBODY", "'; DROP"]})
     assert "2 of those chosen are not there" in text_of(answer)
-    posted = as_checker.post(
+    posted = as_approver.post(
         APPROVE, {"operation": [f"{operation.reference}:{operation.digest}", "W-NOBODY:abc"]}
     )
     assert "1 of those chosen is not there" in text_of(posted)
@@ -121,10 +125,10 @@ def test_what_is_not_there_is_counted(as_checker: Client, maker: User) -> None:
 
 
 def test_fifty_at_once_are_confirmed_in_eight_queries_and_fourteen_kilobytes(
-    as_checker: Client, maker: User, django_assert_max_num_queries: DjangoAssertNumQueries
+    as_approver: Client, preparer: User, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
-    operations = [factories.prepared_to_another_account(maker) for _ in range(BULK_LIMIT)]
+    operations = [factories.prepared_to_another_account(preparer) for _ in range(BULK_LIMIT)]
     with django_assert_max_num_queries(8):
-        answer = confirm(as_checker, APPROVE, *operations)
+        answer = confirm(as_approver, APPROVE, *operations)
     assert len(answer.context["included"]) == BULK_LIMIT
     assert len(gzip.compress(answer.content)) <= 14 * 1024

@@ -22,12 +22,12 @@ def panel_of(client: Client, operation: Operation) -> str:
 
 
 def test_the_page_says_why_it_has_not_left_since_when_and_how_long_it_is_tried(
-    service: StubProvider, released: Operation, as_checker: Client
+    service: StubProvider, released: Operation, as_approver: Client
 ) -> None:
-    assert "About to be sent" in panel_of(as_checker, released)
+    assert "About to be sent" in panel_of(as_approver, released)
     service.records = "nonsense"
     send.send_operation(released.pk)
-    shown, release = panel_of(as_checker, released), Release.objects.get()
+    shown, release = panel_of(as_approver, released), Release.objects.get()
     assert "Not sent yet" in shown
     assert "The service cannot be read." in shown
     with timezone.override("Africa/Lagos"):  # where the person is who looks
@@ -41,23 +41,23 @@ def seen_on(client: Client, operation: Operation) -> str:
 
 
 def test_an_open_page_learns_why_it_has_not_left_and_when_that_is_over(
-    service: StubProvider, released: Operation, as_checker: Client
+    service: StubProvider, released: Operation, as_approver: Client
 ) -> None:
-    before = seen_on(as_checker, released)
+    before = seen_on(as_approver, released)
     service.records = "nonsense"
     send.send_operation(released.pk)
-    answer = show(as_checker, released, "live/", seen=before)
+    answer = show(as_approver, released, "live/", seen=before)
     assert "Not sent yet" in text_of(answer)
-    before = seen_on(as_checker, released)
-    assert show(as_checker, released, "live/", seen=before).status_code == 204
+    before = seen_on(as_approver, released)
+    assert show(as_approver, released, "live/", seen=before).status_code == 204
     record_blocker(released.pk, None)
-    assert "About to be sent" in text_of(show(as_checker, released, "live/", seen=before))
+    assert "About to be sent" in text_of(show(as_approver, released, "live/", seen=before))
 
 
-def test_an_open_page_learns_what_the_last_look_found(unknown: Operation, as_checker: Client) -> None:
-    before = seen_on(as_checker, unknown)
+def test_an_open_page_learns_what_the_last_look_found(unknown: Operation, as_approver: Client) -> None:
+    before = seen_on(as_approver, unknown)
     Attempt.objects.update(check_result=CheckResult.PROVIDER_UNREADABLE, check_parameters={"error": "x"})
-    assert "The service could not be read" in text_of(show(as_checker, unknown, "live/", seen=before))
+    assert "The service could not be read" in text_of(show(as_approver, unknown, "live/", seen=before))
 
 
 def test_it_is_counted_from_the_first_time(service: StubProvider, released: Operation) -> None:
@@ -69,10 +69,10 @@ def test_it_is_counted_from_the_first_time(service: StubProvider, released: Oper
     assert Release.objects.get().blocked_since == since
 
 
-def test_what_stood_in_the_way_is_gone_when_it_is(released: Operation, as_checker: Client) -> None:
+def test_what_stood_in_the_way_is_gone_when_it_is(released: Operation, as_approver: Client) -> None:
     record_blocker(released.pk, Blocker.PROVIDER_UNREADABLE, error="x")
     record_blocker(released.pk, None)
-    assert "About to be sent" in panel_of(as_checker, released)
+    assert "About to be sent" in panel_of(as_approver, released)
 
 
 def test_a_new_word_to_send_begins_without_it(service: StubProvider, released: Operation) -> None:

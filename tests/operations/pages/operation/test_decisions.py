@@ -19,24 +19,24 @@ pytestmark = pytest.mark.django_db
 SignIn = Callable[[Client, User], Client]
 
 
-def test_approving_countersigns_and_sends_nothing(as_checker: Client, operation: Operation) -> None:
-    answer = do(as_checker, operation, "approve", comment="Invoice seen")
+def test_approving_countersigns_and_sends_nothing(as_approver: Client, operation: Operation) -> None:
+    answer = do(as_approver, operation, "approve", comment="Invoice seen")
     assert answer["Location"] == f"/operations/{operation.pk}/"
     assert status_of(operation) == Status.APPROVED
     assert not Release.objects.exists()
-    assert "<q>Invoice seen</q>" in text_of(show(as_checker, operation))
+    assert "<q>Invoice seen</q>" in text_of(show(as_approver, operation))
 
 
-def test_approving_and_sending_hands_the_token_over(as_checker: Client, operation: Operation) -> None:
-    do(as_checker, operation, "approve-and-send", token="123456")
+def test_approving_and_sending_hands_the_token_over(as_approver: Client, operation: Operation) -> None:
+    do(as_approver, operation, "approve-and-send", token="123456")
     assert Release.objects.get().operation == operation
-    assert "About to be sent" in text_of(show(as_checker, operation))
+    assert "About to be sent" in text_of(show(as_approver, operation))
 
 
 def test_sending_without_a_token_does_nothing_and_keeps_the_comment(
-    as_checker: Client, operation: Operation
+    as_approver: Client, operation: Operation
 ) -> None:
-    answer = do(as_checker, operation, "approve-and-send", token="", comment="Invoice seen")
+    answer = do(as_approver, operation, "approve-and-send", token="", comment="Invoice seen")
     assert answer.status_code == 422
     error = text_of(answer).partition('id="id_token_error">')[2].partition("</p>")[0]
     assert error == "Enter the service&#x27;s one-time token. Nothing was approved and nothing was sent."
@@ -44,17 +44,17 @@ def test_sending_without_a_token_does_nothing_and_keeps_the_comment(
     assert status_of(operation) == Status.PENDING
 
 
-def test_an_approved_operation_is_sent_with_a_token(as_checker: Client, operation: Operation) -> None:
-    do(as_checker, operation, "approve")
-    refused = do(as_checker, operation, "release", token=" ")
+def test_an_approved_operation_is_sent_with_a_token(as_approver: Client, operation: Operation) -> None:
+    do(as_approver, operation, "approve")
+    refused = do(as_approver, operation, "release", token=" ")
     assert refused.status_code == 422
     assert "Enter the service&#x27;s one-time token. Nothing was sent." in text_of(refused)
-    assert do(as_checker, operation, "release", token="123456").status_code == 302
+    assert do(as_approver, operation, "release", token="123456").status_code == 302
     assert Release.objects.get().operation == operation
 
 
-def test_a_token_never_comes_back_with_a_page(as_checker: Client, operation: Operation) -> None:
-    refused = as_checker.post(
+def test_a_token_never_comes_back_with_a_page(as_approver: Client, operation: Operation) -> None:
+    refused = as_approver.post(
         f"/operations/{operation.pk}/approve-and-send/",
         {"digest": "other", "token": "918273", "comment": "x"},
     )
@@ -62,28 +62,28 @@ def test_a_token_never_comes_back_with_a_page(as_checker: Client, operation: Ope
     assert "918273" not in text_of(refused)
 
 
-def test_two_signatures_are_not_sent_by_the_first(as_checker: Client, maker: User) -> None:
-    operation = factories.prepared(maker, amount=Decimal("10000001"))
-    assert "Approve and send" not in text_of(show(as_checker, operation))
-    do(as_checker, operation, "approve")
-    html = text_of(show(as_checker, operation))
+def test_two_signatures_are_not_sent_by_the_first(as_approver: Client, preparer: User) -> None:
+    operation = factories.prepared(preparer, amount=Decimal("10000001"))
+    assert "Approve and send" not in text_of(show(as_approver, operation))
+    do(as_approver, operation, "approve")
+    html = text_of(show(as_approver, operation))
     assert "You have countersigned" in html
     assert "Amara Okafor; 1 of 2 still needed" in html
     assert status_of(operation) == Status.PENDING
 
 
 def test_rejecting_closes_with_a_reason_that_the_maker_reads(
-    as_checker: Client, as_maker: Client, operation: Operation
+    as_approver: Client, as_preparer: Client, operation: Operation
 ) -> None:
-    do(as_checker, operation, "reject", reason="The invoice says 25,000.")
-    html = text_of(show(as_maker, operation))
+    do(as_approver, operation, "reject", reason="The invoice says 25,000.")
+    html = text_of(show(as_preparer, operation))
     assert status_of(operation) == Status.REJECTED
     assert '<p class="note bad">The invoice says 25,000.</p>' in html
     assert f"/operations/prepare/withdrawal/?copy={operation.pk}" in html
 
 
-def test_rejecting_needs_a_reason(as_checker: Client, operation: Operation) -> None:
-    answer = do(as_checker, operation, "reject", reason="  ")
+def test_rejecting_needs_a_reason(as_approver: Client, operation: Operation) -> None:
+    answer = do(as_approver, operation, "reject", reason="  ")
     assert answer.status_code == 422
     assert '<details class="fold danger" open>' in text_of(answer)
     assert "Say why" in text_of(answer)
@@ -91,44 +91,44 @@ def test_rejecting_needs_a_reason(as_checker: Client, operation: Operation) -> N
 
 
 def test_an_old_second_factor_asks_for_a_code_and_keeps_what_was_typed(
-    as_checker: Client, checker: User, operation: Operation
+    as_approver: Client, approver: User, operation: Operation
 ) -> None:
-    let_second_factor_age(as_checker)
-    answer = do(as_checker, operation, "approve", comment="Invoice seen")
+    let_second_factor_age(as_approver)
+    answer = do(as_approver, operation, "approve", comment="Invoice seen")
     assert answer.status_code == 422
     assert 'name="code"' in text_of(answer)
     assert 'value="Invoice seen"' in text_of(answer)
     assert status_of(operation) == Status.PENDING
-    do(as_checker, operation, "approve", code=code_of(checker))
+    do(as_approver, operation, "approve", code=code_of(approver))
     assert status_of(operation) == Status.APPROVED
 
 
 def test_a_wrong_code_signs_nothing_and_is_recorded(
-    as_checker: Client, checker: User, operation: Operation
+    as_approver: Client, approver: User, operation: Operation
 ) -> None:
-    let_second_factor_age(as_checker)
-    wrong = f"{(int(code_of(checker)) + 500_000) % 1_000_000:06d}"
-    answer = do(as_checker, operation, "approve", code=wrong)
+    let_second_factor_age(as_approver)
+    wrong = f"{(int(code_of(approver)) + 500_000) % 1_000_000:06d}"
+    answer = do(as_approver, operation, "approve", code=wrong)
     assert answer.status_code == 422
     assert "wrong or was used before" in text_of(answer)
     assert wrong not in text_of(answer)
     assert status_of(operation) == Status.PENDING
-    assert Entry.objects.filter(action=Action.SECOND_FACTOR_REFUSED, actor=checker).exists()
+    assert Entry.objects.filter(action=Action.SECOND_FACTOR_REFUSED, actor=approver).exists()
 
 
 def test_a_code_is_not_used_up_while_something_else_is_missing(
-    as_checker: Client, checker: User, operation: Operation
+    as_approver: Client, approver: User, operation: Operation
 ) -> None:
-    let_second_factor_age(as_checker)
-    code = code_of(checker)
-    assert do(as_checker, operation, "reject", reason="", code=code).status_code == 422
-    assert do(as_checker, operation, "reject", reason="Wrong invoice", code=code).status_code == 302
+    let_second_factor_age(as_approver)
+    code = code_of(approver)
+    assert do(as_approver, operation, "reject", reason="", code=code).status_code == 422
+    assert do(as_approver, operation, "reject", reason="Wrong invoice", code=code).status_code == 302
 
 
 def test_a_decision_on_content_that_is_not_the_one_shown_does_nothing(
-    as_checker: Client, operation: Operation
+    as_approver: Client, operation: Operation
 ) -> None:
-    answer = as_checker.post(f"/operations/{operation.pk}/approve/", {"digest": "0" * 64})
+    answer = as_approver.post(f"/operations/{operation.pk}/approve/", {"digest": "0" * 64})
     assert answer.status_code == 422
     assert "not the one you saw" in text_of(answer)
     assert f'name="digest" value="{operation.digest}"' in text_of(answer)
@@ -145,27 +145,27 @@ def test_a_decision_on_content_that_is_not_the_one_shown_does_nothing(
     ],
 )
 def test_a_decision_on_a_stale_page_says_how_things_stand(
-    as_checker: Client, as_maker: Client, operation: Operation, action: str, values: dict[str, str]
+    as_approver: Client, as_preparer: Client, operation: Operation, action: str, values: dict[str, str]
 ) -> None:
-    do(as_maker, operation, "cancel")
-    answer = do(as_checker, operation, action, **values)
+    do(as_preparer, operation, "cancel")
+    answer = do(as_approver, operation, action, **values)
     assert answer.status_code == 422
     assert "The operation is cancelled by now, so nothing was changed." in text_of(answer)
     assert Entry.objects.filter(action=Action.OPERATION_REFUSED).exists()
 
 
-def test_cancelling_too_late_says_so(as_maker: Client, as_checker: Client, operation: Operation) -> None:
-    do(as_checker, operation, "reject", reason="Wrong invoice")
-    answer = as_maker.post(f"/operations/{operation.pk}/cancel/", follow=True)
+def test_cancelling_too_late_says_so(as_preparer: Client, as_approver: Client, operation: Operation) -> None:
+    do(as_approver, operation, "reject", reason="Wrong invoice")
+    answer = as_preparer.post(f"/operations/{operation.pk}/cancel/", follow=True)
     assert "The operation is rejected by now" in text_of(answer)
 
 
 def test_nobody_approves_what_they_prepared_even_by_a_forged_form(
-    sign_in: SignIn, maker: User, checker: User
+    sign_in: SignIn, preparer: User, approver: User
 ) -> None:
-    checker.groups.add(*maker.groups.all())
-    operation = factories.prepared(checker)
-    client = sign_in(Client(), checker)
+    approver.groups.add(*preparer.groups.all())
+    operation = factories.prepared(approver)
+    client = sign_in(Client(), approver)
     assert ">Approve<" not in text_of(show(client, operation))
     answer = do(client, operation, "approve")
     assert answer.status_code == 422
@@ -174,8 +174,8 @@ def test_nobody_approves_what_they_prepared_even_by_a_forged_form(
 
 
 @pytest.mark.parametrize("action", ["approve", "approve-and-send", "reject", "release"])
-def test_who_may_not_decide_is_turned_away(as_maker: Client, operation: Operation, action: str) -> None:
-    assert do(as_maker, operation, action, reason="x", token="1").status_code == 403
+def test_who_may_not_decide_is_turned_away(as_preparer: Client, operation: Operation, action: str) -> None:
+    assert do(as_preparer, operation, action, reason="x", token="1").status_code == 403
     assert status_of(operation) == Status.PENDING
 
 
@@ -194,24 +194,26 @@ def test_an_auditor_cannot_have_the_list_of_the_service_read(
     ],
 )
 def test_what_the_form_refuses_is_recorded(
-    as_checker: Client, checker: User, operation: Operation, action: str, attempted: str, fields: str
+    as_approver: Client, approver: User, operation: Operation, action: str, attempted: str, fields: str
 ) -> None:
-    assert do(as_checker, operation, action).status_code == 422
+    assert do(as_approver, operation, action).status_code == 422
     entry = Entry.objects.get(action=Action.OPERATION_REFUSED)
-    assert (entry.actor, entry.target_id) == (checker, str(operation.pk))
+    assert (entry.actor, entry.target_id) == (approver, str(operation.pk))
     assert entry.detail["attempted"] == attempted
     assert entry.detail["refusal"]["code"] == "form_invalid"
     assert fields in entry.detail["refusal"]["fields"]
 
 
-def test_sending_without_a_token_is_recorded(as_checker: Client, operation: Operation) -> None:
-    do(as_checker, operation, "approve")
-    assert do(as_checker, operation, "release").status_code == 422
+def test_sending_without_a_token_is_recorded(as_approver: Client, operation: Operation) -> None:
+    do(as_approver, operation, "approve")
+    assert do(as_approver, operation, "release").status_code == 422
     assert Entry.objects.latest("position").detail["attempted"] == "release"
 
 
-def test_asking_about_what_is_closed_meanwhile_is_no_offence(as_maker: Client, operation: Operation) -> None:
-    answer = as_maker.post(f"/operations/{operation.pk}/check/", follow=True)
+def test_asking_about_what_is_closed_meanwhile_is_no_offence(
+    as_preparer: Client, operation: Operation
+) -> None:
+    answer = as_preparer.post(f"/operations/{operation.pk}/check/", follow=True)
     assert answer.status_code == 200
     assert "nothing to ask the service about any more. The operation is: Pending." in text_of(answer)
     assert not Entry.objects.filter(action=Action.ACCESS_REFUSED).exists()

@@ -24,34 +24,34 @@ SignIn = Callable[[Client, User], Client]
 
 
 def test_it_shows_the_sentence_the_facts_and_the_code_to_compare(
-    as_checker: Client, operation: Operation
+    as_approver: Client, operation: Operation
 ) -> None:
-    html = text_of(show(as_checker, operation))
+    html = text_of(show(as_approver, operation))
     assert f"<h1>{operation.sentence}</h1>" in html
     assert "0123456789 · Access Bank (044)" in html
-    assert f'<p class="digest">{operation.code}</p>' in html
+    assert f'<p class="digest">{operation.verification_code}</p>' in html
     assert operation.rule in html
 
 
 @pytest.mark.parametrize(
     ("person", "statuses", "title", "buttons"),
     [
-        ("checker", [], "Your decision", ["Approve", "Approve and send", "Reject"]),
-        ("maker", [], "Waiting for another person", ["Cancel the operation"]),
+        ("approver", [], "Your decision", ["Approve", "Approve and send", "Reject"]),
+        ("preparer", [], "Waiting for another person", ["Cancel the operation"]),
         ("auditor", [], "Waiting for a second person", []),
-        ("checker", ["approved"], "Ready to be sent", ["Send now"]),
-        ("maker", ["approved"], "Countersigned, not sent", ["Cancel the operation"]),
+        ("approver", ["approved"], "Ready to be sent", ["Send now"]),
+        ("preparer", ["approved"], "Countersigned, not sent", ["Cancel the operation"]),
         ("auditor", ["approved"], "Countersigned, not sent", []),
-        ("checker", ["approved", "sending"], "Being sent", []),
-        ("checker", ["approved", "sending", "processing"], "The service works on it", ["Check now"]),
-        ("maker", ["approved", "sending", "unknown"], "The outcome is not known", ["Check now"]),
+        ("approver", ["approved", "sending"], "Being sent", []),
+        ("approver", ["approved", "sending", "processing"], "The service works on it", ["Check now"]),
+        ("preparer", ["approved", "sending", "unknown"], "The outcome is not known", ["Check now"]),
         ("auditor", ["approved", "sending", "unknown"], "The outcome is not known", []),
-        ("checker", ["approved", "sending", "unknown", "review"], "People must look at it", []),
+        ("approver", ["approved", "sending", "unknown", "review"], "People must look at it", []),
     ],
 )
 def test_each_person_gets_the_controls_of_the_moment(  # noqa: PLR0917
     sign_in: SignIn,
-    checker: User,
+    approver: User,
     auditor: User,
     operation: Operation,
     request: pytest.FixtureRequest,
@@ -71,39 +71,39 @@ def test_each_person_gets_the_controls_of_the_moment(  # noqa: PLR0917
 
 
 def test_an_open_page_asks_again_and_is_left_alone_while_nothing_changed(
-    as_checker: Client, operation: Operation
+    as_approver: Client, operation: Operation
 ) -> None:
-    answer = show(as_checker, operation)
+    answer = show(as_approver, operation)
     seen = answer.context["seen"]
     assert f"/operations/{operation.pk}/live/?seen={seen}" in text_of(answer)
-    assert show(as_checker, operation, "live/", seen=seen).status_code == 204
+    assert show(as_approver, operation, "live/", seen=seen).status_code == 204
 
 
 def test_an_open_page_is_told_what_changed(
-    as_checker: Client, as_maker: Client, operation: Operation
+    as_approver: Client, as_preparer: Client, operation: Operation
 ) -> None:
-    seen = show(as_maker, operation).context["seen"]
-    do(as_checker, operation, "approve")
-    answer = show(as_maker, operation, "live/", seen=seen)
+    seen = show(as_preparer, operation).context["seen"]
+    do(as_approver, operation, "approve")
+    answer = show(as_preparer, operation, "live/", seen=seen)
     assert answer.status_code == 200
     assert text_of(answer).lstrip().startswith('<div id="operation" data-poll')
     assert "It is now: Approved." in text_of(answer)
 
 
-def test_a_look_by_the_page_itself_keeps_no_session_alive(as_maker: Client, operation: Operation) -> None:
-    session: Any = as_maker.session
+def test_a_look_by_the_page_itself_keeps_no_session_alive(as_preparer: Client, operation: Operation) -> None:
+    session: Any = as_preparer.session
     row = type(session).get_model_class().objects.filter(pk=session.session_key)
     long_ago = timezone.now() - timedelta(minutes=10)
     row.update(last_seen_at=long_ago)
-    show(as_maker, operation, "live/", seen="")
+    show(as_preparer, operation, "live/", seen="")
     assert row.get().last_seen_at == long_ago
-    show(as_maker, operation)
+    show(as_preparer, operation)
     assert row.get().last_seen_at > long_ago
 
 
-def test_a_closed_operation_is_not_asked_after(as_maker: Client, operation: Operation) -> None:
-    do(as_maker, operation, "cancel")
-    html = text_of(show(as_maker, operation))
+def test_a_closed_operation_is_not_asked_after(as_preparer: Client, operation: Operation) -> None:
+    do(as_preparer, operation, "cancel")
+    html = text_of(show(as_preparer, operation))
     assert "data-poll" not in html
     assert "hx-trigger" not in html
 
@@ -115,10 +115,10 @@ def test_who_may_see_nothing_sees_no_operation(
     assert show(sign_in(Client(), outsider), operation, part).status_code == 403
 
 
-@pytest.mark.parametrize("person", ["maker", "checker", "auditor"])
+@pytest.mark.parametrize("person", ["preparer", "approver", "auditor"])
 def test_the_page_needs_eight_queries_at_most(
     sign_in: SignIn,
-    checker: User,
+    approver: User,
     auditor: User,
     operation: Operation,
     request: pytest.FixtureRequest,
@@ -126,7 +126,7 @@ def test_the_page_needs_eight_queries_at_most(
     person: str,
 ) -> None:
     approvals.approve_operation(
-        operation.pk, actor=checker, digest=operation.digest, second_factor_at=timezone.now()
+        operation.pk, actor=approver, digest=operation.digest, second_factor_at=timezone.now()
     )
     client = sign_in(Client(), request.getfixturevalue(person))
     with django_assert_max_num_queries(8):
@@ -135,13 +135,13 @@ def test_the_page_needs_eight_queries_at_most(
 
 @pytest.mark.parametrize("changes", [{}, {"kind": "lottery"}], ids=["payload", "kind"])
 def test_content_that_cannot_be_read_is_said_and_nothing_is_decided(
-    as_checker: Client, maker: User, changes: dict[str, str]
+    as_approver: Client, preparer: User, changes: dict[str, str]
 ) -> None:
-    operation = unreadable(maker, **changes)
+    operation = unreadable(preparer, **changes)
     transitions.record_refusal(
-        operation.pk, errors.OperationAction.APPROVE, maker, errors.UnreadableContentError()
+        operation.pk, errors.OperationAction.APPROVE, preparer, errors.UnreadableContentError()
     )
-    html = text_of(show(as_checker, operation))
+    html = text_of(show(as_approver, operation))
     assert "The content cannot be read by this version of Countersign" in html
     assert '<h2 id="decision-title">Nothing can be decided</h2>' in html
     assert ">Approve" not in html
@@ -149,16 +149,16 @@ def test_content_that_cannot_be_read_is_said_and_nothing_is_decided(
     assert "was refused an action on this operation" in html
 
 
-def test_content_that_cannot_be_read_still_shows_what_was_sent(as_maker: Client, maker: User) -> None:
-    operation = put(unreadable(maker, kind="lottery"), "approved", "sending", "unknown")
+def test_content_that_cannot_be_read_still_shows_what_was_sent(as_preparer: Client, preparer: User) -> None:
+    operation = put(unreadable(preparer, kind="lottery"), "approved", "sending", "unknown")
     factories.attempt(operation, answers=[coded(AnswerCode.ERROR, error="No answer came back")])
-    html = text_of(show(as_maker, operation))
+    html = text_of(show(as_preparer, operation))
     assert "No answer came back" in html
     assert "The outcome is not known" in html
 
 
-def test_content_that_cannot_be_read_is_not_offered_as_a_copy(as_maker: Client, maker: User) -> None:
-    operation = unreadable(maker)
-    approvals.cancel_operation(operation.pk, actor=maker)
-    assert "Prepare again" not in text_of(show(as_maker, operation))
-    assert as_maker.get(f"/operations/prepare/withdrawal/?copy={operation.pk}").status_code == 404
+def test_content_that_cannot_be_read_is_not_offered_as_a_copy(as_preparer: Client, preparer: User) -> None:
+    operation = unreadable(preparer)
+    approvals.cancel_operation(operation.pk, actor=preparer)
+    assert "Prepare again" not in text_of(show(as_preparer, operation))
+    assert as_preparer.get(f"/operations/prepare/withdrawal/?copy={operation.pk}").status_code == 404

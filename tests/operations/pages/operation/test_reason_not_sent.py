@@ -27,16 +27,16 @@ SignIn = Callable[[Client, User], Client]
 
 
 @pytest.fixture
-def approved(maker: User, checker: User) -> Operation:
-    return factories.approved(maker, checker)
+def approved(preparer: User, approver: User) -> Operation:
+    return factories.approved(preparer, approver)
 
 
 @pytest.fixture
-def released(approved: Operation, second_checker: User) -> Operation:
+def released(approved: Operation, second_approver: User) -> Operation:
     """Another approver has given the word, and no worker has taken it up yet."""
     return release.release_operation(
         approved.pk,
-        actor=second_checker,
+        actor=second_approver,
         digest=approved.digest,
         second_factor_at=timezone.now(),
         token=SecretStr("123456"),
@@ -48,55 +48,55 @@ def let_the_release_run_out(operation: Operation) -> None:
 
 
 def test_what_came_back_is_shown_without_the_word_failed(
-    as_checker: Client, checker: User, operation: Operation
+    as_approver: Client, approver: User, operation: Operation
 ) -> None:
     approvals.approve_operation(
-        operation.pk, actor=checker, digest=operation.digest, second_factor_at=timezone.now()
+        operation.pk, actor=approver, digest=operation.digest, second_factor_at=timezone.now()
     )
     factories.attempt(
         operation,
-        released_by=checker,
+        released_by=approver,
         outcome="token_refused",
         answers=[coded(AnswerCode.ERROR, error="token is not valid")],
         answer_status=400,
         closed_at=timezone.now(),
     )
-    html = text_of(show(as_checker, operation))
+    html = text_of(show(as_approver, operation))
     assert "It was tried and not executed: the service refused the token (token is not valid)." in html
     assert "Send now" in html
 
 
-def test_a_release_that_has_run_out_is_none(as_checker: Client, released: Operation) -> None:
-    seen = show(as_checker, released).context["seen"]
-    assert "About to be sent" in text_of(show(as_checker, released))
+def test_a_release_that_has_run_out_is_none(as_approver: Client, released: Operation) -> None:
+    seen = show(as_approver, released).context["seen"]
+    assert "About to be sent" in text_of(show(as_approver, released))
     let_the_release_run_out(released)
-    html = text_of(show(as_checker, released))
+    html = text_of(show(as_approver, released))
     assert "About to be sent" not in html
     assert "It was not sent in time" in html
     assert ">Send now<" in html
-    assert show(as_checker, released, "live/", seen=seen).status_code == 200
+    assert show(as_approver, released, "live/", seen=seen).status_code == 200
 
 
-def test_what_ran_out_waits_again_for_those_who_may_send(checker: User, released: Operation) -> None:
-    assert released not in selectors.operations_waiting_for(checker)
+def test_what_ran_out_waits_again_for_those_who_may_send(approver: User, released: Operation) -> None:
+    assert released not in selectors.operations_waiting_for(approver)
     let_the_release_run_out(released)
-    assert released in selectors.operations_waiting_for(checker)
+    assert released in selectors.operations_waiting_for(approver)
 
 
-def test_a_release_that_was_swept_away_is_explained(as_checker: Client, released: Operation) -> None:
+def test_a_release_that_was_swept_away_is_explained(as_approver: Client, released: Operation) -> None:
     let_the_release_run_out(released)
     assert release.expire_release(released.pk)
-    html = text_of(show(as_checker, released))
+    html = text_of(show(as_approver, released))
     assert "It was not sent in time" in html
     assert "with a new token" in html
 
 
 def test_a_sender_who_may_no_longer_send_is_explained(
-    as_checker: Client, released: Operation, second_checker: User, sandbox: SandboxProcess
+    as_approver: Client, released: Operation, second_approver: User, sandbox: SandboxProcess
 ) -> None:
-    staff.set_roles(second_checker.pk, roles=[], actor=None)
+    staff.set_roles(second_approver.pk, roles=[], actor=None)
     send.send_operation(released.pk)
-    html = text_of(show(as_checker, released))
+    html = text_of(show(as_approver, released))
     assert "Held back before it was sent: whoever gave the word may no longer send." in html
     assert ">Send now<" in html
 
@@ -111,15 +111,15 @@ def test_a_sender_who_may_no_longer_send_is_explained(
 )
 def test_a_countersignature_that_counts_no_more_leads_to_preparing_again(
     sign_in: SignIn,
-    checker: User,
-    second_checker: User,
+    approver: User,
+    second_approver: User,
     released: Operation,
     sandbox: SandboxProcess,
     leave: Callable[[User], User],
 ) -> None:
-    leave(checker)
+    leave(approver)
     send.send_operation(released.pk)
-    html = text_of(show(sign_in(Client(), second_checker), released))
+    html = text_of(show(sign_in(Client(), second_approver), released))
     assert "Countersigned, but not validly any more" in html
     assert "Somebody who countersigned is no longer entitled to, so this will not be sent." in html
     assert "Whoever prepared it has to cancel it and prepare it again." in html
@@ -127,23 +127,23 @@ def test_a_countersignature_that_counts_no_more_leads_to_preparing_again(
 
 
 def test_a_newer_word_than_the_one_held_back_is_the_one_explained(
-    as_checker: Client, checker: User, released: Operation, second_checker: User, sandbox: SandboxProcess
+    as_approver: Client, approver: User, released: Operation, second_approver: User, sandbox: SandboxProcess
 ) -> None:
-    staff.set_roles(second_checker.pk, roles=[], actor=None)
+    staff.set_roles(second_approver.pk, roles=[], actor=None)
     send.send_operation(released.pk)
-    do(as_checker, released, "release", token="123456")
+    do(as_approver, released, "release", token="123456")
     let_the_release_run_out(released)
-    html = text_of(show(as_checker, released))
+    html = text_of(show(as_approver, released))
     assert "Held back" not in html
     assert "It was not sent in time" in html
 
 
 def test_content_that_was_touched_is_held_back_and_explained(
-    as_checker: Client, released: Operation, sandbox: SandboxProcess
+    as_approver: Client, released: Operation, sandbox: SandboxProcess
 ) -> None:
     with lifted(connection):
         Operation.objects.filter(pk=released.pk).update(payload={**released.payload, "memo": "forged"})
     send.send_operation(released.pk)
-    html = text_of(show(as_checker, released))
+    html = text_of(show(as_approver, released))
     assert "Held back before it was sent. The content is not the one you saw" in html
     assert "Whoever prepared it has to cancel it and prepare it again." in html

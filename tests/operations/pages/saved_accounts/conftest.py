@@ -16,6 +16,6 @@ def holder(sandbox: SandboxProcess) -> str:
 
 
 @pytest.fixture
-def rent(maker: User, holder: str) -> SavedAccount:
+def rent(preparer: User, holder: str) -> SavedAccount:
     """The account, saved while the bank gave the name that it still gives."""
-    return saved(maker, "Rent", account_name=holder)
+    return saved(preparer, "Rent", account_name=holder)

@@ -34,19 +34,19 @@ TYPED = {
 }
 
 
-def saved(maker: User, name: str, **changes: Any) -> SavedAccount:
-    operation = factories.prepared(maker, **changes)
-    return saved_accounts.save_account(operation.pk, actor=maker, name=name)
+def saved(preparer: User, name: str, **changes: Any) -> SavedAccount:
+    operation = factories.prepared(preparer, **changes)
+    return saved_accounts.save_account(operation.pk, actor=preparer, name=name)
 
 
-def many_saved(maker: User, how_many: int) -> None:
+def many_saved(preparer: User, how_many: int) -> None:
     SavedAccount.objects.bulk_create(
         SavedAccount(
             name=f"Supplier {number:03}",
-            beneficiary_key=f"bank:044:{number:010}",
+            recipient_key=f"bank:044:{number:010}",
             bank="Access Bank",
             account_name=f"HOLDER {number:03}",
-            saved_by=maker,
+            saved_by=preparer,
             saved_at=timezone.now(),
         )
         for number in range(how_many)

@@ -25,8 +25,10 @@ from tests.sandbox_process import SandboxProcess
 pytestmark = pytest.mark.django_db
 
 
-def test_a_chosen_account_is_filled_in_and_all_else_stays_typed(as_maker: Client, rent: SavedAccount) -> None:
-    answer = use(as_maker, f"saved-{rent.pk}")
+def test_a_chosen_account_is_filled_in_and_all_else_stays_typed(
+    as_preparer: Client, rent: SavedAccount
+) -> None:
+    answer = use(as_preparer, f"saved-{rent.pk}")
     values = values_of(answer)
     assert answer.status_code == 200
     assert {name: values[name] for name in ("bank_code", "account_number", "typed_name", "name_reason")} == {
@@ -40,19 +42,19 @@ def test_a_chosen_account_is_filled_in_and_all_else_stays_typed(as_maker: Client
 
 
 def test_the_bank_is_asked_at_once_who_holds_the_chosen_account(
-    as_maker: Client, rent: SavedAccount, holder: str
+    as_preparer: Client, rent: SavedAccount, holder: str
 ) -> None:
-    html = text_of(use(as_maker, f"saved-{rent.pk}"))
+    html = text_of(use(as_preparer, f"saved-{rent.pk}"))
     assert "Filled in from “Rent”, with the holder as known so far." in html
     assert f"<b>{holder}</b>" in html
     assert "The names agree." in html
 
 
 def test_a_recent_account_fills_in_the_form_of_a_payment(
-    as_maker: Client, operation: Operation, holder: str
+    as_preparer: Client, operation: Operation, holder: str
 ) -> None:
     typed = {"customer_email": "customer@example.com", "incoming_amount": "7", "country": "NG"}
-    answer = use(as_maker, f"operation-{operation.pk}", PAYMENT, payment_type="bank", **typed)
+    answer = use(as_preparer, f"operation-{operation.pk}", PAYMENT, payment_type="bank", **typed)
     values = values_of(answer)
     assert values["account_number"] == NUMBER
     assert typed.items() <= values.items()
@@ -60,10 +62,10 @@ def test_a_recent_account_fills_in_the_form_of_a_payment(
 
 
 def test_what_htmx_puts_in_place_of_the_account_holds_all_of_it_and_no_amount(
-    as_maker: Client, rent: SavedAccount
+    as_preparer: Client, rent: SavedAccount
 ) -> None:
     """htmx takes these two elements out of the very page that is shown without JavaScript."""
-    html = text_of(use(as_maker, f"saved-{rent.pk}"))
+    html = text_of(use(as_preparer, f"saved-{rent.pk}"))
     account, _, rest = html.partition('<div id="account"')[2].partition('<div id="check"')
     for name in ("known-account", "bank_code", "account_number", "typed_name"):
         assert f'name="{name}"' in account
@@ -73,9 +75,9 @@ def test_what_htmx_puts_in_place_of_the_account_holds_all_of_it_and_no_amount(
     assert "The names agree." in rest
 
 
-def test_enter_never_fills_in_an_account(as_maker: Client, rent: SavedAccount) -> None:
+def test_enter_never_fills_in_an_account(as_preparer: Client, rent: SavedAccount) -> None:
     """The first button of a form is what Enter presses."""
-    html = text_of(as_maker.get(WITHDRAWAL)).partition('id="prepare"')[2]
+    html = text_of(as_preparer.get(WITHDRAWAL)).partition('id="prepare"')[2]
     assert html.index('value="check"') < html.index('value="use"')
 
 
@@ -93,48 +95,48 @@ def test_enter_never_fills_in_an_account(as_maker: Client, rent: SavedAccount) -
     ],
 )
 def test_an_account_that_is_not_there_is_refused_beside_the_choice(
-    as_maker: Client, rent: SavedAccount, ref: str
+    as_preparer: Client, rent: SavedAccount, ref: str
 ) -> None:
-    answer = use(as_maker, ref)
+    answer = use(as_preparer, ref)
     assert answer.status_code == 422
     assert 'id="id_known-account_error"' in text_of(answer)
     assert "Nothing was filled in" in text_of(answer)
-    assert TYPED.items() >= values_of(answer).items() - {("repeat_meant", None), ("repeat_reason", None)}
+    assert TYPED.items() >= values_of(answer).items() - {("repeat_confirmed", None), ("repeat_reason", None)}
 
 
 def test_an_account_at_a_bank_that_is_gone_from_the_list_has_to_be_chosen_anew(
-    as_maker: Client, maker: User, sandbox: SandboxProcess
+    as_preparer: Client, preparer: User, sandbox: SandboxProcess
 ) -> None:
-    gone = saved(maker, "Old bank", bank_code="000", bank="Gone Bank")
-    assert use(as_maker, f"saved-{gone.pk}").status_code == 200
+    gone = saved(preparer, "Old bank", bank_code="000", bank="Gone Bank")
+    assert use(as_preparer, f"saved-{gone.pk}").status_code == 200
     values = {**TYPED, "amount": "10", "bank_code": "000", "account_number": NUMBER, "step": "review"}
-    assert "000 is not one of its codes" in text_of(as_maker.post(WITHDRAWAL, values))
+    assert "000 is not one of its codes" in text_of(as_preparer.post(WITHDRAWAL, values))
 
 
 def test_a_holder_that_changed_is_said_to_the_maker_and_to_the_checker(
-    as_maker: Client, as_checker: Client, maker: User, holder: str
+    as_preparer: Client, as_approver: Client, preparer: User, holder: str
 ) -> None:
-    before = saved(maker, "Rent", account_name="MUSA BEFORE")
+    before = saved(preparer, "Rent", account_name="MUSA BEFORE")
     said = f"When this account was saved, the bank named MUSA BEFORE. Now it names {holder}."
-    assert said in text_of(use(as_maker, f"saved-{before.pk}"))
+    assert said in text_of(use(as_preparer, f"saved-{before.pk}"))
 
     # Typing the new name, so that the two names on the form agree, does not silence it.
     values = {**TYPED, "submission": str(uuid.uuid4()), "amount": "10", "bank_code": BANK}
     values |= {"account_number": NUMBER, "typed_name": holder, "name_reason": ""}
-    review = as_maker.post(WITHDRAWAL, {**values, "step": "review"})
+    review = as_preparer.post(WITHDRAWAL, {**values, "step": "review"})
     assert said in text_of(review)
     prepared = {**values, "step": "prepare", "digest": review.context["digest"]}
-    address = as_maker.post(WITHDRAWAL, prepared)["Location"]
-    as_maker.post(f"{ACCOUNTS}{before.pk}/delete/")
-    html = text_of(as_checker.get(address))
+    address = as_preparer.post(WITHDRAWAL, prepared)["Location"]
+    as_preparer.post(f"{ACCOUNTS}{before.pk}/delete/")
+    html = text_of(as_approver.get(address))
     assert said in html
     assert "MUSA BEFORE · the bank&#x27;s name was another one then" in html
 
 
 def test_a_holder_that_did_not_change_is_not_warned_of(
-    as_maker: Client, rent: SavedAccount, holder: str
+    as_preparer: Client, rent: SavedAccount, holder: str
 ) -> None:
     values = {**TYPED, "amount": "10", "bank_code": BANK, "account_number": NUMBER, "typed_name": holder}
-    review = as_maker.post(WITHDRAWAL, {**values, "step": "review"})
+    review = as_preparer.post(WITHDRAWAL, {**values, "step": "review"})
     assert review.status_code == 200
     assert review.context["cautions"] == []

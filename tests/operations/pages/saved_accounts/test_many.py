@@ -28,41 +28,44 @@ from tests.operations.steps import text_of
 pytestmark = pytest.mark.django_db
 
 
-def test_a_long_list_is_bounded_and_searched(as_maker: Client, maker: User) -> None:
-    many_saved(maker, 60)
-    assert "Find a saved account" in text_of(as_maker.get(WITHDRAWAL))
-    assert len(labels(as_maker)["Saved"]) == saved_accounts.SAVED_SHOWN
-    assert labels(as_maker, **{"known-text": "lier 058"})["Saved"] == [
+def test_a_long_list_is_bounded_and_searched(as_preparer: Client, preparer: User) -> None:
+    many_saved(preparer, 60)
+    assert "Find a saved account" in text_of(as_preparer.get(WITHDRAWAL))
+    assert len(labels(as_preparer)["Saved"]) == saved_accounts.SAVED_SHOWN
+    assert labels(as_preparer, **{"known-text": "lier 058"})["Saved"] == [
         "Supplier 058 · HOLDER 058, Access Bank ••0058"
     ]
-    assert labels(as_maker, **{"known-text": "holder 059"})["Saved"][0].startswith("Supplier 059")
-    assert labels(as_maker, **{"known-text": "nothing like it"}) == {}
-    html = text_of(as_maker.post(WITHDRAWAL, {**TYPED, "step": "find", "known-text": "058"}))
+    assert labels(as_preparer, **{"known-text": "holder 059"})["Saved"][0].startswith("Supplier 059")
+    assert labels(as_preparer, **{"known-text": "nothing like it"}) == {}
+    html = text_of(as_preparer.post(WITHDRAWAL, {**TYPED, "step": "find", "known-text": "058"}))
     assert 'value="058"' in html
     assert 'value="12,5 half typed"' in html
 
 
-def test_an_account_beyond_what_is_shown_can_still_be_used(as_maker: Client, maker: User) -> None:
-    many_saved(maker, 60)
+def test_an_account_beyond_what_is_shown_can_still_be_used(as_preparer: Client, preparer: User) -> None:
+    many_saved(preparer, 60)
     last = SavedAccount.objects.get(name="Supplier 059")
-    assert f"saved-{last.pk}" not in refs(as_maker)
-    assert values_of(use(as_maker, f"saved-{last.pk}"))["account_number"] == "0000000059"
+    assert f"saved-{last.pk}" not in refs(as_preparer)
+    assert values_of(use(as_preparer, f"saved-{last.pk}"))["account_number"] == "0000000059"
 
 
 def test_the_pages_keep_to_their_queries_and_bytes(
-    as_maker: Client, maker: User, rent: SavedAccount, django_assert_max_num_queries: DjangoAssertNumQueries
+    as_preparer: Client,
+    preparer: User,
+    rent: SavedAccount,
+    django_assert_max_num_queries: DjangoAssertNumQueries,
 ) -> None:
-    many_saved(maker, 60)
+    many_saved(preparer, 60)
     for _ in range(12):
-        factories.prepared_to_another_account(maker)
+        factories.prepared_to_another_account(preparer)
     asked: list[Callable[[], Any]] = [
-        lambda: as_maker.get(WITHDRAWAL),
-        lambda: as_maker.get(PAYMENT),
-        lambda: use(as_maker, f"saved-{rent.pk}"),
-        lambda: as_maker.get(ACCOUNTS),
+        lambda: as_preparer.get(WITHDRAWAL),
+        lambda: as_preparer.get(PAYMENT),
+        lambda: use(as_preparer, f"saved-{rent.pk}"),
+        lambda: as_preparer.get(ACCOUNTS),
     ]
     for ask in asked:
         with django_assert_max_num_queries(8):
             answer = ask()
         assert len(gzip.compress(answer.content)) < 14 * 1024
-    assert len(as_maker.get(ACCOUNTS).context["page"].rows) == 25
+    assert len(as_preparer.get(ACCOUNTS).context["page"].rows) == 25

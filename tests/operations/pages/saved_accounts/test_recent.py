@@ -18,53 +18,61 @@ from tests.operations.steps import text_of
 pytestmark = pytest.mark.django_db
 
 
-def test_without_any_account_nothing_is_offered(as_maker: Client) -> None:
-    assert "Use this account" not in text_of(as_maker.get(WITHDRAWAL))
+def test_without_any_account_nothing_is_offered(as_preparer: Client) -> None:
+    assert "Use this account" not in text_of(as_preparer.get(WITHDRAWAL))
 
 
 @pytest.mark.parametrize("address", [WITHDRAWAL, PAYMENT])
 def test_recent_accounts_say_whose_they_are_and_when_they_were_paid(
-    as_maker: Client, maker: User, address: str
+    as_preparer: Client, preparer: User, address: str
 ) -> None:
-    aged(factories.prepared(maker, account_number="1111112222", account_name="KOLA EZE"), 3, Status.SUCCEEDED)
-    aged(factories.prepared(maker), 2)
+    aged(
+        factories.prepared(preparer, account_number="1111112222", account_name="KOLA EZE"),
+        3,
+        Status.SUCCEEDED,
+    )
+    aged(factories.prepared(preparer), 2)
     paid, waits = timezone.localtime() - timedelta(days=3), timezone.localtime() - timedelta(days=2)
-    assert labels(as_maker, address)["Recent"] == [
+    assert labels(as_preparer, address)["Recent"] == [
         f"ADA CHIDINMA OBI, Access Bank ••6789 · last prepared on {waits:%-d %b %Y}",
         f"KOLA EZE, Access Bank ••2222 · last paid on {paid:%-d %b %Y}",
     ]
 
 
-def test_an_account_is_recent_once_as_its_newest_operation_has_it(as_maker: Client, maker: User) -> None:
-    aged(factories.prepared(maker, account_name="BEFORE"), 9, Status.SUCCEEDED)
-    aged(factories.prepared(maker, account_name="NOW"), 1)
-    (label,) = labels(as_maker)["Recent"]
+def test_an_account_is_recent_once_as_its_newest_operation_has_it(
+    as_preparer: Client, preparer: User
+) -> None:
+    aged(factories.prepared(preparer, account_name="BEFORE"), 9, Status.SUCCEEDED)
+    aged(factories.prepared(preparer, account_name="NOW"), 1)
+    (label,) = labels(as_preparer)["Recent"]
     assert label.startswith("NOW, ")
     assert "last paid on" in label
 
 
-def test_a_payment_that_was_made_is_not_yet_paid_out(as_maker: Client, maker: User) -> None:
-    aged(factories.prepared_of_kind("payment", SAMPLES["payment"], maker), 1, Status.SUCCEEDED)
-    assert "last prepared on" in labels(as_maker)["Recent"][0]
+def test_a_payment_that_was_made_is_not_yet_paid_out(as_preparer: Client, preparer: User) -> None:
+    aged(factories.prepared_of_kind("payment", SAMPLES["payment"], preparer), 1, Status.SUCCEEDED)
+    assert "last prepared on" in labels(as_preparer)["Recent"][0]
 
 
 @pytest.mark.parametrize("status", sorted(NOT_EXECUTED))
-def test_what_came_to_nothing_recommends_no_account(as_maker: Client, maker: User, status: Status) -> None:
-    operation = aged(factories.prepared(maker), 1, status)
-    assert labels(as_maker) == {}
-    assert use(as_maker, f"operation-{operation.pk}").status_code == 422
+def test_what_came_to_nothing_recommends_no_account(
+    as_preparer: Client, preparer: User, status: Status
+) -> None:
+    operation = aged(factories.prepared(preparer), 1, status)
+    assert labels(as_preparer) == {}
+    assert use(as_preparer, f"operation-{operation.pk}").status_code == 422
     with pytest.raises(SavedAccountError, match="came to nothing"):
-        saved_accounts.save_account(operation.pk, actor=maker, name="Rent")
+        saved_accounts.save_account(operation.pk, actor=preparer, name="Rent")
 
 
-def test_what_is_long_ago_is_not_recent(as_maker: Client, maker: User) -> None:
-    aged(factories.prepared(maker), saved_accounts.RECENT.days + 1)
-    assert labels(as_maker) == {}
+def test_what_is_long_ago_is_not_recent(as_preparer: Client, preparer: User) -> None:
+    aged(factories.prepared(preparer), saved_accounts.RECENT.days + 1)
+    assert labels(as_preparer) == {}
 
 
-def test_what_pays_no_bank_account_is_not_offered_and_not_saved(as_maker: Client, maker: User) -> None:
-    operation = factories.prepared_of_kind("transfer", SAMPLES["transfer"], maker)
-    assert labels(as_maker) == {}
-    assert use(as_maker, f"operation-{operation.pk}").status_code == 422
-    assert "Save the account" not in text_of(as_maker.get(operation.get_absolute_url()))
-    assert as_maker.post(f"/operations/{operation.pk}/save-account/", {"name": "x"}).status_code == 422
+def test_what_pays_no_bank_account_is_not_offered_and_not_saved(as_preparer: Client, preparer: User) -> None:
+    operation = factories.prepared_of_kind("transfer", SAMPLES["transfer"], preparer)
+    assert labels(as_preparer) == {}
+    assert use(as_preparer, f"operation-{operation.pk}").status_code == 422
+    assert "Save the account" not in text_of(as_preparer.get(operation.get_absolute_url()))
+    assert as_preparer.post(f"/operations/{operation.pk}/save-account/", {"name": "x"}).status_code == 422

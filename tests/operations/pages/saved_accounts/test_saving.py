@@ -22,9 +22,9 @@ SignIn = Callable[[Client, User], Client]
 
 
 def test_an_account_is_saved_from_an_operation_for_the_whole_team(
-    as_maker: Client, sign_in: SignIn, operation: Operation
+    as_preparer: Client, sign_in: SignIn, operation: Operation
 ) -> None:
-    answer = as_maker.post(f"/operations/{operation.pk}/save-account/", {"name": " Rent "}, follow=True)
+    answer = as_preparer.post(f"/operations/{operation.pk}/save-account/", {"name": " Rent "}, follow=True)
     html = text_of(answer)
     assert "The account is saved as “Rent”. Saving it pays nobody." in html
     assert "Save the account…" not in html
@@ -33,9 +33,9 @@ def test_an_account_is_saved_from_an_operation_for_the_whole_team(
     assert "Tunde Bello" in text_of(colleague.get(ACCOUNTS))
 
 
-def test_saving_an_account_changes_no_operation(as_maker: Client, operation: Operation) -> None:
+def test_saving_an_account_changes_no_operation(as_preparer: Client, operation: Operation) -> None:
     before = Operation.objects.values().get()
-    as_maker.post(f"/operations/{operation.pk}/save-account/", {"name": "Rent"})
+    as_preparer.post(f"/operations/{operation.pk}/save-account/", {"name": "Rent"})
     assert Operation.objects.values().get() == before
 
 
@@ -48,14 +48,14 @@ def test_saving_an_account_changes_no_operation(as_maker: Client, operation: Ope
     ],
 )
 def test_a_name_that_is_none_or_taken_is_refused_beside_its_field(
-    as_maker: Client, maker: User, name: str, said: str
+    as_preparer: Client, preparer: User, name: str, said: str
 ) -> None:
-    saved(maker, "Rent")
-    other = factories.prepared_to_another_account(maker)
-    kept = saved_accounts.save_account(other.pk, actor=maker, name="Diesel")
-    another = factories.prepared_to_another_account(maker)
+    saved(preparer, "Rent")
+    other = factories.prepared_to_another_account(preparer)
+    kept = saved_accounts.save_account(other.pk, actor=preparer, name="Diesel")
+    another = factories.prepared_to_another_account(preparer)
     for address in (f"/operations/{another.pk}/save-account/", f"{ACCOUNTS}{kept.pk}/"):
-        answer = as_maker.post(address, {"name": name})
+        answer = as_preparer.post(address, {"name": name})
         assert answer.status_code == 422
         assert said in text_of(answer)
         assert 'id="id_name_error"' in text_of(answer)
@@ -63,25 +63,25 @@ def test_a_name_that_is_none_or_taken_is_refused_beside_its_field(
     assert set(SavedAccount.objects.values_list("name", flat=True)) == {"Rent", "Diesel"}
 
 
-def test_an_account_is_saved_once(as_maker: Client, operation: Operation) -> None:
+def test_an_account_is_saved_once(as_preparer: Client, operation: Operation) -> None:
     address = f"/operations/{operation.pk}/save-account/"
-    as_maker.post(address, {"name": "Rent"})
-    again = as_maker.post(address, {"name": "Flat"})
+    as_preparer.post(address, {"name": "Rent"})
+    again = as_preparer.post(address, {"name": "Flat"})
     assert again.status_code == 422
     assert "This account is saved already, as “Rent”." in text_of(again)
 
 
 def test_the_team_saves_a_bounded_number(
-    maker: User, operation: Operation, monkeypatch: pytest.MonkeyPatch
+    preparer: User, operation: Operation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(saved_accounts, "MAX_SAVED_ACCOUNTS", 1)
-    saved(maker, "Rent", account_number="1111112222")
+    saved(preparer, "Rent", account_number="1111112222")
     with pytest.raises(SavedAccountError, match="Delete one before"):
-        saved_accounts.save_account(operation.pk, actor=maker, name="One more")
+        saved_accounts.save_account(operation.pk, actor=preparer, name="One more")
 
 
 def test_an_account_is_renamed_and_deleted_by_anybody_who_prepares(
-    sign_in: SignIn, maker: User, rent: SavedAccount
+    sign_in: SignIn, preparer: User, rent: SavedAccount
 ) -> None:
     colleague = sign_in(Client(), factories.person("Ngozi Eze", "Preparer"))  # type: ignore[arg-type]
     colleague.post(f"{ACCOUNTS}{rent.pk}/", {"name": "Office rent"})
@@ -100,17 +100,17 @@ def test_an_account_is_renamed_and_deleted_by_anybody_who_prepares(
 
 
 def test_the_number_stands_in_no_address_no_list_no_log_and_no_audit_entry(
-    as_maker: Client, rent: SavedAccount, caplog: pytest.LogCaptureFixture
+    as_preparer: Client, rent: SavedAccount, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.DEBUG):
         pages = [
-            as_maker.get(WITHDRAWAL),
-            as_maker.get(ACCOUNTS),
-            as_maker.get(f"{ACCOUNTS}{rent.pk}/"),
+            as_preparer.get(WITHDRAWAL),
+            as_preparer.get(ACCOUNTS),
+            as_preparer.get(f"{ACCOUNTS}{rent.pk}/"),
         ]
-        filled_in = text_of(use(as_maker, f"saved-{rent.pk}"))
-        as_maker.post(f"{ACCOUNTS}{rent.pk}/", {"name": "Office rent"})
-        as_maker.post(f"{ACCOUNTS}{rent.pk}/delete/")
+        filled_in = text_of(use(as_preparer, f"saved-{rent.pk}"))
+        as_preparer.post(f"{ACCOUNTS}{rent.pk}/", {"name": "Office rent"})
+        as_preparer.post(f"{ACCOUNTS}{rent.pk}/delete/")
     assert [NUMBER in text_of(page) for page in pages] == [False] * 3
     assert filled_in.count(NUMBER) == 1  # in its field
     assert NUMBER not in caplog.text

@@ -37,19 +37,19 @@ ACCOUNT = {
 
 
 @pytest.mark.parametrize("text", ["66f1c0ffee", "kola vent", "VENTURES", "biz-42"])
-def test_a_transaction_of_the_mirror_is_found_by_its_id_and_by_names(as_maker: Client, text: str) -> None:
+def test_a_transaction_of_the_mirror_is_found_by_its_id_and_by_names(as_preparer: Client, text: str) -> None:
     one = stored(transaction_id="66f1c0ffee", counterparty="Kola Ventures", sender="Kola Ventures")
     stored(transaction_id="66f1c0ffed", business_id="biz-1")
     Transaction.objects.filter(pk=one.pk).update(business_id="biz-42")
-    assert "Look among them, too" in text_of(search(as_maker, text))
+    assert "Look among them, too" in text_of(search(as_preparer, text))
     for headers in ({}, HTMX):
-        answer = listed(as_maker, text, headers)
+        answer = listed(as_preparer, text, headers)
         assert answer.context["listed"].rows == [one]
         assert f'href="/transactions/{one.pk}/">Withdrawal, ' in text_of(answer)
 
 
-def test_what_fills_in_the_page_is_the_part_alone(as_maker: Client) -> None:
-    html = text_of(listed(as_maker, "nobody at all", HTMX))
+def test_what_fills_in_the_page_is_the_part_alone(as_preparer: Client) -> None:
+    html = text_of(listed(as_preparer, "nobody at all", HTMX))
     assert html.strip().startswith('<section class="panel" id="found-transactions">')
     assert "None has this id, or a name with this text." in html
 
@@ -64,26 +64,26 @@ def test_who_may_not_see_transactions_is_shown_none(sign_in: SignIn, outsider: U
     assert listed(client, "66f1c0ffee").context["listed"].rows == []
 
 
-def test_a_part_of_an_id_and_a_text_of_two_letters_find_no_transaction(as_maker: Client) -> None:
+def test_a_part_of_an_id_and_a_text_of_two_letters_find_no_transaction(as_preparer: Client) -> None:
     stored(transaction_id="66f1c0ffee", counterparty="Kola Ventures")
     for text in ("66f1c0ff", "ko"):
-        assert listed(as_maker, text).context["listed"].rows == []
+        assert listed(as_preparer, text).context["listed"].rows == []
 
 
-def test_more_transactions_than_ten_lead_to_their_list(as_maker: Client) -> None:
+def test_more_transactions_than_ten_lead_to_their_list(as_preparer: Client) -> None:
     store([unsaved(counterparty="Kola Ventures") for _ in range(12)])
-    answer = listed(as_maker, "kola vent")
+    answer = listed(as_preparer, "kola vent")
     assert len(answer.context["listed"].rows) == 10
     [link] = re.findall(r'There are more: <a href="(/transactions/[^"]+)"', text_of(answer))
-    assert len(as_maker.get(unescape(link)).context["rows"]) == 12
+    assert len(as_preparer.get(unescape(link)).context["rows"]) == 12
 
 
 @pytest.mark.parametrize("text", ["lagos", "0455001122", "0455 001 122"])
 def test_the_merchants_own_accounts_are_found_by_name_and_number(
-    as_maker: Client, service: StubProvider, text: str
+    as_preparer: Client, service: StubProvider, text: str
 ) -> None:
-    told(as_maker, service, accounts=[ACCOUNT, {**ACCOUNT, "accountName": "Abuja", "assets": []}])
-    answer = search(as_maker, text)
+    told(as_preparer, service, accounts=[ACCOUNT, {**ACCOUNT, "accountName": "Abuja", "assets": []}])
+    answer = search(as_preparer, text)
     [account] = answer.context["found"].own_accounts.rows
     assert (account.name, account.currency, account.number) == ("Lagos shop", "NGN", "0455001122")
     assert 'href="/money/bank-accounts/">Lagos shop' in text_of(answer)

@@ -21,30 +21,32 @@ pytestmark = pytest.mark.django_db
     "write", [str, str.lower, lambda text: text.replace("-", ""), lambda text: f" {text} "]
 )
 def test_a_reference_leads_to_its_operation(
-    as_maker: Client, operation: Operation, write: Callable[[str], str]
+    as_preparer: Client, operation: Operation, write: Callable[[str], str]
 ) -> None:
-    answer = search(as_maker, write(operation.reference))
+    answer = search(as_preparer, write(operation.reference))
     assert answer.status_code == 302
     assert answer["Location"] == operation.get_absolute_url()
 
 
-def test_the_beginning_of_a_reference_finds_it_among_others(as_maker: Client, maker: User) -> None:
-    operations = [factories.prepared(maker) for _ in range(3)]
-    assert operations[1].reference in found(as_maker, operations[1].reference[:6].lower())
+def test_the_beginning_of_a_reference_finds_it_among_others(as_preparer: Client, preparer: User) -> None:
+    operations = [factories.prepared(preparer) for _ in range(3)]
+    assert operations[1].reference in found(as_preparer, operations[1].reference[:6].lower())
 
 
-def test_words_find_operations_by_name_bank_and_sentence(as_maker: Client, maker: User) -> None:
-    ada = factories.prepared(maker)
-    kola = factories.prepared(maker, account_name="KOLA VENTURES LTD", account_number="1112220031")
-    assert found(as_maker, "kola") == [kola.reference]
-    assert found(as_maker, "••6789") == [ada.reference]
-    assert found(as_maker, "withdraw ngn") == [kola.reference, ada.reference]
-    assert not search(as_maker, "nobody at all").context["found"]
+def test_words_find_operations_by_name_bank_and_sentence(as_preparer: Client, preparer: User) -> None:
+    ada = factories.prepared(preparer)
+    kola = factories.prepared(preparer, account_name="KOLA VENTURES LTD", account_number="1112220031")
+    assert found(as_preparer, "kola") == [kola.reference]
+    assert found(as_preparer, "••6789") == [ada.reference]
+    assert found(as_preparer, "withdraw ngn") == [kola.reference, ada.reference]
+    assert not search(as_preparer, "nobody at all").context["found"]
 
 
-def test_the_newest_come_first_and_more_than_ten_lead_to_the_list(as_maker: Client, maker: User) -> None:
-    operations = [factories.prepared(maker) for _ in range(11)]
-    answer = search(as_maker, "chidinma")
+def test_the_newest_come_first_and_more_than_ten_lead_to_the_list(
+    as_preparer: Client, preparer: User
+) -> None:
+    operations = [factories.prepared(preparer) for _ in range(11)]
+    answer = search(as_preparer, "chidinma")
     hits = answer.context["found"].operations
     assert [row.pk for row in hits.rows] == [one.pk for one in reversed(operations[1:])]
     assert hits.has_more
@@ -52,59 +54,59 @@ def test_the_newest_come_first_and_more_than_ten_lead_to_the_list(as_maker: Clie
 
 
 def test_what_there_is_more_of_stands_in_one_list_whatever_became_of_it(
-    as_maker: Client, maker: User
+    as_preparer: Client, preparer: User
 ) -> None:
-    operations = [factories.prepared(maker) for _ in range(12)]
+    operations = [factories.prepared(preparer) for _ in range(12)]
     done = {paid(one).pk for one in operations[:4]}
-    [link] = re.findall(r'There are more: <a href="([^"]+)"', text_of(search(as_maker, "chidinma")))
-    listed = {row.pk for row in as_maker.get(unescape(link)).context["page"].rows}
+    [link] = re.findall(r'There are more: <a href="([^"]+)"', text_of(search(as_preparer, "chidinma")))
+    listed = {row.pk for row in as_preparer.get(unescape(link)).context["page"].rows}
     assert listed == {one.pk for one in operations}
     assert done < listed
 
 
 @pytest.mark.parametrize("text", ["012 345 6789", "withdraw ngn", "••6789", "66f1c0ffee"])
 def test_the_list_finds_whatever_the_search_finds(
-    as_maker: Client, maker: User, operation: Operation, text: str
+    as_preparer: Client, preparer: User, operation: Operation, text: str
 ) -> None:
-    factories.prepared(maker, account_name="KOLA VENTURES LTD", account_number="1112220031")
-    factories.attempt(operation, service_transaction_id="66f1c0ffee")
-    result = search(as_maker, text).context["found"]
+    factories.prepared(preparer, account_name="KOLA VENTURES LTD", account_number="1112220031")
+    factories.attempt(operation, provider_transaction_id="66f1c0ffee")
+    result = search(as_preparer, text).context["found"]
     here = {row.pk for row in result.operations.rows} | {row.operation_id for row in result.transactions.rows}
     assert operation.pk in here
-    listed = as_maker.get("/operations/", {"tab": "all", "text": text}).context["page"].rows
+    listed = as_preparer.get("/operations/", {"tab": "all", "text": text}).context["page"].rows
     assert {row.pk for row in listed} == here
 
 
-def test_the_list_finds_the_beginning_of_a_reference(as_maker: Client, operation: Operation) -> None:
-    listed = as_maker.get("/operations/", {"tab": "all", "text": operation.reference[:5].lower()})
+def test_the_list_finds_the_beginning_of_a_reference(as_preparer: Client, operation: Operation) -> None:
+    listed = as_preparer.get("/operations/", {"tab": "all", "text": operation.reference[:5].lower()})
     assert operation in listed.context["page"].rows
 
 
 def test_the_services_transaction_finds_its_operation(
-    as_maker: Client, maker: User, operation: Operation
+    as_preparer: Client, preparer: User, operation: Operation
 ) -> None:
-    factories.attempt(operation, service_transaction_id="66f1c0ffee")
-    answer = search(as_maker, "66f1c0ffee")
+    factories.attempt(operation, provider_transaction_id="66f1c0ffee")
+    answer = search(as_preparer, "66f1c0ffee")
     assert [row.operation for row in answer.context["found"].transactions.rows] == [operation]
-    assert search(as_maker, "66f1c0ffe").context["found"].transactions.rows == []
+    assert search(as_preparer, "66f1c0ffe").context["found"].transactions.rows == []
 
 
-def test_an_operation_of_any_status_is_found(as_maker: Client, operation: Operation) -> None:
+def test_an_operation_of_any_status_is_found(as_preparer: Client, operation: Operation) -> None:
     put(operation, "approved", "sending", "unknown")
-    assert found(as_maker, "chidinma") == [operation.reference]
+    assert found(as_preparer, "chidinma") == [operation.reference]
 
 
 def test_words_are_looked_for_among_the_newest_only_but_references_among_all(
-    as_maker: Client, maker: User, monkeypatch: pytest.MonkeyPatch
+    as_preparer: Client, preparer: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(searching, "WORDS_SEARCHED_IN", 2)
-    oldest, *others = [factories.prepared(maker) for _ in range(3)]
-    answer = search(as_maker, "chidinma")
+    oldest, *others = [factories.prepared(preparer) for _ in range(3)]
+    answer = search(as_preparer, "chidinma")
     assert {row.pk for row in answer.context["found"].operations.rows} == {one.pk for one in others}
-    assert search(as_maker, oldest.reference)["Location"] == oldest.get_absolute_url()
-    assert oldest.reference in found(as_maker, "0123456789")
+    assert search(as_preparer, oldest.reference)["Location"] == oldest.get_absolute_url()
+    assert oldest.reference in found(as_preparer, "0123456789")
 
 
 @pytest.mark.parametrize("text", ["50%_off", "W-", "W-7\\", "'; --", "ÀÉ", "W-UU", "🐘🐘"])
-def test_odd_texts_find_nothing(as_maker: Client, operation: Operation, text: str) -> None:
-    assert found(as_maker, text) == []
+def test_odd_texts_find_nothing(as_preparer: Client, operation: Operation, text: str) -> None:
+    assert found(as_preparer, text) == []

@@ -18,37 +18,37 @@ pytestmark = pytest.mark.django_db
 
 
 def test_people_are_found_by_who_may_see_them(
-    sign_in: SignIn, administrator: User, auditor: User, checker: User
+    sign_in: SignIn, administrator: User, auditor: User, approver: User
 ) -> None:
     rows = search(sign_in(Client(), administrator), "amara").context["found"].people.rows
-    assert rows == [checker]
+    assert rows == [approver]
     assert search(sign_in(Client(), auditor), "amara").context["found"].people.rows == []
 
 
 def test_a_person_shows_the_roles_or_that_it_is_deactivated(
-    sign_in: SignIn, administrator: User, checker: User
+    sign_in: SignIn, administrator: User, approver: User
 ) -> None:
     signed_in = sign_in(Client(), administrator)
     assert Role.APPROVER in text_of(search(signed_in, "amara@"))
-    User.objects.filter(pk=checker.pk).update(is_active=False)
+    User.objects.filter(pk=approver.pk).update(is_active=False)
     assert "Deactivated" in text_of(search(signed_in, "Okafor"))
 
 
-def test_the_page_says_what_was_searched(as_maker: Client) -> None:
-    html = text_of(search(as_maker, "nothing"))
+def test_the_page_says_what_was_searched(as_preparer: Client) -> None:
+    html = text_of(search(as_preparer, "nothing"))
     assert "Nothing of ours was found" in html
     assert "words in the newest 5,000 operations" in html
     assert "as the service told them within a day" in html
 
 
 @pytest.mark.parametrize(("text", "status"), [("", 200), ("x", 422), ("x" * 201, 422), ("a\x00b", 422)])
-def test_what_cannot_be_searched_for_says_why(as_maker: Client, text: str, status: int) -> None:
-    answer = search(as_maker, text)
+def test_what_cannot_be_searched_for_says_why(as_preparer: Client, text: str, status: int) -> None:
+    answer = search(as_preparer, text)
     assert answer.status_code == status
     assert ('role="alert"' in text_of(answer)) is (status == 422)
 
 
-@pytest.mark.parametrize("role", ["maker", "checker", "auditor", "administrator"])
+@pytest.mark.parametrize("role", ["preparer", "approver", "auditor", "administrator"])
 def test_the_field_stands_on_every_page(sign_in: SignIn, request: pytest.FixtureRequest, role: str) -> None:
     html = text_of(sign_in(Client(), request.getfixturevalue(role)).get("/account/"))
     assert 'action="/search/"' in html
@@ -60,16 +60,16 @@ def test_nobody_without_a_role_searches(sign_in: SignIn, outsider: User) -> None
     assert 'action="/search/"' not in text_of(client.get("/account/"))
 
 
-@pytest.mark.parametrize("role", ["maker", "checker", "administrator"])
+@pytest.mark.parametrize("role", ["preparer", "approver", "administrator"])
 def test_a_search_needs_eight_queries_at_most(
     sign_in: SignIn,
     request: pytest.FixtureRequest,
-    maker: User,
+    preparer: User,
     role: str,
     django_assert_max_num_queries: DjangoAssertNumQueries,
 ) -> None:
     for _ in range(11):
-        paid(factories.prepared(maker))
+        paid(factories.prepared(preparer))
     store([unsaved() for _ in range(3)])
     client = sign_in(Client(), request.getfixturevalue(role))
     filters.known_facets()  # asked once by each process

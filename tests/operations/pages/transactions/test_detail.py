@@ -84,11 +84,11 @@ def test_a_long_id_among_words_stays_in_one_piece(reader: Client) -> None:
 
 
 def test_the_operation_that_caused_it_leads_to_it_and_it_to_the_operation(
-    reader: Client, maker: User
+    reader: Client, preparer: User
 ) -> None:
     one = stored(transaction_id="TX/1 &2")
-    operation = factories.prepared(maker)
-    factories.attempt(operation, service_transaction_id=one.transaction_id)
+    operation = factories.prepared(preparer)
+    factories.attempt(operation, provider_transaction_id=one.transaction_id)
     page = text_of(reader.get(operation.get_absolute_url()))
     link = re.search(r'href="([^"]*)">In the service', page)
     assert link is not None

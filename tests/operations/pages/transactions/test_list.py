@@ -36,7 +36,7 @@ def sent_as(operation: Operation, transaction_id: str) -> None:
         operation,
         outcome="succeeded",
         closed_at=timezone.now(),
-        service_transaction_id=transaction_id,
+        provider_transaction_id=transaction_id,
     )
 
 
@@ -87,8 +87,8 @@ def test_what_the_service_wrote_is_text_and_not_markup(reader: Client) -> None:
         assert "&lt;b&gt;" in html
 
 
-def test_a_transaction_of_ours_leads_to_its_operation(reader: Client, maker: User) -> None:
-    operation = factories.prepared(maker)
+def test_a_transaction_of_ours_leads_to_its_operation(reader: Client, preparer: User) -> None:
+    operation = factories.prepared(preparer)
     one = stored()
     stored()
     sent_as(operation, one.transaction_id)
@@ -218,9 +218,9 @@ def test_htmx_gets_the_rows_alone_and_a_restored_page_gets_all(reader: Client) -
 
 
 def test_filters_are_kept_by_list_and_shared_ones_say_whose_they_are(
-    client: Client, sign_in: SignIn, maker: User, checker: User
+    client: Client, sign_in: SignIn, preparer: User, approver: User
 ) -> None:
-    mine, theirs = sign_in(client, maker), sign_in(Client(), checker)
+    mine, theirs = sign_in(client, preparer), sign_in(Client(), approver)
     stored(currency="USD")
     saved = mine.post(f"{FILTERS}?currency=USD&sort=largest", {"name": "Large dollars", "is_shared": "on"})
     assert saved["Location"] == f"{PAGE}?currency=USD&sort=largest"
@@ -238,18 +238,18 @@ def test_filters_are_kept_by_list_and_shared_ones_say_whose_they_are(
     assert not SavedFilter.objects.exists()
 
 
-@pytest.mark.parametrize("role", ["maker", "checker", "auditor", "administrator"])
+@pytest.mark.parametrize("role", ["preparer", "approver", "auditor", "administrator"])
 def test_fifty_rows_need_six_queries_and_14_kilobytes_at_most(
     client: Client,
     sign_in: SignIn,
     request: pytest.FixtureRequest,
     django_assert_max_num_queries: DjangoAssertNumQueries,
-    maker: User,
+    preparer: User,
     role: str,
 ) -> None:
     rows = store([unsaved(occurred_at=AT - timedelta(minutes=number)) for number in range(60)])
     for one in rows[:3]:
-        sent_as(factories.prepared(maker), one.transaction_id)
+        sent_as(factories.prepared(preparer), one.transaction_id)
     browser = sign_in(client, request.getfixturevalue(role))
     browser.get(PAGE)  # the facets are known to the process from then on
     with django_assert_max_num_queries(6):
