@@ -159,7 +159,7 @@ class RotationProgress:
         links = {
             RotationStep.CREATE: (
                 CREATING_KIND,
-                {"way": "named", "scope": "M", "expires_in": "90", "expires_unit": "days"},
+                {"method": "named", "scope": "M", "expires_in": "90", "expires_unit": "days"},
             ),
             RotationStep.SWITCH: (SWITCH_KIND, {"target": f"made:{self.created.pk}" if self.created else ""}),
             RotationStep.RETIRE: (INVALIDATE_KIND, {"short_hash": self.old_hash}),

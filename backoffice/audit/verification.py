@@ -85,7 +85,7 @@ class ChainVerification:
     fault: ChainFault | None = None
 
     @property
-    def is_whole(self) -> bool:
+    def is_intact(self) -> bool:
         """Whether the log is consistent."""
         return self.fault is None
 
@@ -205,7 +205,7 @@ def verify_log(*, actor: AbstractBaseUser | None) -> ChainVerification:
                 Action.LOG_VERIFIED,
                 actor=actor,
                 target="the audit log",
-                whole=verdict.is_whole,
+                whole=verdict.is_intact,
                 verified=verdict.verified,
                 newest_hash=verdict.newest_hash,
                 fault=verdict.fault.detail if verdict.fault else {},

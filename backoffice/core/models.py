@@ -15,7 +15,7 @@ class GatewayKey(EncryptedRow):
     for as long as `is_counted` is true.
     """
 
-    ENCRYPTED_FIELD = "sealed"
+    ENCRYPTED_FIELD = "encrypted_key"
 
     class State(models.TextChoices):
         """Whether the key is used for calls."""

@@ -108,7 +108,7 @@ def matches_reference_or_account(text: str) -> Q:
 
 def matches_words(text: str) -> Q:
     """By words in the sentence or the recipient."""
-    return Q(counterparty__icontains=text) | Q(recipient_detail__icontains=text) | Q(sentence__icontains=text)
+    return Q(recipient__icontains=text) | Q(recipient_detail__icontains=text) | Q(sentence__icontains=text)
 
 
 def parse_reference(text: str) -> str:

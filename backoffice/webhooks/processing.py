@@ -102,13 +102,14 @@ _VERDICT_COLUMNS = (
 _INSERT = f"""
     INSERT INTO webhooks_delivery ({", ".join(field.attname for field in _FIELDS)})
     VALUES ({", ".join(["%s"] * len(_FIELDS))})
-    ON CONFLICT (identity) DO UPDATE SET times = webhooks_delivery.times + 1, last_at = EXCLUDED.last_at
+    ON CONFLICT (identity) DO UPDATE
+    SET received_count = webhooks_delivery.received_count + 1, last_at = EXCLUDED.last_at
 """  # noqa: S608
 _UNLESS_VALID = (
     "CASE WHEN webhooks_delivery.verdict = 'valid' THEN webhooks_delivery.{0} ELSE EXCLUDED.{0} END"
 )
 _SET_VALID = "".join(f", {name} = {_UNLESS_VALID.format(name)}" for name in _VERDICT_COLUMNS)
-_RETURNING = " RETURNING times, check_due_at IS NOT NULL"
+_RETURNING = " RETURNING received_count, check_due_at IS NOT NULL"
 _enqueued_at = float("-inf")
 
 
@@ -121,8 +122,8 @@ def receive_delivery(body: bytes) -> DeliveryVerification:
     nothing. Never raises for any body.
     """
     delivery = _verified(body)
-    times, is_wanted = _store(delivery)
-    if delivery.verdict != DeliveryVerification.VALID and times == 1:
+    received_count, is_wanted = _store(delivery)
+    if delivery.verdict != DeliveryVerification.VALID and received_count == 1:
         _delete_oldest_invalid()
     if is_wanted:
         _enqueue()
@@ -172,8 +173,8 @@ def _store(delivery: Delivery) -> tuple[int, bool]:
     further = _SET_VALID if delivery.verdict == DeliveryVerification.VALID else ""
     with connection.cursor() as cursor:
         cursor.execute(f"{_INSERT}{further}{_RETURNING}", _values(delivery))
-        times, is_wanted = cursor.fetchone()
-    return times, bool(is_wanted)
+        received_count, is_wanted = cursor.fetchone()
+    return received_count, bool(is_wanted)
 
 
 def _values(delivery: Delivery) -> list[Any]:

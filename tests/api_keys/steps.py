@@ -50,4 +50,4 @@ def text_of(answer: Any) -> str:
     return " ".join(answer.content.decode().split())
 
 
-NAMED = {"way": "named", "key_name": "till", "scope": "M", "expires_in": "90", "expires_unit": "days"}
+NAMED = {"method": "named", "key_name": "till", "scope": "M", "expires_in": "90", "expires_unit": "days"}

@@ -36,7 +36,7 @@ def tamper(number: int, /, **changes: Any) -> None:
 def test_an_untouched_log_is_whole(log: None) -> None:
     verdict = verify_chain()
 
-    assert (verdict.is_whole, verdict.verified) == (True, 5)
+    assert (verdict.is_intact, verdict.verified) == (True, 5)
     assert verdict.newest_hash == Entry.objects.get(position=5).hash
 
 
@@ -186,7 +186,7 @@ def test_verifying_is_itself_recorded(log: None, auditor: User) -> None:
     entry = Entry.objects.get(position=6)
     assert (entry.action, entry.actor_id) == ("audit.verified", auditor.pk)
     assert entry.detail == {"whole": True, "verified": 5, "newest_hash": verdict.newest_hash, "fault": {}}
-    assert verify_chain().is_whole
+    assert verify_chain().is_intact
 
 
 def test_a_damaged_log_is_still_reported_where_nothing_can_be_recorded(
@@ -225,10 +225,10 @@ def test_behind_a_mark_only_what_came_since_is_walked(log: None) -> None:
     third = Entry.objects.get(position=3)
     tamper(2, address="10.9.9.9")
     verdict = verify_since(ChainCheckpoint(3, third.hash), at_most=100)
-    assert (verdict.is_whole, verdict.verified) == (True, 5)
+    assert (verdict.is_intact, verdict.verified) == (True, 5)
     tamper(4, address="10.9.9.9")
     verdict = verify_since(ChainCheckpoint(3, third.hash), at_most=100)
-    assert (verdict.is_whole, verdict.verified) == (False, 3)
+    assert (verdict.is_intact, verdict.verified) == (False, 3)
 
 
 def test_a_mark_that_is_gone_is_a_fault(log: None) -> None:
@@ -243,7 +243,7 @@ def test_behind_a_mark_so_many_are_walked_at_a_time(log: None) -> None:
     mark, verified = ChainCheckpoint(), []
     for _ in range(3):
         verdict = verify_since(mark, at_most=2)
-        assert verdict.is_whole
+        assert verdict.is_intact
         mark = ChainCheckpoint(verdict.verified, verdict.newest_hash)
         verified.append(verdict.verified)
     assert verified == [2, 4, 5]

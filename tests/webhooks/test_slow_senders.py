@@ -133,7 +133,9 @@ def chunk(piece: bytes) -> bytes:
 def kept(folder: Path) -> int:
     """How often anything came that was kept."""
     with closing(sqlite3.connect(folder / "countersign.sqlite3")) as database:
-        return int(database.execute("SELECT coalesce(sum(times), 0) FROM webhooks_delivery").fetchone()[0])
+        return int(
+            database.execute("SELECT coalesce(sum(received_count), 0) FROM webhooks_delivery").fetchone()[0]
+        )
 
 
 def test_a_body_in_chunks_is_read_whole(port: int) -> None:

@@ -51,7 +51,7 @@ def test_a_repeat_is_counted_with_its_time_and_changes_nothing_else() -> None:
     receive_delivery(body)
     again = Delivery.objects.values().get()
     assert again["last_at"] > first["last_at"]
-    assert again == {**first, "last_at": again["last_at"], "times": 2}
+    assert again == {**first, "last_at": again["last_at"], "received_count": 2}
 
 
 def reformatted(body: bytes) -> list[bytes]:
@@ -80,7 +80,7 @@ def test_the_same_in_other_clothes_is_a_repeat() -> None:
     for other in clothes:
         assert receive_delivery(other) == DeliveryVerification.VALID
     again = Delivery.objects.values().get()
-    assert again == {**first, "last_at": again["last_at"], "times": 8}
+    assert again == {**first, "last_at": again["last_at"], "received_count": 8}
 
 
 def test_the_same_news_signed_anew_is_another() -> None:

@@ -77,7 +77,7 @@ def _begin_round(lease: Lease) -> tuple[datetime, datetime]:
 
 
 def _end_round(lease: Lease, began: datetime, newest: TransactionPage | None) -> None:
-    reported = {"listed": newest.total, "provider_time": newest.answered_at} if newest else {}
+    reported = {"provider_count": newest.total, "provider_time": newest.answered_at} if newest else {}
     with transaction.atomic(durable=True):
         lease.verify()
         Mirror.objects.filter(pk=1).update(as_of=began, round_begun_at=None, **reported)

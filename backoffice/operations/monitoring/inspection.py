@@ -176,7 +176,7 @@ def _next_operations(now: datetime, last: Inspection) -> tuple[list[UUID], UUID 
 def _measured_approval_time() -> dict[str, object]:
     found = approval_time(clock.now())
     return {
-        "countersigned": found.count if found else 0,
+        "approved_count": found.count if found else 0,
         "median_approval_time": found.median if found else None,
     }
 

@@ -106,7 +106,7 @@ DELIVERIES = StoredReport(
     columns=(
         Column("received_at", "When it came first", "received_at"),
         Column("last_at", "When it came last", "last_at"),
-        Column("times", "How often it came", "times"),
+        Column("received_count", "How often it came", "received_count"),
         Column("verdict", "What its signature says", "verdict"),
         Column("problem", "Why it is not valid", _problem()),
         Column("event", "The kind of event that it names", "event"),

@@ -119,7 +119,9 @@ OPERATIONS = ComputedReport(
 
 def approvals_query(user: User, form: PeriodForm) -> QuerySet[Approval]:
     """The approvals given within the chosen days, for operations that the person may see."""
-    return Approval.objects.filter(operation__in=visible_operations(user), **period_lookups("at", form))
+    return Approval.objects.filter(
+        operation__in=visible_operations(user), **period_lookups("approved_at", form)
+    )
 
 
 APPROVALS = StoredReport(
@@ -129,7 +131,7 @@ APPROVALS = StoredReport(
     permissions=(VIEW,),
     form=PeriodForm,
     columns=(
-        Column("approved_at", "When it was given", "at"),
+        Column("approved_at", "When it was given", "approved_at"),
         Column("approved_by", "Who gave it", "approver__full_name"),
         Column("reference", "The operation", "operation__reference"),
         Column("kind", "What kind of operation", "operation__kind"),
@@ -141,14 +143,14 @@ APPROVALS = StoredReport(
         Column(
             "waited_seconds",
             "From its preparation to this countersignature",
-            F("at") - F("operation__prepared_at"),
+            F("approved_at") - F("operation__prepared_at"),
         ),
         Column("status", "Where the operation stands now", "operation__status"),
         Column("comment", "What was said with it", "comment"),
         Column("digest", "The content that was signed", "digest"),
     ),
     query=approvals_query,
-    order=("-at", "-id"),
+    order=("-approved_at", "-id"),
 )
 
 
@@ -233,7 +235,7 @@ PAYMENTS = ComputedReport(
         Column("outgoing_amount", "How much of it", _payment_value("outgoing_amount")),
         Column("rate", "At which it is converted", _payment_value("rate")),
         Column("expires_at", "Until when the address is watched", "expires_at"),
-        Column("as_of", "When the service said all this", "at"),
+        Column("as_of", "When the service said all this", "reported_at"),
     ),
     rows=payment_rows,
     counted=payments_query,

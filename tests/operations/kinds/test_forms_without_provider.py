@@ -38,7 +38,7 @@ TYPED = {
     },
     "callback_url": {"url": "https://pay.example.com/webhooks"},
     "bank_account": {"account_name": "Lagos shop", "currency": "NGN"},
-    "api_key_create": {"way": "named", "key_name": "till", "scope": "M", "expires_unit": "days"},
+    "api_key_create": {"method": "named", "key_name": "till", "scope": "M", "expires_unit": "days"},
     "api_key_invalidate": {"short_hash": "0a1b2c3d"},
 }
 NOT_CHECKED = {

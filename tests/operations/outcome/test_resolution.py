@@ -157,9 +157,9 @@ def test_two_people_settle_one_whose_transaction_is_gone_or_not_executed(
     shows(service, *records)
     assert settled(review, preparer, approver, "did_not_happen").status == Status.FAILED
     resolution = Operation.objects.get(kind="resolution")
-    named = resolution.payload["named"]
+    named = resolution.payload["claimed"]
     assert named["transaction_id"] == "T-7"
-    assert ("Amount" in named["shown"]["differs"]) if records else (named["shown"] is None)
+    assert ("Amount" in named["shown"]["mismatched"]) if records else (named["shown"] is None)
     kind = KINDS["resolution"]
     assert ("Taken for it", fact) in kind.facts(kind.read(resolution.payload))
 
@@ -194,7 +194,7 @@ def test_the_evidence_is_part_of_what_is_signed(
     resolution = proposed(unknown, preparer, "happened", "T-7")
     seen = resolution.payload["transaction"]
     assert (seen["transaction_id"], seen["amount"], seen["status"]) == ("T-7", "250050", "fulfilled")
-    assert seen["differs"] == ["Amount"]
+    assert seen["mismatched"] == ["Amount"]
     assert resolution.digest == resolution.current_digest()
 
 

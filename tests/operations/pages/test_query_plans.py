@@ -89,7 +89,7 @@ def _operation(chance: random.Random, number: int, now: datetime) -> dict[str, A
         "content_key": f"{number:064x}",
         "sentence": f"Withdraw NGN {amount:,.2f} to {_name(person)}, {bank} ••{account[-4:]}",
         "amount": amount,
-        "counterparty": _name(person),
+        "recipient": _name(person),
         "recipient_detail": f"{bank} ••{account[-4:]}",
         "recipient_key": f"bank:044:{account}",
         "recipient_account": account,

@@ -106,7 +106,7 @@ def test_a_text_that_looks_like_a_formula_is_disarmed(download: Get, preparer: U
 
     (row,) = download("operations").rows
 
-    assert row["counterparty"] == '\'=HYPERLINK("http://example.com")'
+    assert row["recipient"] == '\'=HYPERLINK("http://example.com")'
 
 
 def test_the_audit_log_is_told_so_that_others_can_verify_it(download: Get, preparer: User) -> None:

@@ -12,7 +12,7 @@ class Command(BaseCommand):
 
     def handle(self, **_options: Any) -> None:
         verdict = verify_chain()
-        if not verdict.is_whole:
+        if not verdict.is_intact:
             self.stderr.write(str(verdict))
             raise SystemExit(1)
         self.stdout.write(str(verdict))

@@ -84,7 +84,7 @@ class ApiKeyCreateForm(RotationForm):
     def clean(self) -> dict[str, Any]:
         """Check what a named key needs, and read the existing keys."""
         values = super().clean() or self.cleaned_data
-        if values.get("way") == "named":
+        if values.get("method") == "named":
             self._check_named(values)
         if not self.errors:
             self._read_keys(values)
@@ -92,7 +92,7 @@ class ApiKeyCreateForm(RotationForm):
 
     def content(self) -> ApiKeyCreatePayload:
         values = self.cleaned_data
-        if values["way"] == "full":
+        if values["method"] == "full":
             return ApiKeyCreatePayload(
                 method="full",
                 scope_text=_ALL_RIGHTS,
@@ -125,10 +125,10 @@ class ApiKeyCreateForm(RotationForm):
         try:
             listed = list_keys(patience=FORM_CHECK_TIMEOUT)
         except GatewayError:
-            self.add_error("key_name" if values["way"] == "named" else "way", KEYS_UNREADABLE)
+            self.add_error("key_name" if values["method"] == "named" else "method", KEYS_UNREADABLE)
             return
         self.keys_before = tuple(sorted(key.short_hash for key in listed))
-        if values["way"] == "named" and values["key_name"] in {key.name for key in listed}:
+        if values["method"] == "named" and values["key_name"] in {key.name for key in listed}:
             self.add_error("key_name", "The service's list has a key of this name already. Choose another.")
 
 
@@ -169,7 +169,7 @@ class ApiKeyCreateKind(ChangeKind[ApiKeyCreatePayload]):
 
     def initial(self, payload: ApiKeyCreatePayload) -> dict[str, Any]:
         return payload.model_dump(
-            include={"way", "key_name", "scope", "expires_in", "expires_unit", "rotation"}
+            include={"method", "key_name", "scope", "expires_in", "expires_unit", "rotation"}
         )
 
     def cautions(self, payload: ApiKeyCreatePayload) -> list[str]:

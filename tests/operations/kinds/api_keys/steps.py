@@ -68,4 +68,4 @@ def sent(kind: str, payload: Payload, administrator: User, approver: User) -> Op
     return Operation.objects.get(pk=operation.pk)
 
 
-NAMED = {"way": "named", "key_name": "till", "scope": "G", "expires_in": "90", "expires_unit": "days"}
+NAMED = {"method": "named", "key_name": "till", "scope": "G", "expires_in": "90", "expires_unit": "days"}

@@ -99,7 +99,7 @@ def test_a_worker_that_is_killed_right_after_the_answer_has_kept_the_key(
     refresh_keys()
     result = Attempt.objects.get().result or {}
     assert (result["name"], result["short_hash"]) == ("till", NEW_HASH)
-    assert KnownKey.objects.get(short_hash=NEW_HASH).scope == payload.scope_words  # type: ignore[attr-defined]
+    assert KnownKey.objects.get(short_hash=NEW_HASH).scope == payload.scope_text  # type: ignore[attr-defined]
 
 
 def test_an_answer_recorded_twice_keeps_one_secret(

@@ -18,8 +18,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(
     ("changes", "field", "message"),
     [
-        ({"way": ""}, "way", "required"),
-        ({"way": "other"}, "way", "not one of the available choices"),
+        ({"method": ""}, "method", "required"),
+        ({"method": "other"}, "method", "not one of the available choices"),
         ({"key_name": ""}, "key_name", "Give the key a name."),
         ({"key_name": "x" * 121}, "key_name", "at most 120 characters"),
         ({"key_name": "till\u2028roll"}, "key_name", "one line of printable characters"),
@@ -53,7 +53,7 @@ def test_a_key_that_cannot_be_is_refused_beside_its_field(
         (NAMED, {"Name": "till", "Ends": "90 days after it is made", "Made by": "POST /user/api-key"}),
         ({**NAMED, "expires_in": "1", "expires_unit": "months"}, {"Ends": "1 month after it is made"}),
         ({**NAMED, "expires_in": ""}, {"Ends": "as the service decides"}),
-        ({"way": "full"}, {"Name": "as the service decides", "Made by": "POST /auth/api-key"}),
+        ({"method": "full"}, {"Name": "as the service decides", "Made by": "POST /auth/api-key"}),
     ],
 )
 def test_a_review_says_what_key_it_will_be(
@@ -64,7 +64,7 @@ def test_a_review_says_what_key_it_will_be(
     assert dict(reviewed.context["facts"]).items() >= facts.items()
 
 
-@pytest.mark.parametrize("typed", [{**NAMED, "scope": "M"}, {"way": "full"}])
+@pytest.mark.parametrize("typed", [{**NAMED, "scope": "M"}, {"method": "full"}])
 def test_of_a_key_with_all_rights_people_are_warned(
     as_administrator: Client, sandbox: SandboxProcess, typed: dict[str, str]
 ) -> None:
