@@ -58,9 +58,9 @@ class SampleAccount:
     bank_code: str
 
 
-def diagnostic_reads(dialect: ProviderProfile) -> list[ApiOperation]:
+def diagnostic_reads(profile: ProviderProfile) -> list[ApiOperation]:
     """The operations that change nothing and need no id: the specification's, then the enabled capabilities."""
-    optional = [EXTRA_OPERATIONS[name] for name in EXTRA_OPERATIONS if name in dialect.capabilities]
+    optional = [EXTRA_OPERATIONS[name] for name in EXTRA_OPERATIONS if name in profile.capabilities]
     harmless = [operation for operation in OPERATIONS if operation.effect is CallEffect.READS]
     return harmless + [operation for operation in optional if "{" not in operation.path]
 
@@ -112,7 +112,7 @@ class _RecordingTransport(Transport):
 def _call(
     client: PaymentsGateway,
     transport: _RecordingTransport,
-    dialect: ProviderProfile,
+    profile: ProviderProfile,
     operation: ApiOperation,
     account: SampleAccount | None,
 ) -> DiagnosticResult:
@@ -130,16 +130,16 @@ def _call(
         if not transport.replies:
             return _failed_result(operation, exc, timedelta(seconds=time.monotonic() - started))
     elapsed = timedelta(seconds=time.monotonic() - started)
-    return _answered_result(operation, dialect, transport.replies.pop(), problem, elapsed)
+    return _answered_result(operation, profile, transport.replies.pop(), problem, elapsed)
 
 
 def _answered_result(
-    operation: ApiOperation, dialect: ProviderProfile, reply: Reply, problem: str, elapsed: timedelta
+    operation: ApiOperation, profile: ProviderProfile, reply: Reply, problem: str, elapsed: timedelta
 ) -> DiagnosticResult:
     outcome = DiagnosticOutcome.UNUSABLE if problem else DiagnosticOutcome.ANSWERED
     remarks = (
         *schema_differences(operation.name, reply.members),
-        *_unknown_statuses(operation, dialect, reply),
+        *_unknown_statuses(operation, profile, reply),
     )
     remarks = (problem, *remarks) if problem else remarks
     return DiagnosticResult(operation, outcome, reply.status, elapsed, remarks, _clock_skew(reply))
@@ -166,7 +166,7 @@ def _failed_result(operation: ApiOperation, exc: GatewayError, elapsed: timedelt
     return DiagnosticResult(operation, outcome, exc.status, elapsed, (exc.message,), is_misconfigured=is_ours)
 
 
-def _unknown_statuses(operation: ApiOperation, dialect: ProviderProfile, reply: Reply) -> list[str]:
+def _unknown_statuses(operation: ApiOperation, profile: ProviderProfile, reply: Reply) -> list[str]:
     """Statuses of transaction records that the profile does not translate. They are stored as they are."""
     if not operation.name.startswith("transactions."):
         return []
@@ -178,8 +178,8 @@ def _unknown_statuses(operation: ApiOperation, dialect: ProviderProfile, reply: 
         for record in (records if isinstance(records, list) else [])
         if isinstance(record, dict)
     }
-    unknown = sorted(status for status in found if status and status.lower() not in dialect.statuses)
-    return [f"status {status[:40]!r} is not in the dialect" for status in unknown]
+    unknown = sorted(status for status in found if status and status.lower() not in profile.statuses)
+    return [f"status {status[:40]!r} is not in the profile" for status in unknown]
 
 
 def _clock_skew(reply: Reply) -> timedelta | None:

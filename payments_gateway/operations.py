@@ -17,9 +17,9 @@ class Endpoint(enum.Enum):
     V4 = "v4, with the two headers of the v4 operations"
 
 
-def key_management_endpoint(dialect: ProviderProfile) -> Endpoint:
+def key_management_endpoint(profile: ProviderProfile) -> Endpoint:
     """Return the endpoint of the five key management operations (specification, Authentication 8: not shown)."""
-    return Endpoint.V2 if dialect.key_base == "v2" else Endpoint.V4
+    return Endpoint.V2 if profile.key_base == "v2" else Endpoint.V4
 
 
 class CallEffect(enum.Enum):
@@ -35,7 +35,7 @@ class CallEffect(enum.Enum):
 class ApiOperation:
     """One operation. `name` is the client's method (`balances.withdraw`) and its operationId in openapi.yaml.
 
-    * `path` is relative to the base address of the endpoint (`door`); `path_point` names the profile's point
+    * `path` is relative to the base address of the endpoint (`endpoint`); `path_point` names the profile's point
       that can replace it.
     * `has_open_base`: the profile decides which base address serves it.
     * `needs_otp`: requires a one-time code, unless the profile makes it optional.
@@ -52,13 +52,13 @@ class ApiOperation:
     path_point: str = ""
     has_open_base: bool = False
 
-    def path_in(self, dialect: ProviderProfile) -> str:
+    def path_in(self, profile: ProviderProfile) -> str:
         """The path in this profile."""
-        return str(getattr(dialect, self.path_point)) if self.path_point else self.path
+        return str(getattr(profile, self.path_point)) if self.path_point else self.path
 
-    def endpoint_in(self, dialect: ProviderProfile) -> Endpoint:
+    def endpoint_in(self, profile: ProviderProfile) -> Endpoint:
         """The endpoint in this profile."""
-        return key_management_endpoint(dialect) if self.has_open_base else self.endpoint
+        return key_management_endpoint(profile) if self.has_open_base else self.endpoint
 
 
 _MONEY, _KEYS, _SETTINGS = CallEffect.MOVES_MONEY, CallEffect.MAKES_KEYS, CallEffect.CHANGES

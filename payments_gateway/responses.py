@@ -103,14 +103,14 @@ def read_acknowledgement(reply: Reply) -> None:
 class ResponseReader:
     """Reads one response. Removes the secrets of its call from every value and message it returns."""
 
-    def __init__(self, answer: RawResponse, dialect: ProviderProfile, secrets: Iterable[SecretStr]) -> None:
+    def __init__(self, answer: RawResponse, profile: ProviderProfile, secrets: Iterable[SecretStr]) -> None:
         self._answer = answer
-        self._dialect = dialect
+        self._profile = profile
         self._secrets = tuple(secret for secret in secrets if secret.get_secret_value())
 
     @property
     def is_success(self) -> bool:
-        return self._answer.status in self._dialect.success_statuses
+        return self._answer.status in self._profile.success_statuses
 
     @property
     def is_refused(self) -> bool:
@@ -119,7 +119,7 @@ class ResponseReader:
     @property
     def unproven_because(self) -> str:
         """Why this status does not prove that nothing was executed; empty if it does."""
-        return self._dialect.uncertain_statuses.get(self._answer.status, "")
+        return self._profile.uncertain_statuses.get(self._answer.status, "")
 
     def accept(self, into: Callable[[Reply], T]) -> T:
         """Parse a success into its typed value. Raises ValueError (UnreadableError) if it is not one."""
@@ -163,8 +163,8 @@ class ResponseReader:
     @property
     def _message(self) -> str:
         """The error message followed by its details. Details without a message are not a message."""
-        words = self._texts_in(self._dialect.message_members)
-        details = self._texts_in(self._dialect.detail_members) if words else []
+        words = self._texts_in(self._profile.message_members)
+        details = self._texts_in(self._profile.detail_members) if words else []
         details = [detail for detail in details if not any(detail in word for word in words)]
         return _one_line(self._hide("; ".join(words + details)), _LONGEST_MESSAGE)
 
@@ -178,10 +178,10 @@ class ResponseReader:
         return [text for name in names for text in _texts(self._members.get(name))]
 
     def _kind(self, message: str) -> type[errors.RejectedError]:
-        for kind, pattern in self._dialect.refusal_patterns.items():
+        for kind, pattern in self._profile.refusal_patterns.items():
             if re.search(pattern, message, re.IGNORECASE):
                 return errors.REJECTION_KINDS[kind]
-        kind = self._dialect.refusal_statuses.get(self._answer.status, "")
+        kind = self._profile.refusal_statuses.get(self._answer.status, "")
         return errors.REJECTION_KINDS.get(kind, errors.RejectedError)
 
     def _hide(self, text: str) -> str:

@@ -34,14 +34,14 @@ _FIRST_PAUSE = 0.25
 _RANDOM = random.SystemRandom()
 
 
-def require_otp(token: SecretStr | None, dialect: ProviderProfile) -> None:
+def require_otp(token: SecretStr | None, profile: ProviderProfile) -> None:
     """Check that a required one-time code is given. Raises NotSentError if it is missing.
 
     Raises TypeError for a code that is not a SecretStr: it could be logged by accident.
     """
     if not isinstance(token, SecretStr | None):
         raise TypeError("A one-time token must be a SecretStr, so that it cannot be printed by accident.")
-    if token is None and dialect.otp_required:
+    if token is None and profile.otp_required:
         raise NotSentError("The service asks for a one-time token, and none was given. Nothing was sent.")
 
 
@@ -71,7 +71,7 @@ class Transport:
         into: Callable[[Reply], T],
         query: Mapping[str, object] | None = None,
         body: Body | None = None,
-        door: Endpoint = Endpoint.V2,
+        endpoint: Endpoint = Endpoint.V2,
         reads: type[ResponseReader] = ResponseReader,
     ) -> T:
         """Send a request that changes nothing; retry connection failures and the profile's retry statuses.
@@ -79,7 +79,7 @@ class Transport:
         Raises RejectedError when the provider rejected the request with a message, NotSentError for text that
         cannot be encoded, ReadFailedError otherwise.
         """
-        request = self._prepared(method, path, query=query, body=body, door=door)
+        request = self._prepared(method, path, query=query, body=body, endpoint=endpoint)
         reading = self._reading(reads, self._fetch(request), body)
         refusal = reading.refusal() if reading.is_success or reading.is_refused else None
         if refusal is not None:
@@ -96,7 +96,7 @@ class Transport:
         *,
         into: Callable[[Reply], T],
         query: Mapping[str, object] | None = None,
-        door: Endpoint = Endpoint.V2,
+        endpoint: Endpoint = Endpoint.V2,
         reads: type[ResponseReader] = ResponseReader,
     ) -> T:
         """Send a request that must not be executed twice: on a new connection, once, without a retry.
@@ -104,7 +104,7 @@ class Transport:
         Raises NotSentError or RejectedError when it is proven that nothing was executed, OutcomeUnknownError
         otherwise. A success status whose body has `success: false` proves neither.
         """
-        request = self._prepared(method, path, query=query, body=body, door=door)
+        request = self._prepared(method, path, query=query, body=body, endpoint=endpoint)
         with open_session(self._config.ca_file) as session:
             answer = self._exchange(session, request, self._config.deadline)
         reading = self._reading(reads, answer, body)
@@ -178,35 +178,49 @@ class Transport:
             return self._pooled[1]
 
     def _prepared(
-        self, method: str, path: str, *, query: Mapping[str, object] | None, body: Body | None, door: Endpoint
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, object] | None,
+        body: Body | None,
+        endpoint: Endpoint,
     ) -> requests.PreparedRequest:
         """Build the request. No frame that can fail afterwards holds a secret in clear.
 
         Raises NotSentError for text that UTF-8 cannot encode (a lone surrogate).
         """
         try:
-            return self._built(method, path, query=query, body=body, door=door)
+            return self._built(method, path, query=query, body=body, endpoint=endpoint)
         except UnicodeEncodeError:
             pass
         # Raised outside the handler, without a cause: the original error holds the text, which may be a secret.
         raise NotSentError("The request holds a text that cannot be sent. Nothing was sent.")
 
     def _built(
-        self, method: str, path: str, *, query: Mapping[str, object] | None, body: Body | None, door: Endpoint
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, object] | None,
+        body: Body | None,
+        endpoint: Endpoint,
     ) -> requests.PreparedRequest:
-        base = self._config.base_url_v4 if door is Endpoint.V4 else self._config.base_url
+        base = self._config.base_url_v4 if endpoint is Endpoint.V4 else self._config.base_url
         asked = {name: value for name, value in (query or {}).items() if value is not None}
         url = f"{base}{path}" + (f"?{urlencode(asked, quote_via=quote)}" if asked else "")
         headers = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "countersign"}
         if body is None:
-            return requests.Request(method, url, headers | self._credentials(door)).prepare()
+            return requests.Request(method, url, headers | self._credentials(endpoint)).prepare()
         headers["Content-Type"] = "application/json"
-        return requests.Request(method, url, headers | self._credentials(door), data=_encoded(body)).prepare()
+        return requests.Request(
+            method, url, headers | self._credentials(endpoint), data=_encoded(body)
+        ).prepare()
 
-    def _credentials(self, door: Endpoint) -> dict[str, str]:
+    def _credentials(self, endpoint: Endpoint) -> dict[str, str]:
         config = self._config
         key = config.api_key.get_secret_value()
-        match door:
+        match endpoint:
             case Endpoint.V2:
                 return {
                     "X-Api-Key": key,

@@ -208,7 +208,7 @@ _DATA_SCHEMAS: Mapping[EventKind | None, type[TransactionUpdate | PaymentUpdate]
 
 
 def verify_webhook(
-    body: bytes, public_keys: Sequence[PublicKey], dialect: ProviderProfile = _DEFAULT_PROFILE
+    body: bytes, public_keys: Sequence[PublicKey], profile: ProviderProfile = _DEFAULT_PROFILE
 ) -> ReceivedWebhook:
     """Verify the body of a delivery with one or two public keys. Never raises for any content of the body.
 
@@ -229,14 +229,14 @@ def verify_webhook(
         )
     try:
         members = raw_members(body)
-        event, data, signature = _parse_members(members, dialect)
+        event, data, signature = _parse_members(members, profile)
     except UnreadableError as exc:
         return ReceivedWebhook(
-            SignatureVerdict.MALFORMED, error=str(exc), identity=_sha256(body), profile=dialect
+            SignatureVerdict.MALFORMED, error=str(exc), identity=_sha256(body), profile=profile
         )
-    raw, signed = _decode_signature(signature), members[dialect.delivery_data_member].encode()
+    raw, signed = _decode_signature(signature), members[profile.delivery_data_member].encode()
     judged = partial(
-        ReceivedWebhook, event=event, data=data, identity=_identity_of(body, signed, raw), profile=dialect
+        ReceivedWebhook, event=event, data=data, identity=_identity_of(body, signed, raw), profile=profile
     )
     if not signature:
         return judged(SignatureVerdict.UNSIGNED)
@@ -246,7 +246,7 @@ def verify_webhook(
     return judged(SignatureVerdict.VALID, key=key)
 
 
-def webhook_identity(body: bytes, dialect: ProviderProfile = _DEFAULT_PROFILE) -> str:
+def webhook_identity(body: bytes, profile: ProviderProfile = _DEFAULT_PROFILE) -> str:
     """Return a SHA-256 in hex that identifies a delivery however it is serialized, to deduplicate deliveries.
 
     It covers the bytes of `data` and the decoded signature. Everything else can be changed at will by anyone
@@ -258,10 +258,10 @@ def webhook_identity(body: bytes, dialect: ProviderProfile = _DEFAULT_PROFILE) -
     """
     try:
         members = raw_members(body)
-        _, _, signature = _parse_members(members, dialect)
+        _, _, signature = _parse_members(members, profile)
     except UnreadableError:
         return _sha256(body)
-    return _identity_of(body, members[dialect.delivery_data_member].encode(), _decode_signature(signature))
+    return _identity_of(body, members[profile.delivery_data_member].encode(), _decode_signature(signature))
 
 
 def _identity_of(body: bytes, signed: bytes, signature: bytes) -> str:
@@ -273,11 +273,11 @@ def _sha256(*pieces: bytes) -> str:
 
 
 def _parse_members(
-    members: Mapping[str, str], dialect: ProviderProfile
+    members: Mapping[str, str], profile: ProviderProfile
 ) -> tuple[str, dict[str, object], str]:
     values = {name: loads(text) for name, text in members.items()}
-    event, data = values.get(dialect.delivery_event_member), values.get(dialect.delivery_data_member)
-    signature = values.get(dialect.delivery_signature_member)
+    event, data = values.get(profile.delivery_event_member), values.get(profile.delivery_data_member)
+    signature = values.get(profile.delivery_signature_member)
     if not isinstance(event, str):
         raise UnreadableError("it names no event")
     if not isinstance(data, dict):

@@ -1,5 +1,6 @@
-"""The provider's list of API keys, kept locally: refresh it, show each key with its state, and warn before
-one expires.
+"""Mirror of the provider's list of API keys: refresh it, the rows of the page, and expiry warnings.
+
+A refresh also completes the stored result of an operation whose new key was not listed yet when it was created.
 """
 
 from dataclasses import dataclass

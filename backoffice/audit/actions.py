@@ -85,7 +85,7 @@ class Action(models.TextChoices):
     # webhooks
     DELIVERY_LOOKED_INTO = "delivery.looked_into", "had the service read again because of"
 
-    # integration
+    # api_keys
     SECRET_REVEALED = "secret.revealed", "was shown, this once, what was made by"
     SECRET_REFUSED = "secret.refused", "was refused a look at what was made by"
     KEY_SWITCHED = "api_key.switched_back", "went back to the API key of the environment, away from"

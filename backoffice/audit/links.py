@@ -1,6 +1,7 @@
-"""The page of an entry's object, and the sentences for codes in its detail.
+"""How an entry is shown: the URL of its object's page, and sentences for codes in its detail.
 
-Other apps register theirs here, because the audit app must not import them.
+Other apps register their sentences here, because the audit app must not import them. The URL names of their
+pages are listed in `TARGET_PAGES`.
 """
 
 from collections.abc import Callable

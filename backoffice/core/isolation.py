@@ -1,7 +1,8 @@
-"""Process rows one by one, so that a failing row does not stop the others.
+"""Keep one failing row or job from stopping the others.
 
-An unexpected failure is logged with its traceback, and the row is postponed for a minute. An unavailable or
-read-only database is raised, since no row is the cause of it.
+A failed row or job is logged with its traceback and skipped for a minute. If the database is unavailable or
+read-only, the processing of rows raises its exception, since no row is the cause; a job logs it and is tried
+again in the next round.
 """
 
 import logging

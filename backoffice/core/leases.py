@@ -1,9 +1,9 @@
-"""Leases: one process at a time does a job, and the lease of a killed process expires.
+"""Leases, due-row claims and named locks: how processes share work through the database.
 
-Each acquisition has a higher number than the one before. It tells a process that stood still past its expiry
-from the one that holds the lease now, so that it writes nothing any more. By compare-and-set on one row, since
-SQLite has no row locks, and by the database's clock, since a machine whose own clock is ahead would lock out
-the others.
+A lease lets one process at a time do a job; that of a killed process expires. Each acquisition gets a higher
+number (fencing token): a process that was stopped past its expiry finds its number outdated and writes nothing.
+Compare-and-set on one row, since SQLite has no row locks; by the database's clock, since a machine whose clock
+is ahead would lock out the others.
 """
 
 import time

@@ -1,4 +1,7 @@
-"""Log formatting: every line carries the request id, and no line contains a secret."""
+"""Log formatting: adds the request id and redacts secrets.
+
+Redacted are configured secrets, those given to `register_secret`, and the values of fields named like secrets.
+"""
 
 import logging
 import re

@@ -1,8 +1,8 @@
-"""Sample data of the demo: operations of every kind and in every state, and the balances of the month before.
+"""Sample data of the demo: operations in every state, and balance snapshots of the past month.
 
-Each operation is brought to its state by the product's own services. Operations shown as sent were really
-sent, to the simulated provider; an operation shown as lost was claimed and never requested, as when a worker
-is killed then.
+Each operation is brought to its state by the product's own services: withdrawals, conversions, transfers, wallet
+transfers, payments and changes of the callback URL. What is shown as sent was really sent to the simulated provider;
+an operation with an unknown outcome was claimed and never requested, as when a worker is killed at that moment.
 """
 
 import random

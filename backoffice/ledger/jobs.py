@@ -1,4 +1,4 @@
-"""The sweeper's jobs of the ledger: keep a snapshot of the balances, and read on in the provider's list."""
+"""The ledger's sweeper jobs: take a balance snapshot, and sync the mirror."""
 
 from backoffice.ledger.balances import take_due_snapshot
 from backoffice.ledger.mirror.sync import sync_if_due

@@ -1,4 +1,7 @@
-"""URLs of the overview, operations, transactions, payments, reconciliation and search."""
+"""URLs of operations, transactions, payments and reconciliation.
+
+Also of the overview, incidents, unknown outcomes, saved accounts and filters, the payment pause, search, metrics.
+"""
 
 from django.urls import path
 

@@ -496,7 +496,7 @@ class ProviderProfile(BaseModel):
         """
         unknown = sorted(set(points) - set(type(self).model_fields))
         if unknown:
-            raise ValueError(f"No such point in the dialect: {', '.join(unknown)}.")
+            raise ValueError(f"No such point in the profile: {', '.join(unknown)}.")
         # A type that JSON does not have, such as the dates of TOML, becomes null, which no point accepts.
         written = json.dumps(
             dict(self) | dict(points),

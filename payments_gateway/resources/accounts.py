@@ -13,9 +13,9 @@ from payments_gateway.transport import Transport
 class Accounts:
     """The operations under {base_url_v4}/account, which take two credential headers instead of three."""
 
-    def __init__(self, transport: Transport, dialect: ProviderProfile) -> None:
+    def __init__(self, transport: Transport, profile: ProviderProfile) -> None:
         self._transport = transport
-        self._dialect = dialect
+        self._profile = profile
 
     def create(self, request: AccountRequest) -> list[CreatedAccount]:
         """Open a bank account for the merchant (PUT {base_url_v4}/account).
@@ -29,7 +29,7 @@ class Accounts:
         account; Errors.
         """
         return self._transport.send_once(
-            "PUT", "/account", request.wire(), door=Endpoint.V4, into=_parse_created_accounts
+            "PUT", "/account", request.wire(), endpoint=Endpoint.V4, into=_parse_created_accounts
         )
 
     def list(
@@ -41,14 +41,14 @@ class Accounts:
         retried. Raises RejectedError, ReadFailedError. Specification: Endpoints, end of PUT
         {base_url_v4}/account (request and response are not shown).
         """
-        dialect = self._dialect
+        profile = self._profile
         query = {
-            dialect.account_name_query: account_name,
-            dialect.account_page_query: None if page is None else page - 1 + dialect.first_page,
-            dialect.account_per_page_query: per_page,
+            profile.account_name_query: account_name,
+            profile.account_page_query: None if page is None else page - 1 + profile.first_page,
+            profile.account_per_page_query: per_page,
         }
         return self._transport.read(
-            "GET", "/account", query=query, door=Endpoint.V4, into=partial(_parse_accounts, dialect)
+            "GET", "/account", query=query, endpoint=Endpoint.V4, into=partial(_parse_accounts, profile)
         )
 
 
@@ -60,15 +60,15 @@ def _parse_created_accounts(reply: Reply) -> list[CreatedAccount]:
     return [CreatedAccount.model_validate(account) for account in accounts if account != {}]
 
 
-def _parse_accounts(dialect: ProviderProfile, reply: Reply) -> list[Account]:
-    found = first_list(reply.members.get("data"), dialect.account_list_paths)
-    return [_parse_account(dialect, account) for account in found]
+def _parse_accounts(profile: ProviderProfile, reply: Reply) -> list[Account]:
+    found = first_list(reply.members.get("data"), profile.account_list_paths)
+    return [_parse_account(profile, account) for account in found]
 
 
-def _parse_account(dialect: ProviderProfile, account: object) -> Account:
+def _parse_account(profile: ProviderProfile, account: object) -> Account:
     if not isinstance(account, dict):
         raise UnreadableError("one of its accounts is no object")
-    name = next((name for name in dialect.account_assets_members if name in account), "assets")
+    name = next((name for name in profile.account_assets_members if name in account), "assets")
     return Account.model_validate(account | {"assets": _parse_assets(value_at(account, name))})
 
 
@@ -87,9 +87,9 @@ def _parse_assets(found: object) -> list[Asset]:
 class Banks:
     """The operations under /bank."""
 
-    def __init__(self, transport: Transport, dialect: ProviderProfile) -> None:
+    def __init__(self, transport: Transport, profile: ProviderProfile) -> None:
         self._transport = transport
-        self._dialect = dialect
+        self._profile = profile
 
     def resolve(self, *, account_number: str, bank_code: str) -> AccountHolder:
         """Return the holder of a bank account (POST /bank/resolve, without credentials).
@@ -99,13 +99,13 @@ class Banks:
         Specification: Endpoints, POST /bank/resolve; Bank account resolution result.
         """
         body = {"accountNumber": account_number, "bankCode": bank_code}
-        into = partial(_parse_holder, self._dialect)
-        return self._transport.read("POST", "/bank/resolve", body=body, door=Endpoint.V2_OPEN, into=into)
+        into = partial(_parse_holder, self._profile)
+        return self._transport.read("POST", "/bank/resolve", body=body, endpoint=Endpoint.V2_OPEN, into=into)
 
 
-def _parse_holder(dialect: ProviderProfile, reply: Reply) -> AccountHolder:
+def _parse_holder(profile: ProviderProfile, reply: Reply) -> AccountHolder:
     bank = {
-        "bank_code": first_text(reply.data, dialect.bank_code_paths),
-        "bank_name": first_text(reply.data, dialect.bank_name_paths),
+        "bank_code": first_text(reply.data, profile.bank_code_paths),
+        "bank_name": first_text(reply.data, profile.bank_name_paths),
     }
     return AccountHolder.model_validate(reply.data | bank)

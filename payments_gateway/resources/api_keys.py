@@ -28,10 +28,10 @@ class ApiKeys:
     Errors of these calls contain nothing of a response that may hold a key.
     """
 
-    def __init__(self, transport: Transport, dialect: ProviderProfile) -> None:
+    def __init__(self, transport: Transport, profile: ProviderProfile) -> None:
         self._transport = transport
-        self._dialect = dialect
-        self._door = key_management_endpoint(dialect)
+        self._profile = profile
+        self._endpoint = key_management_endpoint(profile)
 
     def create(self, *, token: SecretStr | None, otp_type: OtpType | None = None) -> CreatedKey:
         """Create an API key with all permissions (POST /auth/api-key). The old key remains valid.
@@ -43,9 +43,9 @@ class ApiKeys:
         the request, NotSentError when nothing was sent, OutcomeUnknownError otherwise, also when the response
         holds no key. Specification: Endpoints, POST /auth/api-key; API key; Authentication, 5 to 7.
         """
-        require_otp(token, self._dialect)
-        body = {"otpType": otp_type or self._dialect.otp_type} | ({} if token is None else {"token": token})
-        into = partial(_parse_created_key, self._dialect)
+        require_otp(token, self._profile)
+        body = {"otpType": otp_type or self._profile.otp_type} | ({} if token is None else {"token": token})
+        into = partial(_parse_created_key, self._profile)
         return self._transport.send_once("POST", "/auth/api-key", body, into=into, reads=KeyResponseReader)
 
     def generate(self, request: KeyRequest, *, otp: SecretStr | None) -> CreatedKey:
@@ -60,13 +60,13 @@ class ApiKeys:
         otherwise, also when the response holds no key. Specification: Authentication, 7 and 8 (shapes not
         shown: see the profile).
         """
-        require_otp(otp, self._dialect)
+        require_otp(otp, self._profile)
         return self._transport.send_once(
             "POST",
-            self._dialect.key_generate_path,
-            request.wire(otp, self._dialect),
-            into=partial(_parse_created_key, self._dialect),
-            door=self._door,
+            self._profile.key_generate_path,
+            request.wire(otp, self._profile),
+            into=partial(_parse_created_key, self._profile),
+            endpoint=self._endpoint,
             reads=KeyResponseReader,
         )
 
@@ -76,9 +76,9 @@ class ApiKeys:
         Deleted keys are included, with the time. Changes nothing and is retried. Raises RejectedError,
         ReadFailedError. Specification: Authentication, 8 (shapes not shown: see the profile).
         """
-        into = partial(_parse_key_list, self._dialect)
+        into = partial(_parse_key_list, self._profile)
         return self._transport.read(
-            "GET", self._dialect.key_list_path, into=into, door=self._door, reads=KeyResponseReader
+            "GET", self._profile.key_list_path, into=into, endpoint=self._endpoint, reads=KeyResponseReader
         )
 
     def scopes(self) -> dict[str, str]:
@@ -87,7 +87,9 @@ class ApiKeys:
         Changes nothing and is retried. Raises RejectedError, ReadFailedError. Specification: Authentication,
         8 (shapes not shown: see the profile).
         """
-        return self._transport.read("GET", self._dialect.key_scopes_path, into=_parse_scopes, door=self._door)
+        return self._transport.read(
+            "GET", self._profile.key_scopes_path, into=_parse_scopes, endpoint=self._endpoint
+        )
 
     def invalidate(self, key: SecretStr) -> None:
         """Invalidate a key (POST /user/api-key/invalidate), which may be the one this client uses.
@@ -98,10 +100,10 @@ class ApiKeys:
         profile).
         """
         _require_text(key.get_secret_value(), "A key is invalidated by itself")
-        body = {self._dialect.key_invalidate_member: key}
-        path = self._dialect.key_invalidate_path
+        body = {self._profile.key_invalidate_member: key}
+        path = self._profile.key_invalidate_path
         self._transport.send_once(
-            "POST", path, body, into=read_acknowledgement, door=self._door, reads=KeyResponseReader
+            "POST", path, body, into=read_acknowledgement, endpoint=self._endpoint, reads=KeyResponseReader
         )
 
     def delete(self, short_hash: str) -> None:
@@ -112,15 +114,15 @@ class ApiKeys:
         OutcomeUnknownError otherwise. Specification: Authentication, 8 (shapes not shown: see the profile).
         """
         _require_text(short_hash, "A key is deleted by its short hash")
-        query = {self._dialect.key_hash_query: short_hash}
-        path = self._dialect.key_delete_path
+        query = {self._profile.key_hash_query: short_hash}
+        path = self._profile.key_delete_path
         self._transport.send_once(
             "DELETE",
             path,
             None,
             into=read_acknowledgement,
             query=query,
-            door=self._door,
+            endpoint=self._endpoint,
             reads=KeyResponseReader,
         )
 
@@ -131,31 +133,31 @@ def _require_text(text: str, how: str) -> None:
         raise NotSentError(f"{how}, and none was given. Nothing was sent.")
 
 
-def _parse_created_key(dialect: ProviderProfile, reply: Reply) -> CreatedKey:
-    key = first_text(reply.data, dialect.created_key_paths)
+def _parse_created_key(profile: ProviderProfile, reply: Reply) -> CreatedKey:
+    key = first_text(reply.data, profile.created_key_paths)
     if key is None or HIDDEN in key:
         raise UnreadableError("it holds no new key")
-    places = {path[-1:] for path in (*dialect.created_key_paths, *dialect.created_key_expiry_paths)}
+    places = {path[-1:] for path in (*profile.created_key_paths, *profile.created_key_expiry_paths)}
     others = {name: value for name, value in reply.data.items() if (name,) not in places}
-    expires = first_text(reply.data, dialect.created_key_expiry_paths)
+    expires = first_text(reply.data, profile.created_key_expiry_paths)
     return CreatedKey.model_validate(others | {"key": key, "expires": expires})
 
 
-def _parse_key_list(dialect: ProviderProfile, reply: Reply) -> list[KeyInfo]:
-    found = first_list(reply.members.get("data"), dialect.key_list_paths)
-    return [_parse_key(dialect, key) for key in found]
+def _parse_key_list(profile: ProviderProfile, reply: Reply) -> list[KeyInfo]:
+    found = first_list(reply.members.get("data"), profile.key_list_paths)
+    return [_parse_key(profile, key) for key in found]
 
 
-def _parse_key(dialect: ProviderProfile, key: object) -> KeyInfo:
+def _parse_key(profile: ProviderProfile, key: object) -> KeyInfo:
     if not isinstance(key, dict):
         raise UnreadableError("one of its keys is no object")
     places = {
-        "short_hash": dialect.listed_key_hash_members,
-        "name": dialect.listed_key_name_members,
-        "username": dialect.listed_key_username_members,
-        "is_expirable": dialect.listed_key_expirable_members,
-        "expires_at": dialect.listed_key_expiry_members,
-        "deleted_at": dialect.listed_key_deletion_members,
+        "short_hash": profile.listed_key_hash_members,
+        "name": profile.listed_key_name_members,
+        "username": profile.listed_key_username_members,
+        "is_expirable": profile.listed_key_expirable_members,
+        "expires_at": profile.listed_key_expiry_members,
+        "deleted_at": profile.listed_key_deletion_members,
     }
     return KeyInfo.model_validate(rename_members(key, places))
 

@@ -22,9 +22,9 @@ from payments_gateway.transport import Transport, require_otp
 class Balances:
     """The operations under /balance."""
 
-    def __init__(self, transport: Transport, dialect: ProviderProfile) -> None:
+    def __init__(self, transport: Transport, profile: ProviderProfile) -> None:
         self._transport = transport
-        self._dialect = dialect
+        self._profile = profile
 
     def list(self, currency: str | None = None) -> list[Balance]:
         """Return the balance of each currency, or of one: NGN, USD or USDT (GET /balance).
@@ -32,9 +32,9 @@ class Balances:
         Empty when the merchant has no balance in that currency. Changes nothing and is retried. Raises
         RejectedError, ReadFailedError. Specification: Endpoints, GET /balance; Balance entry.
         """
-        query = {self._dialect.balance_currency_query: currency}
+        query = {self._profile.balance_currency_query: currency}
         balances = self._transport.read(
-            "GET", "/balance", query=query, into=partial(_parse_balances, self._dialect)
+            "GET", "/balance", query=query, into=partial(_parse_balances, self._profile)
         )
         return [balance for balance in balances if currency in {None, balance.currency}]
 
@@ -48,7 +48,7 @@ class Balances:
         request, NotSentError when nothing was sent, OutcomeUnknownError otherwise. Specification: Endpoints,
         POST /balance/convert; Transfer detail.
         """
-        into = partial(_parse_transfer_detail, self._dialect)
+        into = partial(_parse_transfer_detail, self._profile)
         return self._transport.send_once("POST", "/balance/convert", request.wire(), into=into)
 
     def withdraw(self, request: Withdrawal, *, token: SecretStr | None) -> WithdrawalReceipt:
@@ -61,9 +61,9 @@ class Balances:
         request, NotSentError when nothing was sent, OutcomeUnknownError otherwise. Specification: Endpoints,
         POST /balance/withdraw; Authentication, 7.
         """
-        require_otp(token, self._dialect)
-        body = request.wire(token, self._dialect)
-        into = partial(_parse_receipt, self._dialect)
+        require_otp(token, self._profile)
+        body = request.wire(token, self._profile)
+        into = partial(_parse_receipt, self._profile)
         return self._transport.send_once("POST", "/balance/withdraw", body, into=into)
 
     def transfer(self, request: Transfer, *, token: SecretStr | None) -> TransferDetail:
@@ -76,40 +76,40 @@ class Balances:
         request, NotSentError when nothing was sent, OutcomeUnknownError otherwise. Specification: Endpoints,
         POST /balance/transfer; Transfer detail; Limits; Authentication, 7.
         """
-        require_otp(token, self._dialect)
-        body = request.wire(token, self._dialect)
-        into = partial(_parse_transfer_detail, self._dialect)
+        require_otp(token, self._profile)
+        body = request.wire(token, self._profile)
+        into = partial(_parse_transfer_detail, self._profile)
         return self._transport.send_once("POST", "/balance/transfer", body, into=into)
 
 
-def _parse_receipt(dialect: ProviderProfile, reply: Reply) -> WithdrawalReceipt:
+def _parse_receipt(profile: ProviderProfile, reply: Reply) -> WithdrawalReceipt:
     return WithdrawalReceipt(
-        transaction_id=first_text(reply.data, dialect.withdrawal_id_paths),
-        status=dialect.status(first_text(reply.data, dialect.withdrawal_status_paths)),
+        transaction_id=first_text(reply.data, profile.withdrawal_id_paths),
+        status=profile.status(first_text(reply.data, profile.withdrawal_status_paths)),
         raw=reply.data,
     )
 
 
-def _parse_transfer_detail(dialect: ProviderProfile, reply: Reply) -> TransferDetail:
+def _parse_transfer_detail(profile: ProviderProfile, reply: Reply) -> TransferDetail:
     found = transfer_detail(reply)
     detail = TransferDetail.model_validate(found | {"raw": reply.data})
-    return detail.model_copy(update={"status": dialect.status(detail.status)})
+    return detail.model_copy(update={"status": profile.status(detail.status)})
 
 
-def _parse_balances(dialect: ProviderProfile, reply: Reply) -> list[Balance]:
-    name = next((name for name in dialect.balances_members if name in reply.data), None)
+def _parse_balances(profile: ProviderProfile, reply: Reply) -> list[Balance]:
+    name = next((name for name in profile.balances_members if name in reply.data), None)
     if name is None:
         raise UnreadableError("it holds no balances")
-    return [Balance.model_validate(entry) for entry in _balance_entries(reply.data[name], dialect)]
+    return [Balance.model_validate(entry) for entry in _balance_entries(reply.data[name], profile)]
 
 
-def _balance_entries(found: object, dialect: ProviderProfile) -> Iterator[dict[str, object]]:
+def _balance_entries(found: object, profile: ProviderProfile) -> Iterator[dict[str, object]]:
     """Yield the balances from a list, a map by currency, or a single object."""
-    names = dialect.balance_currency_members
+    names = profile.balance_currency_members
     match found:
         case [*entries]:
             for entry in entries:
-                yield from _balance_entries(entry, dialect)
+                yield from _balance_entries(entry, profile)
         case dict() if any(name in found for name in names):
             yield {"toCurrency": next(found[name] for name in names if name in found), **found}
         case dict() if all(isinstance(entry, dict) for entry in found.values()):

@@ -34,9 +34,9 @@ class CallbackUrl(WireModel):
 class Callbacks:
     """The operations under /callbackurl."""
 
-    def __init__(self, transport: Transport, dialect: ProviderProfile) -> None:
+    def __init__(self, transport: Transport, profile: ProviderProfile) -> None:
         self._transport = transport
-        self._dialect = dialect
+        self._profile = profile
 
     def set_url(self, url: str) -> None:
         """Set the URL to which the provider sends webhooks (PUT /callbackurl).

@@ -96,17 +96,17 @@ _FORBIDDEN_IN_ID = re.compile(r"[/\\%\x00-\x20\x7f]|^\.{1,2}$|^$|resolve", re.IG
 class Extras:
     """The optional reads, one method for each capability."""
 
-    def __init__(self, transport: Transport, dialect: ProviderProfile) -> None:
+    def __init__(self, transport: Transport, profile: ProviderProfile) -> None:
         self._transport = transport
-        self._dialect = dialect
+        self._profile = profile
 
     def is_on(self, name: Capability) -> bool:
         """Whether the profile lists this read among the provider's capabilities."""
-        return name in self._dialect.capabilities
+        return name in self._profile.capabilities
 
     def banks(self, *, country: str | None = None) -> list[Bank]:
         """Return the banks that money can be sent to, of one country or of all (GET /bank/supported)."""
-        return self._ask("banks", _parse_banks, query={self._dialect.extra_country_query: country})
+        return self._ask("banks", _parse_banks, query={self._profile.extra_country_query: country})
 
     def rates(self) -> dict[str, Rate]:
         """Return the rate of each currency pair, by the pair's name, such as USDTNGN (GET /currency/rate).
@@ -133,7 +133,7 @@ class Extras:
         Raises NotSentError for an invalid id, ReadFailedError also for a response about another transaction.
         """
         return self._ask(
-            "transaction", partial(_parse_transaction, self._dialect, transaction_id), transaction_id
+            "transaction", partial(_parse_transaction, self._profile, transaction_id), transaction_id
         )
 
     def payment(self, payment_id: str) -> Payment:
@@ -155,9 +155,9 @@ class Extras:
         if not self.is_on(name):
             raise CapabilityOffError(
                 f"Reading {name} is not switched on for this service. Nothing was asked. "
-                "It is, once `capabilities` in the dialect names it."
+                "It is, once `capabilities` in the profile names it."
             )
-        path = EXTRA_OPERATIONS[name].path_in(self._dialect)
+        path = EXTRA_OPERATIONS[name].path_in(self._profile)
         path = path if identity is None else _fill_in_id(path, identity)
         return self._transport.read("GET", path, query=query, into=into)
 
@@ -207,13 +207,13 @@ _parse_minimums = partial(_parse_entries, Minimum, "currency", "amount")
 _parse_wallet_config = partial(_parse_entries, WalletOption, "currency", "networks")
 
 
-def _parse_transaction(dialect: ProviderProfile, transaction_id: str, reply: Reply) -> TransactionRecord:
+def _parse_transaction(profile: ProviderProfile, transaction_id: str, reply: Reply) -> TransactionRecord:
     """Read a record from the response itself or from its `data`."""
     members = reply.members if "transactionId" in reply.members else reply.data
     record = TransactionRecord.model_validate(members)
     if record.transaction_id != transaction_id:
         raise UnreadableError("it tells of another transaction")
-    return record.model_copy(update={"status": dialect.status(record.status)})
+    return record.model_copy(update={"status": profile.status(record.status)})
 
 
 def _parse_payment(payment_id: str, reply: Reply) -> Payment:

@@ -12,9 +12,9 @@ from payments_gateway.transport import Transport
 class Payments:
     """The operation under /payment."""
 
-    def __init__(self, transport: Transport, dialect: ProviderProfile) -> None:
+    def __init__(self, transport: Transport, profile: ProviderProfile) -> None:
         self._transport = transport
-        self._dialect = dialect
+        self._profile = profile
 
     def create(self, request: PaymentRequest) -> Payment:
         """Create an off-ramp payment (POST /payment). Amounts are sent as numbers; takes no one-time code.
@@ -30,7 +30,7 @@ class Payments:
         sent. Specification: Endpoints, POST /payment; Payment.
         """
         into = partial(_parse_payment, request.reference)
-        return self._transport.send_once("POST", "/payment", request.wire(self._dialect), into=into)
+        return self._transport.send_once("POST", "/payment", request.wire(self._profile), into=into)
 
 
 def _parse_payment(reference: str | None, reply: Reply) -> Payment:

@@ -132,9 +132,9 @@ class PageReader:
 class Transactions:
     """The operations under /transaction. They change nothing and are retried."""
 
-    def __init__(self, transport: Transport, dialect: ProviderProfile) -> None:
+    def __init__(self, transport: Transport, profile: ProviderProfile) -> None:
         self._transport = transport
-        self._dialect = dialect
+        self._profile = profile
 
     def page(
         self,
@@ -153,7 +153,7 @@ class Transactions:
         """
         query = self._query(currency, type, duration, page, per_page)
         return self._transport.read(
-            "GET", "/transaction", query=query, into=partial(_parse_page, self._dialect)
+            "GET", "/transaction", query=query, into=partial(_parse_page, self._profile)
         )
 
     def summary(
@@ -172,7 +172,7 @@ class Transactions:
         Specification: Endpoints, GET /transaction/summary; Transaction record, summary.
         """
         query = self._query(currency, type, duration, page, per_page)
-        into = partial(_parse_summary, self._dialect)
+        into = partial(_parse_summary, self._profile)
         return self._transport.read("GET", "/transaction/summary", query=query, into=into)
 
     def _query(
@@ -183,35 +183,35 @@ class Transactions:
         page: int,
         per_page: int,
     ) -> dict[str, object]:
-        dialect = self._dialect
+        profile = self._profile
         return {
-            dialect.transaction_currency_query: currency,
-            dialect.transaction_type_query: type,
-            dialect.transaction_duration_query: duration and dialect.durations.get(duration, duration),
-            dialect.transaction_page_query: page - 1 + dialect.first_page,
-            dialect.transaction_per_page_query: per_page,
+            profile.transaction_currency_query: currency,
+            profile.transaction_type_query: type,
+            profile.transaction_duration_query: duration and profile.durations.get(duration, duration),
+            profile.transaction_page_query: page - 1 + profile.first_page,
+            profile.transaction_per_page_query: per_page,
         }
 
 
-def _parse_page(dialect: ProviderProfile, reply: Reply) -> TransactionPage:
-    return _page_from(dialect, reply, reply.data)
+def _parse_page(profile: ProviderProfile, reply: Reply) -> TransactionPage:
+    return _page_from(profile, reply, reply.data)
 
 
-def _parse_summary(dialect: ProviderProfile, reply: Reply) -> TransactionSummary:
-    page = _page_from(dialect, reply, first_object(reply.data, [("txn",)]))
+def _parse_summary(profile: ProviderProfile, reply: Reply) -> TransactionSummary:
+    page = _page_from(profile, reply, first_object(reply.data, [("txn",)]))
     totals = first_object(reply.data, [("summary",)])
     return TransactionSummary.model_validate(totals | {"page": page})
 
 
-def _page_from(dialect: ProviderProfile, reply: Reply, found: dict[str, object]) -> TransactionPage:
+def _page_from(profile: ProviderProfile, reply: Reply, found: dict[str, object]) -> TransactionPage:
     records = found.get("data")
     if isinstance(records, list):
-        records = [_with_known_status(dialect, record) for record in records]
+        records = [_with_known_status(profile, record) for record in records]
     return TransactionPage.model_validate(found | {"data": records, "answered_at": reply.date})
 
 
-def _with_known_status(dialect: ProviderProfile, record: object) -> object:
+def _with_known_status(profile: ProviderProfile, record: object) -> object:
     """Translate the status of a record to ours. The schema rejects a value that is not a record."""
     if isinstance(record, dict) and isinstance(status := record.get("status"), str):
-        return record | {"status": dialect.status(status)}
+        return record | {"status": profile.status(status)}
     return record

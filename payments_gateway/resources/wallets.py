@@ -15,9 +15,9 @@ _WALLET_MEMBERS = {field.alias or name for name, field in Wallet.model_fields.it
 class Wallets:
     """The operations under /wallet."""
 
-    def __init__(self, transport: Transport, dialect: ProviderProfile) -> None:
+    def __init__(self, transport: Transport, profile: ProviderProfile) -> None:
         self._transport = transport
-        self._dialect = dialect
+        self._profile = profile
 
     def get(self, *, currency: str | None = None, network: str | None = None) -> Wallet:
         """Return the merchant's wallet with its addresses (GET /wallet), of all or one currency and network.
@@ -27,9 +27,9 @@ class Wallets:
         Raises RejectedError, ReadFailedError. Specification: Endpoints, GET /wallet; Wallet (the shape of
         `addresses` is not shown).
         """
-        dialect = self._dialect
-        query = {dialect.wallet_currency_query: currency, dialect.wallet_network_query: network}
-        return self._transport.read("GET", "/wallet", query=query, into=partial(_parse_wallet, dialect))
+        profile = self._profile
+        query = {profile.wallet_currency_query: currency, profile.wallet_network_query: network}
+        return self._transport.read("GET", "/wallet", query=query, into=partial(_parse_wallet, profile))
 
     def transfer(self, request: WalletTransfer) -> WalletTransferDetail:
         """Send crypto from the merchant's wallet to an address (POST /wallet/transfer).
@@ -42,17 +42,17 @@ class Wallets:
         rejected the request, NotSentError when nothing was sent, OutcomeUnknownError otherwise.
         Specification: Endpoints, POST /wallet/transfer; Wallet transfer detail.
         """
-        into = partial(_parse_transfer_detail, self._dialect)
+        into = partial(_parse_transfer_detail, self._profile)
         return self._transport.send_once("POST", "/wallet/transfer", request.wire(), into=into)
 
 
-def _parse_transfer_detail(dialect: ProviderProfile, reply: Reply) -> WalletTransferDetail:
+def _parse_transfer_detail(profile: ProviderProfile, reply: Reply) -> WalletTransferDetail:
     found = transfer_detail(reply)
     detail = WalletTransferDetail.model_validate(found | {"raw": reply.data})
-    return detail.model_copy(update={"status": dialect.status(detail.status)})
+    return detail.model_copy(update={"status": profile.status(detail.status)})
 
 
-def _parse_wallet(dialect: ProviderProfile, reply: Reply) -> Wallet:
+def _parse_wallet(profile: ProviderProfile, reply: Reply) -> Wallet:
     wallet = first_object(reply.members, _WALLET_PATHS)
     if not _WALLET_MEMBERS & wallet.keys():
         raise UnreadableError("it says nothing of a wallet")
@@ -60,20 +60,20 @@ def _parse_wallet(dialect: ProviderProfile, reply: Reply) -> Wallet:
     if not isinstance(elements, list):
         raise UnreadableError("its addresses are no list")
     return Wallet.model_validate(
-        wallet | {"addresses": [_parse_address(dialect, element) for element in elements]}
+        wallet | {"addresses": [_parse_address(profile, element) for element in elements]}
     )
 
 
-def _parse_address(dialect: ProviderProfile, element: object) -> WalletAddress:
+def _parse_address(profile: ProviderProfile, element: object) -> WalletAddress:
     """Read an element of `addresses`: the address as a text, or an object with more members."""
     if isinstance(element, str):
         return WalletAddress(address=element)
     if not isinstance(element, dict):
         raise UnreadableError("one of its addresses is neither a text nor an object")
     named = {
-        "address": dialect.wallet_address_members,
-        "network": dialect.wallet_network_members,
-        "currency": dialect.wallet_address_currency_members,
+        "address": profile.wallet_address_members,
+        "network": profile.wallet_network_members,
+        "currency": profile.wallet_address_currency_members,
     }
     found = {ours: first_text(element, [(name,) for name in names]) for ours, names in named.items()}
     return WalletAddress.model_validate({**element, **found})

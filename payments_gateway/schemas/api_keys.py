@@ -35,15 +35,15 @@ class KeyRequest(RequestModel):
             raise ValueError("A key expires in a number of days or of months, not both.")
         return self
 
-    def wire(self, otp: SecretStr | None, dialect: ProviderProfile) -> dict[str, object]:
+    def wire(self, otp: SecretStr | None, profile: ProviderProfile) -> dict[str, object]:
         """Return the body of POST /user/api-key, with the old key and the one-time code still as secrets."""
         body: dict[str, object | None] = {
-            dialect.key_name_member: self.name,
-            dialect.key_scope_member: self.scope,
-            dialect.key_replaced_member: self.replaces,
-            dialect.key_days_member: self.expires_in_days,
-            dialect.key_months_member: self.expires_in_months,
-            dialect.key_otp_member: otp,
+            profile.key_name_member: self.name,
+            profile.key_scope_member: self.scope,
+            profile.key_replaced_member: self.replaces,
+            profile.key_days_member: self.expires_in_days,
+            profile.key_months_member: self.expires_in_months,
+            profile.key_otp_member: otp,
         }
         return {name: value for name, value in body.items() if value is not None}
 

@@ -53,7 +53,7 @@ class Withdrawal(RequestModel):
         check_amount(self.amount, self.currency)
         return self
 
-    def wire(self, token: SecretStr | None, dialect: ProviderProfile) -> dict[str, object]:
+    def wire(self, token: SecretStr | None, profile: ProviderProfile) -> dict[str, object]:
         """Return the body of POST /balance/withdraw: the amount as text, the one-time code still a secret.
 
         The OTP type defaults to that of the profile.
@@ -61,7 +61,7 @@ class Withdrawal(RequestModel):
         body: dict[str, object] = self.model_dump(by_alias=True, exclude={"otp_type", "amount"})
         body |= {
             "amount": format_plain(self.amount),
-            dialect.otp_type_member: self.otp_type or dialect.otp_type,
+            profile.otp_type_member: self.otp_type or profile.otp_type,
         }
         return body if token is None else body | {"token": token}
 
@@ -100,16 +100,16 @@ class Transfer(RequestModel):
         check_amount(self.amount, self.currency)
         return self
 
-    def wire(self, token: SecretStr | None, dialect: ProviderProfile) -> dict[str, object]:
+    def wire(self, token: SecretStr | None, profile: ProviderProfile) -> dict[str, object]:
         """Return the body of POST /balance/transfer: the amount as text, the one-time code still a secret.
 
         An empty memo is omitted; the OTP type defaults to that of the profile.
         """
         body: dict[str, object] = {
             "receiverUsername": self.receiver_username,
-            dialect.transfer_currency_member: self.currency,
+            profile.transfer_currency_member: self.currency,
             "amount": format_plain(self.amount),
-            dialect.otp_type_member: self.otp_type or dialect.otp_type,
+            profile.otp_type_member: self.otp_type or profile.otp_type,
         }
         optional = {"memo": self.memo or None, "token": token}
         return body | {name: value for name, value in optional.items() if value is not None}

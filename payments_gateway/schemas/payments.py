@@ -71,13 +71,13 @@ class PaymentRequest(RequestModel):
             raise ValueError(f"A payment of type {self.payment_type} needs {', '.join(missing)}.")
         return self
 
-    def wire(self, dialect: ProviderProfile) -> dict[str, object]:
+    def wire(self, profile: ProviderProfile) -> dict[str, object]:
         """Return the body of POST /payment: amounts as numbers, without members that are not set."""
         body: dict[str, object] = self.model_dump(
             by_alias=True, exclude_none=True, exclude={"service_username"}
         )
         username = self.service_username
-        return body if username is None else body | {dialect.service_username_member: username}
+        return body if username is None else body | {profile.service_username_member: username}
 
 
 class Payment(ReceiptModel):

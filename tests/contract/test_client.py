@@ -22,7 +22,7 @@ from tests.contract.recorder import Recorder
 from tests.payments_gateway.stub import Stub, answer
 from tests.sandbox_process import SandboxProcess
 
-DIALECT = ProviderProfile().overridden({"capabilities": list(EXTRA_OPERATIONS)})
+PROFILE = ProviderProfile().overridden({"capabilities": list(EXTRA_OPERATIONS)})
 
 
 def config(address: str) -> GatewayConfig:
@@ -31,7 +31,7 @@ def config(address: str) -> GatewayConfig:
         base_url_v4=f"{address}/v4",
         api_key=SecretStr(SandboxProcess.api_key),
         api_user=SandboxProcess.api_user,
-        profile=DIALECT,
+        profile=PROFILE,
         tries=1,
     )
 

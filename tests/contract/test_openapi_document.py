@@ -129,7 +129,7 @@ def test_every_refusal_of_the_open_points_is_documented(name: str) -> None:
     assert demanded <= set(description["responses"])
 
 
-def test_a_mark_names_a_point_of_the_dialect_or_a_heading_of_the_open_points() -> None:
+def test_a_mark_names_a_point_of_the_profile_or_a_heading_of_the_open_points() -> None:
     points = {point.name for point in ProviderProfile().open_points()}
     named = {mark for mark in marks(document(), "x-open-point") if " " not in mark}
     assert named <= points

@@ -29,4 +29,4 @@ BY_ID: dict[Capability, Callable[[PaymentsGateway, str], object]] = {
 
 
 def asked(serve: Serve, gateway: Gateway, body: object, read: Callable[[PaymentsGateway], Any]) -> Any:
-    return read(gateway(serve(stub.answer(200, body)).url, dialect=ALL_ON))
+    return read(gateway(serve(stub.answer(200, body)).url, profile=ALL_ON))

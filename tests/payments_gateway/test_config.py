@@ -101,7 +101,7 @@ def test_the_defaults_are_those_of_the_design() -> None:
 
 
 def test_overrides_are_written_in_json_types() -> None:
-    dialect = ProviderProfile().overridden(
+    profile = ProviderProfile().overridden(
         {
             "uncertain_statuses": {"418": "teapots lie"},
             "withdrawal_id_paths": [["a", "b"]],
@@ -111,11 +111,11 @@ def test_overrides_are_written_in_json_types() -> None:
             "retry_statuses": [503],
         }
     )
-    assert dict(dialect.uncertain_statuses) == {418: "teapots lie"}
-    assert dialect.withdrawal_id_paths == (("a", "b"),)
-    assert (dialect.success_statuses, dialect.detail_members) == ((200,), ())
-    assert dialect.key_list_paths == ((), ("keys",))
-    assert dialect.retry_statuses == (503,)
+    assert dict(profile.uncertain_statuses) == {418: "teapots lie"}
+    assert profile.withdrawal_id_paths == (("a", "b"),)
+    assert (profile.success_statuses, profile.detail_members) == ((200,), ())
+    assert profile.key_list_paths == ((), ("keys",))
+    assert profile.retry_statuses == (503,)
 
 
 def test_every_open_point_is_explained() -> None:

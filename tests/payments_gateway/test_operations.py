@@ -59,17 +59,17 @@ keys = pytest.mark.parametrize(
 )
 
 
-def assert_sent(request: stub.Request, operation: ApiOperation, dialect: ProviderProfile) -> None:
+def assert_sent(request: stub.Request, operation: ApiOperation, profile: ProviderProfile) -> None:
     """The request is the operation's own: method, address, headers, and body with the JSON types of the wire."""
-    case, door = CALLS[operation.name], operation.endpoint_in(dialect)
+    case, endpoint = CALLS[operation.name], operation.endpoint_in(profile)
     assert request.method == operation.method
-    assert request.target == BASES[door] + operation.path_in(dialect) + case.query
+    assert request.target == BASES[endpoint] + operation.path_in(profile) + case.query
     headers = dict(request.headers)
     length = headers.pop("Content-Length", None)
     body = {} if case.sent is None else {"Content-Type": "application/json"}
     common = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "countersign"}
     assert headers.pop("Host").startswith("127.0.0.1:")
-    assert headers == common | body | CREDENTIALS[door]
+    assert headers == common | body | CREDENTIALS[endpoint]
     assert (json.loads(request.body) if request.body else None) == case.sent
     assert length in ({None, "0"} if case.sent is None else {str(len(request.body))})
 
@@ -223,7 +223,7 @@ def test_a_token_that_is_needed_is_demanded_before_anything_is_sent(
     with pytest.raises(NotSentError, match="token"):
         CALLS[name].call(gateway(server.url))
     assert server.connections == 0
-    CALLS[name].call(gateway(server.url, dialect=ProviderProfile(otp_required=False)))
+    CALLS[name].call(gateway(server.url, profile=ProviderProfile(otp_required=False)))
     assert b"482913" not in server.requests[0].body
     assert not {"token", "otp"} & set(json.loads(server.requests[0].body))
 
@@ -234,11 +234,11 @@ def test_a_token_that_is_needed_is_demanded_before_anything_is_sent(
 def test_keys_are_managed_under_either_spelling_and_address(
     serve: Serve, gateway: Gateway, operation: ApiOperation, base: str, paths: dict[str, str]
 ) -> None:
-    dialect = ProviderProfile().overridden({**paths, "key_base": base})
+    profile = ProviderProfile().overridden({**paths, "key_base": base})
     server = serve(stub.answer(200, CALLS[operation.name].answer))
-    CALLS[operation.name].call(gateway(server.url, dialect=dialect))
+    CALLS[operation.name].call(gateway(server.url, profile=profile))
     (request,) = server.requests
-    assert_sent(request, operation, dialect)
+    assert_sent(request, operation, profile)
     spelled = paths.get(operation.path_point, operation.path)
     assert request.target == f"/{base}{spelled}{CALLS[operation.name].query}"
 
@@ -255,7 +255,7 @@ def test_the_members_of_key_management_are_open(serve: Serve, gateway: Gateway) 
     }
     client_of = ProviderProfile().overridden(members)
     server = serve(*(stub.answer(200, CALLS[name].answer) for name in KEY_CALLS))
-    client = gateway(server.url, dialect=client_of)
+    client = gateway(server.url, profile=client_of)
     for name in KEY_CALLS:
         CALLS[name].call(client)
     generate, invalidate, delete = server.requests

@@ -87,7 +87,7 @@ def test_a_wrong_override_is_refused_by_name(line: str) -> None:
     "line", ["no_such_point = 1", "open_points = 1", "__doc__ = 'x'", "Balance_members = 1"]
 )
 def test_a_point_that_is_none_is_refused_by_name(line: str) -> None:
-    with pytest.raises(ValueError, match=f"No such point in the dialect: {line.partition(' ')[0]}"):
+    with pytest.raises(ValueError, match=f"No such point in the profile: {line.partition(' ')[0]}"):
         ProviderProfile().overridden(tomllib.loads(line))
 
 
@@ -122,9 +122,9 @@ def test_every_default_may_be_written_down() -> None:
     )
 
 
-def test_a_table_of_the_dialect_cannot_be_changed_in_place() -> None:
-    dialect = ProviderProfile().overridden({"statuses": {"done": "fulfilled"}})
-    for table in (dialect.statuses, ProviderProfile().statuses):
+def test_a_table_of_the_profile_cannot_be_changed_in_place() -> None:
+    profile = ProviderProfile().overridden({"statuses": {"done": "fulfilled"}})
+    for table in (profile.statuses, ProviderProfile().statuses):
         with pytest.raises(TypeError):
             table["failed"] = "fulfilled"  # type: ignore[index]
-    assert (dialect.status("DONE"), dialect.status("fullfiled")) == ("fulfilled", "fullfiled")
+    assert (profile.status("DONE"), profile.status("fullfiled")) == ("fulfilled", "fullfiled")

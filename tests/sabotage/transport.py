@@ -122,7 +122,7 @@ TRANSPORT = (
     Safeguard(
         "nothing is sent without the token",
         "payments_gateway.transport:require_otp",
-        {"    if token is None and dialect.otp_required:\n": "    if token is not None and not dialect:\n"},
+        {"    if token is None and profile.otp_required:\n": "    if token is not None and not profile:\n"},
         "tests/payments_gateway/transport/test_not_sent.py::test_nothing_is_sent_without_the_token",
     ),
 )

@@ -1,4 +1,4 @@
-"""The product's settings, with the alternatives installed as well."""
+"""The product's settings plus the libraries that the benchmarks compare it with: see `rivals.py`."""
 
 from backoffice.settings import *  # noqa: F403
 from backoffice.settings import BASE_DIR, INSTALLED_APPS, TEMPLATES

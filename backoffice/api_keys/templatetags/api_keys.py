@@ -1,4 +1,4 @@
-"""Template tags of API keys for other apps' pages."""
+"""`expiring_keys`: the API keys that expire soon, for the warnings on the overview."""
 
 from django import template
 

@@ -1,6 +1,7 @@
-"""Scheduled reports: create, change, pause, resume, delete and run them.
+"""Scheduled reports: a run requests one export for each recipient who may read the report.
 
-Each due time requests one export per recipient, exactly once, with that person's own permissions.
+Each export has that person's own permissions. Each due time runs at most once; after a downtime only the latest
+one does.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,6 +1,6 @@
-"""The merchant's KYC status, callback URL and bank accounts at the simulated provider, and their reset.
+"""The simulated merchant: KYC status, callback URL and bank accounts.
 
-KYC is an option that the next start or reset turns on again. The bank accounts are numbers, not balances.
+Created at the first start and on reset, which also creates its API keys anew.
 """
 
 import secrets

@@ -1,4 +1,4 @@
-"""The one seam to the service: who is asked, how long, and in which dialect."""
+"""The one seam to the service: who is asked, how long, and in which profile."""
 
 import re
 from pathlib import Path
@@ -25,7 +25,7 @@ def test_there_is_one_client_for_each_configuration(settings: Settings) -> None:
     assert gateway() is not first
 
 
-def test_the_dialect_is_ours_unless_a_file_says_otherwise(settings: Settings, tmp_path: Path) -> None:
+def test_the_profile_is_ours_unless_a_file_says_otherwise(settings: Settings, tmp_path: Path) -> None:
     assert provider_profile() == ProviderProfile()
     file = tmp_path / "profile.toml"
     file.write_text('otp_required = false\notp_type = "otp"\n')
@@ -34,7 +34,7 @@ def test_the_dialect_is_ours_unless_a_file_says_otherwise(settings: Settings, tm
 
 
 @pytest.mark.parametrize("text", [b"= broken", b"\xff", b"frst_page = 1", None])
-def test_a_dialect_that_cannot_be_used_is_named_by_its_file(
+def test_a_profile_that_cannot_be_used_is_named_by_its_file(
     settings: Settings, tmp_path: Path, text: bytes | None
 ) -> None:
     file = tmp_path / "profile.toml"
@@ -45,7 +45,7 @@ def test_a_dialect_that_cannot_be_used_is_named_by_its_file(
         provider_profile()
 
 
-def test_a_wrong_dialect_stops_the_start(settings: Settings, tmp_path: Path) -> None:
+def test_a_wrong_profile_stops_the_start(settings: Settings, tmp_path: Path) -> None:
     file = tmp_path / "profile.toml"
     file.write_text('otp_type = "sms"\n')
     settings.GATEWAY_PROFILE = str(file)

@@ -209,7 +209,7 @@ def test_everything_unexpected_in_an_answer_is_told(run: Run) -> None:
         "data.data[] has unknown note",
         "data.page is a text, not",
         "data.data[] lacks currency, version",
-        "status 'on hold' is not in the dialect",
+        "status 'on hold' is not in the profile",
     ):
         assert remark in told, remark
     assert CANARY not in done.stdout + done.stderr

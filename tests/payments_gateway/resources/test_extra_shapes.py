@@ -13,7 +13,7 @@ from tests.payments_gateway.extra_reads import ALL_ON, PAYMENT, READS, RECORD, a
 
 def test_banks_of_a_country(serve: Serve, gateway: Gateway) -> None:
     server = serve(stub.answer(200, {"data": [{"Code": "044", "Name": "Access Bank", "Colour": "orange"}]}))
-    (bank,) = gateway(server.url, dialect=ALL_ON).extras.banks(country="Côte d'Ivoire")
+    (bank,) = gateway(server.url, profile=ALL_ON).extras.banks(country="Côte d'Ivoire")
     assert (bank.code, bank.name, bank.model_extra) == ("044", "Access Bank", {"Colour": "orange"})
     assert server.requests[0].target == "/v2/bank/supported?country=C%C3%B4te%20d%27Ivoire"
 

@@ -16,7 +16,7 @@ from tests.payments_gateway.extra_reads import ALL_ON, BY_ID, PAYMENT, READS, RE
 def test_what_is_off_is_not_asked(serve: Serve, gateway: Gateway, name: Capability) -> None:
     server = serve(stub.answer(200, {"data": []}))
     others = tuple(other for other in CAPABILITIES if other != name)
-    client = gateway(server.url, dialect=ProviderProfile(capabilities=others))
+    client = gateway(server.url, profile=ProviderProfile(capabilities=others))
     assert not client.extras.is_on(name)
     with pytest.raises(CapabilityOffError, match=f"{name} is not switched on.*Nothing was asked"):
         READS[name](client)
@@ -32,7 +32,7 @@ def test_nothing_is_on_by_default() -> None:
 def test_what_is_on_is_one_get_with_credentials(serve: Serve, gateway: Gateway, name: Capability) -> None:
     plain = {"rates": {"data": {}}, "transaction": RECORD, "payment": PAYMENT}
     server = serve(stub.answer(200, plain.get(name, {"data": []})))
-    client = gateway(server.url, dialect=ALL_ON)
+    client = gateway(server.url, profile=ALL_ON)
     assert client.extras.is_on(name)
     READS[name](client)
     (request,) = server.requests
@@ -45,9 +45,9 @@ def test_what_is_on_is_one_get_with_credentials(serve: Serve, gateway: Gateway, 
 def test_the_paths_and_the_query_are_open_points(serve: Serve, gateway: Gateway, name: Capability) -> None:
     plain = {"rates": {"data": {}}, "transaction": RECORD, "payment": PAYMENT}
     path = "/v3/one/{id}/detail" if name in BY_ID else "/v3/many"
-    dialect = ALL_ON.overridden({f"extra_{name}_path": path, "extra_country_query": "land"})
+    profile = ALL_ON.overridden({f"extra_{name}_path": path, "extra_country_query": "land"})
     server = serve(stub.answer(200, plain.get(name, {"data": []})))
-    client = gateway(server.url, dialect=dialect)
+    client = gateway(server.url, profile=profile)
     if name == "banks":
         client.extras.banks(country="NG")
     else:

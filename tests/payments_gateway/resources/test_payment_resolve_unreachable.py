@@ -26,7 +26,7 @@ from tests.payments_gateway.extra_reads import ALL_ON, BY_ID, READS, RECORD
 )
 def test_an_id_stays_one_segment(serve: Serve, gateway: Gateway, identity: str, segment: str) -> None:
     server = serve(stub.answer(200, {**RECORD, "transactionId": identity}))
-    assert gateway(server.url, dialect=ALL_ON).extras.transaction(identity).transaction_id == identity
+    assert gateway(server.url, profile=ALL_ON).extras.transaction(identity).transaction_id == identity
     assert server.requests[0].target == f"/v2/transaction/{segment}"
 
 
@@ -52,7 +52,7 @@ def test_an_id_stays_one_segment(serve: Serve, gateway: Gateway, identity: str, 
 )
 def test_what_cannot_be_an_id_is_not_asked(serve: Serve, gateway: Gateway, identity: str) -> None:
     server = serve(stub.answer(200, RECORD))
-    client = gateway(server.url, dialect=ALL_ON)
+    client = gateway(server.url, profile=ALL_ON)
     for read in BY_ID.values():
         with pytest.raises(NotSentError, match="Nothing was asked"):
             read(client, identity)
@@ -66,7 +66,7 @@ def test_the_read_that_moves_money_is_in_no_table() -> None:
 
 def test_no_id_leads_to_it(serve: Serve, gateway: Gateway) -> None:
     server = serve(stub.answer(404, {"success": False, "message": "no such id"}))
-    client = gateway(server.url, dialect=ALL_ON)
+    client = gateway(server.url, profile=ALL_ON)
 
     @given(identity=st.text(max_size=40) | st.text("./\\%25eERESOLVresolv;?#", max_size=12))
     @example("resolve")
@@ -161,10 +161,10 @@ def test_no_override_that_is_taken_leads_there_by_any_id(serve: Serve, gateway: 
         server.requests.clear()
         for name in CAPABILITIES:
             try:
-                dialect = ALL_ON.overridden({f"extra_{name}_path": path})
+                profile = ALL_ON.overridden({f"extra_{name}_path": path})
             except ValueError:
                 continue
-            client = gateway(server.url, dialect=dialect)
+            client = gateway(server.url, profile=profile)
             read = BY_ID.get(name, lambda client, _, name=name: READS[name](client))
             with pytest.raises(GatewayError):
                 read(client, identity)

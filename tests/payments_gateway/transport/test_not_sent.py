@@ -116,6 +116,6 @@ def test_a_text_that_cannot_be_written_is_not_sent(
 
 def test_a_deployment_may_make_the_token_optional(serve: Serve, gateway: Gateway) -> None:
     server = serve(stub.answer(200, ACCEPTED))
-    client = gateway(server.url, dialect=ProviderProfile(otp_required=False))
+    client = gateway(server.url, profile=ProviderProfile(otp_required=False))
     assert client.balances.withdraw(WITHDRAWAL, token=None).transaction_id == "T-1"
     assert b"token" not in server.requests[0].body

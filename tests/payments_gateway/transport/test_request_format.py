@@ -73,8 +73,8 @@ def test_transactions_on_the_wire(serve: Serve, gateway: Gateway) -> None:
     ]
 
 
-def test_the_dialect_renames_what_the_specification_leaves_open(serve: Serve, gateway: Gateway) -> None:
-    dialect = ProviderProfile().overridden(
+def test_the_profile_renames_what_the_specification_leaves_open(serve: Serve, gateway: Gateway) -> None:
+    profile = ProviderProfile().overridden(
         {
             "transaction_page_query": "p",
             "transaction_per_page_query": "perPage",
@@ -84,14 +84,14 @@ def test_the_dialect_renames_what_the_specification_leaves_open(serve: Serve, ga
         }
     )
     server = serve(stub.answer(200, EMPTY_PAGE), stub.answer(200, ACCEPTED))
-    client = gateway(server.url, dialect=dialect)
+    client = gateway(server.url, profile=profile)
     client.transactions.page(duration="one day")
     withdraw(client)
     assert server.requests[0].target == "/v2/transaction?duration=1d&p=0&perPage=100"
     assert json.loads(server.requests[1].body)["otp_type"] == "totp"
 
 
-def test_the_otp_type_is_the_one_that_the_request_names_or_else_of_the_dialect() -> None:
+def test_the_otp_type_is_the_one_that_the_request_names_or_else_of_the_profile() -> None:
     codes_by_mail = ProviderProfile().overridden({"otp_type": "otp"})
     assert WITHDRAWAL.wire(None, ProviderProfile())["otpType"] == "totp"
     assert WITHDRAWAL.wire(None, codes_by_mail)["otpType"] == "otp"
@@ -102,7 +102,9 @@ def test_the_otp_type_is_the_one_that_the_request_names_or_else_of_the_dialect()
 def test_v4_operations_show_two_headers(serve: Serve) -> None:
     server = serve(stub.answer(200, {"data": []}))
     transport = Transport(config(server.url))
-    transport.send_once("PUT", "/account", {"currency": "NGN"}, into=lambda reply: reply, door=Endpoint.V4)
+    transport.send_once(
+        "PUT", "/account", {"currency": "NGN"}, into=lambda reply: reply, endpoint=Endpoint.V4
+    )
     (request,) = server.requests
     assert (request.method, request.target) == ("PUT", "/v4/account")
     assert (request.header("x-api-key"), request.header("x-api-user")) == ("canary-key-7f3a", "merchant")

@@ -98,7 +98,7 @@ def test_what_is_not_given_is_left_out() -> None:
     assert key.wire(None, ProviderProfile()) == {"keyname": "reports", "scope": "G"}
 
 
-def test_a_payment_to_a_user_names_the_user_under_the_name_of_the_dialect() -> None:
+def test_a_payment_to_a_user_names_the_user_under_the_name_of_the_profile() -> None:
     payment = PaymentRequest(
         business_id="B1",
         incoming_currency="BTC",
@@ -126,7 +126,7 @@ def test_a_payment_of_another_type_has_no_conditions() -> None:
     assert changed(PAYMENT, {**bare, "payment_type": "cash"}).model_dump()["payment_type"] == "cash"
 
 
-def test_the_currency_of_a_transfer_travels_under_the_name_of_the_dialect() -> None:
+def test_the_currency_of_a_transfer_travels_under_the_name_of_the_profile() -> None:
     other = ProviderProfile().overridden(
         {"transfer_currency_member": "transferCurrency", "otp_type_member": "type"}
     )

@@ -147,7 +147,7 @@ def test_the_members_of_a_delivery_and_the_kinds_of_event_are_open_points() -> N
     assert (about.reference, about.resolve_id) == ("INV-1", "r1")
 
 
-def test_a_delivery_in_other_words_than_the_dialect_s_is_not_taken_for_one() -> None:
+def test_a_delivery_in_other_words_than_the_profile_s_is_not_taken_for_one() -> None:
     assert verify_webhook(delivery(), BOTH, OTHER_NAMES).signature_status is SignatureVerdict.MALFORMED
     assert verify_webhook(renamed(delivery()), BOTH).signature_status is SignatureVerdict.MALFORMED
     unknown = verify_webhook(renamed(delivery()), BOTH, OTHER_NAMES)

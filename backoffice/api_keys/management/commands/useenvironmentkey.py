@@ -1,5 +1,6 @@
-"""`manage.py useenvironmentkey`: use the key of the environment again, if the key in use is lost or was
-invalidated at the provider.
+"""`manage.py useenvironmentkey`: go back to the API key of COUNTERSIGN_GATEWAY_API_KEY.
+
+For emergencies, when the key in use is lost or was invalidated at the provider.
 """
 
 from typing import Any

@@ -1,6 +1,4 @@
-"""`manage.py gateway`: check the configured provider with read-only requests, or list the operations of the
-client.
-"""
+"""`manage.py gateway`: check the connection to the provider with read-only requests, or list the API calls."""
 
 import logging
 import textwrap
@@ -184,7 +182,7 @@ def _summary(findings: Sequence[DiagnosticResult]) -> str:
         outcome: sum(finding.outcome is outcome for finding in findings) for outcome in DiagnosticOutcome
     }
     counts = ", ".join(f"{count} {outcome.value}" for outcome, count in counted.items() if count)
-    advice = " See whether the dialect can say where the unusable answers hold what they should."
+    advice = " See whether the profile can say where the unusable answers hold what they should."
     return f"{counts}. Addresses and credentials work.{advice if counted[DiagnosticOutcome.UNUSABLE] else ''}"
 
 

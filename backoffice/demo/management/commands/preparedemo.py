@@ -1,3 +1,8 @@
+"""`manage.py preparedemo`: migrate, collect static files, and create the demo's people, operations and balances.
+
+Safe to repeat: a database that has operations is kept, and only its balances are refreshed.
+"""
+
 from argparse import ArgumentParser
 from typing import Any
 

@@ -25,7 +25,7 @@ def test_keys_are_listed_by_their_hashes(answered: Answered, data: object) -> No
 
 
 def test_the_members_of_a_listed_key_are_open_points(answered: Answered) -> None:
-    dialect = ProviderProfile().overridden(
+    profile = ProviderProfile().overridden(
         {
             "listed_key_hash_members": ["shortHash", "Apikey"],
             "listed_key_name_members": ["label"],
@@ -44,7 +44,7 @@ def test_the_members_of_a_listed_key_are_open_points(answered: Answered) -> None
         "expiresAt": 1763726400,
         "deletedOn": 1763726400,
     }
-    (key,) = answered("api_keys.list", {"data": [listed]}, dialect=dialect)
+    (key,) = answered("api_keys.list", {"data": [listed]}, profile=profile)
     assert (key.short_hash, key.name, key.username) == ("1a2b3c4d", "reports", "merchant")
     assert (key.is_expirable, key.expires_at, key.deleted_at) == (True, NOON, NOON)
     assert key.model_extra == {"Apikey": "other"}

@@ -10,16 +10,16 @@ from tests.payments_gateway.resources.envelopes.conftest import Answered
 
 
 def test_the_places_of_an_answer_are_open_points(answered: Answered) -> None:
-    dialect = ProviderProfile().overridden(
+    profile = ProviderProfile().overridden(
         {
             "created_key_paths": [["secret"]],
             "wallet_address_members": ["to"],
         }
     )
     assert (
-        answered("api_keys.create", {"data": {"secret": "s"}}, dialect=dialect).key.get_secret_value() == "s"
+        answered("api_keys.create", {"data": {"secret": "s"}}, profile=profile).key.get_secret_value() == "s"
     )
-    wallet = answered("wallets.get", {"wallet": {"addresses": [{"to": "T9yD"}]}}, dialect=dialect)
+    wallet = answered("wallets.get", {"wallet": {"addresses": [{"to": "T9yD"}]}}, profile=profile)
     assert wallet.addresses[0].address == "T9yD"
 
 
