@@ -83,7 +83,7 @@ def confirm_recovery_codes_stored(user: User) -> None:
     has_codes = RecoveryCode.objects.filter(user=user, used_at=None).exists()
     waiting = User.objects.filter(pk=user.pk, recovery_codes_stored_at=None)
     if has_codes and waiting.update(recovery_codes_stored_at=timezone.now()):
-        record(Action.RECOVERY_CODES_KEPT, actor=user)
+        record(Action.RECOVERY_CODES_STORED, actor=user)
 
 
 def use_recovery_code(device: AuthenticatorDevice, code: str) -> bool:

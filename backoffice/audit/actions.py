@@ -19,13 +19,13 @@ class Action(models.TextChoices):
     EXPORT_FAILED = "export.failed", "did not get the file of"
     EXPORT_CANCELLED = "export.cancelled", "cancelled"
     EXPORT_DOWNLOADED = "export.downloaded", "took away"
-    EXPORT_REMOVED = "export.removed", "removed"
+    EXPORT_DELETED = "export.deleted", "removed"
     EXPORT_EXPIRED = "export.expired", "removed, as its time was over,"
     SCHEDULE_CREATED = "schedule.created", "made the schedule"
     SCHEDULE_CHANGED = "schedule.changed", "changed the schedule"
     SCHEDULE_PAUSED = "schedule.paused", "paused the schedule"
     SCHEDULE_RESUMED = "schedule.resumed", "resumed the schedule"
-    SCHEDULE_REMOVED = "schedule.removed", "removed the schedule"
+    SCHEDULE_DELETED = "schedule.deleted", "removed the schedule"
     SCHEDULE_RUN = "schedule.run", "ran the schedule"
 
     # accounts
@@ -42,7 +42,7 @@ class Action(models.TextChoices):
     AUTHENTICATOR_RESET = "authenticator.reset", "reset the second factor of"
     RECOVERY_CODE_USED = "recovery_code.used", "used a recovery code"
     RECOVERY_CODES_ISSUED = "recovery_code.issued", "received ten new recovery codes"
-    RECOVERY_CODES_KEPT = "recovery_code.kept", "confirmed that the recovery codes are stored"
+    RECOVERY_CODES_STORED = "recovery_code.stored", "confirmed that the recovery codes are stored"
     SESSION_ENDED = "session.ended", "ended a session of"
     SESSIONS_ENDED = "session.all_ended", "ended every other session of"
     SESSION_SIGNED_OUT = "session.signed_out", "signed out"
@@ -52,38 +52,38 @@ class Action(models.TextChoices):
 
     # operations
     OPERATION_PREPARED = "operation.prepared", "prepared"
-    OPERATION_COUNTERSIGNED = "operation.countersigned", "countersigned"
+    OPERATION_APPROVED = "operation.approved", "countersigned"
     OPERATION_REJECTED = "operation.rejected", "rejected"
     OPERATION_CANCELLED = "operation.cancelled", "cancelled"
     OPERATION_EXPIRED = "operation.expired", "closed as expired"
     OPERATION_RELEASED = "operation.released", "released for sending"
-    OPERATION_RELEASE_LAPSED = (
-        "operation.release_lapsed",
+    OPERATION_RELEASE_EXPIRED = (
+        "operation.release_expired",
         "dropped the release, not sent in time, of",
     )
     OPERATION_CLAIMED = "operation.claimed", "began to send"
     OPERATION_RETURNED = "operation.returned", "took back, because nothing was executed,"
     OPERATION_ACCEPTED = "operation.accepted", "noted that the service accepted"
-    OPERATION_UNRESOLVED = "operation.unresolved", "could not tell the outcome of"
+    OPERATION_OUTCOME_UNKNOWN = "operation.outcome_unknown", "could not tell the outcome of"
     OPERATION_ANSWERED_LATE = "operation.answered_late", "got an answer, too late to count, about"
     OPERATION_CONTRADICTED = "operation.contradicted", "got a contradictory answer about"
     OPERATION_ESCALATED = "operation.escalated", "asked people to review"
     OPERATION_SUCCEEDED = "operation.succeeded", "confirmed"
     OPERATION_FAILED = "operation.failed", "closed as failed"
-    OPERATION_REFUSED = "operation.refused", "was refused an action on"
+    OPERATION_ACTION_REFUSED = "operation.action_refused", "was refused an action on"
     OPERATION_APPLIED = "operation.applied", "applied"
     OPERATION_RESOLVED = "operation.resolved", "settled, as two people signed,"
     INCIDENT_RAISED = "incident.raised", "raised an incident about"
     INCIDENT_ACKNOWLEDGED = "incident.acknowledged", "took note of an incident about"
-    SENDING_PAUSED = "sending.paused", "paused"
-    SENDING_RESUMED = "sending.resumed", "ended the pause of"
+    PAYMENTS_PAUSED = "payments.paused", "paused"
+    PAYMENTS_RESUMED = "payments.resumed", "ended the pause of"
 
     ACCOUNT_SAVED = "saved_account.saved", "saved the bank account"
     ACCOUNT_RENAMED = "saved_account.renamed", "renamed the saved bank account, now"
     ACCOUNT_DELETED = "saved_account.deleted", "deleted the saved bank account"
 
     # webhooks
-    DELIVERY_LOOKED_INTO = "delivery.looked_into", "had the service read again because of"
+    DELIVERY_RECHECKED = "delivery.rechecked", "had the service read again because of"
 
     # api_keys
     SECRET_REVEALED = "secret.revealed", "was shown, this once, what was made by"
@@ -91,7 +91,7 @@ class Action(models.TextChoices):
     KEY_SWITCHED = "api_key.switched_back", "went back to the API key of the environment, away from"
     ROTATION_STARTED = "rotation.started", "started"
     ROTATION_TESTED = "rotation.tested", "tested the new key of"
-    ROTATION_WATCHED = "rotation.watched", "set the time to watch in"
+    ROTATION_WATCH_STARTED = "rotation.watch_started", "set the time to watch in"
     ROTATION_FINISHED = "rotation.finished", "finished"
     ROTATION_ABANDONED = "rotation.abandoned", "abandoned"
 

@@ -58,7 +58,7 @@ def recheck_delivery(delivery_id: int, *, actor: User) -> Delivery:
     """Read the provider again because of this delivery, whatever its verification, at a person's request."""
     delivery = Delivery.objects.get(pk=delivery_id)
     Delivery.objects.filter(pk=delivery.pk).update(check_due_at=clock.now())
-    audit.record(Action.DELIVERY_LOOKED_INTO, actor=actor, target=delivery, verdict=delivery.verdict)
+    audit.record(Action.DELIVERY_RECHECKED, actor=actor, target=delivery, verdict=delivery.verdict)
     enqueue_on_commit(PROCESS_TASK, "")
     return delivery
 

@@ -222,7 +222,7 @@ def test_each_step_is_audited_and_no_code_is(at_enrolment: Client, newcomer: Use
         Action.PASSWORD_ACCEPTED,
         Action.AUTHENTICATOR_ENROLLED,
         Action.RECOVERY_CODES_ISSUED,
-        Action.RECOVERY_CODES_KEPT,
+        Action.RECOVERY_CODES_STORED,
         Action.SESSION_SIGNED_OUT,
         Action.PASSWORD_ACCEPTED,
         Action.RECOVERY_CODE_USED,

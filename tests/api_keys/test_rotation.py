@@ -100,7 +100,7 @@ def test_from_end_to_end_the_old_key_ends_and_the_application_goes_on(
     assert recorded_of_rotations() == {
         Action.ROTATION_STARTED,
         Action.ROTATION_TESTED,
-        Action.ROTATION_WATCHED,
+        Action.ROTATION_WATCH_STARTED,
         Action.ROTATION_FINISHED,
     }
 

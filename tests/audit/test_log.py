@@ -58,7 +58,7 @@ def test_the_program_itself_and_strangers_are_told_apart() -> None:
     with request_context.call_context(request_id="sweep-1"):
         by_job = record(Action.OPERATION_EXPIRED, actor=None, target="W-2")
     with request_context.call_context(request_id="r", by_request=True):
-        by_stranger = record(Action.OPERATION_REFUSED, actor=None)
+        by_stranger = record(Action.OPERATION_ACTION_REFUSED, actor=None)
 
     assert str(by_program) == "Countersign closed as expired W-1"
     assert str(by_job) == "Countersign closed as expired W-2"

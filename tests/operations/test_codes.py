@@ -29,7 +29,7 @@ def test_a_refusal_is_kept_as_a_code_and_shown_as_a_sentence(operation: Operatio
         approvals.approve_operation(
             operation.pk, actor=preparer, digest=operation.digest, second_factor_at=timezone.now()
         )
-    entry = Entry.objects.get(action=Action.OPERATION_REFUSED)
+    entry = Entry.objects.get(action=Action.OPERATION_ACTION_REFUSED)
     assert (entry.detail["attempted"], entry.detail["refusal"]) == ("approve", {"code": "not_allowed"})
     assert dict(entry.facts)["Refusal"] == str(refused.value) == errors.Refusal.NOT_ALLOWED.label
 

@@ -219,7 +219,7 @@ SENDING = (
         "whatever is neither proof nor refusal is unknown",
         "backoffice.operations.delivery.record:send_and_classify",
         {
-            "_result_of_error(exc, Status.UNKNOWN, Outcome.OPEN, Action.OPERATION_UNRESOLVED)": (
+            "_result_of_error(exc, Status.UNKNOWN, Outcome.OPEN, Action.OPERATION_OUTCOME_UNKNOWN)": (
                 "_result_of_error(exc, Status.APPROVED, Outcome.NOT_SENT, Action.OPERATION_RETURNED)"
             )
         },

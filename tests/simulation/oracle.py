@@ -37,10 +37,10 @@ HAS_NO_DEBIT = {"pending", "approved", "failed", "rejected", "expired", "cancell
 
 # Each change to a status has one of these audit entries; those of ONE_EACH are used for nothing else.
 ENTRIES = {
-    "approved": {"operation.countersigned", "operation.returned"},
+    "approved": {"operation.approved", "operation.returned"},
     "sending": {"operation.claimed"},
     "processing": {"operation.accepted"},
-    "unknown": {"operation.unresolved", "operation.contradicted"},
+    "unknown": {"operation.outcome_unknown", "operation.contradicted"},
     "succeeded": {"operation.succeeded", "operation.resolved", "operation.applied"},
     "failed": {"operation.failed", "operation.resolved"},
     "review": {"operation.escalated"},

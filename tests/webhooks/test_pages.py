@@ -136,7 +136,7 @@ def test_looking_again_is_on_record_and_wanted(reader: Client, approver: User) -
     assert "It started nothing by itself: somebody wanted" in text(reader, address_of("delivery"))
     Delivery.objects.update(check_due_at=None, checked_at=timezone.now())
     assert "It started nothing by itself: somebody wanted" in text(reader, address_of("delivery"))
-    entry = Entry.objects.get(action="delivery.looked_into")
+    entry = Entry.objects.get(action="delivery.rechecked")
     assert (entry.actor, entry.target_url) == (approver, address_of("delivery"))
 
 

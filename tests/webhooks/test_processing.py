@@ -253,5 +253,5 @@ def test_a_person_may_have_it_read_again_because_of_any_of_them(
     assert process_due_deliveries() == 1
     check_due()  # the forged one names nothing
     assert status(processing) == Status.SUCCEEDED
-    entry = Entry.objects.get(action=Action.DELIVERY_LOOKED_INTO)
+    entry = Entry.objects.get(action=Action.DELIVERY_RECHECKED)
     assert (entry.actor, entry.detail) == (approver, {"verdict": only_delivery().verdict})

@@ -55,7 +55,7 @@ def send_and_classify(request: Callable[[], SendReceipt]) -> SendResult:
     except RejectedError as exc:
         return _result_of_error(exc, Status.FAILED, Outcome.REJECTED, Action.OPERATION_FAILED)
     except GatewayError as exc:
-        return _result_of_error(exc, Status.UNKNOWN, Outcome.OPEN, Action.OPERATION_UNRESOLVED)
+        return _result_of_error(exc, Status.UNKNOWN, Outcome.OPEN, Action.OPERATION_OUTCOME_UNKNOWN)
     return _accepted(receipt)
 
 
@@ -118,7 +118,7 @@ def record_timeout(attempt_id: int, *, now: datetime) -> None:
     if operation.status == Status.SENDING and now > attempt.deadline_at + sender_grace():
         silence = coded(AnswerCode.NOTHING_RECORDED)
         _apply(
-            operation, attempt, SendResult(Status.UNKNOWN, Outcome.OPEN, Action.OPERATION_UNRESOLVED, silence)
+            operation, attempt, SendResult(Status.UNKNOWN, Outcome.OPEN, Action.OPERATION_OUTCOME_UNKNOWN, silence)
         )
 
 

@@ -130,5 +130,5 @@ def _new_release(operation: Operation, actor: User, token: SecretStr | None) -> 
 def _expire_if_late(operation: Operation) -> bool:
     lapsed, _ = Release.objects.filter(operation=operation, expires_at__lte=clock.now()).delete()
     if lapsed:
-        audit.record(Action.OPERATION_RELEASE_LAPSED, actor=None, target=operation)
+        audit.record(Action.OPERATION_RELEASE_EXPIRED, actor=None, target=operation)
     return bool(lapsed)

@@ -51,7 +51,7 @@ def pause_payments(*, actor: User, reason: str) -> Pause:
         raise ReasonMissingError(Refusal.PAUSE_REASON_MISSING)
     pulled = Pause(paused_by=actor, paused_at=clock.now(), reason=reason.strip())
     _insert(pulled)
-    audit.record(Action.SENDING_PAUSED, actor=actor, target=pulled, reason=pulled.reason)
+    audit.record(Action.PAYMENTS_PAUSED, actor=actor, target=pulled, reason=pulled.reason)
     transaction.on_commit(clear_pause_cache)
     return pulled
 
@@ -64,7 +64,7 @@ def resume_payments(resumption: Operation, payload: ResumePayload, actor: User) 
     if standing.update(ended_at=now, ended_by=resumption) != 1:
         raise NotPausedError
     target = Pause.objects.get(pk=payload.pause)
-    audit.record(Action.SENDING_RESUMED, actor=actor, target=target, by=resumption.reference)
+    audit.record(Action.PAYMENTS_RESUMED, actor=actor, target=target, by=resumption.reference)
     transaction.on_commit(clear_pause_cache)
 
 

@@ -66,7 +66,7 @@ def record_refusal(
     """Write to the audit log which action was refused, to whom, and why."""
     operation = Operation.objects.filter(pk=operation_id).first()
     audit.record(
-        Action.OPERATION_REFUSED,
+        Action.OPERATION_ACTION_REFUSED,
         actor=actor if isinstance(actor, User) else None,
         target=operation or str(operation_id),
         attempted=attempted,

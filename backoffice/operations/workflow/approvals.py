@@ -67,7 +67,7 @@ def add_approval(
     if given >= operation.approvals_needed:
         transition(operation, Status.APPROVED, decided_at=now)
     audit.record(
-        Action.OPERATION_COUNTERSIGNED,
+        Action.OPERATION_APPROVED,
         actor=actor,
         target=operation,
         digest=digest,

@@ -165,7 +165,7 @@ def remove_export(pk: UUID, *, actor: User) -> ExportJob:
     with transaction.atomic():
         if not job.stored_as or not change_state(job, ExportState.REMOVED, stored_as=""):
             raise ExportGoneError(FailureCode.NOTHING_TO_REMOVE)
-        audit.record(Action.EXPORT_REMOVED, actor=actor, target=str(job), export=str(job.pk))
+        audit.record(Action.EXPORT_DELETED, actor=actor, target=str(job), export=str(job.pk))
     path.unlink(missing_ok=True)
     return job
 

@@ -131,7 +131,7 @@ def resume_schedule(pk: int, *, actor: User) -> None:
 def delete_schedule(pk: int, *, actor: User) -> None:
     """Delete it. Its files remain until they expire."""
     schedule = _owned(pk, actor)
-    _record(Action.SCHEDULE_REMOVED, schedule, actor)
+    _record(Action.SCHEDULE_DELETED, schedule, actor)
     schedule.delete()
 
 

@@ -26,7 +26,7 @@ def test_a_refused_form_does_not_come_back_with_its_secrets(
         "/account/password/", {"old_password": canaries.password + " ", "new_password": canaries.password}
     )
     assert [answer.status_code for answer in (stale, own, too_soon, wrong_password)] == [422, 403, 422, 422]
-    assert Entry.objects.filter(action=Action.OPERATION_REFUSED).count() == 2
+    assert Entry.objects.filter(action=Action.OPERATION_ACTION_REFUSED).count() == 2
     assert sinks.leaks() == set()
 
 

@@ -84,7 +84,7 @@ def test_a_token_that_waited_too_long_is_destroyed(service: StubProvider, releas
     jobs.send_due()
     assert jobs.expire_due() == 1
     assert (reloaded(released).status, Release.objects.count(), service.posts) == (Status.APPROVED, 0, [])
-    assert Entry.objects.filter(action=Action.OPERATION_RELEASE_LAPSED).count() == 1
+    assert Entry.objects.filter(action=Action.OPERATION_RELEASE_EXPIRED).count() == 1
 
 
 def test_the_token_is_stored_encrypted_and_is_gone_after_the_claim(

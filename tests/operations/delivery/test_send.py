@@ -181,7 +181,7 @@ def test_content_changed_after_approval_is_not_sent(service: StubProvider, relea
         Operation.objects.update(payload={**released.payload, "account_number": "9999999999"})
     send.send_operation(released.pk)
     assert (reloaded(released).status, service.posts) == (Status.APPROVED, [])
-    refusal = Entry.objects.filter(action=Action.OPERATION_REFUSED).get()
+    refusal = Entry.objects.filter(action=Action.OPERATION_ACTION_REFUSED).get()
     assert refusal.detail["attempted"] == "send"
 
 
@@ -195,7 +195,7 @@ def test_nothing_is_sent_if_the_approver_is_no_longer_entitled(
         approver.groups.remove(Group.objects.get(name="Approver"))
     send.send_operation(released.pk)
     assert (reloaded(released).status, service.posts) == (Status.APPROVED, [])
-    assert Entry.objects.filter(action=Action.OPERATION_REFUSED).exists()
+    assert Entry.objects.filter(action=Action.OPERATION_ACTION_REFUSED).exists()
 
 
 def test_a_cancelled_operation_is_not_sent_even_if_it_was_released(
@@ -225,7 +225,7 @@ def test_what_stops_one_release_leaves_a_later_one_alone(released: Operation, ap
     later = factories.release(released, approver)
     release.withdraw_release(stopped, ContentChangedError())
     assert Release.objects.filter(operation=later).exists()
-    assert not Entry.objects.filter(action=Action.OPERATION_REFUSED).exists()
+    assert not Entry.objects.filter(action=Action.OPERATION_ACTION_REFUSED).exists()
 
 
 def test_content_that_cannot_be_read_is_not_sent(service: StubProvider, released: Operation) -> None:

@@ -49,7 +49,7 @@ def test_who_only_reads_cannot_pull_it(name: str, request: pytest.FixtureRequest
 
 def test_it_is_on_record_with_its_reason(preparer: User) -> None:
     pause.pause_payments(actor=preparer, reason="A key has leaked")
-    entry = Entry.objects.get(action=Action.SENDING_PAUSED)
+    entry = Entry.objects.get(action=Action.PAYMENTS_PAUSED)
     assert (entry.actor_id, entry.detail["reason"]) == (preparer.pk, "A key has leaked")
 
 
@@ -93,7 +93,7 @@ def test_two_people_let_sending_go_on(preparer: User, approver: User) -> None:
     assert not monitoring.is_paused()
     pulled.refresh_from_db()
     assert pulled.ended_by == proposal
-    entry = Entry.objects.get(action=Action.SENDING_RESUMED)
+    entry = Entry.objects.get(action=Action.PAYMENTS_RESUMED)
     assert (entry.actor_id, entry.detail["by"]) == (approver.pk, proposal.reference)
 
 
@@ -206,4 +206,4 @@ def test_a_page_left_open_gives_no_word_to_send_while_it_stands(
     assert answer.status_code == 422
     assert "Sending is paused, so nothing was done, and no token was kept." in text_of(answer)
     assert (status_of(operation), Release.objects.count()) == (before, 0)
-    assert Entry.objects.latest("position").action == Action.OPERATION_REFUSED
+    assert Entry.objects.latest("position").action == Action.OPERATION_ACTION_REFUSED

@@ -184,7 +184,7 @@ def test_if_the_machine_closes_it_first_the_resolution_is_not_applied_and_says_s
     assert f"{unknown.reference} is succeeded by now, without this. Nothing was changed." in text_of(answer)
     assert "cannot be applied any more" in text_of(show(as_approver, resolution))
     assert not resolution.approvals.exists()
-    assert Entry.objects.filter(action=Action.OPERATION_REFUSED, target_id=str(resolution.pk)).exists()
+    assert Entry.objects.filter(action=Action.OPERATION_ACTION_REFUSED, target_id=str(resolution.pk)).exists()
 
 
 def test_the_evidence_is_part_of_what_is_signed(

@@ -132,7 +132,7 @@ def test_a_word_that_has_changed_since_is_not_settled_by_what_it_meant(
     with pytest.raises(errors.CannotResolveError, match=said_so):
         factories.approve(resolution, approver)
     assert reloaded(unknown).status == Status.UNKNOWN
-    assert Entry.objects.filter(action=Action.OPERATION_REFUSED, target_id=str(resolution.pk)).exists()
+    assert Entry.objects.filter(action=Action.OPERATION_ACTION_REFUSED, target_id=str(resolution.pk)).exists()
 
 
 @pytest.mark.parametrize(("status", "meaning"), [("completed", None), ("fulfilled", "failed")])

@@ -88,7 +88,7 @@ def test_a_second_person_makes_it_approved(preparer: User, approver: User) -> No
     operation = approve(factories.prepared(preparer), approver, comment="Matches invoice 118")
     assert status_of(operation) == Status.APPROVED
     entry = last_entry()
-    assert (entry.action, entry.actor) == (Action.OPERATION_COUNTERSIGNED, approver)
+    assert (entry.action, entry.actor) == (Action.OPERATION_APPROVED, approver)
     assert entry.detail["comment"] == "Matches invoice 118"
 
 
@@ -99,7 +99,7 @@ def test_the_maker_cannot_approve(preparer: User) -> None:
         approve(operation, preparer)
     assert status_of(operation) == Status.PENDING
     entry = last_entry()
-    assert (entry.action, entry.actor) == (Action.OPERATION_REFUSED, preparer)
+    assert (entry.action, entry.actor) == (Action.OPERATION_ACTION_REFUSED, preparer)
     assert entry.detail["attempted"] == "approve"
 
 

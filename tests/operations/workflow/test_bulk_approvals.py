@@ -23,7 +23,7 @@ from tests.operations.steps import status_of
 @pytest.mark.parametrize(
     ("decide", "typed", "action", "status"),
     [
-        (approvals.approve_operations, {}, Action.OPERATION_COUNTERSIGNED, "approved"),
+        (approvals.approve_operations, {}, Action.OPERATION_APPROVED, "approved"),
         (approvals.reject_operations, {"reason": "Not ours"}, Action.OPERATION_REJECTED, "rejected"),
     ],
 )

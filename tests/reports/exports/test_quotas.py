@@ -77,7 +77,7 @@ def test_a_file_is_removed_by_its_person_before_its_time(auditor: User) -> None:
 
     assert files() == []
     assert now(job).state == ExportState.REMOVED
-    assert actions(job)[-1] == "export.removed"
+    assert actions(job)[-1] == "export.deleted"
     with pytest.raises(ExportGoneError):
         services.remove_export(job.pk, actor=auditor)
 
@@ -158,7 +158,7 @@ def test_making_again_without_room_is_said_on_the_page(
     assert "1 exports of one person" in page
     browser.post(reverse("reports:remove_export", args=[job.pk]))
     assert "You removed the file." in browser.get(job.get_absolute_url()).content.decode()
-    assert Entry.objects.filter(action="export.removed").get().actor_id == auditor.pk
+    assert Entry.objects.filter(action="export.deleted").get().actor_id == auditor.pk
 
 
 def test_a_schedule_without_room_for_one_and_somebody_who_asks_wait_for_each_other_in_one_order(

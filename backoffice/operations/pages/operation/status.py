@@ -228,7 +228,7 @@ _TEXTS: dict[Status, tuple[str, str]] = {
 
 
 # A release that is the last in the log and has no row any more expired, even if that is not recorded yet.
-_RELEASE_EXPIRED = {Action.OPERATION_RELEASED, Action.OPERATION_RELEASE_LAPSED}
+_RELEASE_EXPIRED = {Action.OPERATION_RELEASED, Action.OPERATION_RELEASE_EXPIRED}
 _OTHER_PERSON_SENDS = "Somebody who may send, and who did not prepare it, has to give the word."
 _PREPARE_AGAIN = "Whoever prepared it has to cancel it and prepare it again."
 
@@ -283,7 +283,7 @@ def reason_not_sent(operation: Operation, timeline: Sequence[Entry], turn: Queue
             "Nothing was sent, and the token is destroyed."
             f"{_advice_if_sendable(turn, 'Give the word again, with a new token.')}"
         )
-    if last is not None and last.action == Action.OPERATION_REFUSED:
+    if last is not None and last.action == Action.OPERATION_ACTION_REFUSED:
         return _refused_at_claim(last.detail["refusal"])
     return _failed_attempt_text(operation, turn)
 
@@ -291,7 +291,7 @@ def reason_not_sent(operation: Operation, timeline: Sequence[Entry], turn: Queue
 def _ends_a_release(entry: Entry) -> bool:
     is_last_look = entry.detail.get("attempted") == OperationAction.SEND
     return entry.action in {*_RELEASE_EXPIRED, Action.OPERATION_RETURNED} or (
-        entry.action == Action.OPERATION_REFUSED and is_last_look
+        entry.action == Action.OPERATION_ACTION_REFUSED and is_last_look
     )
 
 

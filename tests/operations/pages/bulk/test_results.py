@@ -47,7 +47,7 @@ def test_each_is_countersigned_on_its_own_and_nothing_is_sent(
         signed = Approval.objects.get(operation=operation)
         assert (signed.approver, signed.digest) == (approver, operation.digest)
         assert signed.comment == "Compared with the invoices"
-        entry = Entry.objects.get(target_id=str(operation.pk), action=Action.OPERATION_COUNTERSIGNED)
+        entry = Entry.objects.get(target_id=str(operation.pk), action=Action.OPERATION_APPROVED)
         assert entry.actor_id == approver.pk
         assert not operation.attempts.exists()
         assert not hasattr(Operation.objects.get(pk=operation.pk), "release")
@@ -82,7 +82,7 @@ def test_what_cannot_be_decided_says_so_and_stops_no_other(
         "cancelled",
         "approved",
     ]
-    refused = Entry.objects.filter(action=Action.OPERATION_REFUSED, actor=approver)
+    refused = Entry.objects.filter(action=Action.OPERATION_ACTION_REFUSED, actor=approver)
     assert {entry.target_id for entry in refused} == {str(one.pk) for one in (late, two, cancelled)}
 
 

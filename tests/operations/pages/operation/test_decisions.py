@@ -151,7 +151,7 @@ def test_a_decision_on_a_stale_page_says_how_things_stand(
     answer = do(as_approver, operation, action, **values)
     assert answer.status_code == 422
     assert "The operation is cancelled by now, so nothing was changed." in text_of(answer)
-    assert Entry.objects.filter(action=Action.OPERATION_REFUSED).exists()
+    assert Entry.objects.filter(action=Action.OPERATION_ACTION_REFUSED).exists()
 
 
 def test_cancelling_too_late_says_so(as_preparer: Client, as_approver: Client, operation: Operation) -> None:
@@ -197,7 +197,7 @@ def test_what_the_form_refuses_is_recorded(
     as_approver: Client, approver: User, operation: Operation, action: str, attempted: str, fields: str
 ) -> None:
     assert do(as_approver, operation, action).status_code == 422
-    entry = Entry.objects.get(action=Action.OPERATION_REFUSED)
+    entry = Entry.objects.get(action=Action.OPERATION_ACTION_REFUSED)
     assert (entry.actor, entry.target_id) == (approver, str(operation.pk))
     assert entry.detail["attempted"] == attempted
     assert entry.detail["refusal"]["code"] == "form_invalid"
