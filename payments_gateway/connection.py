@@ -269,12 +269,17 @@ def strip_request_data(exc: BaseException) -> BaseException:
     return exc
 
 
+# A date outside these cannot be true; near the end of the calendar, adding an hour to it would fail.
+_EARLIEST, _LATEST = datetime(1970, 1, 2, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
+
+
 def _parse_date(header: str | None) -> datetime | None:
     try:
         moment = parsedate_to_datetime(header or "")
     except (ValueError, OverflowError, TypeError, IndexError):  # all are raised for an invalid date
         return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return moment if _EARLIEST < moment < _LATEST else None
 
 
 def _parse_retry_after(header: str, now: datetime) -> float:

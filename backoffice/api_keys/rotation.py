@@ -322,7 +322,10 @@ def start_watch(rotation_id: UUID, *, actor: User, lasting: timedelta) -> Rotati
     rotation.watched_until = timezone.now() + lasting
     rotation.save()
     audit.record(
-        Action.ROTATION_WATCH_STARTED, actor=actor, target=rotation, minutes=int(lasting.total_seconds()) // 60
+        Action.ROTATION_WATCH_STARTED,
+        actor=actor,
+        target=rotation,
+        minutes=int(lasting.total_seconds()) // 60,
     )
     return rotation
 

@@ -5,9 +5,17 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    StringConstraints,
+)
 
-from payments_gateway.money import fits_ledger, is_storable
+from payments_gateway.money import fits_ledger, format_plain, is_storable
 
 _NUMBER = re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,40})?")
 _SECONDS = re.compile(r"[0-9]{1,16}(\.[0-9]{1,9})?")
@@ -112,10 +120,12 @@ def _timestamp(value: object) -> datetime | None:
     return moment if _ZERO < moment < _LATEST else None
 
 
-Amount = Annotated[Decimal, BeforeValidator(_exact)]
-OptionalAmount = Annotated[Decimal | None, BeforeValidator(_exact_or_none)]
-LenientAmount = Annotated[Decimal | None, BeforeValidator(_lenient_amount)]
-FormattedAmount = Annotated[Decimal, BeforeValidator(_formatted)]
+# As JSON without an exponent, which no amount may have when it is read again.
+_AS_JSON = PlainSerializer(format_plain, return_type=str, when_used="json-unless-none")
+Amount = Annotated[Decimal, BeforeValidator(_exact), _AS_JSON]
+OptionalAmount = Annotated[Decimal | None, BeforeValidator(_exact_or_none), _AS_JSON]
+LenientAmount = Annotated[Decimal | None, BeforeValidator(_lenient_amount), _AS_JSON]
+FormattedAmount = Annotated[Decimal, BeforeValidator(_formatted), _AS_JSON]
 Count = Annotated[int, BeforeValidator(_whole)]
 Text = Annotated[str, BeforeValidator(_text)]
 LenientText = Annotated[str, BeforeValidator(_lenient_text)]

@@ -1,6 +1,7 @@
 """What the provider reported last, kept for every process and for when the provider cannot be reached."""
 
 from datetime import timedelta
+from decimal import Decimal
 
 import pytest
 from pydantic import TypeAdapter
@@ -9,7 +10,7 @@ from backoffice.core.cached_reads import CachedRead, cached_values
 from backoffice.core.models import CachedReadRow
 from backoffice.ledger import bank_accounts as ledger
 from backoffice.ledger import callback_url, wallets
-from payments_gateway import ReadFailedError
+from payments_gateway import Asset, ReadFailedError
 from tests.cached_reads import Elapse
 from tests.sandbox_process import SandboxProcess
 
@@ -136,3 +137,12 @@ def test_each_answer_reads_back_as_it_was_reported(sandbox: SandboxProcess) -> N
     ):
         assert now.is_known
         assert known == now
+
+
+@pytest.mark.parametrize("text", ["0.00000000", "0.00000001", "12345678901234567890.12345678"])
+def test_an_amount_is_kept_as_it_was_read(text: str) -> None:
+    read = CachedRead("assets", TypeAdapter(Asset))
+    read.refresh(lambda: Asset(currency="USDT", balance=Decimal(text)))
+    kept = read.cached().value
+    assert kept is not None
+    assert kept.balance == Decimal(text)

@@ -114,10 +114,28 @@ RECORD = (
     Safeguard(
         "a second debit is told also if it was listed before the end",
         "backoffice.operations.reconciliation.runner:_read_entries",
-        {"        scope.rows.update(unclaimed": "        set().update(unclaimed"},
+        {"            scope.rows.update(alike": "            set().update(alike"},
         (
             "tests/operations/reconciliation/test_later_contradictions.py::test_a_second_debit_that_wa"
             "s_listed_before_the_end"
+        ),
+    ),
+    Safeguard(
+        "an incident that was closed hides no executed debit",
+        "backoffice.operations.lifecycle.incidents:raise_incident",
+        {"(is_open and _is_known(": "(_is_known("},
+        (
+            "tests/operations/lifecycle/test_incidents.py::test_an_end_at_the_provider_is_no_news_while"
+            "_the_incident_is_open_and_a_further_one_once_it_is_closed"
+        ),
+    ),
+    Safeguard(
+        "one attempt that cannot be compared stops no other",
+        "backoffice.operations.reconciliation.runner:_compare_attempt",
+        {"    except Exception:\n": "    except ZeroDivisionError:\n"},
+        (
+            "tests/operations/reconciliation/test_incidents_raised.py::test_one_that_cannot_be_compared"
+            "_stops_no_other_and_is_reported"
         ),
     ),
     Safeguard(
@@ -141,7 +159,9 @@ RECORD = (
     Safeguard(
         "further evidence raises a further incident",
         "backoffice.operations.lifecycle.incidents:raise_incident",
-        {"        if _is_known(incident.evidence, told):\n": "        if incident:\n"},
+        {
+            "        if incident.evidence == told or (is_open and _is_known(incident.evidence, told)):\n": "        if incident:\n"
+        },
         (
             "tests/operations/lifecycle/test_incidents.py::test_further_evidence_reaches_those_who_had"
             "_taken_note"

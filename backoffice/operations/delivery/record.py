@@ -118,7 +118,9 @@ def record_timeout(attempt_id: int, *, now: datetime) -> None:
     if operation.status == Status.SENDING and now > attempt.deadline_at + sender_grace():
         silence = coded(AnswerCode.NOTHING_RECORDED)
         _apply(
-            operation, attempt, SendResult(Status.UNKNOWN, Outcome.OPEN, Action.OPERATION_OUTCOME_UNKNOWN, silence)
+            operation,
+            attempt,
+            SendResult(Status.UNKNOWN, Outcome.OPEN, Action.OPERATION_OUTCOME_UNKNOWN, silence),
         )
 
 

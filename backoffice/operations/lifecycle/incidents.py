@@ -24,9 +24,9 @@ _UNDER_WAY = "processing"
 def raise_incident(operation: Operation, *, kind: IncidentKind, evidence: Mapping[str, object]) -> Incident:
     """Record evidence that contradicts an operation's record. The operation is not changed.
 
-    The same evidence is stored once, whether acknowledged or not; that a transaction in it is no longer
-    `processing` is nothing new. Different evidence of the same kind raises a further incident that refers to
-    the last one; earlier incidents are never changed.
+    The same evidence is stored once, whether acknowledged or not. While the incident is open, it is nothing new
+    that a transaction in it is no longer `processing`. Different evidence of the same kind raises a further
+    incident that refers to the last one; earlier incidents are never changed.
     """
     told = {name: plain(value) for name, value in evidence.items()}
     last: Incident | None = None
@@ -38,7 +38,8 @@ def raise_incident(operation: Operation, *, kind: IncidentKind, evidence: Mappin
         )
         if is_new:
             _audit_raised(incident)
-        if _is_known(incident.evidence, told):
+        is_open = incident.acknowledged_at is None
+        if incident.evidence == told or (is_open and _is_known(incident.evidence, told)):
             return incident
         last = incident
 

@@ -68,6 +68,7 @@ class DifferenceCode(TextChoices):
     MAY_BE_UNKNOWN_OPERATION = "may_be_unknown_operation"  # operations
     DIRECTION_NOT_PROVIDED = "direction_not_provided"
     STATUS = "status"  # there
+    NOT_COMPARABLE = "not_comparable"
 
 
 def difference(code: DifferenceCode, **parameters: str | list[str]) -> Difference:
@@ -113,6 +114,7 @@ _DIFFERENCE_WORDS: dict[str, Callable[[Difference], str]] = {
     ),
     DifferenceCode.DIRECTION_NOT_PROVIDED: lambda _: "the service does not tell which way it went",
     DifferenceCode.STATUS: lambda it: f"{it['there'] or 'no status'} there",
+    DifferenceCode.NOT_COMPARABLE: lambda _: "it could not be compared; the log says why",
 }
 
 

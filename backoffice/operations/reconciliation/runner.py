@@ -5,10 +5,14 @@ audit log, and what was pending. So the cost of a round depends only on what has
 at a time; comparing twice gives the same result.
 """
 
+import logging
 import time
-from collections.abc import Collection, Iterable
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from decimal import Decimal
+from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
@@ -19,15 +23,22 @@ from backoffice.audit.models import Entry
 from backoffice.core import clock, leases
 from backoffice.ledger.models import Mirror, Transaction, TransactionChange
 from backoffice.operations.models.operations import Attempt, Operation
+from backoffice.operations.models.reason_codes import DifferenceCode, difference
 from backoffice.operations.models.reconciliation import (
     MAY_STILL_APPEAR,
     Comparison,
     ReconciliationResult,
     ReconciliationState,
 )
-from backoffice.operations.reconciliation.rules import INCOMING, compare_attempt, compare_transaction
+from backoffice.operations.reconciliation.rules import (
+    INCOMING,
+    ComparisonResult,
+    compare_attempt,
+    compare_transaction,
+)
 from backoffice.operations.reconciliation.store import Compared, raise_incidents, store_comparisons
 
+logger = logging.getLogger(__name__)
 ROUND_INTERVAL = timedelta(seconds=10)
 LEASE_DURATION = timedelta(minutes=1)  # longer than a round takes; after it, another follows a killed process
 FULL_PASS_INTERVAL = timedelta(days=1)
@@ -37,6 +48,7 @@ BATCH_SIZE = 500  # of each feed in one transaction
 # The provider's clock may be behind ours: its first records of operations here may be as much older.
 CLOCK_DIFFERENCE = timedelta(days=1)
 ROWS_PER_STEP = 20_000  # rows of the mirror that one step passes over
+_RUN_GAP = timedelta(hours=1)
 _OPERATION = Operation._meta.label_lower
 
 
@@ -73,11 +85,14 @@ def reconcile() -> None:
     Then raise incidents within the same budget, even if there is more to compare.
     """
     until = time.monotonic() + TIME_BUDGET_SECONDS
-    while _step() and time.monotonic() < until:
-        pass
-    until, told_to = time.monotonic() + TIME_BUDGET_SECONDS, raise_incidents(BATCH_SIZE, behind=0)
-    while told_to is not None and time.monotonic() < until:
-        told_to = raise_incidents(BATCH_SIZE, behind=told_to)
+    try:
+        while _step() and time.monotonic() < until:
+            pass
+    finally:  # what earlier rounds found is reported even if this one fails
+        until = time.monotonic() + TIME_BUDGET_SECONDS
+        raised_to = raise_incidents(BATCH_SIZE, behind=0)
+        while raised_to is not None and time.monotonic() < until:
+            raised_to = raise_incidents(BATCH_SIZE, behind=raised_to)
 
 
 @transaction.atomic(durable=True)
@@ -171,14 +186,17 @@ def _read_entries(scope: ReconciliationScope, behind: int) -> int:
     entries = Entry.objects.filter(position__gt=behind).order_by("position")
     found = list(entries.values_list("position", "target_type", "target_id")[:BATCH_SIZE])
     touched = {UUID(target) for _, kind, target in found if kind == _OPERATION}
-    attempts = Attempt.objects.filter(operation__in=touched)
+    attempts = Attempt.objects.filter(operation__in=touched).select_related("operation")
     scope.attempts.update(attempt.pk for attempt in attempts)
-    if windows := [(attempt.search_from, attempt.search_until) for attempt in attempts if attempt.closed_at]:
-        earliest, latest = min(start for start, _ in windows), max(end for _, end in windows)
-        unclaimed = Comparison.objects.filter(
-            attempt__isnull=True, occurred_at__gte=earliest, occurred_at__lte=latest
-        )
-        scope.rows.update(unclaimed.values_list("transaction_id", flat=True))
+    for attempt in attempts:
+        if attempt.closed_at and attempt.balance:
+            alike = Comparison.objects.filter(
+                attempt__isnull=True,
+                currency=attempt.balance,
+                amount=attempt.operation.amount,
+                occurred_at__range=(attempt.search_from, attempt.search_until),
+            )
+            scope.rows.update(alike.values_list("transaction_id", flat=True))
     scope.is_cut |= len(found) == BATCH_SIZE
     return found[-1][0] if found else behind
 
@@ -235,12 +253,40 @@ def _compare(scope: ReconciliationScope, begins_at: datetime | None, mirror: Mir
     verdicts: list[Compared] = []
     for one in attempts:
         own = listed.get(one.provider_transaction_id or "")
-        verdicts.append((one, own, compare_attempt(one, own, mirror)))
+        verdicts.append((one, own, _compare_attempt(one, own, mirror)))
     others = [row for row in rows.values() if row.transaction_id not in named]
     closed = _closed_attempts_near(others)
-    verdicts += [(None, row, compare_transaction(row, begins_at, in_doubt, closed)) for row in others]
+    for row in others:
+        alike = closed.get((row.currency, row.amount), [])
+        verdicts.append((None, row, _compare_transaction(row, begins_at, in_doubt, alike)))
     concerned = {row.pk for row in (*rows.values(), *listed.values())}
     store_comparisons(_stored_comparisons({one.pk for one in attempts}, concerned), verdicts)
+
+
+def _compare_attempt(attempt: Attempt, listed: Transaction | None, mirror: Mirror) -> ComparisonResult | None:
+    """Compare; if that fails unexpectedly, a mismatch that raises an incident, so that the others go on."""
+    try:
+        return compare_attempt(attempt, listed, mirror)
+    except Exception:
+        # Any exception: the round must not stop at one attempt. The next full pass compares it again.
+        logger.exception("Attempt %s could not be compared", attempt.pk)
+        operation, found = attempt.operation, [difference(DifferenceCode.NOT_COMPARABLE)]
+        amount, verdict = operation.amount or Decimal(0), ReconciliationResult.MISMATCHED
+        return ComparisonResult(verdict, attempt.started_at, operation.currency, amount, attempt.fee, found)
+
+
+def _compare_transaction(
+    listed: Transaction, begins_at: datetime | None, in_doubt: list[Attempt], closed: list[Attempt]
+) -> ComparisonResult | None:
+    """Compare; if that fails unexpectedly, it counts as unrecognised, so that the others go on."""
+    try:
+        return compare_transaction(listed, begins_at, in_doubt, closed)
+    except Exception:
+        logger.exception("Transaction %s could not be compared", listed.transaction_id)
+        found, verdict = [difference(DifferenceCode.NOT_COMPARABLE)], ReconciliationResult.UNRECOGNISED
+        return ComparisonResult(
+            verdict, listed.occurred_at, listed.currency, listed.amount, listed.fee, found
+        )
 
 
 def _attempts_without_named_transaction() -> list[Attempt]:
@@ -255,18 +301,35 @@ def _attempts_without_named_transaction() -> list[Attempt]:
     return list(unnamed.select_related("operation"))
 
 
-def _closed_attempts_near(rows: Collection[Transaction]) -> list[Attempt]:
-    """Closed attempts of the same amounts in whose search windows these transactions may lie."""
-    if not rows:
-        return []
-    times = [row.occurred_at for row in rows]
-    near = Attempt.objects.filter(
-        closed_at__isnull=False,
-        watermark_provider_time__gte=min(times) - Attempt.EXECUTION_WINDOW - Attempt.CLOCK_SKEW,
-        watermark_provider_time__lte=max(times) + Attempt.CLOCK_SKEW,
-        operation__amount__in={row.amount for row in rows},
-    )
-    return list(near.select_related("operation"))
+def _closed_attempts_near(rows: Collection[Transaction]) -> Mapping[tuple[str, Decimal], list[Attempt]]:
+    """Closed attempts in whose search windows these transactions may lie, by currency and amount.
+
+    One query for each run of transactions without a gap: the full pass brings old and new ones together.
+    """
+    near: dict[int, Attempt] = {}
+    for run in _runs(rows):
+        attempts = Attempt.objects.filter(
+            closed_at__isnull=False,
+            balance__isnull=False,
+            watermark_provider_time__gte=run[0].occurred_at - Attempt.EXECUTION_WINDOW - Attempt.CLOCK_SKEW,
+            watermark_provider_time__lte=run[-1].occurred_at + Attempt.CLOCK_SKEW,
+            operation__amount__in={row.amount for row in run},
+        )
+        near |= {attempt.pk: attempt for attempt in attempts.select_related("operation")}
+    grouped: dict[tuple[str, Decimal], list[Attempt]] = defaultdict(list)
+    for _, attempt in sorted(near.items()):
+        grouped[attempt.balance or "", attempt.operation.amount or Decimal(0)].append(attempt)
+    return grouped
+
+
+def _runs(rows: Iterable[Transaction]) -> list[list[Transaction]]:
+    """The transactions by time, divided where there is a gap of more than an hour."""
+    runs: list[list[Transaction]] = []
+    for row in sorted(rows, key=attrgetter("occurred_at")):
+        if not runs or row.occurred_at - runs[-1][-1].occurred_at > _RUN_GAP:
+            runs.append([])
+        runs[-1].append(row)
+    return runs
 
 
 def _attempts(pks: Collection[int], transaction_ids: Iterable[str]) -> list[Attempt]:

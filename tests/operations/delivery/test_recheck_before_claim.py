@@ -40,7 +40,9 @@ leaves = pytest.mark.parametrize(
 
 def refusal() -> str:
     return str(
-        Entry.objects.filter(action=Action.OPERATION_ACTION_REFUSED).latest("position").detail["refusal"]["code"]
+        Entry.objects.filter(action=Action.OPERATION_ACTION_REFUSED)
+        .latest("position")
+        .detail["refusal"]["code"]
     )
 
 

@@ -120,3 +120,17 @@ def test_others_only_read(who: str, incident: Incident, request: pytest.FixtureR
     with pytest.raises(PermissionMissingError):
         incidents.acknowledge_incident(incident.pk, actor=request.getfixturevalue(who), note="Fine")
     assert Incident.objects.get().is_open
+
+
+def test_an_end_at_the_provider_is_no_news_while_the_incident_is_open_and_a_further_one_once_it_is_closed(
+    operation: Operation, approver: User
+) -> None:
+    def raised(status: str) -> Incident:
+        return incidents.raise_incident(operation, kind=KIND, evidence={"in_list": {"status": status}})
+
+    first = raised("processing")
+    assert raised("fulfilled") == first
+    incidents.acknowledge_incident(first.pk, actor=approver, note="It will be cancelled, they say")
+    assert raised("processing") == first
+    further = raised("fulfilled")
+    assert (further.is_open, further.further_to) == (True, first)

@@ -2,6 +2,7 @@
 
 import re
 import threading
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -22,7 +23,9 @@ from backoffice.operations.models.reason_codes import IncidentKind
 from backoffice.operations.models.reconciliation import Comparison, ReconciliationResult, ReconciliationState
 from backoffice.operations.monitoring.metrics import render_metrics
 from backoffice.operations.reconciliation import runner, selectors
+from backoffice.operations.reconciliation.rules import compare_attempt
 from backoffice.operations.reconciliation.runner import reconcile
+from tests import factories
 from tests.operations.reconciliation.steps import listed, long_since, read_until, sent, told_anew
 from tests.operations.steps import text_of
 
@@ -266,3 +269,55 @@ def test_metrics_tell_of_them(unknown_movement: Transaction) -> None:
     assert 'countersign_reconciliation{result="unrecognised"} 1.0' in told
     assert "countersign_unknown_movements_open 1.0" in told
     assert re.search(r"^countersign_reconciliation_age_seconds \d+\.", told, re.MULTILINE)
+
+
+def test_one_that_cannot_be_compared_stops_no_other_and_is_reported(
+    preparer: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faulty, other = sent(preparer), sent(preparer, "T-2")
+    listed()
+    listed("T-2")
+    unclaimed = listed("T-3")
+
+    def compare(attempt: Attempt, *rest: Any) -> Any:
+        if attempt == faulty:
+            raise OverflowError("date value out of range")
+        return compare_attempt(attempt, *rest)
+
+    def compare_other(row: Transaction, *_: Any) -> Any:
+        raise OverflowError("date value out of range")
+
+    monkeypatch.setattr(runner, "compare_attempt", compare)
+    monkeypatch.setattr(runner, "compare_transaction", compare_other)
+    reconcile()
+    assert Comparison.objects.get(attempt=faulty).differences == [{"code": "not_comparable"}]
+    assert Comparison.objects.get(attempt=other).verdict == ReconciliationResult.MATCHED
+    assert Comparison.objects.get(transaction=unclaimed).verdict == ReconciliationResult.UNRECOGNISED
+    about = {(incident.kind, incident.operation, incident.transaction) for incident in Incident.objects.all()}
+    assert about == {
+        (IncidentKind.RECORD_MISMATCH, faulty.operation, None),
+        (IncidentKind.UNRECOGNISED, None, unclaimed),
+    }
+    monkeypatch.undo()
+    ReconciliationState.objects.update(full_pass_begun_at=timezone.now() - timedelta(days=2))
+    reconcile()
+    assert Comparison.objects.get(attempt=faulty).verdict == ReconciliationResult.MATCHED
+
+
+def test_what_was_found_is_reported_even_if_the_round_fails(
+    preparer: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    factories.prepared(preparer)
+    unclaimed = listed("X-9")
+    monkeypatch.setattr(runner, "raise_incidents", lambda *_, **__: None)
+    reconcile()
+    assert not Incident.objects.exists()
+    monkeypatch.undo()
+
+    def fail() -> bool:
+        raise IntegrityError("as a defect would")
+
+    monkeypatch.setattr(runner, "_step", fail)
+    with pytest.raises(IntegrityError):
+        reconcile()
+    assert Incident.objects.get().transaction == unclaimed

@@ -14,6 +14,7 @@ ODD_LINES = [
     b"Date: Fri, 21 Nov 2025 10:00:00 +99999999999999999999999",
     b"Date: Fri, 99999999999 Nov 99999999999999999999 10:00:00 GMT",
     b"Date: Sat, 01 Jan 0001 00:00:00 +2300",
+    b"Date: Fri, 31 Dec 9999 23:59:59 GMT",
     b"Date: ,",
     b"Date: 1 2 3 4 5 6",
     b"Retry-After: " + b"9" * 5000,
