@@ -84,7 +84,7 @@ def test_it_is_changed_paused_and_removed_by_its_owner(
 
     assert not Schedule.objects.exists()
     entries = Entry.objects.filter(action__startswith="schedule.").order_by("position")
-    told = ["created", "changed", "paused", "resumed", "removed"]
+    told = ["created", "changed", "paused", "resumed", "deleted"]
     assert [entry.action.partition(".")[2] for entry in entries] == told
 
 
