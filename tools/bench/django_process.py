@@ -129,7 +129,7 @@ def refresh() -> dict[str, str]:
     now, rows = clock.now(), DayTotal.objects.aggregate(rows=Sum("count"))["rows"] or 0
     stands = {
         "rows": rows,
-        "listed": rows,
+        "provider_count": rows,
         "as_of": now,
         "loaded_at": now,
         "full_pass_ended_at": now,
