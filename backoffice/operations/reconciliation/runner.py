@@ -282,6 +282,7 @@ def _compare_transaction(
     try:
         return compare_transaction(listed, begins_at, in_doubt, closed)
     except Exception:
+        # Any exception, for the same reason as in `_compare_attempt`.
         logger.exception("Transaction %s could not be compared", listed.transaction_id)
         found, verdict = [difference(DifferenceCode.NOT_COMPARABLE)], ReconciliationResult.UNRECOGNISED
         return ComparisonResult(

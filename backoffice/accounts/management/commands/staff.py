@@ -47,7 +47,7 @@ class Command(BaseCommand):
             )
         for action in (roles, deactivate, reset):
             action.add_argument(
-                "--reason", required=True, help="why, and who asked for it; it stands in the audit log"
+                "--reason", required=True, help="why, and who asked for it; recorded in the audit log"
             )
 
     def handle(self, *_args: Any, action: str, **options: Any) -> None:
